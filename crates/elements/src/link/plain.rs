@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_core::units::{Duration, Instant, Rate, SerializationDelay};
+use anabranch_core::units::{Duration, Instant, Rate, SerializationDelay, text::Limit};
 
 use super::statistics::{Statistics, Window};
 
@@ -15,10 +15,11 @@ use super::statistics::{Statistics, Window};
 pub struct PlainLink {
     serialization: SerializationDelay,
     delay: Duration,
-    limit: u32,
+    limit: Limit,
     busy_until: Instant,
-    /// When each waiting packet starts to be sent, in order.
-    starts: VecDeque<Instant>,
+    /// When each waiting packet starts to be sent, in order, and its size.
+    waiting: VecDeque<(Instant, u32)>,
+    waiting_bytes: u64,
     window: Window,
     statistics: Statistics,
 }
@@ -39,15 +40,16 @@ pub enum Fate {
 
 impl PlainLink {
     /// A link with nothing on it. `rate` `None` means that a packet takes no time to send; `limit`
-    /// is in packets that wait.
+    /// counts what waits.
     #[must_use]
-    pub fn new(rate: Option<Rate>, delay: Duration, limit: u32, window: Window) -> Self {
+    pub fn new(rate: Option<Rate>, delay: Duration, limit: Limit, window: Window) -> Self {
         Self {
             serialization: rate.map_or(SerializationDelay::NONE, SerializationDelay::at),
             delay,
             limit,
             busy_until: Instant::START,
-            starts: VecDeque::new(),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
             window,
             statistics: Statistics::default(),
         }
@@ -57,20 +59,26 @@ impl PlainLink {
     #[inline]
     pub fn enqueue(&mut self, now: Instant, size: u32) -> Fate {
         let start = if self.busy_until <= now {
-            self.starts.clear();
+            self.waiting.clear();
+            self.waiting_bytes = 0;
             now
         } else {
-            while self.starts.front().is_some_and(|&start| start <= now) {
-                self.starts.pop_front();
+            while let Some(&(start, size)) = self.waiting.front()
+                && start <= now
+            {
+                self.waiting.pop_front();
+                self.waiting_bytes -= u64::from(size);
             }
-            if self.starts.len() >= self.limit as usize {
+            let bytes = self.waiting_bytes + u64::from(size);
+            if !self.limit.admits(self.waiting.len() as u64, bytes) {
                 if self.window.contains(now) {
                     self.statistics.dropped_packets += 1;
                 }
                 return Fate::Dropped;
             }
-            self.starts.push_back(self.busy_until);
-            self.statistics.queue_length(self.window, now, self.starts.len());
+            self.waiting.push_back((self.busy_until, size));
+            self.waiting_bytes = bytes;
+            self.statistics.queue_length(self.window, now, self.waiting.len());
             self.busy_until
         };
         let queue_delay = start - now;
@@ -99,6 +107,6 @@ impl PlainLink {
     /// Packets that wait at `now`.
     #[must_use]
     pub fn queue_packets(&self, now: Instant) -> usize {
-        self.starts.len() - self.starts.partition_point(|&start| start <= now)
+        self.waiting.len() - self.waiting.partition_point(|&(start, _)| start <= now)
     }
 }

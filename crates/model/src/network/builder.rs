@@ -117,20 +117,15 @@ impl LinkSpec {
         self
     }
 
-    /// The packet limit, if the link is plain.
-    fn plain_limit(&self) -> Option<u32> {
+    /// The queue's limit, if the link is plain.
+    fn plain_limit(&self) -> Option<Limit> {
         let queue::Config::DropTail(params) = &self.queue else { return None };
         let plain = self.reorder.is_none()
             && self.impairments.is_empty()
             && self.service.is_none()
             && self.up
             && !self.may_change;
-        match params.limit {
-            _ if !plain => None,
-            Limit::Unlimited => Some(u32::MAX),
-            Limit::Packets(packets) => Some(u32::try_from(packets).unwrap_or(u32::MAX)),
-            _ => None,
-        }
+        plain.then_some(params.limit)
     }
 }
 
@@ -464,7 +459,7 @@ enum Feed {
 /// order of events at one instant could depend on the folding.
 fn folded_links<B: Body>(
     links: &[LinkSpec],
-    plain: &[Option<u32>],
+    plain: &[Option<Limit>],
     flows: &[FlowSpec<B>],
     middleboxes: &[(Box<dyn Middlebox<B>>, Vec<LinkId>)],
 ) -> Vec<bool> {
@@ -499,7 +494,7 @@ fn folded_links<B: Body>(
 
 fn link_slot(
     spec: LinkSpec,
-    plain: Option<u32>,
+    plain: Option<Limit>,
     seed: u64,
     window: Window,
     next_element: &mut impl FnMut() -> ElementId,
