@@ -10,7 +10,7 @@ use anabranch_core::{
     packet::{ConnectionId, Ecn, FlowId, PacketId},
     registry::Meta,
     rng::{Draw, Stream},
-    units::{Instant, text::Limit},
+    units::{Bytes, Instant, text::Limit},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,14 @@ impl PartialEq for Custom {
     }
 }
 
+/// What the parameters of every built-in discipline can say.
+pub trait QueueParams: Default {
+    /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
+    fn needs_bdp(&self) -> bool;
+    /// Puts the bandwidth-delay product in.
+    fn set_bdp(&mut self, bdp: Bytes);
+}
+
 macro_rules! disciplines {
     ($($(#[$attr:meta])* $file:ident :: $Type:ident,)*) => {
         $(pub mod $file;)*
@@ -170,6 +178,24 @@ macro_rules! disciplines {
             }
         }
 
+        impl Config {
+            /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
+            #[must_use]
+            pub fn needs_bdp(&self) -> bool {
+                match self {
+                    $(Self::$Type(params) => params.needs_bdp(),)*
+                    Self::Custom(_) => false,
+                }
+            }
+            /// Puts the bandwidth-delay product in.
+            pub fn set_bdp(&mut self, bdp: Bytes) {
+                match self {
+                    $(Self::$Type(params) => params.set_bdp(bdp),)*
+                    Self::Custom(_) => {}
+                }
+            }
+        }
+
         /// Every built-in discipline's self-description and defaults, in registry order.
         #[must_use]
         pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
@@ -189,6 +215,13 @@ macro_rules! disciplines {
 
 disciplines! {
     drop_tail::DropTail,
+}
+
+impl Default for Config {
+    /// Drop-tail without limit.
+    fn default() -> Self {
+        Self::DropTail(drop_tail::Params::default())
+    }
 }
 
 impl QueueDiscipline for Discipline {

@@ -4,7 +4,10 @@
 //! engine waits for it.
 #![forbid(unsafe_code)]
 
+pub mod catalog;
 pub mod event_queue;
 pub mod network;
 pub mod record;
+pub mod scenario;
+pub mod topology;
 pub mod workload;

@@ -565,7 +565,7 @@ impl<B: Body> Network<B> {
                     statistics: plain.statistics().clone(),
                     capacity_bits: slot.rate_bits_per_s.map(|rate| rate as f64 * seconds),
                     measured: window.overlap(Instant::START, now),
-                    queue_packets: plain.queue_packets(now),
+                    queue_packets: plain.queue(now).0,
                 }
             }
             LinkKind::Served(link) => {
@@ -579,12 +579,25 @@ impl<B: Body> Network<B> {
             }
         }
     }
-    /// Packets that wait at a link's direction now.
+    /// A link's direction now; of a folded link (see [`Builder::fold`]) what has been computed of it.
     #[must_use]
-    pub fn queue_packets(&self, link: LinkId) -> usize {
+    pub fn link_state(&self, link: LinkId) -> LinkState {
         match &self.links[link.0 as usize].kind {
-            LinkKind::Plain(plain) => plain.queue_packets(self.now),
-            LinkKind::Served(link) => link.queue_packets(),
+            LinkKind::Plain(plain) => {
+                let (queue_packets, queue_bytes) = plain.queue(self.now);
+                LinkState {
+                    queue_packets,
+                    queue_bytes,
+                    sent_packets: plain.sent_by(self.now),
+                    dropped_packets: plain.statistics().dropped_packets,
+                }
+            }
+            LinkKind::Served(link) => LinkState {
+                queue_packets: link.queue_packets(),
+                queue_bytes: link.queue_bytes(),
+                sent_packets: link.counters().sent_packets,
+                dropped_packets: link.counters().dropped_packets,
+            },
         }
     }
     /// How many links are computed ahead of time.
@@ -618,4 +631,17 @@ pub struct LinkReport {
     pub measured: Duration,
     /// Packets that wait now.
     pub queue_packets: usize,
+}
+
+/// One direction of a link at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkState {
+    /// Packets that wait.
+    pub queue_packets: usize,
+    /// Bytes that wait.
+    pub queue_bytes: u64,
+    /// Packets sent in the measured time so far.
+    pub sent_packets: u64,
+    /// Packets dropped in the measured time so far.
+    pub dropped_packets: u64,
 }

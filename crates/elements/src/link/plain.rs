@@ -108,9 +108,18 @@ impl PlainLink {
     pub fn window(&self) -> Window {
         self.window
     }
-    /// Packets that wait at `now`.
+    /// Packets sent by `now`, without those accepted and yet to be sent.
     #[must_use]
-    pub fn queue_packets(&self, now: Instant) -> usize {
-        self.waiting.len() - self.waiting.partition_point(|&(start, _)| start <= now)
+    pub fn sent_by(&self, now: Instant) -> u64 {
+        let in_service = u64::from(self.busy_until > now && self.busy_until <= self.window.end());
+        let waiting = self.queue(now).0 as u64;
+        self.statistics.sent_packets.saturating_sub(waiting + in_service)
+    }
+    /// Packets and bytes that wait at `now`, which must not be before the last arrival.
+    #[must_use]
+    pub fn queue(&self, now: Instant) -> (usize, u64) {
+        let started = self.waiting.partition_point(|&(start, _)| start <= now);
+        let rest = self.waiting.range(started..);
+        (rest.len(), rest.map(|&(_, size)| u64::from(size)).sum())
     }
 }

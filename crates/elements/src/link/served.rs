@@ -414,6 +414,11 @@ impl ServedLink {
     pub fn reorders(&self) -> bool {
         self.reorders
     }
+    /// What it has counted so far, without the waiting that still goes on.
+    #[must_use]
+    pub fn counters(&self) -> &Statistics {
+        &self.statistics
+    }
     /// What it measures.
     #[must_use]
     pub fn window(&self) -> Window {

@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::text::Limit,
+    units::{Bytes, text::Limit},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Item, QueueContext, QueueDiscipline};
+use super::{Item, QueueContext, QueueDiscipline, QueueParams};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -35,6 +35,15 @@ pub struct Params {
     /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay
     /// products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`); by default without limit.
     pub limit: Limit,
+}
+
+impl QueueParams for Params {
+    fn needs_bdp(&self) -> bool {
+        matches!(self.limit, Limit::Bdp(_))
+    }
+    fn set_bdp(&mut self, bdp: Bytes) {
+        self.limit = self.limit.with_bdp(bdp);
+    }
 }
 
 /// A drop-tail queue.

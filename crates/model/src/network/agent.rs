@@ -100,16 +100,26 @@ impl<B: Body> Network<B> {
             .observe(self.now, slot.element, packet, Fate::Received);
         let conn = &mut self.connections[connection.0 as usize];
         conn.live -= 1;
+        let mut arrival = None;
         if direction == Direction::Forward {
-            let payload = packet.payload.payload_len();
-            self.delivered_packets += u64::from(payload > 0);
-            let (reordered, extent) = conn.receiver.on_packet(self.now, packet.index, packet.size);
-            self.probe.order(packet, reordered, extent);
+            self.delivered_packets += u64::from(packet.payload.payload_len() > 0);
+            arrival = conn.receiver.on_packet(self.now, packet.index, packet.size);
+            if let Some(arrival) = arrival.filter(|arrival| arrival.reordered) {
+                self.probe.reordered(packet, arrival.extent);
+            }
         }
         match &mut slot.end {
             End::Tcp(endpoint, _) => {
                 if let Transport::Tcp(segment) = &packet.payload {
+                    let before = endpoint.stats().duplicate_segments;
                     endpoint.on_segment(self.now, segment, packet.ecn);
+                    // Data that was there already, in a packet that the network did not double: one of
+                    // the two sendings was needless.
+                    if endpoint.stats().duplicate_segments != before
+                        && arrival.is_some_and(|arrival| !arrival.duplicate)
+                    {
+                        conn.receiver.spurious_retransmissions += 1;
+                    }
                 }
             }
             End::Host(host) => {

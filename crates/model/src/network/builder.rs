@@ -192,6 +192,7 @@ pub struct Builder<B: Body> {
     seed: u64,
     window: Window,
     fast_path: bool,
+    fold: bool,
     digest: bool,
     packet_log: bool,
     links: Vec<LinkSpec>,
@@ -208,6 +209,7 @@ impl<B: Body> Builder<B> {
             seed,
             window: Window::new(warmup, end),
             fast_path: true,
+            fold: true,
             digest: true,
             packet_log: false,
             links: Vec::new(),
@@ -219,6 +221,12 @@ impl<B: Body> Builder<B> {
     /// Whether plain links become arithmetic (default: yes). Results do not depend on it.
     pub fn fast_path(&mut self, on: bool) -> &mut Self {
         self.fast_path = on;
+        self
+    }
+    /// Whether a plain link behind another is computed ahead (default: yes). Results do not depend
+    /// on it, but a look at such a link in mid-run would see packets that have yet to come.
+    pub fn fold(&mut self, on: bool) -> &mut Self {
+        self.fold = on;
         self
     }
     /// Whether a digest of all observations is kept (default: yes).
@@ -274,7 +282,11 @@ impl<B: Body> Builder<B> {
             .iter()
             .map(|spec| spec.plain_limit().filter(|_| self.fast_path))
             .collect::<Vec<_>>();
-        let folded = folded_links(&self.links, &plain, &self.flows, &self.middleboxes);
+        let folded = if self.fold {
+            folded_links(&self.links, &plain, &self.flows, &self.middleboxes)
+        } else {
+            vec![false; self.links.len()]
+        };
         let mut elements = 0;
         let mut next_element = || {
             elements += 1;

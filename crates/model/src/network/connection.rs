@@ -74,6 +74,7 @@ pub(super) struct Flow<B: Body> {
 pub(super) struct Totals {
     pub(super) base: Base,
     pub(super) ip_bytes: u64,
+    pub(super) spurious: u64,
     pub(super) delivered_bytes: u64,
     pub(super) completion_times: Vec<Duration>,
     pub(super) started: u64,
@@ -101,6 +102,8 @@ pub struct FlowReport {
     pub receiver: Stats,
     /// IP bytes that arrived in that time.
     pub ip_bytes: u64,
+    /// Packets sent again although their data arrived anyway.
+    pub spurious_retransmissions: u64,
     /// Mean window in bytes; `None` where it does not apply.
     pub mean_cwnd_bytes: Option<f64>,
     /// Mean srtt in milliseconds.
@@ -223,6 +226,7 @@ impl<B: Body> Network<B> {
             sender: sums.sender,
             receiver: sums.receiver,
             ip_bytes: conn.receiver.ip_bytes,
+            spurious_retransmissions: conn.receiver.spurious_retransmissions,
             mean_cwnd_bytes: snapshot.is_some().then_some(mean_cwnd_bytes).flatten(),
             mean_srtt_ms: snapshot.is_some().then_some(mean_srtt_ms).flatten(),
             snapshot,
@@ -240,12 +244,17 @@ impl<B: Body> Network<B> {
             })
             .collect();
         let mut sums = self.flows[id.0 as usize].totals.base.clone();
-        let mut ip_bytes = self.flows[id.0 as usize].totals.ip_bytes;
+        let Totals {
+            mut ip_bytes,
+            mut spurious,
+            ..
+        } = self.flows[id.0 as usize].totals;
         for connection in live {
             let counters = self.counters(connection);
             let conn = &self.connections[connection];
             sums.add(&counters.since(conn.base.as_deref()));
             ip_bytes += conn.receiver.ip_bytes;
+            spurious += conn.receiver.spurious_retransmissions;
         }
         let flow = &self.flows[id.0 as usize];
         FlowReport {
@@ -256,6 +265,7 @@ impl<B: Body> Network<B> {
             sender: sums.sender,
             receiver: sums.receiver,
             ip_bytes,
+            spurious_retransmissions: spurious,
             mean_cwnd_bytes: None,
             mean_srtt_ms: None,
             snapshot: None,

@@ -113,6 +113,7 @@ impl<B: Body> Network<B> {
         let flow = &mut self.flows[conn.flow.0 as usize];
         flow.totals.base.add(&sums);
         flow.totals.ip_bytes += conn.receiver.ip_bytes;
+        flow.totals.spurious += conn.receiver.spurious_retransmissions;
         flow.totals.delivered_bytes += conn.delivered;
         if flow.window.contains(conn.receiver.last_delivery) {
             flow.totals

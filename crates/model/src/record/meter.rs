@@ -1,7 +1,7 @@
 //! What is measured of a connection besides what its endpoints count.
 
 use anabranch_core::{
-    reordering::{Params, Reordering},
+    reordering::{Arrival, Params, Reordering},
     units::{Bytes, Duration, Instant},
 };
 use anabranch_elements::link::Window;
@@ -93,6 +93,8 @@ pub struct ReceiverMeter {
     pub ip_bytes: u64,
     /// Packets.
     pub packets: u64,
+    /// Retransmissions whose data arrived anyway.
+    pub spurious_retransmissions: u64,
     /// When in-order data was last delivered.
     pub last_delivery: Instant,
     /// The order in which they arrive.
@@ -107,19 +109,19 @@ impl ReceiverMeter {
             window,
             ip_bytes: 0,
             packets: 0,
+            spurious_retransmissions: 0,
             last_delivery: Instant::START,
             reordering: Reordering::new(&Params::default()),
         }
     }
-    /// A packet arrived. Returns whether it was reordered, and its extent.
+    /// A packet arrived. Says whether it was reordered; `None` outside the measured time.
     #[inline]
-    pub fn on_packet(&mut self, now: Instant, index: u32, size: u32) -> (bool, u64) {
+    pub fn on_packet(&mut self, now: Instant, index: u32, size: u32) -> Option<Arrival> {
         if !self.window.contains(now) {
-            return (false, 0);
+            return None;
         }
         self.ip_bytes += u64::from(size);
         self.packets += 1;
-        let arrival = self.reordering.on_arrival(u64::from(index));
-        (arrival.reordered, arrival.extent)
+        Some(self.reordering.on_arrival(u64::from(index)))
     }
 }

@@ -117,16 +117,15 @@ impl PacketLog {
             row.queue_delay += delay;
         }
     }
-    pub(super) fn order(
+    pub(super) fn reordered(
         &mut self,
         connection: ConnectionId,
         direction: Direction,
         index: u32,
-        reordered: bool,
         extent: u64,
     ) {
         if let Some(row) = self.row(connection, direction, index) {
-            (row.reordered, row.extent) = (reordered, extent);
+            (row.reordered, row.extent) = (true, extent);
         }
     }
     /// All rows, by connection and direction, in order of sending.

@@ -96,17 +96,11 @@ impl Probe {
             log.sent(at, flow, packet, sequence, payload);
         }
     }
-    /// How a packet's arrival was judged (RFC 4737).
+    /// A packet arrived reordered (RFC 4737 §4).
     #[inline]
-    pub fn order<P>(&mut self, packet: &Packet<P>, reordered: bool, extent: u64) {
+    pub fn reordered<P>(&mut self, packet: &Packet<P>, extent: u64) {
         if let Some(log) = &mut self.log {
-            log.order(
-                packet.connection,
-                packet.direction,
-                packet.index,
-                reordered,
-                extent,
-            );
+            log.reordered(packet.connection, packet.direction, packet.index, extent);
         }
     }
     /// Whether a log is kept.
