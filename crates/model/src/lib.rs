@@ -1,1 +1,4 @@
+//! Scenarios, and what the engine makes of them.
 #![forbid(unsafe_code)]
+
+pub mod scenario;
