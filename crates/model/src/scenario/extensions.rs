@@ -1,0 +1,111 @@
+//! Components that strangers bring along, by name.
+
+use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
+
+use anabranch_elements::cc;
+use serde_json::Value;
+
+use super::{
+    de::Names,
+    kind::{Kind, Seam},
+    unavailable,
+};
+
+type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
+
+/// Congestion controls, queues, impairments and hosts from outside the workspace. A name given
+/// here is accepted in scenario files wherever that kind of component stands.
+///
+/// ```
+/// use std::sync::Arc;
+/// use anabranch_elements::cc;
+/// use anabranch_model::scenario::Extensions;
+///
+/// let extensions = Extensions::default().congestion_control("my-reno", |_params| {
+///     let make: cc::Factory = Arc::new(|init| {
+///         Box::new(cc::Config::Reno(cc::reno::Params::default()).build(init))
+///     });
+///     Ok(make)
+/// });
+/// ```
+#[derive(Clone, Default)]
+pub struct Extensions {
+    /// By seam, then by name; each a [`Factory`] of the seam's type.
+    factories: BTreeMap<&'static str, BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(
+                self.factories
+                    .iter()
+                    .map(|(seam, by_name)| (seam, by_name.keys())),
+            )
+            .finish()
+    }
+}
+
+impl Extensions {
+    /// Adds a component of any seam. `factory` gets what stands beside `kind` in the file, an
+    /// object; what it finds wrong is reported with the place of the component. Text after the
+    /// first `"; "` of the message is shown as help.
+    #[must_use]
+    pub fn with<T: Seam>(
+        mut self,
+        name: &str,
+        factory: impl Fn(&Value) -> Result<T, String> + Send + Sync + 'static,
+    ) -> Self {
+        let factory: Factory<T> = Arc::new(factory);
+        self.factories
+            .entry(T::NAME)
+            .or_default()
+            .insert(name.to_owned(), Arc::new(factory));
+        self
+    }
+
+    /// Adds a congestion control: `cc = "NAME"` or `cc = { kind = "NAME", … }`.
+    #[must_use]
+    pub fn congestion_control(
+        self,
+        name: &str,
+        factory: impl Fn(&Value) -> Result<cc::Factory, String> + Send + Sync + 'static,
+    ) -> Self {
+        let own_name = name.to_owned();
+        self.with(name, move |params| {
+            Ok(cc::Config::Custom(cc::Custom {
+                name: own_name.clone(),
+                params: params.clone(),
+                build: factory(params)?,
+            }))
+        })
+    }
+
+    /// Makes the component.
+    pub(super) fn build<T: Seam>(&self, kind: &Kind<T>) -> Result<T, String> {
+        match kind {
+            Kind::BuiltIn(value) => Ok(value.clone()),
+            Kind::Extension { name, params } => {
+                let factory = self
+                    .factories
+                    .get(T::NAME)
+                    .and_then(|by_name| by_name.get(name))
+                    .and_then(|any| any.downcast_ref::<Factory<T>>())
+                    .ok_or_else(|| format!("no {} `{name}` was added", T::NAME))?;
+                factory(params)
+            }
+        }
+    }
+}
+
+impl Names for Extensions {
+    fn added(&self, seam: &str) -> Vec<&str> {
+        self.factories
+            .get(seam)
+            .map(|by_name| by_name.keys().map(String::as_str).collect())
+            .unwrap_or_default()
+    }
+    fn later(&self, seam: &str) -> &[&str] {
+        unavailable::names(seam)
+    }
+}

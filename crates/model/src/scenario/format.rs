@@ -1,0 +1,515 @@
+//! The tables of a scenario file. These types are the only source of the format: they parse it,
+//! and the JSON Schema and the reference come from them and their comments.
+
+use std::{borrow::Cow, fmt, marker::PhantomData};
+
+use anabranch_core::units::{Bytes, Duration, text::LinkRate};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+    ser::SerializeMap,
+};
+
+use super::{
+    kind::{Kind, Seam},
+    schema,
+    types::{cc, impair, queue, tcp, workload},
+};
+
+/// A scenario: a network, the flows on it, and how long to watch them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "scenario", title = "Anabranch scenario")]
+pub struct File {
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How long the run lasts.
+    pub duration: Duration,
+    /// Picks the random streams.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Metrics count from here on.
+    #[serde(default)]
+    pub warmup: Duration,
+    /// Changes in mid-run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at: Vec<At>,
+    /// Links, by name.
+    #[serde(default)]
+    pub link: Named<Link>,
+    /// Aggregated links, by name.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub group: Named<Group>,
+    /// Path splitters with their resequencers, by name.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub gateway: Named<Gateway>,
+    /// What end hosts add, by the node's name.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub host: Named<Host>,
+    /// Flows, by name.
+    #[serde(default)]
+    pub flow: Named<Flow>,
+    /// A grid of runs, for `anabranch sweep`: `"dotted.path" = [values]`, and `repeat`.
+    #[serde(default, skip_serializing)]
+    pub sweep: SweepTable,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// A change in mid-run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct At {
+    /// When.
+    pub time: Duration,
+    /// What: `{ "link.isp1.up" = false }`.
+    pub set: Named<Anything>,
+}
+
+/// A link between two nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// The two ends; `forward` is from the first to the second.
+    pub between: [String; 2],
+    /// How fast it sends.
+    #[serde(default)]
+    pub rate: LinkRate,
+    /// How long a packet travels once it is sent.
+    #[serde(default)]
+    pub delay: Duration,
+    /// What waits for the link; without one an unlimited drop-tail queue.
+    #[serde(default)]
+    pub queue: Queue,
+    /// What befalls packets on their way, in this order.
+    #[serde(default)]
+    pub impair: Vec<Kind<impair::Config>>,
+    /// How the capacity behaves.
+    #[serde(default)]
+    pub service: Kind<Service>,
+    /// Whether it works.
+    #[serde(default = "yes")]
+    pub up: bool,
+    /// What differs from the first end to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<OneWay>,
+    /// What differs from the second end to the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<OneWay>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What one direction of a link does otherwise; each value replaces the link's as a whole.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OneWay {
+    /// How fast it sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<LinkRate>,
+    /// How long a packet travels once it is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// What waits for the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// What befalls packets on their way, in this order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impair: Option<Vec<Kind<impair::Config>>>,
+    /// How the capacity behaves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<Kind<Service>>,
+    /// Whether it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub up: Option<bool>,
+}
+
+/// How a link's capacity behaves.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Service {
+    /// It is always `rate`.
+    #[default]
+    Fixed,
+}
+
+/// Redundancy inside a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fec {
+    /// None.
+    #[default]
+    Off,
+}
+
+impl Seam for Service {
+    const NAME: &'static str = "service";
+    const MARK: &'static str = "kind:service";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        None
+    }
+}
+
+impl Seam for Fec {
+    const NAME: &'static str = "fec";
+    const MARK: &'static str = "kind:fec";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        None
+    }
+}
+
+impl<T: Default> Default for Kind<T> {
+    fn default() -> Self {
+        Self::BuiltIn(T::default())
+    }
+}
+
+/// A queue: its discipline, and the reordering inside it, which may stand beside any `kind`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Queue {
+    /// What is sent next, and what is dropped.
+    pub discipline: Kind<queue::Config>,
+    /// Reordering inside the queue.
+    pub reorder: Option<queue::Reorder>,
+}
+
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Parts;
+        impl<'de> Visitor<'de> for Parts {
+            type Value = Queue;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a queue: a name, or a table with `kind`")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Queue, A::Error> {
+                Ok(Queue {
+                    discipline: parts.next_element()?.unwrap_or_default(),
+                    reorder: parts.next_element()?,
+                })
+            }
+        }
+        deserializer.deserialize_newtype_struct("beside:reorder", Parts)
+    }
+}
+
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error;
+        let mut table = serde_json::to_value(&self.discipline).map_err(S::Error::custom)?;
+        if let (Some(reorder), Some(table)) = (&self.reorder, table.as_object_mut()) {
+            let reorder = super::de::tagged(reorder).map_err(S::Error::custom)?;
+            table.insert("reorder".to_owned(), reorder);
+        }
+        table.serialize(serializer)
+    }
+}
+
+impl JsonSchema for Queue {
+    fn schema_name() -> Cow<'static, str> {
+        "queue-with-reorder".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let reorder = schema::kind_table::<queue::Reorder>(generator, "reorder", &[]);
+        let queue = schema::kind_table::<queue::Config>(generator, "queue", &[]);
+        schema::with_property(queue, "reorder", &reorder)
+    }
+}
+
+/// An aggregated link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// The two ends.
+    pub between: [String; 2],
+    /// How many links it has.
+    pub members: u32,
+    /// How fast one member sends.
+    #[serde(default)]
+    pub rate: LinkRate,
+    /// How long a packet travels once it is sent.
+    #[serde(default)]
+    pub delay: Duration,
+    /// What waits for the members, shared by all.
+    #[serde(default)]
+    pub queue: Queue,
+    /// What befalls packets on their way, in this order.
+    #[serde(default)]
+    pub impair: Vec<Kind<impair::Config>>,
+    /// How the capacity behaves.
+    #[serde(default)]
+    pub service: Kind<Service>,
+    /// Whether it works.
+    #[serde(default = "yes")]
+    pub up: bool,
+    /// What differs from the first end to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<OneWay>,
+    /// What differs from the second end to the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<OneWay>,
+    /// Who gets the next packet.
+    #[serde(default)]
+    pub spread: Spread,
+    /// What decides how many members are on: a name, or a table with `kind`.
+    #[serde(default)]
+    pub control: Anything,
+    /// How long a member takes to wake up.
+    #[serde(default)]
+    pub wake_time: Duration,
+}
+
+/// How a group spreads packets over its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// The head of the queue goes to the lowest-numbered idle member.
+    #[default]
+    PerPacket,
+    /// All packets of a flow take the same member.
+    PerFlow,
+}
+
+/// A pair of path splitters with their resequencers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gateway {
+    /// The two ends.
+    pub between: [String; 2],
+    /// The links to split over, by name.
+    pub routes: Vec<String>,
+    /// Who gets the next packet: a name, or a table with `kind`.
+    #[serde(default)]
+    pub split: Anything,
+    /// How order is restored: a name, or a table with `kind`.
+    #[serde(default)]
+    pub restore: Anything,
+    /// Bytes that the tunnel adds to each packet.
+    #[serde(default)]
+    pub overhead: Bytes,
+}
+
+/// What an end host adds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Host {
+    /// The longest random time that handling a packet takes.
+    pub processing_jitter: Duration,
+    /// Live engine only: `"namespace"` or `"interface:NAME"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attach: Option<String>,
+    /// Live engine only: what to run there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exec: Option<Anything>,
+}
+
+/// A flow, or `count` of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// The node that sends.
+    pub from: String,
+    /// The node that receives.
+    pub to: String,
+    /// The transport protocol.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// The version of IP.
+    #[serde(default)]
+    pub family: Family,
+    /// When it starts.
+    #[serde(default)]
+    pub start: Duration,
+    /// Each copy starts later by a uniform draw from this span.
+    #[serde(default)]
+    pub start_spread: Duration,
+    /// When it stops; without one at the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Duration>,
+    /// How many copies there are.
+    #[serde(default = "one_copy")]
+    pub count: u32,
+    /// The stack profile of both ends.
+    #[serde(default = "newest_linux")]
+    pub stack: String,
+    /// The congestion control; without one the stack's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cc: Option<Kind<cc::Config>>,
+    /// Switches over the stack's.
+    #[serde(default)]
+    pub transport: tcp::Overrides,
+    /// Redundancy inside the flow.
+    #[serde(default)]
+    pub fec: Kind<Fec>,
+    /// What the application sends.
+    #[serde(default)]
+    pub workload: Kind<workload::Config>,
+    /// The links to take, by name, from `from` to `to`; without them the way with the fewest hops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Vec<String>>,
+    /// The links to take back, by name, from `to` to `from`; without them `route` backwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_route: Option<Vec<String>>,
+}
+
+fn one_copy() -> u32 {
+    1
+}
+
+fn newest_linux() -> String {
+    "linux".to_owned()
+}
+
+/// A transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// TCP.
+    #[default]
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// A version of IP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub enum Family {
+    /// IPv4.
+    #[default]
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl TryFrom<u8> for Family {
+    type Error = String;
+    fn try_from(version: u8) -> Result<Self, String> {
+        match version {
+            4 => Ok(Self::V4),
+            6 => Ok(Self::V6),
+            _ => Err(format!("there is no IP version {version}; expected 4 or 6")),
+        }
+    }
+}
+
+impl From<Family> for u8 {
+    fn from(family: Family) -> Self {
+        match family {
+            Family::V4 => 4,
+            Family::V6 => 6,
+        }
+    }
+}
+
+impl JsonSchema for Family {
+    fn schema_name() -> Cow<'static, str> {
+        "Family".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "description": "A version of IP.", "enum": [4, 6] })
+    }
+}
+
+/// Tables by name, in the order of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named<T>(pub Vec<(String, T)>);
+
+impl<T> Named<T> {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tables<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Tables<T> {
+            type Value = Named<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table of names")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<T>, A::Error> {
+                let mut tables = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    tables.push(entry);
+                }
+                Ok(Named(tables))
+            }
+        }
+        deserializer.deserialize_map(Tables(PhantomData))
+    }
+}
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Named<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("named-{}", T::schema_name()).into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({ "type": "object", "additionalProperties": one })
+    }
+}
+
+/// A value whose form the format leaves open here.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Anything(pub serde_json::Value);
+
+/// The table `[sweep]`, which single runs do not look into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SweepTable;
+
+impl<'de> Deserialize<'de> for SweepTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+impl JsonSchema for SweepTable {
+    fn schema_name() -> Cow<'static, str> {
+        "sweep".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "description": "A grid of runs.",
+            "properties": {
+                "repeat": {
+                    "type": "integer", "minimum": 1,
+                    "description": "So many seeds, from `seed` on.",
+                },
+            },
+            "additionalProperties": {
+                "type": "array", "minItems": 1,
+                "description": "The values that the key's dotted path takes.",
+            },
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Paths such as `link.bottleneck.forward.queue.reorder.interval`: reading them, and setting the
+//! value that they name.
+
+use std::ops::Range;
+
+use super::{
+    error::{Fault, Place, choice},
+    tree::{Entry, Node, Table, Value, parse_value},
+};
+
+/// The deepest path; nothing in the format is half as deep.
+const MAX_DEPTH: usize = 32;
+
+/// A TOML dotted key, split.
+#[derive(Debug, Clone)]
+pub(super) struct Path {
+    pub segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    pub name: String,
+    pub place: Place,
+}
+
+impl Path {
+    /// Reads `text`, which stands at byte `offset` of source `source`.
+    pub(super) fn parse(source: u32, offset: usize, text: &str) -> Result<Self, Fault> {
+        let place =
+            |range: Range<usize>| Place::new(source, range.start + offset..range.end + offset);
+        let mut segments = Vec::new();
+        let mut at = 0;
+        loop {
+            at += text[at..].len() - text[at..].trim_start().len();
+            let (name, length) = segment(&text[at..]).ok_or_else(|| {
+                Fault::new(format!("{text:?} is no path"))
+                    .help("expected names joined by dots, for example `flow.main.cc`")
+                    .at(place(at..text.len()))
+            })?;
+            segments.push(Segment {
+                name,
+                place: place(at..at + length),
+            });
+            at += length;
+            let rest = text[at..].trim_start();
+            if rest.is_empty() {
+                break;
+            }
+            let Some(after) = rest.strip_prefix('.') else {
+                return Err(Fault::new(format!("{text:?} is no path"))
+                    .help("expected a dot between two names")
+                    .at(place(at..text.len())));
+            };
+            at = text.len() - after.len();
+        }
+        if segments.len() > MAX_DEPTH {
+            return Err(Fault::new(format!("a path has at most {MAX_DEPTH} names"))
+                .at(place(0..text.len())));
+        }
+        Ok(Self { segments })
+    }
+
+    /// Reads the text of a key of the file; every segment's place is the whole key.
+    pub(super) fn of_key(key: &str, key_place: Place) -> Result<Self, Fault> {
+        let mut path = Self::parse(key_place.source, 0, key).map_err(|fault| Fault {
+            place: Some(key_place),
+            ..fault
+        })?;
+        for segment in &mut path.segments {
+            segment.place = key_place;
+        }
+        Ok(path)
+    }
+
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.segments.iter().map(|s| s.name.as_str()).collect()
+    }
+
+    /// The plain spelling.
+    pub(super) fn text(&self) -> String {
+        self.names().join(".")
+    }
+
+    /// Puts `value` where the path leads. Missing tables are created; what a direction inherits
+    /// from its link is copied before a part of it changes; a bare name becomes a table with that
+    /// `kind` before a parameter is put beside it.
+    pub(super) fn set(&self, root: &mut Node, value: Node) -> Result<(), Fault> {
+        self.copy_inherited(root);
+        let (last, way) = self.segments.split_last().expect("a path has a segment");
+        let mut node = root;
+        for (depth, segment) in way.iter().enumerate() {
+            node = step(node, segment, &self.segments[depth + 1])?;
+        }
+        match &mut node.value {
+            Value::Table(table) => {
+                match table.get_mut(&last.name) {
+                    Some(old) => *old = value,
+                    None => table.0.push(Entry {
+                        key: last.name.clone(),
+                        key_place: last.place,
+                        node: value,
+                    }),
+                }
+                Ok(())
+            }
+            Value::List(list) => {
+                let index = index(list, last)?;
+                list[index] = value;
+                Ok(())
+            }
+            _ => unreachable!("a step ends in a table or a list"),
+        }
+    }
+
+    /// `link.NAME.forward.KEY.…` and the like: gives the direction its own copy of `link.NAME.KEY`.
+    fn copy_inherited(&self, root: &mut Node) {
+        let names = self.names();
+        let [
+            "link" | "group",
+            name,
+            direction @ ("forward" | "reverse"),
+            key,
+            _,
+            ..,
+        ] = names[..]
+        else {
+            return;
+        };
+        let Some(link) = root.find(&[names[0], name]) else {
+            return;
+        };
+        if link.find(&[direction, key]).is_some() {
+            return;
+        }
+        let Some(inherited) = link.find(&[key]).cloned() else {
+            return;
+        };
+        let short = Self {
+            segments: self.segments[..4].to_vec(),
+        };
+        // If this fails, so does setting the whole path, with the better place.
+        let _ = short.set(root, inherited);
+    }
+}
+
+/// Goes from `node` to what `segment` names, and makes that fit to hold `next`.
+fn step<'a>(node: &'a mut Node, segment: &Segment, next: &Segment) -> Result<&'a mut Node, Fault> {
+    let child = match &mut node.value {
+        Value::Table(table) => {
+            let known = table.0.iter().position(|entry| entry.key == segment.name);
+            let at = known.unwrap_or_else(|| {
+                table.0.push(Entry {
+                    key: segment.name.clone(),
+                    key_place: segment.place,
+                    node: Node::table(segment.place),
+                });
+                table.0.len() - 1
+            });
+            &mut table.0[at].node
+        }
+        Value::List(list) => {
+            let index = index(list, segment)?;
+            &mut list[index]
+        }
+        _ => unreachable!("the step before made this a table or a list"),
+    };
+    match &child.value {
+        Value::Table(_) | Value::List(_) => {}
+        Value::String(name) => {
+            let kind = Node {
+                value: Value::String(name.clone()),
+                place: child.place,
+            };
+            *child = Node {
+                value: Value::Table(Table(vec![Entry {
+                    key: "kind".to_owned(),
+                    key_place: child.place,
+                    node: kind,
+                }])),
+                place: segment.place,
+            };
+        }
+        _ => {
+            return Err(Fault::new(format!(
+                "`{}` is {} and has no `{}`",
+                segment.name,
+                child.noun(),
+                next.name
+            ))
+            .help("expected a path to a value, or into a table or a list")
+            .at(next.place));
+        }
+    }
+    Ok(child)
+}
+
+fn index(list: &[Node], segment: &Segment) -> Result<usize, Fault> {
+    match segment.name.parse::<usize>() {
+        Ok(index) if index < list.len() => Ok(index),
+        Ok(index) => Err(
+            Fault::new(format!("there is no element {index} in this list"))
+                .help(match list.len() {
+                    0 => "the list is empty".to_owned(),
+                    1 => "the list has one element, 0".to_owned(),
+                    n => format!("expected an index from 0 to {}", n - 1),
+                })
+                .at(segment.place),
+        ),
+        Err(_) => Err(
+            Fault::new(format!("`{}` is no index into a list", segment.name))
+                .help("expected a whole number, 0 for the first element")
+                .at(segment.place),
+        ),
+    }
+}
+
+/// The name that `text` begins with, and its length as written.
+fn segment(text: &str) -> Option<(String, usize)> {
+    let quote = text.chars().next()?;
+    if quote == '"' || quote == '\'' {
+        let mut escaped = false;
+        let close = text[1..].find(|c| {
+            let closes = c == quote && !escaped;
+            escaped = c == '\\' && !escaped && quote == '"';
+            closes
+        })?;
+        let written = &text[..close + 2];
+        return match parse_value(0, 0, written).ok()?.value {
+            Value::String(name) => Some((name, written.len())),
+            _ => None,
+        };
+    }
+    let length = text
+        .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))
+        .unwrap_or(text.len());
+    (length > 0).then(|| (text[..length].to_owned(), length))
+}
+
+/// Splits `PATH=VALUE` at the first `=` outside quotation marks.
+pub(super) fn split_set(text: &str) -> Option<(&str, usize)> {
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match quote {
+            Some(open) => {
+                if c == open && !escaped {
+                    quote = None;
+                }
+                escaped = c == '\\' && !escaped && open == '"';
+            }
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c == '=' => return Some((&text[..at], at + 1)),
+            None => {}
+        }
+    }
+    None
+}
+
+/// The fault of a name that the file's table `section` does not have.
+pub(super) fn no_such(section: &str, name: &str, root: &Node) -> Fault {
+    let names: Vec<&str> = root
+        .find(&[section])
+        .and_then(Node::as_table)
+        .map(|table| table.0.iter().map(|entry| entry.key.as_str()).collect())
+        .unwrap_or_default();
+    let mut fault = Fault::new(format!("there is no {section} `{name}`"));
+    fault.help = choice(name, &names);
+    fault
+}

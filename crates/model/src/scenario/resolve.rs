@@ -1,0 +1,356 @@
+//! From the tables of a file to what the engine builds: defaults written out, copies of flows
+//! expanded, routes found, limits in bytes.
+
+mod change;
+mod flow;
+mod link;
+mod route;
+
+use anabranch_core::{
+    packet::Direction,
+    units::{Duration, Instant, Rate},
+};
+
+use super::{
+    Extensions,
+    de::{later, read},
+    error::{Error, Fault, Place, Sources},
+    format::File,
+    kind::{Kind, Seam},
+    tree::{Node, Value},
+    types::{cc, impair, queue, tcp, workload},
+    unavailable,
+};
+
+/// A scenario with nothing left open: a run is a function of this.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// One line for people; the file's name where the file has none.
+    pub title: String,
+    /// How long the run lasts.
+    pub duration: Duration,
+    /// Metrics count from here on.
+    pub warmup: Duration,
+    /// Picks the random streams.
+    pub seed: u64,
+    /// The nodes' names, in the order in which links name them.
+    pub nodes: Vec<String>,
+    /// The links, in the order of the file.
+    pub links: Vec<ResolvedLink>,
+    /// The flows, copies in order, tables in the order of the file.
+    pub flows: Vec<ResolvedFlow>,
+    /// Changes in mid-run, in the order of time, those of one time in the order of the file.
+    pub changes: Vec<Change>,
+    /// The scenario with every default written out, for results. As TOML it is a scenario that
+    /// resolves to this one.
+    pub json: serde_json::Value,
+}
+
+/// A link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedLink {
+    /// Its name.
+    pub name: String,
+    /// Its ends, as indices into [`Resolved::nodes`].
+    pub ends: [usize; 2],
+    /// Forward, then reverse.
+    pub directions: [ResolvedDirection; 2],
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedDirection {
+    /// How fast it sends; `None` where packets take no time.
+    pub rate: Option<Rate>,
+    /// How long a packet travels once it is sent.
+    pub delay: Duration,
+    /// The largest base round-trip time of the flows that cross, for limits in bdp; the link's own
+    /// there and back if none does.
+    pub base_rtt: Duration,
+    /// What is sent next and what is dropped; no limit is a multiple of the bandwidth-delay
+    /// product any more.
+    pub queue: queue::Config,
+    /// Reordering inside the queue.
+    pub reorder: Option<queue::Reorder>,
+    /// What befalls packets on their way, in this order.
+    pub impair: Vec<ResolvedImpairment>,
+    /// Whether it works at the start.
+    pub up: bool,
+}
+
+/// An impairment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedImpairment {
+    /// `link.NAME.DIRECTION.impair.KIND.k`, which keys its random stream.
+    pub element: String,
+    /// What it does.
+    pub config: impair::Config,
+}
+
+/// A step of a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hop {
+    /// Index into [`Resolved::links`].
+    pub link: usize,
+    /// Which way along it.
+    pub direction: Direction,
+}
+
+/// One flow.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedFlow {
+    /// Its name: `main`, or `main/0`, `main/1`, … where there is more than one copy.
+    pub name: String,
+    /// The table that it is a copy of.
+    pub table: String,
+    /// Which copy.
+    pub copy: u32,
+    /// Where it begins and ends, as indices into [`Resolved::nodes`].
+    pub ends: [usize; 2],
+    /// When it starts, the random part included.
+    pub start: Instant,
+    /// When it stops; `None` for the end of the run.
+    pub stop: Option<Instant>,
+    /// Every switch of both ends' stack.
+    pub stack: tcp::Settings,
+    /// The congestion control.
+    pub cc: cc::Config,
+    /// What the application sends.
+    pub workload: workload::Config,
+    /// The way of the data.
+    pub route: Vec<Hop>,
+    /// The way of the acknowledgments.
+    pub return_route: Vec<Hop>,
+}
+
+/// A change in mid-run of one direction of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// When.
+    pub time: Instant,
+    /// Index into [`Resolved::links`].
+    pub link: usize,
+    /// Which direction.
+    pub direction: Direction,
+    /// What.
+    pub what: What,
+}
+
+/// What changes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// Whether the direction works.
+    Up(bool),
+    /// How fast it sends.
+    Rate(Option<Rate>),
+    /// How long packets that are sent from now on travel.
+    Delay(Duration),
+    /// Parameters of the queue; its kind stays.
+    Queue(queue::Config),
+}
+
+/// The most flows of one run, copies counted.
+const MAX_FLOWS: usize = 1_000_000;
+
+/// What all steps need.
+struct Resolver<'a> {
+    root: &'a Node,
+    sources: &'a Sources,
+    extensions: &'a Extensions,
+}
+
+impl Resolver<'_> {
+    fn error(&self, path: &[&str], message: String, help: Vec<String>) -> Error {
+        self.sources.error(self.root.locate(path), message, help)
+    }
+
+    fn fault(&self, path: &[&str], fault: Fault) -> Error {
+        self.sources.fault(fault, self.root.locate(path))
+    }
+
+    /// Makes a component; `path` is where the file names it.
+    fn build<T: Seam>(&self, kind: &Kind<T>, path: &[&str]) -> Result<T, Error> {
+        self.extensions
+            .build(kind)
+            .map_err(|message| self.fault(path, <Fault as serde::de::Error>::custom(message)))
+    }
+
+    /// Names of tables become parts of elements' names.
+    fn check_name(&self, section: &str, name: &str) -> Result<(), Error> {
+        let bad = name.is_empty() || name.contains(['.', '/']) || name.contains(char::is_control);
+        if !bad {
+            return Ok(());
+        }
+        let message = format!("{name:?} cannot name a {section}");
+        let help = "expected a name without dots, slashes and control characters".to_owned();
+        let place = self
+            .root
+            .find(&[section])
+            .and_then(Node::as_table)
+            .and_then(|table| table.entry(name))
+            .map_or(self.root.place, |entry| entry.key_place);
+        Err(self.sources.error(place, message, vec![help]))
+    }
+}
+
+/// Reads the whole tree as tables, and refuses what cannot run yet.
+pub(super) fn typed(
+    root: &Node,
+    sources: &Sources,
+    extensions: &Extensions,
+) -> Result<File, Error> {
+    let Value::Table(table) = &root.value else {
+        unreachable!("a document is a table");
+    };
+    if table.0.is_empty() {
+        return Err(sources.error(
+            root.place,
+            "the scenario is empty",
+            vec![
+                "expected `duration`, a `[link.NAME]` with `between`, and a `[flow.NAME]` with `from` and `to`"
+                    .to_owned(),
+            ],
+        ));
+    }
+    let file: File = read(root, extensions).map_err(|fault| sources.fault(fault, root.place))?;
+    let first: Option<(Place, &str)> = unavailable::used(&file)
+        .into_iter()
+        .map(|(path, what)| (root.locate(&path), what))
+        .min_by_key(|(place, _)| *place);
+    match first {
+        Some((place, what)) => Err(sources.fault(later(what), place)),
+        None => Ok(file),
+    }
+}
+
+/// Resolves the tree; `seed` overrides the file's.
+pub(super) fn resolve(
+    root: &Node,
+    sources: &Sources,
+    extensions: &Extensions,
+    seed: Option<u64>,
+) -> Result<Resolved, Error> {
+    let resolver = Resolver {
+        root,
+        sources,
+        extensions,
+    };
+    let mut file = typed(root, sources, extensions)?;
+    file.seed = seed.unwrap_or(file.seed);
+    resolver.check_times(&file)?;
+    for (section, names) in [
+        (
+            "link",
+            file.link.0.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        ),
+        ("flow", file.flow.0.iter().map(|(name, _)| name).collect()),
+    ] {
+        for name in names {
+            resolver.check_name(section, name)?;
+        }
+    }
+    let graph = route::Graph::new(&resolver, &file)?;
+    for (name, _) in &file.host.0 {
+        if graph.find(name).is_none() {
+            return Err(resolver.error(
+                &["host", name],
+                format!("no link leads to a node `{name}`"),
+                super::error::choice(name, &graph.nodes),
+            ));
+        }
+    }
+    let routes = file
+        .flow
+        .0
+        .iter()
+        .map(|(name, flow)| graph.routes(&resolver, name, flow))
+        .collect::<Result<Vec<_>, _>>()?;
+    graph.check_parallel(&resolver, &file, &routes)?;
+    let links = link::links(&resolver, &file, &graph, &routes)?;
+    let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
+    let changes = change::changes(&resolver, &file, &links)?;
+    let title = file
+        .title
+        .clone()
+        .unwrap_or_else(|| sources.file().to_owned());
+    file.title = Some(title.clone());
+    link::write_out(&mut file, &links);
+    flow::write_out(&mut file, &flows, &links);
+    let json = flow::with_settings(&file, &settings);
+    Ok(Resolved {
+        title,
+        duration: file.duration,
+        warmup: file.warmup,
+        seed: file.seed,
+        nodes: graph.nodes,
+        links,
+        flows,
+        changes,
+        json,
+    })
+}
+
+impl Resolver<'_> {
+    fn check_times(&self, file: &File) -> Result<(), Error> {
+        if file.duration.is_zero() {
+            return Err(self.error(
+                &["duration"],
+                "the run lasts no time".to_owned(),
+                vec!["expected a duration above zero, for example \"10 s\"".to_owned()],
+            ));
+        }
+        if file.warmup >= file.duration {
+            return Err(self.error(
+                &["warmup"],
+                format!(
+                    "metrics would start at {}, when the run is over",
+                    file.warmup
+                ),
+                vec![format!("expected less than `duration`, {}", file.duration)],
+            ));
+        }
+        if file.flow.is_empty() {
+            return Err(self.error(
+                &["flow"],
+                "there is no flow".to_owned(),
+                vec!["expected a `[flow.NAME]` with `from` and `to`".to_owned()],
+            ));
+        }
+        let mut total = 0_usize;
+        for (name, flow) in &file.flow.0 {
+            let end = flow.stop.unwrap_or(file.duration);
+            if flow.start >= end.min(file.duration) {
+                let key = if flow.stop.is_some_and(|stop| stop <= flow.start) {
+                    "stop"
+                } else {
+                    "start"
+                };
+                return Err(self.error(
+                    &["flow", name, key],
+                    format!(
+                        "the flow `{name}` starts at {} and ends at {}",
+                        flow.start,
+                        end.min(file.duration)
+                    ),
+                    vec!["expected `start` before `stop` and before `duration`".to_owned()],
+                ));
+            }
+            if flow.count == 0 {
+                return Err(self.error(
+                    &["flow", name, "count"],
+                    format!("there are no copies of the flow `{name}`"),
+                    vec!["expected a whole number, 1 or more".to_owned()],
+                ));
+            }
+            total = total.saturating_add(flow.count as usize);
+            if total > MAX_FLOWS {
+                return Err(self.error(
+                    &["flow", name, "count"],
+                    "these are too many flows".to_owned(),
+                    vec![format!("expected {MAX_FLOWS} at most, copies counted")],
+                ));
+            }
+        }
+        Ok(())
+    }
+}

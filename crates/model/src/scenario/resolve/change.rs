@@ -1,0 +1,141 @@
+//! Changes in mid-run.
+
+use anabranch_core::{packet::Direction, units::Instant};
+
+use super::{Change, ResolvedDirection, ResolvedLink, Resolver, What, link};
+use crate::scenario::{
+    de::read,
+    error::{Error, Fault},
+    format::{At, File, Link},
+    path::{Path, no_such},
+    tree::Node,
+};
+
+/// All changes. Each is set in the tree like a value on the command line; what then differs on
+/// the link is what changes.
+pub(super) fn changes(
+    resolver: &Resolver<'_>,
+    file: &File,
+    links: &[ResolvedLink],
+) -> Result<Vec<Change>, Error> {
+    let mut order: Vec<(usize, &At)> = file.at.iter().enumerate().collect();
+    order.sort_by_key(|(_, at)| at.time);
+    let mut tree = resolver.root.clone();
+    let mut now: Vec<[ResolvedDirection; 2]> =
+        links.iter().map(|link| link.directions.clone()).collect();
+    let mut changes = Vec::new();
+    for (position, at) in order {
+        let index = position.to_string();
+        if at.time >= file.duration {
+            return Err(resolver.error(
+                &["at", &index, "time"],
+                format!(
+                    "this change at {} is never made: the run ends at {}",
+                    at.time, file.duration
+                ),
+                vec!["expected a time before `duration`".to_owned()],
+            ));
+        }
+        let set = resolver
+            .root
+            .find(&["at", &index, "set"])
+            .and_then(Node::as_table);
+        for entry in set.into_iter().flat_map(|table| &table.0) {
+            let place = entry.key_place;
+            let fail = |fault: Fault| resolver.sources.fault(fault, place);
+            let path = Path::of_key(&entry.key, place).map_err(fail)?;
+            let link_index = changeable(&path, entry, links, resolver.root)
+                .map_err(|fault| fail(fault.at(place)))?;
+            path.set(&mut tree, entry.node.clone()).map_err(fail)?;
+            let changed = Resolver {
+                root: &tree,
+                ..*resolver
+            };
+            let name = &links[link_index].name;
+            let node = tree.find(&["link", name]).expect("the link is there");
+            let table: Link = read(node, resolver.extensions).map_err(fail)?;
+            for direction in Direction::BOTH {
+                let before = &mut now[link_index][direction as usize];
+                let mut after =
+                    link::direction(&changed, name, &table, direction, before.base_rtt)?;
+                if !path.names().contains(&"queue") {
+                    // A limit of one bdp stays the bytes that it was when it was set.
+                    after.queue = before.queue.clone();
+                }
+                let differences =
+                    differences(before, &after).map_err(|what| fail(cannot(what).at(place)))?;
+                changes.extend(differences.into_iter().map(|what| Change {
+                    time: Instant::START.saturating_add(at.time),
+                    link: link_index,
+                    direction,
+                    what,
+                }));
+                *before = after;
+            }
+        }
+    }
+    Ok(changes)
+}
+
+/// The link that `path` changes, if it names something that can change.
+fn changeable(
+    path: &Path,
+    entry: &crate::scenario::tree::Entry,
+    links: &[ResolvedLink],
+    root: &Node,
+) -> Result<usize, Fault> {
+    let names = path.names();
+    let ["link", name, rest @ ..] = &names[..] else {
+        return Err(cannot(&path.text()));
+    };
+    let link = links
+        .iter()
+        .position(|link| link.name == **name)
+        .ok_or_else(|| no_such("link", name, root))?;
+    if rest.is_empty() && entry.node.as_table().is_some() {
+        return Err(
+            Fault::new(format!("`{}` is a table", entry.key)).help(format!(
+                "expected the whole path in quotation marks, for example \"link.{name}.up\""
+            )),
+        );
+    }
+    match rest
+        .strip_prefix(&["forward"])
+        .or(rest.strip_prefix(&["reverse"]))
+        .unwrap_or(rest)
+    {
+        ["up" | "rate" | "delay"] | ["queue", ..] => Ok(link),
+        _ => Err(cannot(&path.text())),
+    }
+}
+
+fn cannot(what: &str) -> Fault {
+    Fault::new(format!("`{what}` cannot change in mid-run"))
+        .help("what can: `up`, `rate`, `delay` and the parameters of `queue` of a link or of its `forward` or `reverse`")
+}
+
+fn differences(
+    before: &ResolvedDirection,
+    after: &ResolvedDirection,
+) -> Result<Vec<What>, &'static str> {
+    let mut what = Vec::new();
+    if before.up != after.up {
+        what.push(What::Up(after.up));
+    }
+    if before.rate != after.rate {
+        what.push(What::Rate(after.rate));
+    }
+    if before.delay != after.delay {
+        what.push(What::Delay(after.delay));
+    }
+    if before.queue != after.queue {
+        if std::mem::discriminant(&before.queue) != std::mem::discriminant(&after.queue) {
+            return Err("queue.kind");
+        }
+        what.push(What::Queue(after.queue.clone()));
+    }
+    if before.reorder != after.reorder {
+        return Err("queue.reorder");
+    }
+    Ok(what)
+}

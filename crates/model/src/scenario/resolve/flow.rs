@@ -1,0 +1,140 @@
+//! Flows: copies, start times, stacks.
+
+use anabranch_core::{rng::Stream, units::Instant};
+
+use super::{
+    Hop, ResolvedFlow, ResolvedLink, Resolver,
+    route::{Graph, Routes},
+};
+use crate::scenario::{
+    de::later,
+    error::{Error, Fault, choice},
+    format::{File, Flow},
+    kind::Kind,
+    types::{tcp, workload},
+    unavailable,
+};
+
+/// All flows, and by table the settings of its stack.
+pub(super) fn flows(
+    resolver: &Resolver<'_>,
+    file: &File,
+    graph: &Graph,
+    routes: &[Routes],
+) -> Result<(Vec<ResolvedFlow>, Vec<tcp::Settings>), Error> {
+    let mut flows = Vec::new();
+    let mut all_settings = Vec::new();
+    for ((table, flow), routes) in file.flow.0.iter().zip(routes) {
+        let settings = settings(resolver, table, flow)?;
+        let cc = match &flow.cc {
+            Some(kind) => resolver.build(kind, &["flow", table, "cc"])?,
+            None => tcp::default_control(&flow.stack),
+        };
+        let workload = resolver.build(&flow.workload, &["flow", table, "workload"])?;
+        check_workload(resolver, table, &workload)?;
+        let node = |name: &str| graph.find(name).expect("routing found both ends");
+        let ends = [node(&flow.from), node(&flow.to)];
+        let start = Instant::START.saturating_add(flow.start);
+        for copy in 0..flow.count {
+            let late = Stream::new(file.seed, &format!("flow.{table}.{copy}"))
+                .at(0)
+                .uniform_duration(flow.start_spread);
+            flows.push(ResolvedFlow {
+                name: match flow.count {
+                    1 => table.clone(),
+                    _ => format!("{table}/{copy}"),
+                },
+                table: table.clone(),
+                copy,
+                ends,
+                start: start.saturating_add(late),
+                stop: flow.stop.map(|stop| Instant::START.saturating_add(stop)),
+                stack: settings.clone(),
+                cc: cc.clone(),
+                workload: workload.clone(),
+                route: routes.there.clone(),
+                return_route: routes.back.clone(),
+            });
+        }
+        all_settings.push(settings);
+    }
+    Ok((flows, all_settings))
+}
+
+fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Settings, Error> {
+    let path = ["flow", table, "stack"];
+    let Some(profile) = tcp::settings(&flow.stack) else {
+        let known = tcp::names();
+        let given = resolver.root.find(&path).is_some();
+        let fault = if unavailable::names("stack").contains(&flow.stack.as_str()) {
+            let what = if given {
+                format!("`{}`", flow.stack)
+            } else {
+                format!("the default stack, `{}`,", flow.stack)
+            };
+            later(&what).help(format!(
+                "expected `stack` to be one of `{}`",
+                known.join("`, `")
+            ))
+        } else {
+            let mut fault = Fault::new(format!("unknown stack `{}`", flow.stack));
+            fault.help = choice(&flow.stack, &known);
+            fault
+        };
+        return Err(resolver.fault(&path, fault));
+    };
+    profile.with(&flow.transport).map_err(|problem| {
+        let path = ["flow", table, "transport", problem.field];
+        resolver.fault(&path, <Fault as serde::de::Error>::custom(problem.message))
+    })
+}
+
+fn check_workload(
+    resolver: &Resolver<'_>,
+    table: &str,
+    workload: &workload::Config,
+) -> Result<(), Error> {
+    match workload {
+        workload::Config::Poisson(workload::Poisson { sizes, .. }) => match sizes.0 {
+            workload::Sizes::Pareto { shape, .. } if shape.is_nan() || shape <= 1.0 => {
+                Err(resolver.error(
+                    &["flow", table, "workload", "sizes", "shape"],
+                    format!("a Pareto distribution of shape {shape} has no mean"),
+                    vec!["expected a number above 1".to_owned()],
+                ))
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// Puts what was resolved into the tables.
+pub(super) fn write_out(file: &mut File, flows: &[ResolvedFlow], links: &[ResolvedLink]) {
+    let names = |hops: &[Hop]| {
+        hops.iter()
+            .map(|hop| links[hop.link].name.clone())
+            .collect()
+    };
+    let duration = file.duration;
+    for (name, table) in &mut file.flow.0 {
+        let Some(flow) = flows.iter().find(|flow| flow.table == *name) else {
+            continue;
+        };
+        table.stop = Some(table.stop.unwrap_or(duration));
+        table.cc = Some(Kind::BuiltIn(flow.cc.clone()));
+        table.workload = Kind::BuiltIn(flow.workload.clone());
+        table.route = Some(names(&flow.route));
+        table.return_route = Some(names(&flow.return_route));
+    }
+}
+
+/// The tables as JSON, with every switch of each flow's stack under `transport`.
+pub(super) fn with_settings(file: &File, settings: &[tcp::Settings]) -> serde_json::Value {
+    let mut json = serde_json::to_value(file).expect("tables are made of text, numbers and lists");
+    for ((name, _), settings) in file.flow.0.iter().zip(settings) {
+        json["flow"][name]["transport"] =
+            serde_json::to_value(settings).expect("settings are made of text, numbers and lists");
+    }
+    json
+}

@@ -1,0 +1,196 @@
+//! Links, direction by direction.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{
+    packet::Direction,
+    units::{Duration, text::LinkRate},
+};
+
+use super::{
+    Hop, ResolvedDirection, ResolvedImpairment, ResolvedLink, Resolver,
+    route::{Graph, Routes},
+};
+use crate::scenario::{
+    error::Error,
+    format::{File, Link, OneWay, Queue},
+    kind::Kind,
+    types::impair,
+};
+
+/// The values of one direction, and the path of each in the file.
+struct Effective<'a> {
+    rate: LinkRate,
+    delay: Duration,
+    queue: (&'a Queue, Vec<&'a str>),
+    impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
+    up: bool,
+}
+
+impl<'a> Effective<'a> {
+    fn of(name: &'a str, link: &'a Link, direction: Direction) -> Self {
+        let own = match direction {
+            Direction::Forward => link.forward.as_ref(),
+            Direction::Reverse => link.reverse.as_ref(),
+        };
+        let path = |key, replaced: bool| match replaced {
+            true => vec!["link", name, direction.name(), key],
+            false => vec!["link", name, key],
+        };
+        let own_queue = own.and_then(|own| own.queue.as_ref());
+        let own_impair = own.and_then(|own| own.impair.as_ref());
+        Self {
+            rate: own.and_then(|own| own.rate).unwrap_or(link.rate),
+            delay: own.and_then(|own| own.delay).unwrap_or(link.delay),
+            queue: (
+                own_queue.unwrap_or(&link.queue),
+                path("queue", own_queue.is_some()),
+            ),
+            impair: (
+                own_impair.unwrap_or(&link.impair),
+                path("impair", own_impair.is_some()),
+            ),
+            up: own.and_then(|own| own.up).unwrap_or(link.up),
+        }
+    }
+}
+
+/// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay.
+pub(super) fn direction(
+    resolver: &Resolver<'_>,
+    name: &str,
+    link: &Link,
+    direction: Direction,
+    rtt: Duration,
+) -> Result<ResolvedDirection, Error> {
+    let effective = Effective::of(name, link, direction);
+    let (queue_spec, queue_path) = effective.queue;
+    let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
+    if queue.needs_bdp() {
+        let Some(rate) = effective.rate.rate() else {
+            return Err(resolver.error(
+                &[&queue_path[..], &["limit"]].concat(),
+                "a limit in bdp needs a rate, and this link's is unlimited".to_owned(),
+                vec!["expected a `rate` on the link, or a limit in packets or bytes".to_owned()],
+            ));
+        };
+        queue.set_bdp(rate * rtt);
+    }
+    let (list, path) = effective.impair;
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    let mut impair = Vec::new();
+    for (k, kind) in list.iter().enumerate() {
+        let position = k.to_string();
+        let config = resolver.build(kind, &[&path[..], &[&position]].concat())?;
+        let nth = count.entry(config.name().to_owned()).or_default();
+        impair.push(ResolvedImpairment {
+            element: format!(
+                "link.{name}.{}.impair.{}.{nth}",
+                direction.name(),
+                config.name()
+            ),
+            config,
+        });
+        *nth += 1;
+    }
+    Ok(ResolvedDirection {
+        rate: effective.rate.rate(),
+        delay: effective.delay,
+        base_rtt: rtt,
+        queue,
+        reorder: queue_spec.reorder.clone(),
+        impair,
+        up: effective.up,
+    })
+}
+
+/// All links. The base round-trip time of a link is the largest of the flows that cross it in
+/// either direction, or the link's own, there and back, if none does.
+pub(super) fn links(
+    resolver: &Resolver<'_>,
+    file: &File,
+    graph: &Graph,
+    routes: &[Routes],
+) -> Result<Vec<ResolvedLink>, Error> {
+    let delay = |hop: &Hop| {
+        let (name, link) = &file.link.0[hop.link];
+        Effective::of(name, link, hop.direction).delay
+    };
+    let sum = |hops: &[Hop]| hops.iter().map(delay).fold(Duration::ZERO, saturating_add);
+    let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; file.link.0.len()];
+    for routes in routes {
+        let rtt = saturating_add(sum(&routes.there), sum(&routes.back));
+        for hop in routes.there.iter().chain(&routes.back) {
+            let of_link = &mut largest[hop.link][hop.direction as usize];
+            *of_link = (*of_link).max(Some(rtt));
+        }
+    }
+    file.link
+        .0
+        .iter()
+        .enumerate()
+        .map(|(index, (name, link))| {
+            let own = Direction::BOTH
+                .map(|direction| {
+                    delay(&Hop {
+                        link: index,
+                        direction,
+                    })
+                })
+                .into_iter()
+                .fold(Duration::ZERO, saturating_add);
+            let one = |way: Direction| {
+                let rtt = largest[index][way as usize].unwrap_or(own);
+                direction(resolver, name, link, way, rtt)
+            };
+            Ok(ResolvedLink {
+                name: name.clone(),
+                ends: graph.ends[index],
+                directions: [one(Direction::Forward)?, one(Direction::Reverse)?],
+            })
+        })
+        .collect()
+}
+
+fn saturating_add(a: Duration, b: Duration) -> Duration {
+    Duration::from_picos(a.as_picos().saturating_add(b.as_picos()))
+}
+
+/// Puts what was resolved into the tables, each direction in full.
+pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
+    for ((_, table), link) in file.link.0.iter_mut().zip(links) {
+        let service = table.service.clone();
+        let services = [&table.forward, &table.reverse].map(|own| {
+            own.as_ref()
+                .and_then(|own| own.service.clone())
+                .unwrap_or_else(|| service.clone())
+        });
+        let [forward, reverse] = &link.directions;
+        let [forward_service, reverse_service] = services;
+        table.forward = Some(one_way(forward, forward_service));
+        table.reverse = Some(one_way(reverse, reverse_service));
+    }
+}
+
+fn one_way(
+    direction: &ResolvedDirection,
+    service: Kind<crate::scenario::format::Service>,
+) -> OneWay {
+    OneWay {
+        rate: Some(direction.rate.map_or(LinkRate::Unlimited, LinkRate::Rate)),
+        delay: Some(direction.delay),
+        queue: Some(Queue {
+            discipline: Kind::BuiltIn(direction.queue.clone()),
+            reorder: direction.reorder.clone(),
+        }),
+        impair: Some(
+            direction
+                .impair
+                .iter()
+                .map(|impair| Kind::BuiltIn(impair.config.clone()))
+                .collect(),
+        ),
+        service: Some(service),
+        up: Some(direction.up),
+    }
+}

@@ -1,0 +1,225 @@
+//! A TOML document as a tree whose every key and value knows where it was written.
+
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Fault, Place};
+
+/// A value and its place.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub value: Value,
+    pub place: Place,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    String(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    List(Vec<Node>),
+    Table(Table),
+}
+
+/// Keys in the order of the file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table(pub Vec<Entry>);
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub key: String,
+    pub key_place: Place,
+    pub node: Node,
+}
+
+impl Table {
+    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.0.iter().find(|entry| entry.key == key)
+    }
+    pub(super) fn get(&self, key: &str) -> Option<&Node> {
+        self.entry(key).map(|entry| &entry.node)
+    }
+    pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        self.0
+            .iter_mut()
+            .find(|entry| entry.key == key)
+            .map(|entry| &mut entry.node)
+    }
+}
+
+impl Node {
+    pub(super) fn table(place: Place) -> Self {
+        Self {
+            value: Value::Table(Table::default()),
+            place,
+        }
+    }
+    pub(super) fn as_table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+    /// The node at `path`, list elements by index.
+    pub(super) fn find(&self, path: &[&str]) -> Option<&Self> {
+        path.iter()
+            .try_fold(self, |node, segment| match &node.value {
+                Value::Table(table) => table.get(segment),
+                Value::List(list) => list.get(segment.parse::<usize>().ok()?),
+                _ => None,
+            })
+    }
+    /// Where `path` is written, or the innermost part of it that is.
+    pub(super) fn locate(&self, path: &[&str]) -> Place {
+        (0..=path.len())
+            .rev()
+            .find_map(|length| self.find(&path[..length]))
+            .map_or(self.place, |node| node.place)
+    }
+    /// What the value is, for messages.
+    pub(super) fn noun(&self) -> &'static str {
+        match self.value {
+            Value::String(_) => "a text",
+            Value::Integer(_) | Value::Float(_) => "a number",
+            Value::Boolean(_) => "a boolean",
+            Value::List(_) => "a list",
+            Value::Table(_) => "a table",
+        }
+    }
+    /// As JSON; kinds and quantities stay as they are written.
+    pub(super) fn to_json(&self) -> Result<serde_json::Value, Fault> {
+        Ok(match &self.value {
+            Value::String(text) => text.as_str().into(),
+            Value::Integer(n) => (*n).into(),
+            Value::Float(n) => serde_json::Number::from_f64(*n)
+                .ok_or_else(|| Fault::new(format!("{n} is no finite number")).at(self.place))?
+                .into(),
+            Value::Boolean(b) => (*b).into(),
+            Value::List(list) => list
+                .iter()
+                .map(Self::to_json)
+                .collect::<Result<Vec<_>, _>>()?
+                .into(),
+            Value::Table(table) => table
+                .0
+                .iter()
+                .map(|entry| Ok((entry.key.clone(), entry.node.to_json()?)))
+                .collect::<Result<serde_json::Map<_, _>, Fault>>()?
+                .into(),
+        })
+    }
+}
+
+/// Reads a whole file, the first of the sources.
+pub(super) fn parse_document(text: &str) -> Result<Node, Fault> {
+    let document = DeTable::parse(text).map_err(|e| syntax(0, 0, text, &e))?;
+    let place = Place::new(0, 0..text.len().min(1));
+    Ok(Node {
+        value: Value::Table(table(0, 0, document.get_ref())?),
+        place,
+    })
+}
+
+/// Reads one value that begins at byte `offset` of source `source`.
+pub(super) fn parse_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
+    let value = DeValue::parse(text).map_err(|e| syntax(source, offset, text, &e))?;
+    node(source, offset, value.span(), value.get_ref())
+}
+
+fn syntax(source: u32, offset: usize, text: &str, error: &toml::de::Error) -> Fault {
+    let range = error.span().unwrap_or(0..0);
+    let written = text.get(range.clone()).unwrap_or("");
+    let place = Place::new(source, range.start + offset..range.end + offset);
+    let message = error.message();
+    let fault = match message {
+        "duplicate key" => Fault::new(format!("`{written}` is here for the second time"))
+            .help("expected each key once"),
+        "string values must be quoted, expected literal string" if written.is_empty() => {
+            Fault::new("this is not TOML: there is no value after `=`")
+        }
+        "string values must be quoted, expected literal string" => Fault::new(format!(
+            "this is not TOML: `{written}` needs quotation marks"
+        ))
+        .help(format!("expected {:?}", written.trim())),
+        _ => match message.split_once(", expected ") {
+            Some((what, expected)) => {
+                Fault::new(format!("this is not TOML: {what}")).help(format!("expected {expected}"))
+            }
+            None => Fault::new(format!("this is not TOML: {message}")),
+        },
+    };
+    fault.at(place)
+}
+
+fn table(source: u32, offset: usize, from: &DeTable<'_>) -> Result<Table, Fault> {
+    from.iter()
+        .map(|(key, value)| {
+            Ok(Entry {
+                key: key.get_ref().to_string(),
+                key_place: Place::new(source, key.span().start + offset..key.span().end + offset),
+                node: node(source, offset, value.span(), value.get_ref())?,
+            })
+        })
+        .collect::<Result<_, _>>()
+        .map(Table)
+}
+
+fn node(
+    source: u32,
+    offset: usize,
+    span: std::ops::Range<usize>,
+    from: &DeValue<'_>,
+) -> Result<Node, Fault> {
+    let place = Place::new(source, span.start + offset..span.end + offset);
+    let value = match from {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(digits) => Value::Integer(
+            i64::from_str_radix(digits.as_str(), digits.radix()).map_err(|_| {
+                Fault::new(format!("{digits} is too large"))
+                    .help("expected a whole number below 2^63")
+                    .at(place)
+            })?,
+        ),
+        DeValue::Float(digits) => match digits.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => Value::Float(number),
+            _ => {
+                return Err(Fault::new(format!("`{digits}` is no finite number")).at(place));
+            }
+        },
+        DeValue::Boolean(value) => Value::Boolean(*value),
+        DeValue::Datetime(_) => {
+            return Err(
+                Fault::new("dates and times of day are no part of a scenario")
+                    .help("expected a duration in quotation marks, for example \"15 ms\"")
+                    .at(place),
+            );
+        }
+        DeValue::Array(list) => Value::List(
+            list.iter()
+                .map(|v| node(source, offset, v.span(), v.get_ref()))
+                .collect::<Result<_, _>>()?,
+        ),
+        DeValue::Table(inner) => Value::Table(table(source, offset, inner)?),
+    };
+    Ok(Node { value, place })
+}
+
+/// Reads `text` as TOML where it is TOML. Anything else is a string, unless it begins like a
+/// table, a list or a quoted text, which is then a mistake.
+pub(super) fn parse_set_value(source: u32, offset: usize, text: &str) -> Result<Node, Fault> {
+    let trimmed = text.trim();
+    let offset = offset + (text.len() - text.trim_start().len());
+    let plain = Node {
+        value: Value::String(trimmed.to_owned()),
+        place: Place::new(source, offset..offset + trimmed.len()),
+    };
+    if trimmed.starts_with(|c: char| c.is_ascii_digit())
+        && matches!(DeValue::parse(trimmed), Ok(v) if v.get_ref().is_datetime())
+    {
+        return Ok(plain);
+    }
+    match parse_value(source, offset, trimmed) {
+        Err(_) if !trimmed.starts_with(['{', '[', '"', '\'']) => Ok(plain),
+        read => read,
+    }
+}

@@ -1,0 +1,49 @@
+//! Where the scenario language takes the components' types from, and what it must know of them.
+
+pub use anabranch_elements::cc;
+
+pub use super::provisional::{impair, queue, tcp, workload};
+
+use super::kind::Seam;
+
+impl Seam for cc::Config {
+    const NAME: &'static str = "cc";
+    const MARK: &'static str = "kind:cc";
+    const ALIASES: &'static [(&'static str, &'static str)] = &[("new-reno", "reno")];
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        match self {
+            Self::Custom(custom) => Some((&custom.name, &custom.params)),
+            _ => None,
+        }
+    }
+}
+
+impl Seam for queue::Config {
+    const NAME: &'static str = "queue";
+    const MARK: &'static str = "kind:queue";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        match self {
+            Self::Custom(custom) => Some((&custom.name, &custom.params)),
+            Self::DropTail(_) => None,
+        }
+    }
+}
+
+impl Seam for impair::Config {
+    const NAME: &'static str = "impair";
+    const MARK: &'static str = "kind:impair";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        match self {
+            Self::Custom(custom) => Some((&custom.name, &custom.params)),
+            Self::BernoulliLoss(_) => None,
+        }
+    }
+}
+
+impl Seam for workload::Config {
+    const NAME: &'static str = "workload";
+    const MARK: &'static str = "kind:workload";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        None
+    }
+}

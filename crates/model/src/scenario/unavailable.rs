@@ -1,0 +1,86 @@
+//! What the format has and this version cannot run. Making something available is deleting its
+//! line.
+
+use super::format::{Family, File, Protocol};
+
+/// Names by seam. A name that is built in is available, listed or not.
+const NAMES: &[(&str, &[&str])] = &[
+    (
+        "cc",
+        &[
+            "cubic",
+            "cubic-plus",
+            "bic",
+            "westwood-plus",
+            "vegas",
+            "compound",
+            "dctcp",
+            "bbr",
+            "bbr3",
+        ],
+    ),
+    (
+        "queue",
+        &["red", "preferential-red", "codel", "pie", "fq-codel"],
+    ),
+    ("impair", &["gilbert-elliott", "jitter"]),
+    ("workload", &["paced", "request-response"]),
+    ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
+    ("service", &["trace"]),
+    (
+        "stack",
+        &[
+            "linux",
+            "linux-6.18",
+            "ns2-sack1",
+            "bsd44-lite",
+            "linux-2.6.35",
+            "windows-7",
+        ],
+    ),
+];
+
+/// The names of a seam that are part of the format.
+pub(super) fn names(seam: &str) -> &'static [&'static str] {
+    NAMES
+        .iter()
+        .find(|(name, _)| *name == seam)
+        .map_or(&[], |(_, names)| names)
+}
+
+/// Tables and keys that `file` uses: where, and what it is.
+pub(super) fn used(file: &File) -> Vec<(Vec<&str>, &'static str)> {
+    let mut used = Vec::new();
+    for (name, _) in &file.group.0 {
+        used.push((vec!["group", name], "a link group"));
+    }
+    for (name, _) in &file.gateway.0 {
+        used.push((vec!["gateway", name], "a gateway"));
+    }
+    for (name, host) in &file.host.0 {
+        if host.attach.is_some() {
+            used.push((
+                vec!["host", name, "attach"],
+                "`attach` (of the live engine)",
+            ));
+        }
+        if host.exec.is_some() {
+            used.push((vec!["host", name, "exec"], "`exec` (of the live engine)"));
+        }
+        if !host.processing_jitter.is_zero() {
+            used.push((
+                vec!["host", name, "processing_jitter"],
+                "`processing_jitter`",
+            ));
+        }
+    }
+    for (name, flow) in &file.flow.0 {
+        if flow.protocol == Protocol::Udp {
+            used.push((vec!["flow", name, "protocol"], "`udp`"));
+        }
+        if flow.family == Family::V6 {
+            used.push((vec!["flow", name, "family"], "IPv6"));
+        }
+    }
+    used
+}
