@@ -19,6 +19,9 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod hystart;
+pub mod params;
+
 /// A congestion control. Only acknowledgments, congestion and timeouts must be handled; the other
 /// events have defaults that ignore them.
 pub trait CongestionControl: fmt::Debug + Send {
@@ -281,6 +284,17 @@ impl PartialEq for Custom {
     }
 }
 
+/// What a control takes for congestion. The law suite asks every family its own questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Losses and marks.
+    LossBased,
+    /// Growing delay, besides losses.
+    DelayBased,
+    /// A model of the path: its rate and its propagation delay.
+    ModelBased,
+}
+
 macro_rules! controls {
     ($($(#[$attr:meta])* $file:ident :: $Type:ident,)*) => {
         $(pub mod $file;)*
@@ -318,6 +332,14 @@ macro_rules! controls {
                 match self {
                     $(Self::$Type(_) => $file::META.name,)*
                     Self::Custom(custom) => &custom.name,
+                }
+            }
+            /// What the control takes for congestion; unknown where it is a user's own.
+            #[must_use]
+            pub fn family(&self) -> Option<Family> {
+                match self {
+                    $(Self::$Type(_) => Some($file::FAMILY),)*
+                    Self::Custom(_) => None,
                 }
             }
             /// The loss detection that the control brings along.
@@ -358,6 +380,8 @@ pub trait ControlParams: Default {
 controls! {
     #[serde(alias = "new-reno")]
     reno::Reno,
+    cubic::Cubic,
+    cubic_plus::CubicPlus,
 }
 
 impl CongestionControl for Control {
