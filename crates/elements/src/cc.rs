@@ -338,7 +338,15 @@ macro_rules! controls {
             #[must_use]
             pub fn family(&self) -> Option<Family> {
                 match self {
-                    $(Self::$Type(_) => Some($file::FAMILY),)*
+                    $(Self::$Type(_) => Some(<$file::Params as ControlParams>::FAMILY),)*
+                    Self::Custom(_) => None,
+                }
+            }
+            /// The share of the window that a loss leaves, where the control has such a factor.
+            #[must_use]
+            pub fn decrease_factor(&self) -> Option<f64> {
+                match self {
+                    $(Self::$Type(params) => params.decrease_factor(),)*
                     Self::Custom(_) => None,
                 }
             }
@@ -371,6 +379,12 @@ macro_rules! controls {
 
 /// What the parameters of every built-in control can say.
 pub trait ControlParams: Default {
+    /// What the control takes for congestion.
+    const FAMILY: Family;
+    /// The share of the window that a loss leaves; `None` where that is not a constant.
+    fn decrease_factor(&self) -> Option<f64> {
+        None
+    }
     /// The loss detection that the control brings along, if any.
     fn timer_rule(&self) -> Option<TimerRule> {
         None

@@ -37,7 +37,7 @@ use anabranch_core::{
 pub use self::params::Params;
 pub(super) use self::params::cubic_params;
 use super::{
-    Ack, Congestion, CongestionControl, Family, Idle, Init, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, Idle, Init, Rto, Signal, Spurious,
     hystart::{HyStart, Settings},
     params::ReductionBase,
 };
@@ -59,9 +59,6 @@ pub const META: Meta = Meta {
         },
     ],
 };
-
-/// What moves the window.
-pub const FAMILY: Family = Family::LossBased;
 
 /// The parameters that stay with the control, as plain numbers.
 #[derive(Debug, Clone, Copy)]

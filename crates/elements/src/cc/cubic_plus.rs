@@ -51,9 +51,6 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// What moves the window.
-pub const FAMILY: Family = Family::LossBased;
-
 /// What ssthresh becomes where Cubic+ starts over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -87,6 +84,12 @@ cubic_params! {
 }
 
 impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(self.beta.get())
+    }
+
     fn timer_rule(&self) -> Option<TimerRule> {
         Some(TimerRule {
             initial_reo_wnd: self.initial_reo_wnd,

@@ -139,6 +139,58 @@ impl JsonSchema for Packets {
     }
 }
 
+/// A count of RTT samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct Samples(u32);
+
+impl Samples {
+    /// The most that may be asked for.
+    pub const MAX: u32 = 1_000;
+
+    /// # Panics
+    /// If `count` is 0 or above [`Self::MAX`]; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn new(count: u32) -> Self {
+        assert!(count >= 1 && count <= Self::MAX, "1..1000 samples");
+        Self(count)
+    }
+    /// How many.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for Samples {
+    type Error = String;
+    fn try_from(count: u32) -> Result<Self, String> {
+        if (1..=Self::MAX).contains(&count) {
+            Ok(Self(count))
+        } else {
+            Err(format!("{count} is outside 1..{}: samples", Self::MAX))
+        }
+    }
+}
+
+impl From<Samples> for u32 {
+    fn from(samples: Samples) -> Self {
+        samples.0
+    }
+}
+
+impl JsonSchema for Samples {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Samples".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": Self::MAX })
+    }
+}
+
 /// From what a reduction is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -52,9 +52,6 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// What moves the window.
-pub const FAMILY: Family = Family::LossBased;
-
 /// How congestion avoidance counts what is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -90,7 +87,13 @@ impl Default for Params {
     }
 }
 
-impl ControlParams for Params {}
+impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(0.5)
+    }
+}
 
 /// Reno at work, in bytes.
 #[derive(Debug)]

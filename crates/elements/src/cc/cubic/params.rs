@@ -1,6 +1,8 @@
 //! CUBIC's parameters. `cubic-plus` has them too and adds its own, so they are written as a macro:
 //! flattening would cost the check for unknown keys.
 
+use crate::cc::{ControlParams, Family};
+
 macro_rules! cubic_params {
     (
         $(#[$meta:meta])*
@@ -56,8 +58,7 @@ macro_rules! cubic_params {
             #[schemars(with = "String")]
             pub hystart_delay_max: anabranch_core::units::Duration,
             /// HyStart: RTT samples taken at the start of each round trip.
-            #[schemars(range(min = 1, max = 1000))]
-            pub hystart_min_samples: std::num::NonZeroU32,
+            pub hystart_min_samples: $crate::cc::params::Samples,
             $($(#[$extra_meta])* pub $extra: $Extra,)*
         }
 
@@ -66,7 +67,7 @@ macro_rules! cubic_params {
                 use anabranch_core::units::Duration;
                 use $crate::cc::{
                     hystart::Mode,
-                    params::{CubicScale, DecreaseFactor, Packets, ReductionBase, Share},
+                    params::{CubicScale, DecreaseFactor, Packets, ReductionBase, Samples, Share},
                 };
                 Self {
                     c: CubicScale::new(0.4),
@@ -83,7 +84,7 @@ macro_rules! cubic_params {
                     hystart_delay_share: Share::new(0.125),
                     hystart_delay_min: Duration::from_millis(4),
                     hystart_delay_max: Duration::from_millis(16),
-                    hystart_min_samples: std::num::NonZeroU32::MIN.saturating_add(7),
+                    hystart_min_samples: Samples::new(8),
                     $($extra: $default,)*
                 }
             }
@@ -130,4 +131,10 @@ cubic_params! {
     pub struct Params {}
 }
 
-impl crate::cc::ControlParams for Params {}
+impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(self.beta.get())
+    }
+}
