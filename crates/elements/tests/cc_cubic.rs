@@ -7,6 +7,7 @@ mod cc_support;
 use anabranch_core::units::{Duration, Instant};
 use anabranch_elements::cc::{
     Config, CongestionControl, Signal, cubic, cubic_plus,
+    hystart::Mode,
     params::{DecreaseFactor, Packets, ReductionBase, Share},
     reno,
 };
@@ -239,18 +240,18 @@ fn fast_convergence_gives_up_more_only_below_the_last_plateau() {
 
 #[test]
 fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
-    let mut path = Path::new(&Config::Cubic(cubic::Params::default()), 100, RTT);
+    let mut path = reduced_at(&Config::Cubic(cubic::Params::default()), 100, RTT);
     path.rto(1);
     assert_near(path.cwnd(), 1.0, 1e-9);
-    assert_near(path.ssthresh(), 70.0, 1e-6);
+    assert_near(path.ssthresh(), 49.0, 1e-6);
     path.rto(2);
-    assert_near(path.ssthresh(), 70.0, 1e-6);
+    assert_near(path.ssthresh(), 49.0, 1e-6);
     while path.cwnd() < path.ssthresh() {
         path.round_trip();
     }
     path.ack();
     assert_eq!(path.state("k"), Some(0.0));
-    assert_near(path.state("w_max").expect("an epoch has begun"), 70.0, 0.02);
+    assert_near(path.state("w_max").expect("an epoch has begun"), 49.0, 1e-6);
 }
 
 #[test]
@@ -360,7 +361,7 @@ fn growth_before_the_first_loss_can_have_a_floor() {
     let grown = |share: f64| {
         let config = Config::Cubic(cubic::Params {
             first_epoch_growth: Share::new(share),
-            hystart: anabranch_elements::cc::hystart::Mode::Linux,
+            hystart: Mode::Linux,
             ..Default::default()
         });
         let mut path = Path::new(&config, 100, RTT);
@@ -383,6 +384,55 @@ fn growth_before_the_first_loss_can_have_a_floor() {
     let (plain_first, plain_later) = grown(0.0);
     assert!(plain_first < 1.01);
     assert_near(later, plain_later, 0.01);
+}
+
+#[test]
+fn hystart_begins_anew_after_a_timeout() {
+    let config = Config::Cubic(cubic::Params {
+        hystart: Mode::Linux,
+        ..Default::default()
+    });
+    let train = |path: &mut Path, ms: u64| {
+        for _ in 0..ms {
+            path.pause(Duration::from_millis(1));
+            path.ack();
+        }
+    };
+    let mut path = Path::new(&config, 100, RTT);
+    train(&mut path, 45);
+    path.rto(1);
+    let ssthresh = path.ssthresh();
+    // Together these ACKs are a train of more than half the RTT; since the timeout they are not.
+    train(&mut path, 40);
+    assert_eq!(path.ssthresh(), ssthresh);
+    assert!(path.cwnd() > 40.0 && path.cwnd() < ssthresh);
+    train(&mut path, 20);
+    assert_eq!(path.ssthresh(), 51.0, "50 ms after the first ACK since");
+}
+
+#[test]
+fn where_slow_start_ends_without_a_loss_the_plateau_begins() {
+    let config = Config::Cubic(cubic::Params {
+        hystart: Mode::Linux,
+        ..Default::default()
+    });
+    let mut path = Path::new(&config, 100, RTT);
+    while path.ssthresh().is_infinite() {
+        path.pause(Duration::from_millis(1));
+        path.ack();
+    }
+    let cwnd = path.cwnd();
+    path.ack();
+    assert_eq!(
+        (path.state("w_max"), path.state("k")),
+        (Some(cwnd), Some(0.0))
+    );
+    // W_est is where the window was: α_cubic is 1 (§4.3, §4.10).
+    assert_near(
+        path.state("w_est").expect("an epoch has begun"),
+        cwnd + 1.0 / cwnd,
+        1e-9,
+    );
 }
 
 #[test]

@@ -53,6 +53,18 @@ fn congestion_avoidance_grows_by_a_segment_per_round_trip() {
 }
 
 #[test]
+fn bytes_beyond_a_window_count_towards_the_next() {
+    let mut path = Path::new(&reno(Params::default()), 8, RTT);
+    path.lose();
+    let mut windows = Vec::new();
+    for _ in 0..5 {
+        path.ack_as(|ack| ack.acked = segments(3));
+        windows.push(path.cwnd());
+    }
+    assert_eq!(windows, [4.0, 5.0, 6.0, 6.0, 7.0]);
+}
+
+#[test]
 fn counting_acks_grows_half_as_fast_with_delayed_acks() {
     let config = reno(Params {
         avoidance: Avoidance::Acks,

@@ -8,12 +8,13 @@
 //! # Differs from the paper
 //! - `eta` is measured from the connection's smallest RTT, as in Linux; the paper measures it from
 //!   the last round's.
-//! - Neither sign is looked for before the window has reached the low window; the paper looks from
-//!   the start and acts from there on.
+//! - A sign seen below the low window counts only if it is still there when the window has grown
+//!   to it; the paper remembers it.
 //!
 //! # Differs from Linux
 //! - The length of an ACK train is `ack_train_share` of the smallest RTT whether the sender paces
 //!   or not; Linux takes the whole RTT where it paces.
+//! - Signs are looked for below the low window, too, but not acted on; Linux does not look.
 //!
 //! # Not implemented
 //! - HyStart++ (RFC 9406) with its conservative slow start.
@@ -103,10 +104,13 @@ impl HyStart {
         let Some(round) = &mut self.round else {
             return false;
         };
-        if cwnd < self.settings.low_window || ack.min_rtt.is_zero() {
+        if ack.min_rtt.is_zero() {
             return false;
         }
-        round.ack_train(ack, &self.settings) || round.delay_increase(ack, &self.settings)
+        // Both look at every ACK, so that a round's evidence is whole once the window is large.
+        let train = round.ack_train(ack, &self.settings);
+        let delay = round.delay_increase(ack, &self.settings);
+        cwnd >= self.settings.low_window && (train || delay)
     }
 }
 
