@@ -82,7 +82,8 @@ pub struct Cubic {
     window: Window,
     /// What a spurious reduction is taken back to (§4.9).
     undo: Option<Window>,
-    hystart: Option<HyStart>,
+    /// Boxed: most runs have none, and slow start is short.
+    hystart: Option<Box<HyStart>>,
 }
 
 /// All that a reduction changes, and that §4.9 therefore restores.
@@ -164,7 +165,7 @@ impl Cubic {
                 first_epoch: true,
             },
             undo: None,
-            hystart: hystart.map(HyStart::new),
+            hystart: hystart.map(|settings| Box::new(HyStart::new(settings))),
         }
     }
 

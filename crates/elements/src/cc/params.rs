@@ -1,8 +1,10 @@
 //! Types of parameters: what is outside its bounds cannot be built, from a file or from code.
 
+use std::{fmt, str::FromStr};
+
 use anabranch_core::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 macro_rules! bounded {
     ($(#[$meta:meta])* $Name:ident, $min:literal ..= $max:literal, $hint:literal) => {
@@ -71,8 +73,8 @@ bounded! {
 }
 
 /// A count of full segments, written with its unit: `"16 packets"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
 pub struct Packets(u32);
 
 impl Packets {
@@ -103,17 +105,42 @@ impl Packets {
     }
 }
 
-impl TryFrom<String> for Packets {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        let (number, unit) = text.trim().split_once(' ').unwrap_or((&text, ""));
+impl FromStr for Packets {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, unit) = text.trim().split_once(' ').unwrap_or((text, ""));
         match (number.parse(), unit.trim_start()) {
             (Ok(count @ 1..=Self::MAX), "packet" | "packets") => Ok(Self(count)),
             _ => Err(format!(
-                "expected a number of packets from 1 to {}, as in \"16 packets\", not {text:?}",
+                "{text:?} is not a number of packets from 1 to {}",
                 Self::MAX
             )),
         }
+    }
+}
+
+impl<'de> Deserialize<'de> for Packets {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_str(Text {
+            expected: "a number of packets, as in \"16 packets\"",
+            read: |text| text.parse(),
+        })
+    }
+}
+
+/// Reads a value from a string, and says what was expected where there is none.
+struct Text<T> {
+    expected: &'static str,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T> de::Visitor<'_> for Text<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.read)(text).map_err(|wrong| E::custom(format!("{wrong}: expected {}", self.expected)))
     }
 }
 
@@ -228,7 +255,9 @@ impl ReductionBase {
 /// [`Duration`](anabranch_core::units::Duration) as files write it: `"2 ms"`.
 pub mod duration {
     use anabranch_core::units::Duration;
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+    use serde::{Deserializer, Serializer};
+
+    use super::Text;
 
     const PICOS: [(&str, f64); 5] = [
         ("ps", 1.0),
@@ -238,22 +267,27 @@ pub mod duration {
         ("s", 1e12),
     ];
 
+    fn read(text: &str) -> Result<Duration, String> {
+        text.trim()
+            .split_once(' ')
+            .and_then(|(number, unit)| {
+                let number = number.parse::<f64>().ok()?;
+                let (_, picos) = PICOS.iter().find(|(name, _)| *name == unit.trim_start())?;
+                (number >= 0.0 && number.is_finite())
+                    .then(|| Duration::from_secs_f64(number * picos / 1e12))
+            })
+            .ok_or_else(|| format!("{text:?} is not a time"))
+    }
+
     /// Reads it.
     ///
     /// # Errors
     /// If it is not a number and a unit of time.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(from)?;
-        text.trim()
-            .split_once(' ')
-            .and_then(|(number, unit)| {
-                let number = number.parse::<f64>().ok().filter(|n| *n >= 0.0)?;
-                let (_, picos) = PICOS.iter().find(|(name, _)| *name == unit.trim_start())?;
-                Some(Duration::from_secs_f64(number * picos / 1e12))
-            })
-            .ok_or_else(|| {
-                D::Error::custom(format!("expected a time, as in \"2 ms\", not {text:?}"))
-            })
+        from.deserialize_str(Text {
+            expected: "a time, as in \"2 ms\"",
+            read,
+        })
     }
 
     /// Writes it.
