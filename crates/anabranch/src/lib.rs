@@ -50,4 +50,6 @@ pub use anabranch_model::{
     scenario::{self, Extensions, Resolved, Scenario},
     topology, workload,
 };
-pub use anabranch_sim::{Finished, FlowSample, LinkSample, Progress, Samples, Simulation};
+pub use anabranch_sim::{
+    Error as RunError, Finished, FlowSample, LinkSample, Progress, Samples, Simulation,
+};

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 
 pub mod reorder;
 
+pub use reorder::Reorder;
+
 /// A packet as a queue sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item {
@@ -135,6 +137,8 @@ pub trait QueueParams: Default {
     fn needs_bdp(&self) -> bool;
     /// Puts the bandwidth-delay product in.
     fn set_bdp(&mut self, bdp: Bytes);
+    /// How much may wait in all.
+    fn limit(&self) -> Limit;
 }
 
 macro_rules! disciplines {
@@ -185,6 +189,14 @@ macro_rules! disciplines {
                 match self {
                     $(Self::$Type(params) => params.needs_bdp(),)*
                     Self::Custom(_) => false,
+                }
+            }
+            /// How much may wait in all, as far as the discipline says so.
+            #[must_use]
+            pub fn limit(&self) -> Option<Limit> {
+                match self {
+                    $(Self::$Type(params) => Some(params.limit()),)*
+                    Self::Custom(_) => None,
                 }
             }
             /// Puts the bandwidth-delay product in.

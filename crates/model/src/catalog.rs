@@ -57,9 +57,16 @@ pub struct Parameter {
 #[must_use]
 pub fn catalog() -> Vec<Entry> {
     let mut entries = Vec::new();
-    entries.extend(cc::registry().into_iter().map(|(meta, config, schema)| component("cc", meta, &config, &schema)));
-    entries
-        .extend(queue::registry().into_iter().map(|(meta, config, schema)| component("queue", meta, &config, &schema)));
+    entries.extend(
+        cc::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("cc", meta, &config, &schema)),
+    );
+    entries.extend(
+        queue::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("queue", meta, &config, &schema)),
+    );
     entries.push(component(
         "reorder",
         &queue::reorder::META,
@@ -67,7 +74,9 @@ pub fn catalog() -> Vec<Entry> {
         &schemars::schema_for!(queue::reorder::Interval),
     ));
     entries.extend(
-        impair::registry().into_iter().map(|(meta, config, schema)| component("impair", meta, &config, &schema)),
+        impair::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("impair", meta, &config, &schema)),
     );
     entries.extend(workloads());
     entries.extend(tcp::profiles().iter().map(stack));
@@ -86,7 +95,11 @@ fn sources(list: &[Source]) -> Vec<SourceEntry> {
 fn component<T: Serialize>(kind: &'static str, meta: &Meta, config: &T, schema: &Schema) -> Entry {
     let config = serde_json::to_value(config).unwrap_or_default();
     // Externally tagged: the parameters are the only member.
-    let defaults = config.as_object().and_then(|o| o.values().next()).cloned().unwrap_or_default();
+    let defaults = config
+        .as_object()
+        .and_then(|o| o.values().next())
+        .cloned()
+        .unwrap_or_default();
     Entry {
         kind,
         name: meta.name.to_owned(),
@@ -101,17 +114,28 @@ fn component<T: Serialize>(kind: &'static str, meta: &Meta, config: &T, schema: 
 /// The parameters that a schema describes.
 fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
     let schema = schema.as_value();
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
     properties
         .iter()
         .map(|(name, property)| {
             let target = resolve(schema, property);
-            let find = |key: &str| property.get(key).or_else(|| target.get(key)).cloned().unwrap_or_default();
+            let find = |key: &str| {
+                property
+                    .get(key)
+                    .or_else(|| target.get(key))
+                    .cloned()
+                    .unwrap_or_default()
+            };
             Parameter {
                 name: name.clone(),
                 value_type: value_type(property, target),
                 default: defaults.get(name).cloned().unwrap_or_default(),
-                description: find("description").as_str().unwrap_or_default().replace('\n', " "),
+                description: find("description")
+                    .as_str()
+                    .unwrap_or_default()
+                    .replace('\n', " "),
                 minimum: find("minimum"),
                 maximum: find("maximum"),
             }
@@ -123,15 +147,27 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
 fn resolve<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
     let reference = property
         .get("$ref")
-        .or_else(|| property.get("allOf").and_then(|list| list.get(0)).and_then(|first| first.get("$ref")))
+        .or_else(|| {
+            property
+                .get("allOf")
+                .and_then(|list| list.get(0))
+                .and_then(|first| first.get("$ref"))
+        })
         .and_then(Value::as_str)
         .and_then(|path| path.strip_prefix('#'));
-    reference.and_then(|path| schema.pointer(path)).unwrap_or(property)
+    reference
+        .and_then(|path| schema.pointer(path))
+        .unwrap_or(property)
 }
 
 fn value_type(property: &Value, target: &Value) -> String {
     if let Some(choices) = target.get("enum").and_then(Value::as_array) {
-        return choices.iter().filter_map(Value::as_str).map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(" | ");
+        return choices
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|c| format!("\"{c}\""))
+            .collect::<Vec<_>>()
+            .join(" | ");
     }
     if let Some(choices) = target.get("oneOf").and_then(Value::as_array) {
         let names: Vec<_> = choices
@@ -158,23 +194,41 @@ fn value_type(property: &Value, target: &Value) -> String {
         .map(str::to_owned);
     title.unwrap_or_else(|| match target.get("type") {
         Some(Value::String(name)) => name.clone(),
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" or "),
         _ => "value".to_owned(),
     })
 }
 
 fn workloads() -> Vec<Entry> {
-    let entry = |name: &str, title: &str, summary: &str, schema: Option<Schema>, source: (&str, &str)| Entry {
-        kind: "workload",
-        name: name.to_owned(),
-        title: title.to_owned(),
-        summary: summary.to_owned(),
-        sources: vec![SourceEntry { id: source.0.to_owned(), items: vec![source.1.to_owned()] }],
-        parameters: schema.map(|schema| parameters(&schema, &Value::Null)).unwrap_or_default(),
-        details: Map::new(),
-    };
+    let entry =
+        |name: &str, title: &str, summary: &str, schema: Option<Schema>, source: (&str, &str)| {
+            Entry {
+                kind: "workload",
+                name: name.to_owned(),
+                title: title.to_owned(),
+                summary: summary.to_owned(),
+                sources: vec![SourceEntry {
+                    id: source.0.to_owned(),
+                    items: vec![source.1.to_owned()],
+                }],
+                parameters: schema
+                    .map(|schema| parameters(&schema, &Value::Null))
+                    .unwrap_or_default(),
+                details: Map::new(),
+            }
+        };
     vec![
-        entry("bulk", "Bulk", "Sends as much as the network takes, until the flow stops.", None, ("RFC 6349", "§3.3")),
+        entry(
+            "bulk",
+            "Bulk",
+            "Sends as much as the network takes, until the flow stops.",
+            None,
+            ("RFC 6349", "§3.3"),
+        ),
         entry(
             "file",
             "File",
@@ -193,15 +247,25 @@ fn workloads() -> Vec<Entry> {
 }
 
 fn stack(profile: &tcp::Profile) -> Entry {
+    let mut details = Map::new();
     let switches = serde_json::to_value(&profile.settings).unwrap_or_default();
+    details.insert("cc".to_owned(), profile.cc.into());
+    details.extend(switches.as_object().cloned().unwrap_or_default());
+    let reasons = profile
+        .reasons
+        .iter()
+        .map(|(switch, reason)| ((*switch).to_owned(), Value::from(*reason)));
+    details.insert("reasons".to_owned(), Value::Object(reasons.collect()));
+    details.insert("not_modelled".to_owned(), profile.not_modelled.into());
+    details.insert("aliases".to_owned(), profile.aliases.into());
     Entry {
         kind: "stack",
-        name: profile.name.to_owned(),
-        title: profile.title.to_owned(),
-        summary: profile.summary.to_owned(),
-        sources: sources(profile.sources),
+        name: profile.meta.name.to_owned(),
+        title: profile.meta.title.to_owned(),
+        summary: profile.meta.summary.to_owned(),
+        sources: sources(profile.meta.sources),
         parameters: Vec::new(),
-        details: switches.as_object().cloned().unwrap_or_default(),
+        details,
     }
 }
 
@@ -216,9 +280,17 @@ mod tests {
             assert!(!entry.sources.is_empty(), "{} cites nothing", entry.name);
             assert!(!entry.summary.is_empty(), "{} says nothing", entry.name);
             for parameter in &entry.parameters {
-                assert!(!parameter.description.is_empty(), "{}.{} says nothing", entry.name, parameter.name);
+                assert!(
+                    !parameter.description.is_empty(),
+                    "{}.{} says nothing",
+                    entry.name,
+                    parameter.name
+                );
             }
-            let same = entries.iter().filter(|e| (e.kind, &e.name) == (entry.kind, &entry.name)).count();
+            let same = entries
+                .iter()
+                .filter(|e| (e.kind, &e.name) == (entry.kind, &entry.name))
+                .count();
             assert_eq!(same, 1, "{} stands twice", entry.name);
         }
     }

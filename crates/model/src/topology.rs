@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_core::{
-    packet::Direction,
-    units::Instant,
-};
+use anabranch_core::{packet::Direction, units::Instant};
 use anabranch_elements::{body::Body, host::Host};
 
 use crate::{
@@ -29,7 +26,12 @@ pub struct Engine {
 
 impl Default for Engine {
     fn default() -> Self {
-        Self { fast_path: true, fold: true, digest: true, packet_log: false }
+        Self {
+            fast_path: true,
+            fold: true,
+            digest: true,
+            packet_log: false,
+        }
     }
 }
 
@@ -50,17 +52,29 @@ pub struct Compiled<B: Body> {
 ///
 /// # Errors
 /// With the name of a pair of hosts that fits no flow.
-pub fn compile<B: Body>(resolved: &Resolved, engine: Engine, mut hosts: Hosts<B>) -> Result<Compiled<B>, String> {
+pub fn compile<B: Body>(
+    resolved: &Resolved,
+    engine: Engine,
+    mut hosts: Hosts<B>,
+) -> Result<Compiled<B>, String> {
     let warmup = Instant::START + resolved.warmup;
     let end = Instant::START + resolved.duration;
     let mut builder = Builder::new(resolved.seed, warmup, end);
-    builder.fast_path(engine.fast_path).fold(engine.fold).digest(engine.digest).packet_log(engine.packet_log);
+    builder
+        .fast_path(engine.fast_path)
+        .fold(engine.fold)
+        .digest(engine.digest)
+        .packet_log(engine.packet_log);
     let links: Vec<(String, [LinkId; 2])> = resolved
         .links
         .iter()
         .map(|link| {
             let ids = Direction::BOTH.map(|direction| {
-                builder.link(link_spec(&link.name, direction, &link.directions[direction as usize]))
+                builder.link(link_spec(
+                    &link.name,
+                    direction,
+                    &link.directions[direction as usize],
+                ))
             });
             (link.name.clone(), ids)
         })
@@ -81,19 +95,34 @@ pub fn compile<B: Body>(resolved: &Resolved, engine: Engine, mut hosts: Hosts<B>
     let stacks = shared_stacks(&resolved.flows);
     for (flow, settings) in resolved.flows.iter().zip(stacks) {
         let stops = |hops: &[crate::scenario::Hop]| {
-            hops.iter().map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize])).collect()
+            hops.iter()
+                .map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize]))
+                .collect()
         };
         let own = hosts.iter().position(|(name, _)| *name == flow.name);
         let control = flow.cc.clone();
         let traffic = match own {
             Some(index) => Traffic::Hosts(hosts.remove(index).1),
             None => match &flow.workload {
-                workload::Config::Bulk => Traffic::Tcp { settings, control, app: App::Bulk },
-                workload::Config::File(file) => Traffic::Tcp { settings, control, app: App::File(file.size.get()) },
+                workload::Config::Bulk => Traffic::Tcp {
+                    settings,
+                    control,
+                    app: App::Bulk,
+                },
+                workload::Config::File(file) => Traffic::Tcp {
+                    settings,
+                    control,
+                    app: App::File(file.size.get()),
+                },
                 workload::Config::Poisson(poisson) => {
-                    let sizes = poisson.sizes();
+                    let sizes = poisson.sizes.0;
                     let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
-                    Traffic::Poisson { settings, control, rate, sizes }
+                    Traffic::Poisson {
+                        settings,
+                        control,
+                        rate,
+                        sizes,
+                    }
                 }
             },
         };
@@ -108,15 +137,26 @@ pub fn compile<B: Body>(resolved: &Resolved, engine: Engine, mut hosts: Hosts<B>
     }
     match hosts.first() {
         Some((name, _)) => Err(name.clone()),
-        None => Ok(Compiled { network: builder.build(), links }),
+        None => Ok(Compiled {
+            network: builder.build(),
+            links,
+        }),
     }
 }
 
 fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
-    let mut spec = LinkSpec::new(format!("link.{name}.{}", direction.name()), part.rate, part.delay);
+    let mut spec = LinkSpec::new(
+        format!("link.{name}.{}", direction.name()),
+        part.rate,
+        part.delay,
+    );
     spec.queue = part.queue.clone();
     spec.reorder = part.reorder;
-    spec.impairments = part.impair.iter().map(|impaired| impaired.config.clone()).collect();
+    spec.impairments = part
+        .impair
+        .iter()
+        .map(|impaired| impaired.config.clone())
+        .collect();
     spec.up = part.up;
     spec
 }
@@ -130,4 +170,3 @@ fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<anabranch_elements::tcp::Set
     }
     stacks
 }
-

@@ -74,7 +74,11 @@ pub enum Sizes {
 impl Sizes {
     /// One file's size in bytes, 1 at least.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float-to-int cast saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float-to-int cast saturates"
+    )]
     pub fn draw(self, draw: &mut Draw) -> u64 {
         let bytes = match self {
             Self::Fixed { size } => return size.get().max(1),
@@ -99,7 +103,9 @@ impl Sizes {
         match self {
             Self::Fixed { size } => size.get().max(1) as f64,
             Self::Exponential { mean } | Self::Pareto { mean, .. } => mean.get() as f64,
-            Self::LogNormal { median, sigma } => median.get() as f64 * math::exp(sigma * sigma / 2.0),
+            Self::LogNormal { median, sigma } => {
+                median.get() as f64 * math::exp(sigma * sigma / 2.0)
+            }
         }
     }
 }
@@ -112,14 +118,22 @@ mod tests {
     #[test]
     fn sizes_have_their_mean_and_median() {
         let stream = Stream::new(3, "flow.web.workload");
-        let draws = |sizes: Sizes| -> Vec<u64> { (0..40_001).map(|i| sizes.draw(&mut stream.at(i))).collect() };
-        let mean = |values: &[u64]| values.iter().map(|&v| v as f64).sum::<f64>() / values.len() as f64;
+        let draws = |sizes: Sizes| -> Vec<u64> {
+            (0..40_001).map(|i| sizes.draw(&mut stream.at(i))).collect()
+        };
+        let mean =
+            |values: &[u64]| values.iter().map(|&v| v as f64).sum::<f64>() / values.len() as f64;
 
-        let exponential = Sizes::Exponential { mean: Bytes::new(50_000) };
+        let exponential = Sizes::Exponential {
+            mean: Bytes::new(50_000),
+        };
         // Five standard errors of the mean: 5 / sqrt(n) = 0.025 of it.
         assert!((mean(&draws(exponential)) / exponential.mean() - 1.0).abs() < 0.025);
 
-        let normal = Sizes::LogNormal { median: Bytes::new(10_000), sigma: 1.0 };
+        let normal = Sizes::LogNormal {
+            median: Bytes::new(10_000),
+            sigma: 1.0,
+        };
         let mut values = draws(normal);
         // Standard deviation of the size is mean * sqrt(e - 1) = 1.31 of the mean.
         assert!((mean(&values) / normal.mean() - 1.0).abs() < 0.033);
@@ -127,10 +141,16 @@ mod tests {
         // Standard error of the median's logarithm: 1.2533 / sqrt(n) = 0.0063.
         assert!(math::ln(values[20_000] as f64 / 10_000.0).abs() < 0.031);
 
-        let pareto = Sizes::Pareto { mean: Bytes::new(10_000), shape: 2.5 };
+        let pareto = Sizes::Pareto {
+            mean: Bytes::new(10_000),
+            shape: 2.5,
+        };
         let values = draws(pareto);
         // Variance of the mean-normalised Pareto: 1 / (shape (shape - 2)) = 0.8.
         assert!((mean(&values) / pareto.mean() - 1.0).abs() < 0.023);
-        assert!(values.iter().all(|&v| v >= 5_999), "the least is mean (shape - 1) / shape");
+        assert!(
+            values.iter().all(|&v| v >= 5_999),
+            "the least is mean (shape - 1) / shape"
+        );
     }
 }

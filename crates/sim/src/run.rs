@@ -63,7 +63,12 @@ impl<'a, B: Body> Simulation<'a, B> {
     /// A run of this scenario, with the default engine and no recording.
     #[must_use]
     pub fn new(resolved: &'a Resolved) -> Self {
-        Self { resolved, engine: Engine::default(), sample_every: None, hosts: Vec::new() }
+        Self {
+            resolved,
+            engine: Engine::default(),
+            sample_every: None,
+            hosts: Vec::new(),
+        }
     }
     /// Plain links as arithmetic, or every packet through every step. Results are the same.
     #[must_use]
@@ -149,6 +154,11 @@ impl<'a, B: Body> Simulation<'a, B> {
             resolved_scenario: resolved.json.clone(),
         };
         let summary = Summary::of(&mut network, about, &links);
-        Ok(Finished { summary, network, links, samples })
+        Ok(Finished {
+            summary,
+            network,
+            links,
+            samples,
+        })
     }
 }

@@ -44,6 +44,9 @@ impl QueueParams for Params {
     fn set_bdp(&mut self, bdp: Bytes) {
         self.limit = self.limit.with_bdp(bdp);
     }
+    fn limit(&self) -> Limit {
+        self.limit
+    }
 }
 
 /// A drop-tail queue.

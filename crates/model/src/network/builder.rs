@@ -391,8 +391,8 @@ impl<B: Body> Network<B> {
             window,
             stop,
             file: None,
-            settings: Arc::new(Settings),
-            control: cc::Config::Reno(cc::reno::Params::default()),
+            settings: None,
+            control: None,
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
@@ -403,7 +403,7 @@ impl<B: Body> Network<B> {
                 rate,
                 sizes,
             } => {
-                (flow.settings, flow.control) = (settings, control);
+                (flow.settings, flow.control) = (Some(settings), Some(control));
                 let index = self.spawners.len();
                 self.spawners.push(Spawner {
                     flow: id,
@@ -440,7 +440,7 @@ impl<B: Body> Network<B> {
                 } else {
                     None
                 };
-                (flow.settings, flow.control) = (settings, control);
+                (flow.settings, flow.control) = (Some(settings), Some(control));
                 flow.connection =
                     Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
             }

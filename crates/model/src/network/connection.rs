@@ -63,8 +63,9 @@ pub(super) struct Flow<B: Body> {
     pub(super) window: Window,
     pub(super) stop: Option<Instant>,
     pub(super) file: Option<u64>,
-    pub(super) settings: Arc<Settings>,
-    pub(super) control: cc::Config,
+    /// Our TCP's switches and control; hosts from outside have none.
+    pub(super) settings: Option<Arc<Settings>>,
+    pub(super) control: Option<cc::Config>,
     pub(super) totals: Totals,
     pub(super) body: std::marker::PhantomData<B>,
 }
@@ -130,6 +131,14 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn flow_name(&self, flow: FlowId) -> &str {
         &self.flows[flow.0 as usize].name
+    }
+    /// Payload bytes of a flow's full segment; `None` for hosts from outside.
+    #[must_use]
+    pub fn mss(&self, flow: FlowId) -> Option<u32> {
+        self.flows[flow.0 as usize]
+            .settings
+            .as_ref()
+            .map(|settings| settings.mss)
     }
     /// The state of a flow's sending end; `None` for hosts from outside and for workloads of many.
     #[must_use]
@@ -230,7 +239,10 @@ impl<B: Body> Network<B> {
             mean_cwnd_bytes: snapshot.is_some().then_some(mean_cwnd_bytes).flatten(),
             mean_srtt_ms: snapshot.is_some().then_some(mean_srtt_ms).flatten(),
             snapshot,
-            smss: u64::from(flow.settings.smss()),
+            smss: flow
+                .settings
+                .as_ref()
+                .map_or(1, |settings| u64::from(settings.mss)),
             completion_time: completed.then(|| end.saturating_since(conn.started)),
             reordering: Some(summary),
             completions: None,
@@ -269,7 +281,10 @@ impl<B: Body> Network<B> {
             mean_cwnd_bytes: None,
             mean_srtt_ms: None,
             snapshot: None,
-            smss: u64::from(flow.settings.smss()),
+            smss: flow
+                .settings
+                .as_ref()
+                .map_or(1, |settings| u64::from(settings.mss)),
             completion_time: None,
             reordering: None,
             completions: Some(Completions {
@@ -283,14 +298,14 @@ impl<B: Body> Network<B> {
 impl Base {
     pub(super) fn since(mut self, base: Option<&Self>) -> Self {
         if let Some(base) = base {
-            self.sender.subtract(&base.sender);
-            self.receiver.subtract(&base.receiver);
+            self.sender = self.sender.since(&base.sender);
+            self.receiver = self.receiver.since(&base.receiver);
         }
         self
     }
     pub(super) fn add(&mut self, other: &Self) {
-        self.sender.add(&other.sender);
-        self.receiver.add(&other.receiver);
+        self.sender = self.sender.plus(&other.sender);
+        self.receiver = self.receiver.plus(&other.receiver);
     }
 }
 

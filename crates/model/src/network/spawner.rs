@@ -7,7 +7,6 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Body,
-    cc::Init,
     tcp::{Endpoint, Role},
 };
 
@@ -61,16 +60,17 @@ impl<B: Body> Network<B> {
         if flow.window.contains(now) {
             flow.totals.started += 1;
         }
-        let settings = flow.settings.clone();
-        let control = |smss: &Init| flow.control.build(smss);
+        let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
+            unreachable!("a workload of many runs over our TCP")
+        };
         let init = settings.init();
         let ends = [
             End::Tcp(
-                Endpoint::new(&settings, control(&init), Role::Active, 0),
+                Endpoint::new(&settings, control.build(&init), Role::Active, 0),
                 App::File(size),
             ),
             End::Tcp(
-                Endpoint::new(&settings, control(&init), Role::Passive, 0),
+                Endpoint::new(&settings, control.build(&init), Role::Passive, 0),
                 App::Sink,
             ),
         ];

@@ -11,7 +11,7 @@ use crate::scenario::{
     error::{Error, Fault, choice},
     format::{File, Flow},
     kind::Kind,
-    types::{tcp, workload},
+    types::{cc, tcp, workload},
     unavailable,
 };
 
@@ -28,7 +28,7 @@ pub(super) fn flows(
         let settings = settings(resolver, table, flow)?;
         let cc = match &flow.cc {
             Some(kind) => resolver.build(kind, &["flow", table, "cc"])?,
-            None => tcp::default_control(&flow.stack),
+            None => default_control(&flow.stack),
         };
         let workload = resolver.build(&flow.workload, &["flow", table, "workload"])?;
         check_workload(resolver, table, &workload)?;
@@ -63,8 +63,11 @@ pub(super) fn flows(
 
 fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Settings, Error> {
     let path = ["flow", table, "stack"];
-    let Some(profile) = tcp::settings(&flow.stack) else {
-        let known = tcp::names();
+    let Some(profile) = tcp::Profile::named(&flow.stack) else {
+        let known: Vec<&str> = tcp::profiles()
+            .iter()
+            .map(|profile| profile.meta.name)
+            .collect();
         let given = resolver.root.find(&path).is_some();
         let fault = if unavailable::names("stack").contains(&flow.stack.as_str()) {
             let what = if given {
@@ -83,10 +86,19 @@ fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Se
         };
         return Err(resolver.fault(&path, fault));
     };
-    profile.with(&flow.transport).map_err(|problem| {
+    profile.settings.with(&flow.transport).map_err(|problem| {
         let path = ["flow", table, "transport", problem.field];
         resolver.fault(&path, <Fault as serde::de::Error>::custom(problem.message))
     })
+}
+
+/// The congestion control that the stack uses by itself. The stack's name has been checked before.
+fn default_control(stack: &str) -> cc::Config {
+    let name = tcp::Profile::named(stack).map_or("", |profile| profile.cc);
+    cc::registry()
+        .into_iter()
+        .find_map(|(meta, config, _)| (meta.name == name).then_some(config))
+        .expect("every profile names a control that is registered")
 }
 
 fn check_workload(
