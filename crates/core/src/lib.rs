@@ -1,1 +1,11 @@
+//! What every layer of Anabranch shares: units, time, packets, random streams, self-description
+//! of components, and the digest of observations. No clock, no I/O, no threads.
 #![forbid(unsafe_code)]
+
+pub mod digest;
+pub mod math;
+pub mod packet;
+pub mod registry;
+pub mod rng;
+pub mod trace;
+pub mod units;

@@ -1,0 +1,59 @@
+//! What a packet carries: a length in the simulator, bytes in the live engine and the gateway.
+
+use std::fmt;
+
+/// The content of a segment or datagram.
+///
+/// TCP, splitters, resequencers and FEC are written once over this trait and run on both kinds.
+pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
+    /// Octets carried.
+    fn len(&self) -> u32;
+    /// Whether nothing is carried.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The part from `start` on, `len` octets long.
+    ///
+    /// # Panics
+    /// If the part is not inside.
+    #[must_use]
+    fn slice(&self, start: u32, len: u32) -> Self;
+    /// Puts `next` behind `self`.
+    fn append(&mut self, next: &Self);
+}
+
+/// A body of which only the length matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Length(pub u32);
+
+impl Body for Length {
+    #[inline]
+    fn len(&self) -> u32 {
+        self.0
+    }
+    #[inline]
+    fn slice(&self, start: u32, len: u32) -> Self {
+        assert!(start + len <= self.0, "a part lies inside the whole");
+        Self(len)
+    }
+    #[inline]
+    fn append(&mut self, next: &Self) {
+        self.0 += next.0;
+    }
+}
+
+/// A body of real octets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Octets(pub Vec<u8>);
+
+impl Body for Octets {
+    fn len(&self) -> u32 {
+        u32::try_from(self.0.len()).expect("a body is far below 4 GiB")
+    }
+    fn slice(&self, start: u32, len: u32) -> Self {
+        Self(self.0[start as usize..][..len as usize].to_vec())
+    }
+    fn append(&mut self, next: &Self) {
+        self.0.extend_from_slice(&next.0);
+    }
+}
