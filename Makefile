@@ -49,7 +49,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_locks.py
 	$(RUN) ruff check
-	$(RUN) mypy --strict python/anabranch tools tests/tools
+	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools
 
 generate: setup ## Write the generated reference and the JSON Schema
 	$(RUN) python tools/generate.py

@@ -67,10 +67,35 @@ _BANNED_WORDS = {
     "unsafe": "unsafe code is forbidden here",
 }
 
-_TRANSCENDENTAL = (
-    "powf powi exp exp2 exp_m1 ln ln_1p log log2 log10 cbrt hypot sin cos tan asin acos atan atan2 "
-    "sinh cosh tanh asinh acosh atanh sin_cos mul_add"
-).split()
+_TRANSCENDENTAL = [
+    "powf",
+    "powi",
+    "exp",
+    "exp2",
+    "exp_m1",
+    "ln",
+    "ln_1p",
+    "log",
+    "log2",
+    "log10",
+    "cbrt",
+    "hypot",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sin_cos",
+    "mul_add",
+]
 _CALL = re.compile(r"(?:\.|\bf(?:32|64)::)(" + "|".join(_TRANSCENDENTAL) + r")\s*\(")
 
 _TOKENS = re.compile(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import anabranch._engine as engine
+
 from reference import cli, components, python_api, scenario
 
 ROOT = Path(__file__).resolve().parent.parent

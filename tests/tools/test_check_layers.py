@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import check_layers
 import pytest
+
+import check_layers
 
 
 def package(name: str, *dependencies: str, kind: str | None = None) -> dict[str, Any]:
@@ -37,7 +38,9 @@ def test_edges_downwards_are_allowed() -> None:
 def test_edges_upwards_and_sideways_are_found(name: str, target: str, kind: str | None) -> None:
     metadata = {"packages": [package(name, target, kind=kind), package(target)]}
     findings = check_layers.check_edges(metadata)
-    assert [str(finding) for finding in findings] == [f"{name}: must not know {target} ({kind or 'normal'} dependency)"]
+    assert [str(finding) for finding in findings] == [
+        f"{name}: must not know {target} ({kind or 'normal'} dependency)"
+    ]
 
 
 def test_a_crate_without_a_layer_is_found() -> None:

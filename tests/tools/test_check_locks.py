@@ -1,14 +1,22 @@
 """The lock check finds addresses, and leaves Cargo's registry identifier alone."""
 
-import check_locks
 import pytest
+
+import check_locks
 
 IDENTIFIER = 'source = "registry+https://github.com/rust-lang/crates.io-index"'
 
 
 @pytest.mark.parametrize(
     "path",
-    ["Cargo.lock", "fuzz/Cargo.lock", "requirements.lock", "requirements-dev.txt", "package-lock.json", "a/pnpm-lock.yaml"],
+    [
+        "Cargo.lock",
+        "fuzz/Cargo.lock",
+        "requirements.lock",
+        "requirements-dev.txt",
+        "package-lock.json",
+        "a/pnpm-lock.yaml",
+    ],
 )
 def test_lock_files_are_recognised(path: str) -> None:
     assert check_locks.is_lock(path)

@@ -21,7 +21,11 @@ def test_the_environment_wins_over_the_command_over_global() -> None:
 
 
 def test_an_index_becomes_uvs_default() -> None:
-    pip = {"index-url": "https://mirror.example/simple", "cert": "/certs.pem", "proxy": "http://proxy.example:3128"}
+    pip = {
+        "index-url": "https://mirror.example/simple",
+        "cert": "/certs.pem",
+        "proxy": "http://proxy.example:3128",
+    }
     assert uv_environment(pip, {}) == {
         "UV_DEFAULT_INDEX": "https://mirror.example/simple",
         "SSL_CERT_FILE": "/certs.pem",

@@ -8,11 +8,13 @@ from typing import Any
 
 import typer.main
 from anabranch.cli import app
+
 from reference.markdown import NOTICE, code, table
 
 EXIT_STATUS = """\
-Exit status: 0 done; 1 the run or a check failed; 2 bad input, with a message on standard error that says where it is
-and what was expected. With `--json` a command prints one JSON document on standard output and nothing else there.
+Exit status: 0 done; 1 the run or a check failed; 2 bad input, with a message on standard error that
+says where it is and what was expected. With `--json` a command prints one JSON document on standard
+output and nothing else there.
 """
 
 
@@ -41,7 +43,9 @@ def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 def _section(path: str, command: Any) -> list[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not _is_help(p)]
-    usage = " ".join([path, *(_metavar(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])])
+    usage = " ".join(
+        [path, *(_metavar(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])]
+    )
     out = [f"## {path}\n", f"```text\n{usage}\n```\n"]
     if command.help:
         out.append(inspect.cleandoc(command.help).replace("\b\n", "") + "\n")

@@ -31,9 +31,14 @@ def heading(kind: str) -> str:
     return KINDS[kind][0] if kind in KINDS else kind
 
 
+INTRODUCTION = """\
+What `anabranch list` lists. `anabranch explain NAME` prints one of these entries.
+"""
+
+
 def index(registry: Iterable[Mapping[str, Any]]) -> str:
     """Return the page that lists everything."""
-    out = [NOTICE, "# Components\n", "What `anabranch list` lists. `anabranch explain NAME` prints one of these entries.\n"]
+    out = [NOTICE, "# Components\n", INTRODUCTION]
     for kind, entries in by_kind(registry).items():
         rows = [(f"[`{e['name']}`]({kind}.md#{e['name']})", e["title"], e["summary"]) for e in entries]
         out += [f"## {heading(kind)}\n", table(("name", "", "what it is"), rows)]
@@ -55,14 +60,21 @@ def _entry(entry: Mapping[str, Any]) -> list[str]:
     if sources := entry.get("sources"):
         out.append("Source: " + "; ".join(_source(source) for source in sources) + ".\n")
     if parameters := entry.get("parameters"):
-        rows = [
-            (code(p["name"]), p.get("type") or "", value(p.get("default")), _range(p), p.get("description") or "")
-            for p in parameters
-        ]
-        out.append(table(("parameter", "type", "default", "range", "meaning"), rows))
+        head = ("parameter", "type", "default", "range", "meaning")
+        out.append(table(head, [_parameter(parameter) for parameter in parameters]))
     if details := entry.get("details"):
         out.append(table(("", "value"), [(code(key), value(item)) for key, item in details.items()]))
     return out
+
+
+def _parameter(parameter: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        code(parameter["name"]),
+        parameter.get("type") or "",
+        value(parameter.get("default")),
+        _range(parameter),
+        parameter.get("description") or "",
+    )
 
 
 def _source(source: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import anabranch
+
 from reference.markdown import NOTICE
 
 

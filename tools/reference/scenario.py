@@ -78,14 +78,16 @@ def type_of(schema: Schema) -> str:
     if reference := schema.get("$ref"):
         name = reference.rsplit("/", 1)[-1]
         return f"[{name}](#{name.lower()})"
-    if "const" in schema:
-        return value(schema["const"])
-    if "enum" in schema:
-        return ", ".join(value(item) for item in schema["enum"])
+    if "const" in schema or "enum" in schema:
+        return ", ".join(value(item) for item in schema.get("enum", [schema.get("const")]))
     for key in ("anyOf", "oneOf", "allOf"):
         if key in schema:
             parts = [type_of(option) for option in schema[key] if option.get("type") != "null"]
             return " or ".join(dict.fromkeys(parts))
+    return _plain_type(schema)
+
+
+def _plain_type(schema: Schema) -> str:
     kind = schema.get("type", "any value")
     if isinstance(kind, list):
         kind = " or ".join(item for item in kind if item != "null")
