@@ -4,7 +4,8 @@
     python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
 
 Everything comes from the installed package: the schema and the registry from the engine, the
-commands from the command line's own definitions, the Python page from signatures and docstrings.
+commands from the command line's own definitions, the Python page from signatures and docstrings,
+the list of decisions from their headings.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import sys
 from pathlib import Path
 
 import anabranch._engine as engine
-from reference import cli, components, files, python_api, scenario
+
+from reference import cli, components, decisions, files, python_api, scenario
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -30,6 +32,7 @@ def generated() -> dict[str, str]:
         "reference/cli.md": cli.page(),
         "reference/python.md": python_api.page(),
         "reference/components.md": components.index(registry),
+        "decisions/index.md": decisions.index(DOCS / "decisions"),
     }
     for kind, entries in components.by_kind(registry).items():
         texts[f"reference/{kind}.md"] = components.page(kind, entries)
