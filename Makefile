@@ -27,8 +27,9 @@ test: setup ## Run all tests
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
 
-examples: setup ## Build and run the examples outside the workspace
-	@$(RUN) examples/run
+examples: setup ## Build and run the examples outside the workspace, and the one in CONTRIBUTING.md
+	$(RUN) examples/run
+	$(RUN) python tools/try_contribution.py
 
 format: ## Format all sources
 	@tools/bootstrap lint
@@ -58,7 +59,7 @@ generate-check: setup ## Check that the generated files are up to date
 	$(RUN) python tools/generate.py --check
 
 docs: setup ## Build the documentation site into site/, strictly
-	$(RUN) mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
 fuzz: setup ## Fuzz the scenario parser for FUZZ_SECONDS (60)

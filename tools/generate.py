@@ -1,11 +1,11 @@
 """Write what can drift: the JSON Schema of scenario files and the reference pages.
 
-    python tools/generate.py            writes docs/schema/ and docs/reference/
+    python tools/generate.py            writes them
     python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
 
 Everything comes from the installed package: the schema and the registry from the engine, the
 commands from the command line's own definitions, the Python page from signatures and docstrings,
-the list of decisions from their headings.
+the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files.
 """
 
 from __future__ import annotations
@@ -17,25 +17,27 @@ from pathlib import Path
 
 import anabranch._engine as engine
 
-from reference import cli, components, decisions, files, python_api, scenario
+from reference import cli, components, decisions, embed, files, python_api, scenario
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def generated() -> dict[str, str]:
-    """Return every generated file's text, by its path below docs/."""
+    """Return every generated file's text, by its path in the checkout."""
     registry = json.loads(engine.registry())
     schema = json.loads(engine.schema())
     texts = {
-        "schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
-        "reference/scenario.md": scenario.page(schema),
-        "reference/cli.md": cli.page(),
-        "reference/python.md": python_api.page(),
-        "reference/components.md": components.index(registry),
-        "decisions/index.md": decisions.index(DOCS / "decisions"),
+        "docs/schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
+        "docs/reference/scenario.md": scenario.page(schema),
+        "docs/reference/cli.md": cli.page(),
+        "docs/reference/python.md": python_api.page(),
+        "docs/reference/components.md": components.index(registry),
+        "docs/decisions/index.md": decisions.index(ROOT / "docs" / "decisions"),
     }
     for kind, entries in components.by_kind(registry).items():
-        texts[f"reference/{kind}.md"] = components.page(kind, entries)
+        texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)
+    contributing = ROOT / "CONTRIBUTING.md"
+    texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
 
 
@@ -46,14 +48,14 @@ def main() -> int:
     arguments = parser.parse_args()
     wanted = generated()
     if arguments.check:
-        outdated = files.stale(wanted, DOCS)
+        outdated = files.stale(wanted, ROOT)
         for path in outdated:
-            print(f"docs/{path}: out of date: run make generate", file=sys.stderr)
+            print(f"{path}: out of date: run make generate", file=sys.stderr)
         if not outdated:
             print(f"generated: {len(wanted)} files are up to date")
         return 1 if outdated else 0
-    for path in files.write(wanted, DOCS):
-        print(f"docs/{path}")
+    for path in files.write(wanted, ROOT):
+        print(path)
     return 0
 
 

@@ -1,10 +1,11 @@
 """The reference shows what the registry and the schema say, and notices files out of date."""
 
 from pathlib import Path
+from typing import Any
 
-from reference import components, files, markdown, scenario
+from reference import components, decisions, embed, files, markdown, scenario
 
-REGISTRY = [
+REGISTRY: list[dict[str, Any]] = [
     {
         "kind": "cc",
         "name": "cubic",
@@ -34,7 +35,7 @@ REGISTRY = [
     },
 ]
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "properties": {
         "title": {"type": "string", "description": "What it is."},
         "link": {"type": "object", "additionalProperties": {"$ref": "#/$defs/Link"}},
@@ -102,16 +103,32 @@ def test_columns_without_content_are_left_out() -> None:
 
 
 def test_writing_makes_stale_files_current(tmp_path: Path) -> None:
-    wanted = {"reference/a.md": "new\n", "schema/s.json": "{}\n"}
-    reference = tmp_path / "reference"
-    reference.mkdir()
+    wanted = {"docs/reference/a.md": "new\n", "docs/schema/s.json": "{}\n"}
+    reference = tmp_path / "docs" / "reference"
+    reference.mkdir(parents=True)
     (reference / "a.md").write_text("old\n", "utf-8")
     (reference / "gone.md").write_text("left over\n", "utf-8")
     (tmp_path / "index.md").write_text("by hand\n", "utf-8")
-    expected = ["reference/a.md", "reference/gone.md", "schema/s.json"]
+    expected = ["docs/reference/a.md", "docs/reference/gone.md", "docs/schema/s.json"]
     assert files.stale(wanted, tmp_path) == expected
     assert files.write(wanted, tmp_path) == expected
     assert files.stale(wanted, tmp_path) == []
     assert (reference / "a.md").read_text("utf-8") == "new\n"
     assert not (reference / "gone.md").exists()
     assert (tmp_path / "index.md").exists()
+
+
+def test_decisions_are_listed_by_their_headings(tmp_path: Path) -> None:
+    (tmp_path / "100-b.md").write_text("# 100: second\n\nText.\n", "utf-8")
+    (tmp_path / "001-a.md").write_text("# 001: first\n", "utf-8")
+    (tmp_path / "index.md").write_text("old\n", "utf-8")
+    page = decisions.index(tmp_path)
+    assert page.endswith("- [001: first](001-a.md)\n- [100: second](100-b.md)\n")
+
+
+def test_shown_files_are_filled_in_and_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.rs").write_text("fn real() {}\n", "utf-8")
+    page = '```rust title="a.rs"\nold\n```\n\n```rust title="b.rs"\nstays\n```\n'
+    filled = embed.fill(page, tmp_path)
+    assert filled == '```rust title="a.rs"\nfn real() {}\n```\n\n```rust title="b.rs"\nstays\n```\n'
+    assert embed.fill(filled, tmp_path) == filled

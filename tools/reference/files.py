@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-# Folders below docs/ that hold nothing but generated files: what nothing generates any more is
+# Folders that hold nothing but generated files: what nothing generates any more is
 # removed from them.
-OWNED = ("schema", "reference")
+OWNED = ("docs/schema", "docs/reference")
 
 
-def stale(wanted: Mapping[str, str], docs: Path) -> list[str]:
+def stale(wanted: Mapping[str, str], root: Path) -> list[str]:
     """Return the paths whose files differ from what they should be, or should not be there."""
-    differing = [path for path, text in wanted.items() if not _same(docs / path, text)]
-    return sorted(differing + _left_over(wanted, docs))
+    differing = [path for path, text in wanted.items() if not _same(root / path, text)]
+    return sorted(differing + _left_over(wanted, root))
 
 
-def write(wanted: Mapping[str, str], docs: Path) -> list[str]:
+def write(wanted: Mapping[str, str], root: Path) -> list[str]:
     """Bring the files up to date; return the paths that changed."""
-    changed = stale(wanted, docs)
+    changed = stale(wanted, root)
     for path in changed:
-        file = docs / path
+        file = root / path
         if path not in wanted:
             file.unlink()
             continue
@@ -35,6 +35,6 @@ def _same(file: Path, text: str) -> bool:
     return file.is_file() and file.read_text("utf-8") == text
 
 
-def _left_over(wanted: Mapping[str, str], docs: Path) -> list[str]:
-    there = (file for folder in OWNED for file in (docs / folder).rglob("*") if file.is_file())
-    return sorted({file.relative_to(docs).as_posix() for file in there} - set(wanted))
+def _left_over(wanted: Mapping[str, str], root: Path) -> list[str]:
+    there = (file for folder in OWNED for file in (root / folder).rglob("*") if file.is_file())
+    return sorted({file.relative_to(root).as_posix() for file in there} - set(wanted))
