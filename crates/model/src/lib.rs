@@ -1,1 +1,10 @@
+//! A scenario as a network that runs: parse, resolve, compile; event queue; workloads; records.
+//!
+//! Generic over the clock: the simulator asks for the next event's time and jumps there, the live
+//! engine waits for it.
 #![forbid(unsafe_code)]
+
+pub mod event_queue;
+pub mod network;
+pub mod record;
+pub mod workload;

@@ -1,1 +1,244 @@
-//! Quantities as scenario files spell them: `"100 Mbit/s"`, `"15 ms"`, `"64 KiB"`.
+//! Quantities as scenario files spell them: `"100 Mbit/s"`, `"15 ms"`, `"64 KiB"`, `"1 bdp"`.
+//!
+//! A quantity is a number and a unit. Prefixes k, M, G, T are decimal, Ki, Mi, Gi, Ti binary.
+//! Reading is exact: the number is taken as a decimal, never through a binary float, and rounded
+//! to the nearest whole of the type (a picosecond, a byte, a bit per second). [`Display`] writes
+//! the one canonical form, which reads back as the same value.
+//!
+//! [`Display`]: std::fmt::Display
+
+mod limit;
+mod number;
+mod wire;
+
+pub use limit::{Limit, LinkRate};
+
+use std::{fmt, str::FromStr};
+
+use number::Decimal;
+
+use super::{Bytes, Duration, Rate};
+
+/// Why a text is no such quantity.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}; {help}")]
+pub struct ParseQuantityError {
+    /// What is wrong.
+    pub message: String,
+    /// What was expected, with an example.
+    pub help: String,
+}
+
+/// A unit, in wholes of its type.
+struct Unit {
+    name: &'static str,
+    scale: u64,
+}
+
+const fn unit(name: &'static str, scale: u64) -> Unit {
+    Unit { name, scale }
+}
+
+/// What one kind of quantity is called and which units it takes; the canonical ones come first,
+/// largest last.
+struct Kind {
+    noun: &'static str,
+    example: &'static str,
+    units: &'static [Unit],
+    /// Other spellings, read but never written.
+    aliases: &'static [Unit],
+}
+
+const RATE: Kind = Kind {
+    noun: "a rate",
+    example: "100 Mbit/s",
+    units: &[
+        unit("bit/s", 1),
+        unit("kbit/s", 1_000),
+        unit("Mbit/s", 1_000_000),
+        unit("Gbit/s", 1_000_000_000),
+        unit("Tbit/s", 1_000_000_000_000),
+    ],
+    aliases: &[
+        unit("Kibit/s", 1 << 10),
+        unit("Mibit/s", 1 << 20),
+        unit("Gibit/s", 1 << 30),
+        unit("Tibit/s", 1 << 40),
+    ],
+};
+
+const DURATION: Kind = Kind {
+    noun: "a duration",
+    example: "15 ms",
+    units: &[
+        unit("ps", 1),
+        unit("ns", 1_000),
+        unit("us", 1_000_000),
+        unit("ms", 1_000_000_000),
+        unit("s", super::PS_PER_S),
+    ],
+    aliases: &[
+        unit("µs", 1_000_000),
+        unit("min", 60 * super::PS_PER_S),
+        unit("h", 3_600 * super::PS_PER_S),
+    ],
+};
+
+const SIZE: Kind = Kind {
+    noun: "a size",
+    example: "64 KiB",
+    units: &[
+        unit("bytes", 1),
+        unit("kB", 1_000),
+        unit("MB", 1_000_000),
+        unit("GB", 1_000_000_000),
+        unit("TB", 1_000_000_000_000),
+    ],
+    aliases: &[
+        unit("byte", 1),
+        unit("B", 1),
+        unit("KiB", 1 << 10),
+        unit("MiB", 1 << 20),
+        unit("GiB", 1 << 30),
+        unit("TiB", 1 << 40),
+    ],
+};
+
+/// The longest duration that a text can give, about 106 days: the sum of two fits an
+/// [`Instant`](super::Instant).
+pub const MAX_DURATION: Duration = Duration::from_picos(i64::MAX.unsigned_abs());
+
+impl Kind {
+    fn all_units(&self) -> impl Iterator<Item = &'static Unit> {
+        self.units.iter().chain(self.aliases)
+    }
+
+    fn problem(&self, message: String) -> ParseQuantityError {
+        let names: Vec<_> = self.all_units().map(|u| u.name).collect();
+        ParseQuantityError {
+            message,
+            help: format!(
+                "expected {} with its unit, for example \"{}\" (units: {})",
+                self.noun,
+                self.example,
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// `text` as wholes of the type.
+    fn parse(&self, text: &str) -> Result<u64, ParseQuantityError> {
+        let (number, rest) = Decimal::prefix(text)
+            .map_err(|_| self.problem(format!("{text:?} is not {}", self.noun)))?;
+        let Some(unit) = self.all_units().find(|u| u.name == rest) else {
+            return Err(self.wrong_unit(text, rest));
+        };
+        if number.is_negative() {
+            return Err(self.problem(format!("{text:?} is negative")));
+        }
+        let value = number
+            .times(unit.scale)
+            .ok_or_else(|| self.problem(format!("{text:?} is too large")))?;
+        if value == 0 && !number.is_zero() {
+            return Err(self.problem(format!("{text:?} is too small")));
+        }
+        Ok(value)
+    }
+
+    fn wrong_unit(&self, text: &str, rest: &str) -> ParseQuantityError {
+        if rest.is_empty() {
+            return self.problem(format!("{text:?} has no unit"));
+        }
+        let mut problem = self.problem(format!("{text:?} is not {}", self.noun));
+        // Mbps, mbit/s, MBIT/S, KB, MS …
+        let plain = |s: &str| {
+            s.to_lowercase()
+                .replace("bps", "bit/s")
+                .replace("it/sec", "it/s")
+        };
+        if let Some(unit) = self.all_units().find(|u| plain(u.name) == plain(rest)) {
+            let number = text.strip_suffix(rest).unwrap_or(text).trim_end();
+            problem.help = format!("did you mean \"{number} {}\"? {}", unit.name, problem.help);
+        }
+        problem
+    }
+
+    /// The canonical spelling: the largest unit that leaves at least one whole.
+    fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = self
+            .units
+            .iter()
+            .rev()
+            .find(|u| value >= u.scale)
+            .unwrap_or(&self.units[0]);
+        number::write(value, unit.scale, unit.name, f)
+    }
+
+    /// The pattern of the spelling, for the JSON Schema.
+    fn pattern(&self) -> String {
+        let names: Vec<_> = self.all_units().map(|u| u.name).collect();
+        format!(
+            r"^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)? ?({})$",
+            names.join("|")
+        )
+    }
+}
+
+impl FromStr for Rate {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        Self::new(RATE.parse(text)?)
+            .ok_or_else(|| RATE.problem(format!("{text:?} is zero, and a rate is positive")))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        RATE.write(self.bits_per_s(), f)
+    }
+}
+
+impl FromStr for Duration {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        let value = Self::from_picos(DURATION.parse(text)?);
+        if value > MAX_DURATION {
+            return Err(DURATION.problem(format!("{text:?} is longer than 106 days")));
+        }
+        Ok(value)
+    }
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_zero() {
+            return f.write_str("0 s");
+        }
+        DURATION.write(self.as_picos(), f)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        SIZE.parse(text).map(Self::new)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.get();
+        let (scale, name) = match value {
+            0 => (1, "bytes"),
+            v if v % (1 << 20) == 0 => (1 << 20, "MiB"),
+            v if v % 1_000_000 == 0 => (1_000_000, "MB"),
+            v if v % (1 << 10) == 0 => (1 << 10, "KiB"),
+            v if v % 10_000 == 0 => (1_000, "kB"),
+            _ => (1, "bytes"),
+        };
+        number::write(value, scale, name, f)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! Quantities that may be unlimited, or counted in more than one way.
+
+use std::{fmt, str::FromStr};
+
+use super::{ParseQuantityError, SIZE, number::Decimal};
+use crate::units::{Bytes, Rate};
+
+/// How much a queue may hold, or a threshold within it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Limit {
+    /// Everything: `"unlimited"`.
+    #[default]
+    Unlimited,
+    /// A count of packets: `"100 packets"`.
+    Packets(u64),
+    /// A sum of packet sizes: `"64 KiB"`.
+    Bytes(Bytes),
+    /// A multiple of the bandwidth-delay product: `"1 bdp"`. Resolving a scenario turns it into
+    /// [`Limit::Bytes`].
+    Bdp(f64),
+}
+
+impl Limit {
+    /// The same limit with `bdp` for the bandwidth-delay product: never [`Limit::Bdp`].
+    #[must_use]
+    pub fn with_bdp(self, bdp: Bytes) -> Self {
+        match self {
+            Self::Bdp(factor) => Self::Bytes(bdp.mul_f64(factor)),
+            other => other,
+        }
+    }
+}
+
+impl Limit {
+    /// Whether one packet more may join when `packets` wait already and `bytes` would wait with it.
+    ///
+    /// A multiple of the bandwidth-delay product admits everything: it is resolved before a run.
+    #[must_use]
+    #[inline]
+    pub fn admits(self, packets: u64, bytes: u64) -> bool {
+        match self {
+            Self::Unlimited | Self::Bdp(_) => true,
+            Self::Packets(limit) => packets < limit,
+            Self::Bytes(limit) => bytes <= limit.get(),
+        }
+    }
+}
+
+/// The most bandwidth-delay products that make sense as a limit.
+const MAX_BDP: f64 = 1e6;
+
+fn problem(message: String) -> ParseQuantityError {
+    ParseQuantityError {
+        message,
+        help: "expected how much fits, for example \"100 packets\", \"64 KiB\", \"1 bdp\" or \
+               \"unlimited\""
+            .to_owned(),
+    }
+}
+
+impl FromStr for Limit {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        if text == "unlimited" {
+            return Ok(Self::Unlimited);
+        }
+        let (number, unit) =
+            Decimal::prefix(text).map_err(|_| problem(format!("{text:?} is not a limit")))?;
+        if number.is_negative() {
+            return Err(problem(format!("{text:?} is negative")));
+        }
+        match unit {
+            "packets" | "packet" => {
+                let count = number
+                    .times(1)
+                    .ok_or_else(|| problem(format!("{text:?} is too large")))?;
+                if !number.is_whole() {
+                    return Err(problem(format!(
+                        "{text:?} is not a whole number of packets"
+                    )));
+                }
+                Ok(Self::Packets(count))
+            }
+            "bdp" => {
+                let digits = text.strip_suffix("bdp").unwrap_or(text).trim_end();
+                match digits.parse::<f64>() {
+                    Ok(factor) if factor <= MAX_BDP => Ok(Self::Bdp(factor)),
+                    _ => Err(problem(format!("{text:?} is too large"))),
+                }
+            }
+            "" => Err(problem(format!("{text:?} has no unit"))),
+            _ => match SIZE.parse(text) {
+                Ok(bytes) => Ok(Self::Bytes(Bytes::new(bytes))),
+                Err(size) => Err(problem(size.message.replace("a size", "a limit"))),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlimited => f.write_str("unlimited"),
+            Self::Packets(count) => write!(f, "{count} packets"),
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Bdp(factor) => write!(f, "{factor} bdp"),
+        }
+    }
+}
+
+/// How fast a link sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LinkRate {
+    /// Packets take no time: `"unlimited"`.
+    #[default]
+    Unlimited,
+    /// At this rate.
+    Rate(Rate),
+}
+
+impl LinkRate {
+    /// The rate; `None` where there is no limit.
+    #[must_use]
+    pub fn rate(self) -> Option<Rate> {
+        match self {
+            Self::Unlimited => None,
+            Self::Rate(rate) => Some(rate),
+        }
+    }
+}
+
+impl FromStr for LinkRate {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        if text == "unlimited" {
+            return Ok(Self::Unlimited);
+        }
+        text.parse().map(Self::Rate)
+    }
+}
+
+impl fmt::Display for LinkRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlimited => f.write_str("unlimited"),
+            Self::Rate(rate) => rate.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn message<T: FromStr<Err = ParseQuantityError> + fmt::Debug>(text: &str) -> String {
+    text.parse::<T>().expect_err(text).to_string()
+}
+
+#[test]
+fn reads_what_people_write() {
+    let duration = |text: &str| text.parse().map(Duration::as_picos);
+    assert_eq!(duration("15 ms"), Ok(15_000_000_000));
+    assert_eq!(duration("10.2 s"), Ok(10_200_000_000_000));
+    assert_eq!(duration("10.2s"), Ok(10_200_000_000_000));
+    assert_eq!(duration("1e-05 s"), Ok(10_000_000));
+    assert_eq!(duration("0.30000000000000004 s"), Ok(300_000_000_000));
+    assert_eq!(duration("2 h"), Ok(7_200_000_000_000_000));
+    assert_eq!(duration("0 ms"), Ok(0));
+    assert_eq!(duration("-0 s"), Ok(0));
+    let rate = |text: &str| text.parse().map(Rate::bits_per_s);
+    assert_eq!(rate("100 Mbit/s"), Ok(100_000_000));
+    assert_eq!(rate("1 Mibit/s"), Ok(1_048_576));
+    let size = |text: &str| text.parse().map(Bytes::get);
+    assert_eq!(size("64 KiB"), Ok(65_536));
+    assert_eq!(size("2 MB"), Ok(2_000_000));
+    assert_eq!(size("1.5 KiB"), Ok(1_536));
+    assert_eq!("100 packets".parse(), Ok(Limit::Packets(100)));
+    assert_eq!("1 bdp".parse(), Ok(Limit::Bdp(1.0)));
+    assert_eq!("0.5 bdp".parse(), Ok(Limit::Bdp(0.5)));
+    assert_eq!("64 KiB".parse(), Ok(Limit::Bytes(Bytes::new(65_536))));
+    assert_eq!("unlimited".parse(), Ok(LinkRate::Unlimited));
+}
+
+#[test]
+fn says_what_is_wrong() {
+    let messages = [
+        message::<Rate>("15 ms"),
+        message::<Duration>("100 Mbit/s"),
+        message::<Rate>("100 Mbps"),
+        message::<Rate>("-3 Mbit/s"),
+        message::<Rate>("0 bit/s"),
+        message::<Rate>("0.1 bit/s"),
+        message::<Rate>("100"),
+        message::<Duration>("nan s"),
+        message::<Duration>("1e9 h"),
+        message::<Duration>("200 days"),
+        message::<Limit>("2.5 packets"),
+        message::<Limit>("20 ms"),
+        message::<Limit>("1e7 bdp"),
+        message::<Bytes>("1.2.3 MB"),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+fn round_trip<T>(value: T)
+where
+    T: FromStr<Err = ParseQuantityError> + fmt::Display + fmt::Debug + PartialEq,
+{
+    let text = value.to_string();
+    assert_eq!(text.parse::<T>().as_ref(), Ok(&value), "{text}");
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_reads_back(bits in 1_u64.., ps in 0..=MAX_DURATION.as_picos(), n: u64, zeros in 0_u32..15, shift in 0_u32..40, factor in 0.0..1e6) {
+        let bits = (bits % 1_000_000).max(1).saturating_mul(10_u64.pow(zeros)).max(1);
+        round_trip(Rate::new(bits).expect("positive"));
+        round_trip(LinkRate::Rate(Rate::new(bits).expect("positive")));
+        round_trip(Duration::from_picos(ps));
+        round_trip(Duration::from_picos((ps % 1_000).saturating_mul(10_u64.pow(zeros))));
+        round_trip(Bytes::new(n));
+        round_trip(Bytes::new((n % 5_000) << shift));
+        round_trip(Bytes::new(n % 5_000 * 10_u64.pow(zeros)));
+        round_trip(Limit::Packets(n));
+        round_trip(Limit::Bytes(Bytes::new(n)));
+        round_trip(Limit::Bdp(factor));
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,40}", digits in "[-+0-9.eE]{0,130} ?(ms|bdp|packets|bytes|Mbit/s)?") {
+        for text in [text, digits] {
+            let _ = text.parse::<Rate>();
+            let _ = text.parse::<Duration>();
+            let _ = text.parse::<Bytes>();
+            let _ = text.parse::<Limit>();
+        }
+    }
+
+    #[test]
+    fn reads_any_spelling_of_a_number(whole in 0_u32..1_000_000, thousandths in 0_u32..1000) {
+        let text = format!("{whole}.{thousandths:03} ms");
+        let expected = (u64::from(whole) * 1000 + u64::from(thousandths)) * 1_000_000;
+        prop_assert_eq!(text.parse().map(Duration::as_picos), Ok(expected));
+    }
+}

@@ -1,0 +1,9 @@
+//! What a run leaves behind: observations, meters of flows, packet logs, samples.
+
+pub mod meter;
+pub mod packet_log;
+pub mod probe;
+
+pub use meter::{ReceiverMeter, SenderMeter};
+pub use packet_log::{PacketLog, PacketRow};
+pub use probe::Probe;
