@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 
 import anabranch._engine as engine
+import typer.main
+from anabranch.cli import app
 
 from reference import cli, components, decisions, embed, files, python_api, scenario
 
@@ -29,7 +31,7 @@ def generated() -> dict[str, str]:
     texts = {
         "docs/schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "docs/reference/scenario.md": scenario.page(schema),
-        "docs/reference/cli.md": cli.page(),
+        "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
         "docs/reference/python.md": python_api.page(),
         "docs/reference/components.md": components.index(registry),
         "docs/decisions/index.md": decisions.index(ROOT / "docs" / "decisions"),

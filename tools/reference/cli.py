@@ -6,9 +6,6 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-import typer.main
-from anabranch.cli import app
-
 from reference.markdown import NOTICE, code, table
 
 EXIT_STATUS = """\
@@ -18,9 +15,8 @@ output and nothing else there.
 """
 
 
-def page() -> str:
-    """Return the page."""
-    root: Any = typer.main.get_command(app)
+def page(root: Any) -> str:
+    """Return the page of a command with everything below it."""
     out = [NOTICE, "# Commands\n", EXIT_STATUS]
     for path, command in _commands("anabranch", root):
         out += _section(path, command)
@@ -70,7 +66,7 @@ def _names(option: Any) -> str:
     names = ", ".join(code(name) for name in [*option.opts, *option.secondary_opts])
     if option.is_flag:
         return names
-    metavar = option.metavar or option.type.name.upper()
+    metavar = option.metavar or option.name.upper()
     return f"{names} {code(metavar)}" + ("…" if option.multiple else "")
 
 
