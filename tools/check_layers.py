@@ -35,6 +35,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-gateway": _DRIVERS,
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch"},
+    "anabranch-bench": _FACADE | {"anabranch"},
 }
 
 # The crates that the engine's rules hold for, by their folder.

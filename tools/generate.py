@@ -17,7 +17,7 @@ from pathlib import Path
 
 import anabranch._engine as engine
 import typer.main
-from anabranch.cli import app
+from anabranch.cli.app import app
 
 from reference import cli, components, decisions, embed, files, python_api, scenario
 

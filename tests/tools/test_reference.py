@@ -102,6 +102,11 @@ def test_columns_without_content_are_left_out() -> None:
     )
 
 
+def test_a_bar_in_code_does_not_end_the_cell() -> None:
+    assert markdown.code("a|<b>") == "<code>a&#124;&lt;b&gt;</code>"
+    assert markdown.table(("x",), [(markdown.code("a|b"),)]).count("|") == 6
+
+
 def test_writing_makes_stale_files_current(tmp_path: Path) -> None:
     wanted = {"docs/reference/a.md": "new\n", "docs/schema/s.json": "{}\n"}
     reference = tmp_path / "docs" / "reference"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,12 @@ import typer
 import typer.main
 
 from reference import cli
+
+
+class Engine(str, Enum):
+    SIM = "sim"
+    LIVE = "live"
+
 
 app = typer.Typer()
 control = typer.Typer(help="Congestion controls.")
@@ -23,6 +30,7 @@ def run(
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="A change.")
     ] = None,
+    engine: Annotated[Engine, typer.Option(help="Which.")] = Engine.SIM,
     repeat: Annotated[int, typer.Option(help="How often.")] = 3,
     json: Annotated[bool, typer.Option("--json", help="One document.")] = False,
     digest: Annotated[bool, typer.Option("--digest/--no-digest", help="Hash it.")] = True,
@@ -52,6 +60,7 @@ def test_the_page_shows_commands_arguments_and_options() -> None:
     assert "| `--seed` `SEED` |  | Seed. |" in page
     assert "| `--set` `PATH=VALUE`… |" in page
     assert "| `--repeat` `REPEAT` | `3` | How often. |" in page
+    assert "| `--engine` <code>sim&#124;live</code> | `sim` | Which. |" in page
     assert "| `--json` |  | One document. |" in page
     assert "| `--digest`, `--no-digest` | on | Hash it. |" in page
     assert "## anabranch cc load\n" in page

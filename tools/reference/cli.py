@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 from reference.markdown import NOTICE, code, table
@@ -66,15 +67,20 @@ def _names(option: Any) -> str:
     names = ", ".join(code(name) for name in [*option.opts, *option.secondary_opts])
     if option.is_flag:
         return names
-    metavar = option.metavar or option.name.upper()
+    metavar = option.metavar or _choices(option) or option.name.upper()
     return f"{names} {code(metavar)}" + ("…" if option.multiple else "")
 
 
+def _choices(option: Any) -> str:
+    if not isinstance(option.default, Enum):
+        return ""
+    return "|".join(str(member.value) for member in type(option.default))
+
+
 def _default(option: Any) -> str:
-    default = option.default
+    default = option.default.value if isinstance(option.default, Enum) else option.default
     if callable(default) or default is None or default is False or default in ((), []):
         return ""
-    # A default taken from the machine would differ from one reader to the next.
     if default is True:
         return "on"
     return code(str(default)) if isinstance(default, str | int | float) else ""

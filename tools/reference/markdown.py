@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,7 +16,12 @@ def cell(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Show text as code; empty text stays empty."""
+    """Show text as code; empty text stays empty.
+
+    A bar would end a table's cell, and within backquotes renderers disagree on how to escape it.
+    """
+    if "|" in text:
+        return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
     return f"`{text}`" if text else ""
 
 
