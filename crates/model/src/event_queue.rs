@@ -39,7 +39,10 @@ impl Source {
     #[inline]
     pub fn new(class: Class, index: usize) -> Self {
         let index = u32::try_from(index).expect("fewer than 2^28 sources of a class");
-        debug_assert!(index < 1 << INDEX_BITS, "fewer than 2^28 sources of a class");
+        debug_assert!(
+            index < 1 << INDEX_BITS,
+            "fewer than 2^28 sources of a class"
+        );
         Self(((class as u32) << INDEX_BITS) | index)
     }
     /// Its class.
@@ -183,9 +186,15 @@ mod tests {
         let mut state = 42_u64;
         let mut entries: Vec<Entry> = (0..1000)
             .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let class = [Class::Completion, Class::Arrival, Class::AgentTimer][(state >> 33) as usize % 3];
-                Entry::new(Instant::from_nanos((state >> 40) % 50), Source::new(class, (state >> 50) as usize))
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let class = [Class::Completion, Class::Arrival, Class::AgentTimer]
+                    [(state >> 33) as usize % 3];
+                Entry::new(
+                    Instant::from_nanos((state >> 40) % 50),
+                    Source::new(class, (state >> 50) as usize),
+                )
             })
             .collect();
         let mut queue = EventQueue::default();
@@ -218,7 +227,13 @@ mod tests {
 
     #[test]
     fn a_source_keeps_class_and_index() {
-        for class in [Class::Completion, Class::Arrival, Class::Spawn, Class::MiddleboxTimer, Class::AgentTimer] {
+        for class in [
+            Class::Completion,
+            Class::Arrival,
+            Class::Spawn,
+            Class::MiddleboxTimer,
+            Class::AgentTimer,
+        ] {
             let source = Source::new(class, 123_456);
             assert_eq!((source.class(), source.index()), (class, 123_456));
         }

@@ -7,19 +7,19 @@
 //! whose packets all come from one other plain link is *folded*: since nothing else can touch it,
 //! it is computed as soon as its input is, and costs no event.
 
-use std::collections::{BinaryHeap, VecDeque};
 use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use anabranch_core::{
-    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId, Pool},
+    packet::{Ecn, PacketId, Pool},
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
 use anabranch_elements::{
     body::Body,
     impair::Verdict,
-    link::{PlainLink, ServedLink, Statistics, Window, plain, served},
-    middlebox::{Held, Middlebox, Output},
+    link::{PlainLink, ServedLink, Statistics, plain, served},
+    middlebox::{Middlebox, Output},
     queue::{Item, Outcome},
     transport::Transport,
 };
@@ -143,7 +143,11 @@ impl<B: Body> Network<B> {
     pub fn next_event(&self) -> Instant {
         let change = self.changes.front().map_or(Instant::NEVER, |(at, _)| *at);
         let entry = self.arrivals.peek().min(self.timers.peek());
-        if entry == Entry::NEVER { change } else { entry.time().min(change) }
+        if entry == Entry::NEVER {
+            change
+        } else {
+            entry.time().min(change)
+        }
     }
     /// Events handled.
     #[must_use]
@@ -232,14 +236,21 @@ impl<B: Body> Network<B> {
                 // An earlier arrival has taken this entry's place.
                 return;
             }
-            let Reverse(first) = unordered.pop().expect("an armed link has a packet on its way");
-            slot.armed = unordered.peek().map_or(Instant::NEVER, |Reverse(next)| next.at);
+            let Reverse(first) = unordered
+                .pop()
+                .expect("an armed link has a packet on its way");
+            slot.armed = unordered
+                .peek()
+                .map_or(Instant::NEVER, |Reverse(next)| next.at);
             if slot.armed != Instant::NEVER {
                 self.arrivals.push(Entry::new(slot.armed, source));
             }
             first.packet
         } else {
-            let first = slot.fifo.pop_front().expect("an entry belongs to a packet on its way");
+            let first = slot
+                .fifo
+                .pop_front()
+                .expect("an entry belongs to a packet on its way");
             match slot.fifo.front() {
                 Some(next) => self.arrivals.replace_top(Entry::new(next.at, source)),
                 None => self.arrivals.pop(),
@@ -250,7 +261,9 @@ impl<B: Body> Network<B> {
         match self.routes[self.pool[packet].hop as usize] {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
-            Target::Link(index) | Target::Folded(index) => self.enter_link(index as usize, packet, self.now),
+            Target::Link(index) | Target::Folded(index) => {
+                self.enter_link(index as usize, packet, self.now)
+            }
         }
     }
 
@@ -258,7 +271,9 @@ impl<B: Body> Network<B> {
     #[inline]
     fn go_on(&mut self, packet: PacketId) {
         match self.routes[self.pool[packet].hop as usize] {
-            Target::Link(index) | Target::Folded(index) => self.enter_link(index as usize, packet, self.now),
+            Target::Link(index) | Target::Folded(index) => {
+                self.enter_link(index as usize, packet, self.now)
+            }
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::End => self.reach_end(packet),
         }
@@ -278,7 +293,10 @@ impl<B: Body> Network<B> {
                 return;
             };
             match link.enqueue(at, packet.size) {
-                plain::Fate::Arrives { at: arrives, queue_delay } => {
+                plain::Fate::Arrives {
+                    at: arrives,
+                    queue_delay,
+                } => {
                     self.probe.observe(at, slot.element, packet, Fate::Passed);
                     if !queue_delay.is_zero() {
                         self.probe.waited(packet, queue_delay);
@@ -297,9 +315,14 @@ impl<B: Body> Network<B> {
             }
             self.pool[id].hop = cursor;
             if slot.fifo.is_empty() {
-                self.arrivals.push(Entry::new(at, Source::new(Class::Arrival, index)));
+                self.arrivals
+                    .push(Entry::new(at, Source::new(Class::Arrival, index)));
             }
-            slot.fifo.push_back(InFlight { at, sequence: 0, packet: id });
+            slot.fifo.push_back(InFlight {
+                at,
+                sequence: 0,
+                packet: id,
+            });
             return;
         }
     }
@@ -315,12 +338,15 @@ impl<B: Body> Network<B> {
             ecn: packet.ecn,
         };
         let slot = &mut self.links[index];
-        let LinkKind::Served(link) = &mut slot.kind else { unreachable!("the caller looked") };
+        let LinkKind::Served(link) = &mut slot.kind else {
+            unreachable!("the caller looked")
+        };
         link.arrive(self.now, item);
         if link.has_outcomes() {
             self.carry_out(index, Some(id));
         } else {
-            self.probe.observe(self.now, slot.element, &self.pool[id], Fate::Passed);
+            self.probe
+                .observe(self.now, slot.element, &self.pool[id], Fate::Passed);
         }
         self.arm_completion(index);
     }
@@ -328,12 +354,15 @@ impl<B: Body> Network<B> {
     /// Puts the end of the transmission under way into the event queue, if it is not there.
     fn arm_completion(&mut self, index: usize) {
         let slot = &mut self.links[index];
-        let LinkKind::Served(link) = &slot.kind else { return };
+        let LinkKind::Served(link) = &slot.kind else {
+            return;
+        };
         let due = link.completion();
         if due != slot.completion_armed {
             slot.completion_armed = due;
             if due != Instant::NEVER {
-                self.arrivals.push(Entry::new(due, Source::new(Class::Completion, index)));
+                self.arrivals
+                    .push(Entry::new(due, Source::new(Class::Completion, index)));
             }
         }
     }
@@ -348,7 +377,9 @@ impl<B: Body> Network<B> {
         }
         slot.completion_armed = Instant::NEVER;
         self.events += 1;
-        let LinkKind::Served(link) = &mut slot.kind else { unreachable!("only served links complete") };
+        let LinkKind::Served(link) = &mut slot.kind else {
+            unreachable!("only served links complete")
+        };
         let mut impairing = std::mem::take(&mut self.impairing);
         let completed = link.complete(self.now, &mut impairing);
         let outcomes = link.has_outcomes();
@@ -364,7 +395,8 @@ impl<B: Body> Network<B> {
                 Verdict::Delay { .. } => Fate::Delayed,
                 Verdict::Duplicate => Fate::Duplicated,
             };
-            self.probe.observe(step.at, step.element, &self.pool[packet], fate);
+            self.probe
+                .observe(step.at, step.element, &self.pool[packet], fate);
         }
         self.impairing = impairing;
         match completed {
@@ -381,7 +413,12 @@ impl<B: Body> Network<B> {
             }
             served::Completed::Lost(_) => self.discard(packet),
             served::Completed::Resending(_) => {
-                self.probe.observe(self.now, self.links[index].element, &self.pool[packet], Fate::Resent);
+                self.probe.observe(
+                    self.now,
+                    self.links[index].element,
+                    &self.pool[packet],
+                    Fate::Resent,
+                );
             }
             served::Completed::Resumed(_) => {}
         }
@@ -395,29 +432,32 @@ impl<B: Body> Network<B> {
     fn leave(&mut self, index: usize, packet: PacketId, at: Instant) {
         let slot = &mut self.links[index];
         let source = Source::new(Class::Arrival, index);
-        let entry = InFlight { at, sequence: slot.exits, packet };
+        let entry = InFlight {
+            at,
+            sequence: slot.exits,
+            packet,
+        };
         slot.exits = slot.exits.wrapping_add(1);
-        match &mut slot.unordered {
-            Some(unordered) => {
-                unordered.push(Reverse(entry));
-                if at < slot.armed {
-                    slot.armed = at;
-                    self.arrivals.push(Entry::new(at, source));
-                }
+        if let Some(unordered) = &mut slot.unordered {
+            unordered.push(Reverse(entry));
+            if at < slot.armed {
+                slot.armed = at;
+                self.arrivals.push(Entry::new(at, source));
             }
-            None => {
-                if slot.fifo.is_empty() {
-                    self.arrivals.push(Entry::new(at, source));
-                }
-                slot.fifo.push_back(entry);
+        } else {
+            if slot.fifo.is_empty() {
+                self.arrivals.push(Entry::new(at, source));
             }
+            slot.fifo.push_back(entry);
         }
     }
 
     /// What a queue decided. `arriving` is the packet whose arrival made it decide.
     fn carry_out(&mut self, index: usize, arriving: Option<PacketId>) {
         let slot = &mut self.links[index];
-        let LinkKind::Served(link) = &mut slot.kind else { return };
+        let LinkKind::Served(link) = &mut slot.kind else {
+            return;
+        };
         let mut outcomes = std::mem::take(&mut self.outcomes);
         link.take_outcomes(&mut outcomes);
         let element = slot.element;
@@ -425,7 +465,8 @@ impl<B: Body> Network<B> {
         for outcome in outcomes.drain(..) {
             match outcome {
                 Outcome::Dropped(item) => {
-                    self.probe.observe(self.now, element, &self.pool[item.packet], Fate::Dropped);
+                    self.probe
+                        .observe(self.now, element, &self.pool[item.packet], Fate::Dropped);
                     if accepted == Some(item.packet) {
                         accepted = None;
                     }
@@ -433,16 +474,19 @@ impl<B: Body> Network<B> {
                 }
                 Outcome::Marked(item) => {
                     self.pool[item.packet].ecn = Ecn::Ce;
-                    self.probe.observe(self.now, element, &self.pool[item.packet], Fate::Marked);
+                    self.probe
+                        .observe(self.now, element, &self.pool[item.packet], Fate::Marked);
                 }
                 Outcome::Moved(item) => {
-                    self.probe.observe(self.now, element, &self.pool[item.packet], Fate::Moved);
+                    self.probe
+                        .observe(self.now, element, &self.pool[item.packet], Fate::Moved);
                 }
             }
         }
         self.outcomes = outcomes;
         if let Some(packet) = accepted {
-            self.probe.observe(self.now, element, &self.pool[packet], Fate::Passed);
+            self.probe
+                .observe(self.now, element, &self.pool[packet], Fate::Passed);
         }
     }
 
@@ -454,12 +498,15 @@ impl<B: Body> Network<B> {
     }
 
     fn reach_middlebox(&mut self, index: usize, id: PacketId) {
-        let slot = &mut self.middleboxes[index];
-        self.probe.observe(self.now, slot.element, &self.pool[id], Fate::Passed);
+        let element = self.middleboxes[index].element;
+        self.probe
+            .observe(self.now, element, &self.pool[id], Fate::Passed);
         let mut packet = self.pool[id].clone();
         packet.hop += 1;
         self.discard(id);
-        slot.middlebox.on_packet(self.now, packet, &mut self.output);
+        self.middleboxes[index]
+            .middlebox
+            .on_packet(self.now, packet, &mut self.output);
         self.after_middlebox(index);
     }
 
@@ -501,7 +548,8 @@ impl<B: Body> Network<B> {
         let due = slot.middlebox.timer().unwrap_or(Instant::NEVER);
         if due < slot.armed {
             slot.armed = due;
-            self.timers.push(Entry::new(due, Source::new(Class::MiddleboxTimer, index)));
+            self.timers
+                .push(Entry::new(due, Source::new(Class::MiddleboxTimer, index)));
         }
     }
 
@@ -545,7 +593,13 @@ impl<B: Body> Network<B> {
         let mut folded: Vec<u32> = self
             .routes
             .iter()
-            .filter_map(|target| if let Target::Folded(index) = target { Some(*index) } else { None })
+            .filter_map(|target| {
+                if let Target::Folded(index) = target {
+                    Some(*index)
+                } else {
+                    None
+                }
+            })
             .collect();
         folded.sort_unstable();
         folded.dedup();

@@ -24,7 +24,11 @@ pub enum Sizes {
 impl Sizes {
     /// One transfer's size.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float-to-int cast saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float-to-int cast saturates"
+    )]
     pub fn draw(self, draw: &mut Draw) -> u64 {
         let bytes = match self {
             Self::Fixed(bytes) => return bytes.max(1),
@@ -48,13 +52,23 @@ mod tests {
     #[test]
     fn sizes_have_their_mean_or_median() {
         let stream = Stream::new(3, "flow.web");
-        let mut drawn: Vec<u64> =
-            (0..20_001).map(|i| Sizes::LogNormal { median: 10_000.0, sigma: 1.0 }.draw(&mut stream.at(i))).collect();
+        let mut drawn: Vec<u64> = (0..20_001)
+            .map(|i| {
+                Sizes::LogNormal {
+                    median: 10_000.0,
+                    sigma: 1.0,
+                }
+                .draw(&mut stream.at(i))
+            })
+            .collect();
         drawn.sort_unstable();
         let median = drawn[10_000] as f64;
         // Standard error of the median's logarithm: 1.2533 / sqrt(n) = 0.0089.
         assert!((math::ln(median / 10_000.0)).abs() < 0.045, "{median}");
-        let mean = (0..20_000).map(|i| Sizes::Exponential { mean: 5e4 }.draw(&mut stream.at(i)) as f64).sum::<f64>() / 2e4;
+        let mean = (0..20_000)
+            .map(|i| Sizes::Exponential { mean: 5e4 }.draw(&mut stream.at(i)) as f64)
+            .sum::<f64>()
+            / 2e4;
         assert!((mean / 5e4 - 1.0).abs() < 0.035, "{mean}");
     }
 }

@@ -78,7 +78,8 @@ impl PlainLink {
             }
             self.waiting.push_back((self.busy_until, size));
             self.waiting_bytes = bytes;
-            self.statistics.queue_length(self.window, now, self.waiting.len());
+            self.statistics
+                .queue_length(self.window, now, self.waiting.len());
             self.busy_until
         };
         let queue_delay = start - now;
@@ -86,7 +87,10 @@ impl PlainLink {
         self.statistics.waited(self.window, now, start);
         self.statistics.queue_time += u128::from(self.window.overlap(now, start).as_picos());
         self.statistics.sent(self.window, self.busy_until, size);
-        Fate::Arrives { at: self.busy_until + self.delay, queue_delay }
+        Fate::Arrives {
+            at: self.busy_until + self.delay,
+            queue_delay,
+        }
     }
 
     /// Whether a packet of any size is certain to arrive later than it was sent.

@@ -59,7 +59,12 @@ impl Impaired {
     /// An impairment whose fates are drawn from `stream`.
     #[must_use]
     pub fn new(element: ElementId, impairment: AnyImpairment, stream: Stream) -> Self {
-        Self { element, impairment, stream, seen: 0 }
+        Self {
+            element,
+            impairment,
+            stream,
+            seen: 0,
+        }
     }
 }
 
@@ -178,7 +183,8 @@ impl ServedLink {
             self.start_next(now);
         }
         self.account_queue(now);
-        self.statistics.queue_length(self.window, now, self.queue.len());
+        self.statistics
+            .queue_length(self.window, now, self.queue.len());
         self.count_drops(now, before);
     }
 
@@ -195,7 +201,10 @@ impl ServedLink {
     /// # Panics
     /// If none was under way.
     pub fn complete(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Completed {
-        let served = self.in_service.take().expect("a completion belongs to a transmission");
+        let served = self
+            .in_service
+            .take()
+            .expect("a completion belongs to a transmission");
         let item = served.item;
         let bits = u64::from(item.size) * 8;
         if served.pausing {
@@ -207,7 +216,13 @@ impl ServedLink {
         self.transmissions += 1;
         if let Some(pause) = self.service.retransmit(now, &mut draw) {
             let done = now + pause;
-            self.in_service = Some(InService { item, remaining_bits: bits, since: now, done, pausing: true });
+            self.in_service = Some(InService {
+                item,
+                remaining_bits: bits,
+                since: now,
+                done,
+                pausing: true,
+            });
             return Completed::Resending(item.packet);
         }
         let before = self.outcomes.len();
@@ -222,11 +237,19 @@ impl ServedLink {
         let mut duplicate = false;
         let mut in_order = true;
         for impaired in &mut self.impairments {
-            let view = View { size: item.size, ecn: item.ecn, index: impaired.seen };
+            let view = View {
+                size: item.size,
+                ecn: item.ecn,
+                index: impaired.seen,
+            };
             let mut draw = impaired.stream.at(impaired.seen);
             impaired.seen += 1;
             let verdict = impaired.impairment.judge(at, view, &mut draw);
-            impairing.push(Impairing { element: impaired.element, at, verdict });
+            impairing.push(Impairing {
+                element: impaired.element,
+                at,
+                verdict,
+            });
             match verdict {
                 Verdict::Pass => {}
                 Verdict::Lose | Verdict::Corrupt => {
@@ -248,7 +271,11 @@ impl ServedLink {
         }
         self.latest_exit = self.latest_exit.max(at);
         self.count_order(item, at);
-        Completed::Exit(Exit { packet: item.packet, at, duplicate })
+        Completed::Exit(Exit {
+            packet: item.packet,
+            at,
+            duplicate,
+        })
     }
 
     /// RFC 4737 §4 by arrival at this link: a packet is reordered if one that came later has left
@@ -288,7 +315,13 @@ impl ServedLink {
 
     fn serve(&mut self, now: Instant, item: Item, bits: u64) {
         let done = self.service.finish(now, bits);
-        self.in_service = Some(InService { item, remaining_bits: bits, since: now, done, pausing: false });
+        self.in_service = Some(InService {
+            item,
+            remaining_bits: bits,
+            since: now,
+            done,
+            pausing: false,
+        });
     }
 
     fn count_drops(&mut self, now: Instant, before: usize) {
@@ -315,7 +348,11 @@ impl ServedLink {
     }
 
     /// Changes the service under the packet being sent: what has been sent of it stays sent.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bits of one packet")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bits of one packet"
+    )]
     pub fn set_service(&mut self, now: Instant, service: AnyService) {
         self.account_capacity(now);
         if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
@@ -325,7 +362,11 @@ impl ServedLink {
                 served.remaining_bits = served.remaining_bits.saturating_sub(sent);
             }
             served.since = now;
-            served.done = if self.up { service.finish(now, served.remaining_bits) } else { Instant::NEVER };
+            served.done = if self.up {
+                service.finish(now, served.remaining_bits)
+            } else {
+                Instant::NEVER
+            };
         }
         self.service = service;
     }
@@ -333,7 +374,11 @@ impl ServedLink {
     /// Switches the link off or on. While it is off it sends nothing, keeps what waits, and loses
     /// what arrives; the packet being sent goes on from where it was. Packets already propagating
     /// are not touched.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bits of one packet")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bits of one packet"
+    )]
     pub fn set_up(&mut self, now: Instant, up: bool) {
         if up == self.up {
             return;

@@ -44,7 +44,10 @@ impl Fixed {
     /// Of this rate.
     #[must_use]
     pub fn new(rate: Option<Rate>) -> Self {
-        Self { rate, serialization: rate.map_or(SerializationDelay::NONE, SerializationDelay::at) }
+        Self {
+            rate,
+            serialization: rate.map_or(SerializationDelay::NONE, SerializationDelay::at),
+        }
     }
 }
 
@@ -59,7 +62,9 @@ impl Service for Fixed {
         now.saturating_add(Duration::from_picos(u64::try_from(ps).unwrap_or(u64::MAX)))
     }
     fn capacity(&self, from: Instant, to: Instant) -> f64 {
-        self.rate.map_or(0.0, |rate| rate.bits_per_s() as f64 * to.saturating_since(from).as_secs_f64())
+        self.rate.map_or(0.0, |rate| {
+            rate.bits_per_s() as f64 * to.saturating_since(from).as_secs_f64()
+        })
     }
 }
 

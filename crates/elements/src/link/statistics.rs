@@ -90,7 +90,9 @@ impl Statistics {
     #[inline]
     pub fn queue_length(&mut self, window: Window, at: Instant, packets: usize) {
         if window.contains(at) {
-            self.max_queue_packets = self.max_queue_packets.max(u32::try_from(packets).unwrap_or(u32::MAX));
+            self.max_queue_packets = self
+                .max_queue_packets
+                .max(u32::try_from(packets).unwrap_or(u32::MAX));
         }
     }
 }

@@ -25,7 +25,10 @@ pub const META: Meta = Meta {
     name: "interval",
     title: "Interval reordering",
     summary: "While more than `interval` packets wait, one in every `interval` + 1 leaves `interval` places late.",
-    sources: &[Source { id: "Fukuda 2019 (KAKENHI 16K00129)", items: &["§3 (1)", "figure 2"] }],
+    sources: &[Source {
+        id: "Fukuda 2019 (KAKENHI 16K00129)",
+        items: &["§3 (1)", "figure 2"],
+    }],
 };
 
 /// How a queue reorders, beside whatever discipline it follows.
@@ -65,7 +68,11 @@ impl Queue {
     #[must_use]
     pub fn new(discipline: Discipline, reorder: Option<Reorder>) -> Self {
         let interval = reorder.map(|Reorder::Interval(params)| params.interval.get());
-        Self { discipline, interval, moved: None }
+        Self {
+            discipline,
+            interval,
+            moved: None,
+        }
     }
     /// A packet arrives.
     #[inline]
@@ -88,7 +95,10 @@ impl Queue {
             let head = self.discipline.dequeue(cx)?;
             cx.outcomes.push(Outcome::Moved(head));
             // `interval` came from a u32.
-            self.moved = Some(Moved { item: head, before: u32::try_from(interval).unwrap_or(u32::MAX) });
+            self.moved = Some(Moved {
+                item: head,
+                before: u32::try_from(interval).unwrap_or(u32::MAX),
+            });
         }
         match &mut self.moved {
             Some(Moved { before: 0, item }) => {
@@ -99,7 +109,9 @@ impl Queue {
             Some(moved) => {
                 moved.before -= 1;
                 // A discipline that drops at the head may run empty before the moved packet's turn.
-                self.discipline.dequeue(cx).or_else(|| self.moved.take().map(|m| m.item))
+                self.discipline
+                    .dequeue(cx)
+                    .or_else(|| self.moved.take().map(|m| m.item))
             }
             None => self.discipline.dequeue(cx),
         }
@@ -169,7 +181,9 @@ mod tests {
     }
 
     fn drain(queue: &mut Queue) -> Vec<u32> {
-        std::iter::from_fn(|| with(|cx| queue.dequeue(cx)).0).map(|item| item.packet.0).collect()
+        std::iter::from_fn(|| with(|cx| queue.dequeue(cx)).0)
+            .map(|item| item.packet.0)
+            .collect()
     }
 
     /// The study's worked example, RI = 4: 10‥20 leave as 11 12 13 14 10, then 16 17 18 19 15, 20.
@@ -179,7 +193,10 @@ mod tests {
         for number in 10..=20 {
             with(|cx| queue.enqueue(item(number), cx));
         }
-        assert_eq!(drain(&mut queue), [11, 12, 13, 14, 10, 16, 17, 18, 19, 15, 20]);
+        assert_eq!(
+            drain(&mut queue),
+            [11, 12, 13, 14, 10, 16, 17, 18, 19, 15, 20]
+        );
     }
 
     #[test]
@@ -202,7 +219,10 @@ mod tests {
         assert_eq!(outcomes, [Outcome::Moved(item(0))]);
         assert_eq!(queue.len(), 2);
         assert_eq!(with(|cx| queue.enqueue(item(3), cx)).1, []);
-        assert_eq!(with(|cx| queue.enqueue(item(4), cx)).1, [Outcome::Dropped(item(4))]);
+        assert_eq!(
+            with(|cx| queue.enqueue(item(4), cx)).1,
+            [Outcome::Dropped(item(4))]
+        );
         assert_eq!(drain(&mut queue), [2, 0, 3]);
     }
 }

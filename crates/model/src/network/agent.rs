@@ -54,7 +54,13 @@ pub(super) struct AgentSlot<B: Body> {
 impl<B: Body> AgentSlot<B> {
     /// A place without an end.
     pub(super) fn vacant(element: ElementId) -> Self {
-        Self { end: End::Vacant, element, armed: Instant::NEVER, start: Instant::NEVER, stop: Instant::NEVER }
+        Self {
+            end: End::Vacant,
+            element,
+            armed: Instant::NEVER,
+            start: Instant::NEVER,
+            stop: Instant::NEVER,
+        }
     }
     #[inline]
     fn deadline(&self) -> Instant {
@@ -90,7 +96,8 @@ impl<B: Body> Network<B> {
         let (connection, direction) = (packet.connection, packet.direction);
         let index = Self::agent_of(connection, direction);
         let slot = &mut self.agents[index];
-        self.probe.observe(self.now, slot.element, packet, Fate::Received);
+        self.probe
+            .observe(self.now, slot.element, packet, Fate::Received);
         let conn = &mut self.connections[connection.0 as usize];
         conn.live -= 1;
         if direction == Direction::Forward {
@@ -106,7 +113,11 @@ impl<B: Body> Network<B> {
                 }
             }
             End::Host(host) => {
-                let arrived = Arrived { transport: &packet.payload, ecn: packet.ecn, dscp: packet.dscp };
+                let arrived = Arrived {
+                    transport: &packet.payload,
+                    ecn: packet.ecn,
+                    dscp: packet.dscp,
+                };
                 host.on_packet(self.now, arrived);
             }
             End::Vacant => {}
@@ -144,8 +155,12 @@ impl<B: Body> Network<B> {
         }
         let slot = &mut self.agents[index];
         match &mut slot.end {
-            End::Tcp(endpoint, _) if endpoint.deadline() <= self.now => endpoint.on_deadline(self.now),
-            End::Host(host) if host.timer().is_some_and(|due| due <= self.now) => host.on_timer(self.now),
+            End::Tcp(endpoint, _) if endpoint.deadline() <= self.now => {
+                endpoint.on_deadline(self.now)
+            }
+            End::Host(host) if host.timer().is_some_and(|due| due <= self.now) => {
+                host.on_timer(self.now)
+            }
             _ => {}
         }
         self.after_agent(index);
@@ -154,7 +169,14 @@ impl<B: Body> Network<B> {
     /// Takes what an end wants to send, sets its timer, and meters it.
     #[inline]
     pub(super) fn after_agent(&mut self, index: usize) {
-        let (conn_index, direction) = (index / 2, if index % 2 == 0 { Direction::Forward } else { Direction::Reverse });
+        let (conn_index, direction) = (
+            index / 2,
+            if index.is_multiple_of(2) {
+                Direction::Forward
+            } else {
+                Direction::Reverse
+            },
+        );
         if let End::Tcp(endpoint, app) = &mut self.agents[index].end
             && *app != App::Finished
         {
@@ -166,7 +188,8 @@ impl<B: Body> Network<B> {
         if direction == Direction::Forward {
             if let End::Tcp(endpoint, _) = &self.agents[index].end {
                 let conn = &mut self.connections[conn_index];
-                conn.sender.update(self.now, endpoint.cwnd(), endpoint.srtt());
+                conn.sender
+                    .update(self.now, endpoint.cwnd(), endpoint.srtt());
             }
         } else {
             self.note_delivery(index, conn_index);
@@ -189,7 +212,9 @@ impl<B: Body> Network<B> {
                 };
                 (departing, out.retransmission)
             }),
-            End::Host(host) => host.poll_transmit(self.now).map(|departing| (departing, false)),
+            End::Host(host) => host
+                .poll_transmit(self.now)
+                .map(|departing| (departing, false)),
             End::Vacant => None,
         }
     }
@@ -207,7 +232,9 @@ impl<B: Body> Network<B> {
         conn.next_index[direction as usize] = index.wrapping_add(1);
         conn.live += 1;
         let packet = Packet {
-            connection: ConnectionId(u32::try_from(conn_index).expect("connections are counted in 32 bits")),
+            connection: ConnectionId(
+                u32::try_from(conn_index).expect("connections are counted in 32 bits"),
+            ),
             index,
             size: departing.size,
             hop: conn.route[direction as usize],
@@ -217,13 +244,18 @@ impl<B: Body> Network<B> {
             dscp: departing.dscp,
             payload: departing.transport,
         };
-        self.probe.observe(self.now, self.agents[agent].element, &packet, Fate::Sent);
+        self.probe
+            .observe(self.now, self.agents[agent].element, &packet, Fate::Sent);
         if self.probe.logs() {
             let (sequence, payload) = match &packet.payload {
-                Transport::Tcp(segment) => (u64::from(segment.seq.wrapping_sub(conn.iss[direction as usize])), segment.body.len()),
+                Transport::Tcp(segment) => (
+                    u64::from(segment.seq.wrapping_sub(conn.iss[direction as usize])),
+                    segment.body.len(),
+                ),
                 Transport::Datagram(body) => (0, body.len()),
             };
-            self.probe.sent(self.now, conn.flow, &packet, sequence, payload);
+            self.probe
+                .sent(self.now, conn.flow, &packet, sequence, payload);
         }
         let id = self.pool.insert(packet);
         self.go_on(id);
@@ -235,7 +267,10 @@ impl<B: Body> Network<B> {
         let due = slot.deadline();
         if due < slot.armed {
             slot.armed = due;
-            self.timers.push(Entry::new(due.max(self.now), Source::new(Class::AgentTimer, index)));
+            self.timers.push(Entry::new(
+                due.max(self.now),
+                Source::new(Class::AgentTimer, index),
+            ));
         }
     }
 

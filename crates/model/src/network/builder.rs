@@ -83,7 +83,9 @@ impl LinkSpec {
     /// The same with a drop-tail queue of so many packets.
     #[must_use]
     pub fn limit(mut self, packets: u64) -> Self {
-        self.queue = queue::Config::DropTail(queue::drop_tail::Params { limit: Limit::Packets(packets) });
+        self.queue = queue::Config::DropTail(queue::drop_tail::Params {
+            limit: Limit::Packets(packets),
+        });
         self
     }
     /// The same with another queue discipline.
@@ -119,7 +121,9 @@ impl LinkSpec {
 
     /// The queue's limit, if the link is plain.
     fn plain_limit(&self) -> Option<Limit> {
-        let queue::Config::DropTail(params) = &self.queue else { return None };
+        let queue::Config::DropTail(params) = &self.queue else {
+            return None;
+        };
         let plain = self.reorder.is_none()
             && self.impairments.is_empty()
             && self.service.is_none()
@@ -233,9 +237,15 @@ impl<B: Body> Builder<B> {
         LinkId(u32::try_from(self.links.len() - 1).expect("links are counted in 32 bits"))
     }
     /// Adds a middlebox whose ports lead into `ports`.
-    pub fn middlebox(&mut self, middlebox: Box<dyn Middlebox<B>>, ports: Vec<LinkId>) -> MiddleboxId {
+    pub fn middlebox(
+        &mut self,
+        middlebox: Box<dyn Middlebox<B>>,
+        ports: Vec<LinkId>,
+    ) -> MiddleboxId {
         self.middleboxes.push((middlebox, ports));
-        MiddleboxId(u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"))
+        MiddleboxId(
+            u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
+        )
     }
     /// Adds a flow.
     pub fn flow(&mut self, spec: FlowSpec<B>) -> FlowId {
@@ -244,7 +254,11 @@ impl<B: Body> Builder<B> {
     }
     /// Adds a change at `at`. The links it names become ones that may change.
     pub fn change(&mut self, at: Instant, change: Change) -> &mut Self {
-        if let Change::Up(link, _) | Change::Rate(link, _) | Change::Delay(link, _) | Change::Limit(link, _) = change {
+        if let Change::Up(link, _)
+        | Change::Rate(link, _)
+        | Change::Delay(link, _)
+        | Change::Limit(link, _) = change
+        {
             self.links[link.0 as usize].may_change = true;
         }
         self.changes.push((at, change));
@@ -255,7 +269,11 @@ impl<B: Body> Builder<B> {
     #[must_use]
     pub fn build(self) -> Network<B> {
         let window = self.window;
-        let plain = self.links.iter().map(|spec| spec.plain_limit().filter(|_| self.fast_path)).collect::<Vec<_>>();
+        let plain = self
+            .links
+            .iter()
+            .map(|spec| spec.plain_limit().filter(|_| self.fast_path))
+            .collect::<Vec<_>>();
         let folded = folded_links(&self.links, &plain, &self.flows, &self.middleboxes);
         let mut elements = 0;
         let mut next_element = || {
@@ -267,7 +285,16 @@ impl<B: Body> Builder<B> {
             .links
             .into_iter()
             .zip(plain)
-            .map(|(spec, limit)| link_slot(spec, limit, self.seed, window, &mut next_element, &mut names))
+            .map(|(spec, limit)| {
+                link_slot(
+                    spec,
+                    limit,
+                    self.seed,
+                    window,
+                    &mut next_element,
+                    &mut names,
+                )
+            })
             .collect();
         let middleboxes = self
             .middleboxes
@@ -352,13 +379,18 @@ impl<B: Body> Network<B> {
             window,
             stop,
             file: None,
-            settings: Arc::new(Settings::default()),
+            settings: Arc::new(Settings),
             control: cc::Config::Reno(cc::reno::Params::default()),
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
         match spec.traffic {
-            Traffic::Poisson { settings, control, rate, sizes } => {
+            Traffic::Poisson {
+                settings,
+                control,
+                rate,
+                sizes,
+            } => {
                 (flow.settings, flow.control) = (settings, control);
                 let index = self.spawners.len();
                 self.spawners.push(Spawner {
@@ -372,27 +404,47 @@ impl<B: Body> Network<B> {
                     begun: 0,
                     vacant: Vec::new(),
                 });
-                self.timers.push(Entry::new(spec.start, Source::new(Class::Spawn, index)));
+                self.timers
+                    .push(Entry::new(spec.start, Source::new(Class::Spawn, index)));
             }
-            Traffic::Tcp { settings, control, app } => {
+            Traffic::Tcp {
+                settings,
+                control,
+                app,
+            } => {
                 let init = settings.init();
                 let ends = [
-                    End::Tcp(Endpoint::new(&settings, control.build(&init), Role::Active, 0), app),
-                    End::Tcp(Endpoint::new(&settings, control.build(&init), Role::Passive, 0), App::Sink),
+                    End::Tcp(
+                        Endpoint::new(&settings, control.build(&init), Role::Active, 0),
+                        app,
+                    ),
+                    End::Tcp(
+                        Endpoint::new(&settings, control.build(&init), Role::Passive, 0),
+                        App::Sink,
+                    ),
                 ];
-                flow.file = if let App::File(size) = app { Some(size) } else { None };
+                flow.file = if let App::File(size) = app {
+                    Some(size)
+                } else {
+                    None
+                };
                 (flow.settings, flow.control) = (settings, control);
-                flow.connection = Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+                flow.connection =
+                    Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
             }
             Traffic::Hosts([sender, receiver]) => {
                 let ends = [End::Host(sender), End::Host(receiver)];
-                flow.connection = Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+                flow.connection =
+                    Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
             }
         }
         self.flows.push(flow);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "called from one place, with one flow's parts")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called from one place, with one flow's parts"
+    )]
     fn add_connection(
         &mut self,
         flow: FlowId,
@@ -416,7 +468,8 @@ impl<B: Body> Network<B> {
         sender.start = start;
         sender.stop = stop.unwrap_or(Instant::NEVER);
         sender.armed = start;
-        self.timers.push(Entry::new(start, Source::new(Class::AgentTimer, index * 2)));
+        self.timers
+            .push(Entry::new(start, Source::new(Class::AgentTimer, index * 2)));
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
 
@@ -471,7 +524,10 @@ fn folded_links<B: Body>(
     for port in middleboxes.iter().flat_map(|(_, ports)| ports) {
         feeds[port.0 as usize] = Feed::Other;
     }
-    for stops in flows.iter().flat_map(|flow| [&flow.route, &flow.return_route]) {
+    for stops in flows
+        .iter()
+        .flat_map(|flow| [&flow.route, &flow.return_route])
+    {
         let mut previous = Feed::Other;
         for stop in stops {
             let Stop::Link(LinkId(link)) = *stop else {
@@ -479,9 +535,17 @@ fn folded_links<B: Body>(
                 continue;
             };
             let feed = &mut feeds[link as usize];
-            *feed = if *feed == Feed::None || *feed == previous { previous } else { Feed::Other };
+            *feed = if *feed == Feed::None || *feed == previous {
+                previous
+            } else {
+                Feed::Other
+            };
             let foldable = plain[link as usize].is_some() && takes_time(link);
-            previous = if foldable { Feed::Plain(link) } else { Feed::Other };
+            previous = if foldable {
+                Feed::Plain(link)
+            } else {
+                Feed::Other
+            };
         }
     }
     (0..links.len())
@@ -522,7 +586,9 @@ fn link_slot(
     } else {
         LinkKind::Served(Box::new(ServedLink::new(Parts {
             queue: Queue::new(spec.queue.build(), spec.reorder),
-            service: spec.service.map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
+            service: spec
+                .service
+                .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
             delay: spec.delay,
             impairments,
             up: spec.up,

@@ -36,7 +36,10 @@ impl<B: Body> Network<B> {
     pub(super) fn apply(&mut self, change: Change) {
         let now = self.now;
         let link = match change {
-            Change::Up(link, _) | Change::Rate(link, _) | Change::Delay(link, _) | Change::Limit(link, _) => link,
+            Change::Up(link, _)
+            | Change::Rate(link, _)
+            | Change::Delay(link, _)
+            | Change::Limit(link, _) => link,
             Change::BeginMeasuring(flow) => return self.begin_measuring(flow),
             Change::EndMeasuring(flow) => return self.end_measuring(flow),
         };

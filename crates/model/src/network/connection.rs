@@ -141,24 +141,34 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn delivered_bytes(&self, flow: FlowId) -> u64 {
         let flow = &self.flows[flow.0 as usize];
-        flow.connection.map_or(flow.totals.delivered_bytes, |c| self.connections[c as usize].delivered)
+        flow.connection.map_or(flow.totals.delivered_bytes, |c| {
+            self.connections[c as usize].delivered
+        })
     }
 
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
             End::Tcp(endpoint, _) => endpoint.stats().clone(),
-            End::Host(host) => Stats { delivered_bytes: host.delivered_bytes(), ..Stats::default() },
+            End::Host(host) => Stats {
+                delivered_bytes: host.delivered_bytes(),
+                ..Stats::default()
+            },
             End::Vacant => Stats::default(),
         }
     }
     pub(super) fn counters(&self, connection: usize) -> Base {
-        Base { sender: self.stats_of(connection * 2), receiver: self.stats_of(connection * 2 + 1) }
+        Base {
+            sender: self.stats_of(connection * 2),
+            receiver: self.stats_of(connection * 2 + 1),
+        }
     }
     /// The measured time begins for a flow: remember its counters.
     pub(super) fn begin_measuring(&mut self, flow: FlowId) {
         let connections: Vec<usize> = match self.flows[flow.0 as usize].connection {
             Some(connection) => vec![connection as usize],
-            None => (0..self.connections.len()).filter(|&c| self.connections[c].flow == flow).collect(),
+            None => (0..self.connections.len())
+                .filter(|&c| self.connections[c].flow == flow)
+                .collect(),
         };
         for connection in connections {
             let base = self.counters(connection);
@@ -196,7 +206,11 @@ impl<B: Body> Network<B> {
             _ => counters.since(conn.base.as_deref()),
         };
         let completed = flow.file.is_some_and(|size| conn.delivered >= size);
-        let end = if completed { conn.receiver.last_delivery } else { now.min(flow.window.end()) };
+        let end = if completed {
+            conn.receiver.last_delivery
+        } else {
+            now.min(flow.window.end())
+        };
         let (mean_cwnd_bytes, mean_srtt_ms) = conn.sender.finish(end);
         let summary = conn.receiver.reordering.summary();
         let snapshot = match &self.agents[connection * 2].end {
@@ -221,7 +235,9 @@ impl<B: Body> Network<B> {
 
     fn workload_report(&mut self, id: FlowId, now: Instant) -> FlowReport {
         let live: Vec<usize> = (0..self.connections.len())
-            .filter(|&c| self.connections[c].flow == id && !matches!(self.agents[c * 2].end, End::Vacant))
+            .filter(|&c| {
+                self.connections[c].flow == id && !matches!(self.agents[c * 2].end, End::Vacant)
+            })
             .collect();
         let mut sums = self.flows[id.0 as usize].totals.base.clone();
         let mut ip_bytes = self.flows[id.0 as usize].totals.ip_bytes;
@@ -234,7 +250,9 @@ impl<B: Body> Network<B> {
         let flow = &self.flows[id.0 as usize];
         FlowReport {
             name: flow.name.clone(),
-            measured: now.min(flow.window.end()).saturating_since(flow.window.start()),
+            measured: now
+                .min(flow.window.end())
+                .saturating_since(flow.window.start()),
             sender: sums.sender,
             receiver: sums.receiver,
             ip_bytes,

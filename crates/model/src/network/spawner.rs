@@ -48,8 +48,14 @@ impl<B: Body> Network<B> {
         let size = spawner.sizes.draw(&mut draw);
         spawner.begun += 1;
         let due = now.saturating_add(pause);
-        let (flow_id, route, elements, vacant) = (spawner.flow, spawner.route, spawner.elements, spawner.vacant.pop());
-        self.timers.push(Entry::new(due, Source::new(Class::Spawn, index)));
+        let (flow_id, route, elements, vacant) = (
+            spawner.flow,
+            spawner.route,
+            spawner.elements,
+            spawner.vacant.pop(),
+        );
+        self.timers
+            .push(Entry::new(due, Source::new(Class::Spawn, index)));
 
         let flow = &mut self.flows[flow_id.0 as usize];
         if flow.window.contains(now) {
@@ -59,26 +65,29 @@ impl<B: Body> Network<B> {
         let control = |smss: &Init| flow.control.build(smss);
         let init = settings.init();
         let ends = [
-            End::Tcp(Endpoint::new(&settings, control(&init), Role::Active, 0), App::File(size)),
-            End::Tcp(Endpoint::new(&settings, control(&init), Role::Passive, 0), App::Sink),
+            End::Tcp(
+                Endpoint::new(&settings, control(&init), Role::Active, 0),
+                App::File(size),
+            ),
+            End::Tcp(
+                Endpoint::new(&settings, control(&init), Role::Passive, 0),
+                App::Sink,
+            ),
         ];
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
-        let place = match vacant {
-            Some(place) => {
-                // The numbers go on, so that a packet's name stays unique.
-                connection.next_index = self.connections[place as usize].next_index;
-                self.connections[place as usize] = connection;
-                place as usize
+        let place = if let Some(place) = vacant {
+            // The numbers go on, so that a packet's name stays unique.
+            connection.next_index = self.connections[place as usize].next_index;
+            self.connections[place as usize] = connection;
+            place as usize
+        } else {
+            self.connections.push(connection);
+            for element in elements {
+                self.agents.push(AgentSlot::vacant(element));
             }
-            None => {
-                self.connections.push(connection);
-                for element in elements {
-                    self.agents.push(AgentSlot::vacant(element));
-                }
-                self.connections.len() - 1
-            }
+            self.connections.len() - 1
         };
         for (side, end) in ends.into_iter().enumerate() {
             self.agents[place * 2 + side].end = end;
@@ -106,13 +115,17 @@ impl<B: Body> Network<B> {
         flow.totals.ip_bytes += conn.receiver.ip_bytes;
         flow.totals.delivered_bytes += conn.delivered;
         if flow.window.contains(conn.receiver.last_delivery) {
-            flow.totals.completion_times.push(conn.receiver.last_delivery - conn.started);
+            flow.totals
+                .completion_times
+                .push(conn.receiver.last_delivery - conn.started);
         }
         let spawner = conn.spawner.expect("only a workload's connections retire");
         for side in 0..2 {
             let slot = &mut self.agents[place * 2 + side];
             slot.end = End::Vacant;
         }
-        self.spawners[spawner as usize].vacant.push(u32::try_from(place).expect("connections are counted in 32 bits"));
+        self.spawners[spawner as usize]
+            .vacant
+            .push(u32::try_from(place).expect("connections are counted in 32 bits"));
     }
 }

@@ -27,7 +27,10 @@ impl SenderMeter {
     /// For a connection measured in `window`.
     #[must_use]
     pub fn new(window: Window) -> Self {
-        let start = window.start().as_picos().next_multiple_of(SRTT_SAMPLE.as_picos());
+        let start = window
+            .start()
+            .as_picos()
+            .next_multiple_of(SRTT_SAMPLE.as_picos());
         Self {
             window,
             cwnd: 0,

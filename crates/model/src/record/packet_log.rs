@@ -49,12 +49,24 @@ impl PacketLog {
     fn slot(connection: ConnectionId, direction: Direction) -> usize {
         connection.0 as usize * 2 + direction as usize
     }
-    fn row(&mut self, connection: ConnectionId, direction: Direction, index: u32) -> Option<&mut PacketRow> {
+    fn row(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        index: u32,
+    ) -> Option<&mut PacketRow> {
         let rows = self.rows.get_mut(Self::slot(connection, direction))?;
         let first = rows.first()?.index;
         rows.get_mut(index.wrapping_sub(first) as usize)
     }
-    pub(super) fn sent<P>(&mut self, at: Instant, flow: FlowId, packet: &Packet<P>, sequence: u64, payload: u32) {
+    pub(super) fn sent<P>(
+        &mut self,
+        at: Instant,
+        flow: FlowId,
+        packet: &Packet<P>,
+        sequence: u64,
+        payload: u32,
+    ) {
         let slot = Self::slot(packet.connection, packet.direction);
         if self.rows.len() <= slot {
             self.rows.resize_with(slot + 1, Vec::new);
@@ -85,14 +97,22 @@ impl PacketLog {
         element: ElementId,
         fate: Fate,
     ) {
-        let Some(row) = self.row(connection, direction, index) else { return };
+        let Some(row) = self.row(connection, direction, index) else {
+            return;
+        };
         match fate {
             Fate::Received => row.received = row.received.or(Some(at)),
             Fate::Dropped | Fate::Lost | Fate::Corrupted => row.lost = Some((element, fate)),
             _ => {}
         }
     }
-    pub(super) fn waited(&mut self, connection: ConnectionId, direction: Direction, index: u32, delay: Duration) {
+    pub(super) fn waited(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        index: u32,
+        delay: Duration,
+    ) {
         if let Some(row) = self.row(connection, direction, index) {
             row.queue_delay += delay;
         }

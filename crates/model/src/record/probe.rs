@@ -33,7 +33,14 @@ impl Probe {
     #[inline]
     pub fn observe<P>(&mut self, at: Instant, element: ElementId, packet: &Packet<P>, fate: Fate) {
         if self.on {
-            self.record(at, element, packet.connection, packet.direction, packet.index, fate);
+            self.record(
+                at,
+                element,
+                packet.connection,
+                packet.direction,
+                packet.index,
+                fate,
+            );
         }
     }
     fn record(
@@ -50,7 +57,14 @@ impl Probe {
         }
         if let Some(digest) = &mut self.digest {
             let packet = u64::from(index);
-            digest.add(&Observation { at, element, connection, direction, packet, fate });
+            digest.add(&Observation {
+                at,
+                element,
+                connection,
+                direction,
+                packet,
+                fate,
+            });
         }
         if let Some(log) = &mut self.log {
             log.fate(connection, direction, index, at, element, fate);
@@ -60,12 +74,24 @@ impl Probe {
     #[inline]
     pub fn waited<P>(&mut self, packet: &Packet<P>, queue_delay: Duration) {
         if let Some(log) = &mut self.log {
-            log.waited(packet.connection, packet.direction, packet.index, queue_delay);
+            log.waited(
+                packet.connection,
+                packet.direction,
+                packet.index,
+                queue_delay,
+            );
         }
     }
     /// A packet was sent: what the log wants to know of it.
     #[inline]
-    pub fn sent<P>(&mut self, at: Instant, flow: FlowId, packet: &Packet<P>, sequence: u64, payload: u32) {
+    pub fn sent<P>(
+        &mut self,
+        at: Instant,
+        flow: FlowId,
+        packet: &Packet<P>,
+        sequence: u64,
+        payload: u32,
+    ) {
         if let Some(log) = &mut self.log {
             log.sent(at, flow, packet, sequence, payload);
         }
@@ -74,7 +100,13 @@ impl Probe {
     #[inline]
     pub fn order<P>(&mut self, packet: &Packet<P>, reordered: bool, extent: u64) {
         if let Some(log) = &mut self.log {
-            log.order(packet.connection, packet.direction, packet.index, reordered, extent);
+            log.order(
+                packet.connection,
+                packet.direction,
+                packet.index,
+                reordered,
+                extent,
+            );
         }
     }
     /// Whether a log is kept.
