@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034
 # Finds the Python and the cargo that this project may use. Sourced, never run.
 #
 # Sets PYTHON (a Python that is new enough and can make virtual environments, or empty) and
