@@ -113,7 +113,9 @@ impl PlainLink {
     pub fn sent_by(&self, now: Instant) -> u64 {
         let in_service = u64::from(self.busy_until > now && self.busy_until <= self.window.end());
         let waiting = self.queue(now).0 as u64;
-        self.statistics.sent_packets.saturating_sub(waiting + in_service)
+        self.statistics
+            .sent_packets
+            .saturating_sub(waiting + in_service)
     }
     /// Packets and bytes that wait at `now`, which must not be before the last arrival.
     #[must_use]
