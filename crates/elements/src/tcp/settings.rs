@@ -7,6 +7,8 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+use crate::cc::Init;
+
 use super::{
     ack::DelayedAckTable,
     rtt::Bounds,
@@ -178,6 +180,11 @@ impl Settings {
     #[must_use]
     pub fn initial_cwnd_bytes(&self) -> Bytes {
         Bytes::new(u64::from(self.initial_cwnd) * u64::from(self.mss))
+    }
+    /// What a lone flow's congestion control is made from.
+    #[must_use]
+    pub fn init(&self) -> Init {
+        Init::new(Bytes::new(u64::from(self.mss)), self.initial_cwnd_bytes())
     }
     /// Bounds of the retransmission timeout.
     #[must_use]

@@ -40,6 +40,53 @@ pub struct Stats {
     pub malformed: u64,
 }
 
+impl Stats {
+    /// Every counter less `earlier`'s, for what happened in between.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            sent_packets: self.sent_packets - earlier.sent_packets,
+            sent_bytes: self.sent_bytes - earlier.sent_bytes,
+            retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
+            sent_acks: self.sent_acks - earlier.sent_acks,
+            received_packets: self.received_packets - earlier.received_packets,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            duplicate_segments: self.duplicate_segments - earlier.duplicate_segments,
+            out_of_order_segments: self.out_of_order_segments - earlier.out_of_order_segments,
+            fast_recoveries: self.fast_recoveries - earlier.fast_recoveries,
+            timeouts: self.timeouts - earlier.timeouts,
+            timer_losses: self.timer_losses - earlier.timer_losses,
+            duplicate_acks: self.duplicate_acks - earlier.duplicate_acks,
+            window_probes: self.window_probes - earlier.window_probes,
+            ecn_reductions: self.ecn_reductions - earlier.ecn_reductions,
+            ce_segments: self.ce_segments - earlier.ce_segments,
+            malformed: self.malformed - earlier.malformed,
+        }
+    }
+    /// Every counter with `other`'s added.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            sent_packets: self.sent_packets + other.sent_packets,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            retransmitted_packets: self.retransmitted_packets + other.retransmitted_packets,
+            sent_acks: self.sent_acks + other.sent_acks,
+            received_packets: self.received_packets + other.received_packets,
+            delivered_bytes: self.delivered_bytes + other.delivered_bytes,
+            duplicate_segments: self.duplicate_segments + other.duplicate_segments,
+            out_of_order_segments: self.out_of_order_segments + other.out_of_order_segments,
+            fast_recoveries: self.fast_recoveries + other.fast_recoveries,
+            timeouts: self.timeouts + other.timeouts,
+            timer_losses: self.timer_losses + other.timer_losses,
+            duplicate_acks: self.duplicate_acks + other.duplicate_acks,
+            window_probes: self.window_probes + other.window_probes,
+            ecn_reductions: self.ecn_reductions + other.ecn_reductions,
+            ce_segments: self.ce_segments + other.ce_segments,
+            malformed: self.malformed + other.malformed,
+        }
+    }
+}
+
 /// The state of the sending side at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot {

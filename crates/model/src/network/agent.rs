@@ -1,5 +1,7 @@
 //! Endpoints at work: our TCP with an application on top, or a host from outside.
 
+use std::sync::Arc;
+
 use anabranch_core::{
     packet::{ConnectionId, Direction, Packet, PacketId},
     trace::{ElementId, Fate},
@@ -7,8 +9,9 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Body,
+    cc,
     host::{Arrived, Departing, Host},
-    tcp::{Endpoint, State},
+    tcp::{Endpoint, Role, Settings, State},
     transport::Transport,
 };
 
@@ -299,20 +302,41 @@ impl<B: Body> Network<B> {
     }
 }
 
+/// Both ends of a TCP connection: the one that sends, and the one that listens.
+pub(super) fn tcp_ends<B: Body>(
+    settings: &Arc<Settings>,
+    control: &cc::Config,
+    app: App,
+) -> [End<B>; 2] {
+    let init = settings.init();
+    let end = |role| {
+        Endpoint::new(settings, control.build(&init), role, 0).with_timer_rule(control.timer_rule())
+    };
+    [
+        End::Tcp(end(Role::Active), app),
+        End::Tcp(end(Role::Passive), App::Sink),
+    ]
+}
+
+/// Octets after which a bulk application's stream repeats.
+const PATTERN: u32 = 251 * 256;
+
 /// What the application does when it gets a chance.
 #[inline]
 fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App) {
     match app {
         App::Bulk => {
-            endpoint.write_endless();
+            endpoint.write_repeating(B::filler(PATTERN));
             *app = App::Finished;
         }
         App::File(remaining) => {
-            *remaining -= endpoint.write_zeros(*remaining);
-            if *remaining == 0 {
-                endpoint.close();
-                *app = App::Finished;
+            while *remaining > 0 {
+                let part = u32::try_from(*remaining).unwrap_or(u32::MAX);
+                endpoint.write_all(B::filler(part));
+                *remaining -= u64::from(part);
             }
+            endpoint.close();
+            *app = App::Finished;
         }
         App::Sink => {
             if matches!(endpoint.state(), State::CloseWait) {

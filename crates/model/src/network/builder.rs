@@ -26,12 +26,12 @@ use anabranch_elements::{
         self,
         reorder::{Queue, Reorder},
     },
-    tcp::{Endpoint, Role, Settings},
+    tcp::Settings,
 };
 
 use super::{
     App, Change, End, LinkId, LinkKind, LinkSlot, MiddleboxId, MiddleboxSlot, Network, Target,
-    agent::AgentSlot,
+    agent::{AgentSlot, tcp_ends},
     connection::{Connection, Flow, Totals},
     spawner::Spawner,
 };
@@ -424,17 +424,7 @@ impl<B: Body> Network<B> {
                 control,
                 app,
             } => {
-                let init = settings.init();
-                let ends = [
-                    End::Tcp(
-                        Endpoint::new(&settings, control.build(&init), Role::Active, 0),
-                        app,
-                    ),
-                    End::Tcp(
-                        Endpoint::new(&settings, control.build(&init), Role::Passive, 0),
-                        App::Sink,
-                    ),
-                ];
+                let ends = tcp_ends(&settings, &control, app);
                 flow.file = if let App::File(size) = app {
                     Some(size)
                 } else {

@@ -5,12 +5,13 @@ use anabranch_core::{
     rng::Stream,
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::Body,
-    tcp::{Endpoint, Role},
-};
+use anabranch_elements::body::Body;
 
-use super::{App, End, Network, agent::AgentSlot, connection::Connection};
+use super::{
+    App, End, Network,
+    agent::{AgentSlot, tcp_ends},
+    connection::Connection,
+};
 use crate::{
     event_queue::{Class, Entry, Source},
     workload::Sizes,
@@ -63,17 +64,7 @@ impl<B: Body> Network<B> {
         let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
             unreachable!("a workload of many runs over our TCP")
         };
-        let init = settings.init();
-        let ends = [
-            End::Tcp(
-                Endpoint::new(&settings, control.build(&init), Role::Active, 0),
-                App::File(size),
-            ),
-            End::Tcp(
-                Endpoint::new(&settings, control.build(&init), Role::Passive, 0),
-                App::Sink,
-            ),
-        ];
+        let ends = tcp_ends(&settings, control, App::File(size));
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
