@@ -328,6 +328,10 @@ impl<B: Body> Network<B> {
     }
 
     fn enter_served(&mut self, index: usize, id: PacketId) {
+        // A transmission that takes no time is over before the next packet of one burst arrives.
+        while self.links[index].completion_armed <= self.now {
+            self.complete(index);
+        }
         let packet = &self.pool[id];
         let item = Item {
             packet: id,
@@ -367,14 +371,18 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A served link's transmission ends.
+    /// The time at which a served link's transmission was to end has come.
     fn completion(&mut self, index: usize) {
         self.arrivals.pop();
-        let slot = &mut self.links[index];
-        if slot.completion_armed != self.now {
-            // The link's capacity changed since.
-            return;
+        // Otherwise the link's capacity changed since, or a packet of the same instant came first.
+        if self.links[index].completion_armed == self.now {
+            self.complete(index);
         }
+    }
+
+    /// A served link's transmission ends.
+    fn complete(&mut self, index: usize) {
+        let slot = &mut self.links[index];
         slot.completion_armed = Instant::NEVER;
         self.events += 1;
         let LinkKind::Served(link) = &mut slot.kind else {
