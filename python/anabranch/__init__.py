@@ -1,10 +1,10 @@
 """Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.
 
-    from anabranch import Scenario
+from anabranch import Scenario
 
-    result = Scenario.from_file("reordering.toml").set("flow.main.cc", "cubic-plus").run(seed=3)
-    print(result.flows["main"]["goodput_mbit_s"])
-    print(result.table("samples"))
+result = Scenario.from_file("reordering.toml").set("flow.main.cc", "cubic-plus").run(seed=3)
+print(result.flows["main"]["goodput_mbit_s"])
+print(result.table("samples"))
 """
 
 from typing import TYPE_CHECKING, Any

@@ -40,7 +40,7 @@ class RunResult:
 
     @property
     def flows(self) -> dict[str, FlowSummary]:
-        """Per flow: goodput, retransmissions, mean cwnd, …"""
+        """Per flow: goodput, retransmissions, mean cwnd and more."""
         return self.summary["flows"]
 
     @property

@@ -189,7 +189,12 @@ class Scenario:
         })  # fmt: skip
 
     def host(
-        self, name: str, *, processing_jitter: Value | None = None, attach: str | None = None, execute: Value | None = None
+        self,
+        name: str,
+        *,
+        processing_jitter: Value | None = None,
+        attach: str | None = None,
+        execute: Value | None = None,
     ) -> Scenario:
         """Say what an end host adds to its packets.
 

@@ -48,7 +48,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
 
 
 def t_quantile(p: float, degrees: int) -> float:
-    """The value a Student-t variable with ``degrees`` degrees of freedom stays below with probability ``p`` (0.5 < p < 1)."""
+    """The value Student's t with ``degrees`` degrees of freedom stays below with probability ``p`` (0.5 < p < 1)."""
     low, high = 0.0, 1.0
     while _t_cdf(high, degrees) < p:
         high *= 2

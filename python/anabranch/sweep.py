@@ -84,27 +84,18 @@ class SweepResult:
         """One row per point: the axes, then mean, lower, upper, n of each figure (all of them when left out)."""
         import polars as pl
 
-        chosen = list(figures) if figures is not None else self.figures()
-        columns: dict[str, list[Any]] = {}
-        for figure in chosen:
-            for i, (point, value) in enumerate(self.estimates(figure)):
-                if i == 0:
-                    columns[f"{figure}.mean"] = []
-                    columns[f"{figure}.lower"] = []
-                    columns[f"{figure}.upper"] = []
-                    columns[f"{figure}.n"] = []
-                    if not columns.get("_points"):
-                        columns["_points"] = []
-                if figure == chosen[0]:
-                    columns["_points"].append(point)
-                interval = value.interval if value else None
-                columns[f"{figure}.mean"].append(interval.mean if interval else None)
-                columns[f"{figure}.lower"].append(interval.lower if interval else None)
-                columns[f"{figure}.upper"].append(interval.upper if interval else None)
-                columns[f"{figure}.n"].append(interval.n if interval else 0)
-        points = columns.pop("_points", [])
-        axes = {axis: [point[i] for point in points] for i, axis in enumerate(self.axes)}
-        return pl.DataFrame({**axes, **columns}, strict=False)
+        columns: dict[str, list[Any]] = {axis: [] for axis in self.axes}
+        for i, figure in enumerate(figures if figures is not None else self.figures()):
+            estimates = self.estimates(figure)
+            if i == 0:
+                for k, axis in enumerate(self.axes):
+                    columns[axis] = [point[k] for point, _ in estimates]
+            intervals = [value.interval if value else None for _, value in estimates]
+            columns[f"{figure}.mean"] = [v.mean if v else None for v in intervals]
+            columns[f"{figure}.lower"] = [v.lower if v else None for v in intervals]
+            columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
+            columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
+        return pl.DataFrame(columns, strict=False)
 
 
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
@@ -154,9 +145,7 @@ def sweep(
     work = [(text, scenario.file, [*scenario.sets, *_sets(axes, p)], p.seed) for p in points]
     # A mistake in the grid must show before hours of work, not after.
     for values in _each_value_once(axes):
-        at = [p for p in points if p.seed == first and p.values == values][:1]
-        for p in at:
-            _engine.resolve(text, scenario.file, [*scenario.sets, *_sets(axes, p)], p.seed)
+        _engine.resolve(text, scenario.file, [*scenario.sets, *_sets(axes, Point(values, first))], first)
 
     keys = [_key(job, digest) for job in work]
     store = _Store(directory)
@@ -177,8 +166,8 @@ def sweep(
                 progress(base + n, len(points))
 
         results = _engine.run_many([work[i] for i in chunk], threads=jobs, digest=digest, progress=report)
-        for i, result in zip(chunk, results, strict=True):
-            summary: Summary = json.loads(result.summary_json)
+        for i, run in zip(chunk, results, strict=True):
+            summary: Summary = json.loads(run.summary_json)
             done[keys[i]] = summary
             store.write(keys[i], summary)
     result = SweepResult(list(axes), _frame(list(axes), points, [done[k] for k in keys]))
@@ -187,19 +176,29 @@ def sweep(
     return result
 
 
-def flatten(summary: Summary) -> dict[str, float | None]:
-    """Every figure of a summary under one dotted name each: ``flow.main.goodput_mbit_s``."""
+def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
+    """Every figure of a summary under one dotted name each: ``flow.main.goodput_mbit_s``.
+
+    Args:
+        summary: A run's summary.
+        distributions: Also the reordering distributions, one figure per bin.
+    """
     flat: dict[str, float | None] = {}
 
     def walk(prefix: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, inner in value.items():
-                if key != "reordering":
+                if distributions or key != "reordering":
                     walk(f"{prefix}.{key}", inner)
         elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             flat[prefix] = None if value is None else float(value)
 
-    for section, singular in (("flows", "flow"), ("links", "link"), ("groups", "group"), ("fairness", "fairness")):
+    for section, singular in (
+        ("flows", "flow"),
+        ("links", "link"),
+        ("groups", "group"),
+        ("fairness", "fairness"),
+    ):
         walk(singular, summary.get(section, {}))
     return flat
 

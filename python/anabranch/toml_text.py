@@ -41,7 +41,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
         UserError: The document is not TOML; the error has file, line and column.
     """
     try:
-        return tomllib.loads(text)
+        values: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         at = _AT.search(message)
@@ -55,6 +55,7 @@ def parse(text: str, file: str) -> dict[str, Any]:
             column=column,
             source=source_line(text, line),
         ) from None
+    return values
 
 
 def parse_value(text: str) -> Any:
@@ -95,7 +96,9 @@ def write_value(value: Any) -> str:
         return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
         return f"[{', '.join(write_value(v) for v in value)}]"
-    raise UserError(f"a {type(value).__name__} cannot stand in a scenario", hint="use text, numbers, lists and mappings")
+    raise UserError(
+        f"a {type(value).__name__} cannot stand in a scenario", hint="use text, numbers, lists and mappings"
+    )
 
 
 def write_key(key: str) -> str:
@@ -111,8 +114,7 @@ def write_document(document: Mapping[str, Any]) -> str:
         if not _is_section(entries):
             continue
         if isinstance(entries, list):
-            for entry in entries:
-                blocks.append("\n".join([f"[[{write_key(kind)}]]", *_lines(entry)]))
+            blocks.extend("\n".join([f"[[{write_key(kind)}]]", *_lines(entry)]) for entry in entries)
         elif all(isinstance(v, Mapping) for v in entries.values()):
             for name, entry in entries.items():
                 blocks.append("\n".join([f"[{write_key(kind)}.{write_key(name)}]", *_lines(entry)]))
@@ -207,8 +209,9 @@ class _Locator:
         value = self.place()
         for i in range(1, len(key)):
             self.found.setdefault((*table, *key[:i]), (start, start))
-        self.found[(*table, *key)] = (start, value)
-        self.value((*table, *key))
+        path: Path = (*table, *key)
+        self.found[path] = (start, value)
+        self.value(path)
 
     def value(self, path: Path) -> None:
         ch = self.text[self.at]
@@ -218,8 +221,9 @@ class _Locator:
             self.blank()
             while self.text[self.at] != "]":
                 start = self.place()
-                self.found[(*path, index)] = (start, start)
-                self.value((*path, index))
+                entry: Path = (*path, index)
+                self.found[entry] = (start, start)
+                self.value(entry)
                 index += 1
                 self.blank()
                 if self.text[self.at] == ",":

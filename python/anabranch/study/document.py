@@ -126,7 +126,13 @@ class Document:
         self.root = Node(self, (), self.values)
 
     def error(
-        self, message: str, path: toml_text.Path, *, hint: str | None = None, offset: int = 0, at_key: bool = False
+        self,
+        message: str,
+        path: toml_text.Path,
+        *,
+        hint: str | None = None,
+        offset: int = 0,
+        at_key: bool = False,
     ) -> UserError:
         """An error at ``path``, or at the nearest table around it that stands somewhere."""
         exact = path in self.places

@@ -14,7 +14,7 @@ import ast
 import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from anabranch.errors import nearest
 from anabranch.study.functions import FUNCTIONS, Value
@@ -27,7 +27,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_COMPARE: dict[type[ast.cmpop], Callable[[object, object], bool]] = {
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -129,7 +129,11 @@ class _Checker:
             if not isinstance(node.value, (bool, int, float, str)):
                 raise ExpressionError(f"{node.value!r} means nothing here", node.col_offset)
         elif isinstance(node, ast.Name):
-            self.name(node, [*self.names.measures, *self.names.quantities, *self.names.axes], "quantity, axis or measure")
+            self.name(
+                node,
+                [*self.names.measures, *self.names.quantities, *self.names.axes],
+                "quantity, axis or measure",
+            )
         elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             self.check(node.left)
             self.check(node.right)
@@ -201,9 +205,7 @@ class _Checker:
 
 
 class _Evaluator:
-    def __init__(
-        self, names: Names, source: Source, measures: Mapping[str, Value], experiment: str | None
-    ) -> None:
+    def __init__(self, names: Names, source: Source, measures: Mapping[str, Value], experiment: str | None) -> None:
         self.names = names
         self.source = source
         self.measures = measures

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from anabranch import statistics
-from anabranch.study.series import Cell, Key, NoValueError, Series, combine, interval_ends, number, pairs, reduce
+from anabranch.study.series import (
+    Cell,
+    Key,
+    NoValueError,
+    Series,
+    combine,
+    interval_ends,
+    number,
+    pairs,
+    reduce,
+)
 
 Value: TypeAlias = "Series | Cell"
 
@@ -111,7 +121,7 @@ def _lookup(x: Value, **where: Value) -> Value:
     for point, _ in series:
         moved = dict(point)
         for axis, to in sources.items():
-            moved[axis] = to.cells[tuple(point[a] for a in to.axes)] if isinstance(to, Series) else to
+            moved[axis] = to.cells.get(tuple(point.get(a) for a in to.axes)) if isinstance(to, Series) else to
         key = tuple(moved[a] for a in series.axes)
         if key in series.cells:
             cells[tuple(point[a] for a in series.axes)] = series.cells[key]
@@ -188,16 +198,16 @@ FUNCTIONS: dict[str, Function] = {
     "count": Function("count(condition)", "number of points where it holds", (1, 1), _over_true("count", sum), over=True),
     "share": Function("share(condition)", "share of points where it holds (0‥1)", (1, 1),
                       _over_true("share", lambda v: sum(v) / len(v)), over=True),
-    "all": Function("all(condition)", "it holds at every point", (1, 1), _over_true("all", lambda v: all(v)), over=True),
-    "any": Function("any(condition)", "it holds at some point", (1, 1), _over_true("any", lambda v: any(v)), over=True),
+    "all": Function("all(condition)", "it holds at every point", (1, 1), _over_true("all", all), over=True),
+    "any": Function("any(condition)", "it holds at some point", (1, 1), _over_true("any", any), over=True),
     "argmin": Function("argmin(x, over=axis)", "coordinate on the axis of the smallest value", (1, 1),
                        _extreme_at("argmin", min), over=True),
     "argmax": Function("argmax(x, over=axis)", "coordinate on the axis of the largest value", (1, 1),
                        _extreme_at("argmax", max), over=True),
-    "spearman": Function("spearman(x, y)", "rank correlation over the points both have (−1‥1)", (2, 2), _spearman),
+    "spearman": Function("spearman(x, y)", "rank correlation over common points (−1‥1)", (2, 2), _spearman),
     "correlation": Function("correlation(x, y)", "Pearson's correlation (−1‥1)", (2, 2), _correlation),
     "slope": Function("slope(y, x)", "least-squares slope of y against x", (2, 2), _slope),
-    "lower95": Function("lower95(x)", "lower end of the 95 % interval over seeds, at every point; of a difference, paired",
+    "lower95": Function("lower95(x)", "lower end of the 95 % interval over seeds at every point; paired for a difference",
                         (1, 1), _lower95),
     "upper95": Function("upper95(x)", "upper end of it", (1, 1), _upper95),
     "abs": Function("abs(x)", "absolute value", (1, 1), _elementwise(abs)),

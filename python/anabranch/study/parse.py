@@ -139,7 +139,9 @@ class _Parser:
             if steps > 100_000:
                 raise span.error("more than 100,000 values")
             return tuple(int(low + i * step) if whole else low + i * step for i in range(steps))
-        numbers = isinstance(value, list) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in value)
+        numbers = isinstance(value, list) and all(
+            isinstance(v, (int, float)) and not isinstance(v, bool) for v in value
+        )
         if not isinstance(value, list) or not value or not numbers:
             raise node.error(f"{key} must be a list of numbers, or {{ from, to, step }}", key)
         return tuple(value)
@@ -190,7 +192,18 @@ class _Parser:
     def quantity(self, name: str, node: Node) -> Quantity:
         self.check_name(name, node)
         node.reject_unknown(
-            ["path", "combine", "table", "column", "flow", "link", "direction", "group", "expression", "label"]
+            [
+                "path",
+                "combine",
+                "table",
+                "column",
+                "flow",
+                "link",
+                "direction",
+                "group",
+                "expression",
+                "label",
+            ]
         )
         label = node.text("label", name.replace("_", " "))
         kinds = [k for k in ("path", "table", "expression") if k in node]
@@ -220,8 +233,8 @@ class _Parser:
             for name, q in quantities.items()
             if q.expression is not None
         }
-        for name in uses:
-            reach, todo = set[str](), list(uses[name])
+        for name, direct in uses.items():
+            reach, todo = set[str](), list(direct)
             while todo:
                 step = todo.pop()
                 if step == name:
@@ -232,7 +245,19 @@ class _Parser:
 
     def open(self, node: Node) -> Open:
         node.reject_unknown(
-            ["name", "title", "path", "set", "value", "why", "range", "choices", "integer", "log", "experiments"]
+            [
+                "name",
+                "title",
+                "path",
+                "set",
+                "value",
+                "why",
+                "range",
+                "choices",
+                "integer",
+                "log",
+                "experiments",
+            ]
         )
         name = node.text("name")
         if ("path" in node) == ("set" in node):
@@ -275,9 +300,7 @@ class _Parser:
         for old, new in replace.items():
             for variant in (old, new):
                 if variant not in variants:
-                    raise node.error(
-                        f'"{variant}" is no variant', "replace", old, hint=nearest(str(variant), variants)
-                    )
+                    raise node.error(f'"{variant}" is no variant', "replace", old, hint=nearest(str(variant), variants))
         if not replace and not node.table("set"):
             raise node.error("a wrong system needs replace or set: what is wrong with it")
         experiments = node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments

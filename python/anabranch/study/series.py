@@ -38,9 +38,7 @@ class Series:
 
     def keep(self, test: Callable[[dict[str, Cell]], bool]) -> Series:
         """Only the points ``test`` says yes to."""
-        return Series(
-            self.axes, {k: v for k, v in self.cells.items() if test(dict(zip(self.axes, k, strict=True)))}
-        )
+        return Series(self.axes, {k: v for k, v in self.cells.items() if test(dict(zip(self.axes, k, strict=True)))})
 
     def drop(self, axis: str) -> Series:
         """Forget an axis on which only one coordinate is left.
