@@ -357,6 +357,8 @@ def read_text(path: Path) -> str:
     Raises:
         UserError: There is no such file, it is a directory, far too large, or not UTF-8.
     """
+    import difflib
+
     from anabranch.errors import nearest
 
     try:
@@ -368,7 +370,10 @@ def read_text(path: Path) -> str:
         raw = path.read_bytes()
     except FileNotFoundError:
         beside = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-        raise UserError(f"{path}: no such file", hint=nearest(path.name, beside) if beside else None) from None
+        raise UserError(
+            f"{path}: no such file",
+            hint=nearest(path.name, beside) if difflib.get_close_matches(path.name, beside, 1) else None,
+        ) from None
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
     try:

@@ -71,9 +71,7 @@ def run(
     with exit_status():
         from anabranch.cli.run import RunOptions, run_once
 
-        run_once(
-            file, set_ or [], RunOptions(seed, json, out, engine, digest, packets, samples, fast_path)
-        )
+        run_once(file, set_ or [], RunOptions(seed, json, out, engine, digest, packets, samples, fast_path))
 
 
 @app.command()

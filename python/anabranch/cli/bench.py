@@ -23,7 +23,9 @@ def run_bench(json: bool) -> None:
         raise UserError("the benchmark is built from source, and there is no checkout here", hint="run it in a clone")
     cargo = shutil.which("cargo")
     if cargo is None:
-        raise UserError("the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`")
+        raise UserError(
+            "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
+        )
     command = [cargo, "run", "--release", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
     done = subprocess.run(command, cwd=checkout, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own program
     if done.returncode != 0:

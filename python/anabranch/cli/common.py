@@ -108,5 +108,5 @@ def load_scenario(file: Path, sets: list[str]) -> Scenario:
         path, equals, _ = change.partition("=")
         if not equals or not path.strip():
             raise UserError(f"--set {change!r}: PATH=VALUE was expected", hint="--set flow.main.cc=cubic")
-        scenario._sets.append(change)  # noqa: SLF001 - the engine parses it, with the user's own spelling in errors
+        scenario._sets.append(change)
     return scenario

@@ -120,7 +120,9 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
             f"[{colour}]{item.verdict}[/{colour}]", share(item.robustness, stale=item.stale), share(item.jitter), control,
         )  # fmt: skip
     out.print(table)
-    counts = {v: sum(1 for c in result.claims if c.verdict == v) for v in dict.fromkeys(c.verdict for c in result.claims)}
+    counts = {
+        v: sum(1 for c in result.claims if c.verdict == v) for v in dict.fromkeys(c.verdict for c in result.claims)
+    }
     said = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
     out.print(f"{said}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
     for remark in result.notes:

@@ -69,11 +69,13 @@ def parse_grid(text: str) -> tuple[str, list[Any]]:
 
     path, equals, values = text.partition("=")
     if not equals or not path.strip() or not values.strip():
-        raise UserError(f"--grid {text!r}: PATH=A,B,C or PATH=[ … ] was expected", hint="--grid flow.main.cc=reno,cubic")
+        raise UserError(
+            f"--grid {text!r}: PATH=A,B,C or PATH=[ … ] was expected", hint="--grid flow.main.cc=reno,cubic"
+        )
     if values.strip().startswith("["):
         parsed = toml_text.parse_value(values)
         if not isinstance(parsed, list):
-            raise UserError(f"--grid {text!r}: not a TOML array", hint="--grid 'flow.main.cc=[\"reno\", \"cubic\"]'")
+            raise UserError(f"--grid {text!r}: not a TOML array", hint='--grid \'flow.main.cc=["reno", "cubic"]\'')
         return path.strip(), parsed
     return path.strip(), [toml_text.parse_value(v.strip()) for v in values.split(",")]
 
@@ -133,6 +135,8 @@ def _print(result: SweepResult) -> None:
     out = console()
     out.print(table)
     if deterministic:
-        out.print("n = 1: nothing in the scenario is random; the repeats gave the same packets, and there is no interval.")
+        out.print(
+            "n = 1: nothing in the scenario is random; the repeats gave the same packets, and there is no interval."
+        )
     if len(flows) > _MANY_FLOWS:
         out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")
