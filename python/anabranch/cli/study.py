@@ -115,10 +115,11 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
         colour = colours.get(item.verdict, "magenta")
         control = item.control.word if item.control else "none"
         measured = escape(item.plain.measured) + (f"\n[dim]{escape(item.why)}[/dim]" if item.why else "")
+        verdict = f"[{colour}]{item.verdict}[/{colour}]"
+        shares = (share(item.robustness, stale=item.stale), share(item.jitter))
         table.add_row(
-            item.claim.id, escape(item.claim.claim), escape(item.claim.published), measured,
-            f"[{colour}]{item.verdict}[/{colour}]", share(item.robustness, stale=item.stale), share(item.jitter), control,
-        )  # fmt: skip
+            item.claim.id, escape(item.claim.claim), escape(item.claim.published), measured, verdict, *shares, control
+        )
     out.print(table)
     counts = {
         v: sum(1 for c in result.claims if c.verdict == v) for v in dict.fromkeys(c.verdict for c in result.claims)

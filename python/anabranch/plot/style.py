@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ MAX_LINE_POINTS = 4_000
 MAX_VECTOR_MARKS = 5_000
 """More marks than this are drawn as an image inside the vector file: a PDF of a million circles opens nowhere."""
 
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.spines.right": False,
@@ -88,7 +89,7 @@ def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.flo
         return x, y
     edges = np.linspace(0, len(x), MAX_LINE_POINTS // 2 + 1).astype(int)
     keep: list[int] = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         part = y[low:high]
         if len(part) == 0 or np.all(np.isnan(part)):
             continue

@@ -4,7 +4,7 @@
 "use strict";
 (async () => {
   const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f7f7f"];
-  const HEIGHT = 220;
+  const HEIGHT = 260;
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const ink = dark ? "#c9d1d9" : "#3a424a";
   const grid = dark ? "#2a3138" : "#e8ebee";
@@ -120,6 +120,7 @@
     const width = home.clientWidth;
     const options = {
       width, height: HEIGHT,
+      legend: { markers: { width: 0, fill: (u, i) => (i > 0 ? COLOURS[(i - 1) % COLOURS.length] : "transparent") } },
       cursor: {
         drag: { x: true, y: false, setScale: false },
         sync: { key: "time" },

@@ -27,16 +27,18 @@ def page(title: str, body: str, *, charts: Sequence[Chart] = ()) -> str:
         vendor = _HERE / "vendor"
         style += (vendor / "uPlot.min.css").read_text(encoding="utf-8")
         licence = (vendor / "uPlot-LICENSE").read_text(encoding="utf-8").strip()
+        library = (vendor / "uPlot.iife.min.js").read_text(encoding="utf-8")
         data = json.dumps([_chart(c) for c in charts], ensure_ascii=False).replace("</", "<\\/")
         tail = (
             f'<script type="application/json" id="charts">{data}</script>\n'
-            f"<script>/* uPlot 1.6.32\n{licence}\n*/\n{(vendor / 'uPlot.iife.min.js').read_text(encoding='utf-8')}</script>\n"
+            f"<script>/* uPlot 1.6.32\n{licence}\n*/\n{library}</script>\n"
             f"<script>{(_HERE / 'charts.js').read_text(encoding='utf-8')}</script>\n"
         )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n{tail}</body>\n</html>\n"
+        f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{tail}</body>\n</html>\n"
     )
 
 

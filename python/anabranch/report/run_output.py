@@ -56,7 +56,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
     body += [_chart(chart) for chart in charts]
     resolved = json.dumps(summary.get("resolved_scenario", {}), indent=2, ensure_ascii=False)
     body.append(
-        f"<h2>Scenario</h2><details><summary>With every default written out</summary><pre>{text(resolved)}</pre></details>"
+        "<h2>Scenario</h2><details><summary>With every default written out</summary>"
+        f"<pre>{text(resolved)}</pre></details>"
     )
     return page(str(title), "\n".join(body), charts=charts)
 

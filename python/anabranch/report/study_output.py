@@ -68,7 +68,8 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
         for c in checked
     )
     body.append(
-        "<h2>Controls</h2><p class='soft'>Every check is also made on a system known to be wrong, and must fail there.</p>"
+        "<h2>Controls</h2>"
+        "<p class='soft'>Every check is also made on a system known to be wrong, and must fail there.</p>"
         + table(("claim", "wrong system", "the check says", "measured there"), rows, left=4)
     )
     body.append(f"<h2>To repeat it</h2><pre>{text(_command(result))}</pre>")
@@ -113,7 +114,8 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
 
 def _facts(result: StudyResult) -> str:
     document = result.to_json()
-    return f"{result.mode} grid, {result.runs} runs, engine {document['engine']}, anabranch {document['anabranch_version']}"
+    made_by = f"engine {document['engine']}, anabranch {document['anabranch_version']}"
+    return f"{result.mode} grid, {result.runs} runs, {made_by}"
 
 
 def _claims(claims: Sequence[ClaimResult]) -> str:

@@ -195,7 +195,8 @@ FUNCTIONS: dict[str, Function] = {
                        _reducer("median", lambda v: (sorted(v)[(len(v) - 1) // 2] + sorted(v)[len(v) // 2]) / 2),
                        over=True),
     "points": Function("points(x)", "number of points", (1, 1), _reducer("points", lambda v: float(len(v))), over=True),
-    "count": Function("count(condition)", "number of points where it holds", (1, 1), _over_true("count", sum), over=True),
+    "count": Function("count(condition)", "number of points where it holds", (1, 1),
+                      _over_true("count", sum), over=True),
     "share": Function("share(condition)", "share of points where it holds (0‥1)", (1, 1),
                       _over_true("share", lambda v: sum(v) / len(v)), over=True),
     "all": Function("all(condition)", "it holds at every point", (1, 1), _over_true("all", all), over=True),
@@ -207,7 +208,7 @@ FUNCTIONS: dict[str, Function] = {
     "spearman": Function("spearman(x, y)", "rank correlation over common points (−1‥1)", (2, 2), _spearman),
     "correlation": Function("correlation(x, y)", "Pearson's correlation (−1‥1)", (2, 2), _correlation),
     "slope": Function("slope(y, x)", "least-squares slope of y against x", (2, 2), _slope),
-    "lower95": Function("lower95(x)", "lower end of the 95 % interval over seeds at every point; paired for a difference",
+    "lower95": Function("lower95(x)", "lower end of the 95 % interval over seeds, point by point",
                         (1, 1), _lower95),
     "upper95": Function("upper95(x)", "upper end of it", (1, 1), _upper95),
     "abs": Function("abs(x)", "absolute value", (1, 1), _elementwise(abs)),
@@ -222,7 +223,7 @@ FUNCTIONS: dict[str, Function] = {
     "first": Function("first(x)", "samples: value at the first time", (1, 1), _first),
     "last": Function("last(x)", "samples: value at the last time", (1, 1), _last),
     "cross_correlation": Function("cross_correlation(x, y, lag_s)",
-                                  "samples: largest correlation of x with y up to lag_s earlier", (3, 3),
+                                  "samples: largest correlation of x with an earlier y", (3, 3),
                                   _cross_correlation),
 }  # fmt: skip
 """Every function of the expression language, in the order the reference shows them."""

@@ -69,7 +69,7 @@ class Outcome:
 
 def plan(definition: Definition, condition: Condition, first_seed: Callable[[Path], int]) -> list[Job]:
     """Every run of the study under a condition, in a fixed order."""
-    jobs = []
+    jobs: list[Job] = []
     for experiment in definition.experiments.values():
         repeat = experiment.repeat_full if condition.full else experiment.repeat_quick
         if condition.jitter and definition.jitter:

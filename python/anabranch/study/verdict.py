@@ -15,6 +15,7 @@ REPRODUCED = "reproduced"
 FRAGILE = "reproduced (fragile)"
 NOT_REPRODUCED = "not reproduced"
 INCONCLUSIVE = "inconclusive"
+_UNITS = {"_mbit_s": "Mbit/s", "_packets": "packets", "_bytes": "bytes", "_percent": "%", "_ms": "ms", "_s": "s"}
 FRAGILE_BELOW = 0.5
 """Share of points, or of start-jitter seeds, below which a verdict that holds is fragile."""
 
@@ -43,7 +44,7 @@ class Judgement:
     @property
     def measured(self) -> str:
         """The measured figures, for people."""
-        return ", ".join(f"{name.replace('_', ' ')} {show(value)}" for name, value in self.measures.items())
+        return ", ".join(_said(name, value) for name, value in self.measures.items())
 
 
 @dataclass(frozen=True)
@@ -140,6 +141,14 @@ def show(value: Cell) -> str:
     if isinstance(value, (int, float)):
         return f"{value:.6g}" if float(value).is_integer() else f"{value:.4g}"
     return value
+
+
+def _said(name: str, value: Cell) -> str:
+    """``goodput_mbit_s`` and 9.5 as "goodput 9.5 Mbit/s"."""
+    for suffix, unit in _UNITS.items():
+        if name.endswith(suffix):
+            return f"{name.removesuffix(suffix).replace('_', ' ')} {show(value)} {unit}"
+    return f"{name.replace('_', ' ')} {show(value)}"
 
 
 def _truth(value: Value) -> bool:
