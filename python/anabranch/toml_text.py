@@ -115,7 +115,7 @@ def write_document(document: Mapping[str, Any]) -> str:
             continue
         if isinstance(entries, list):
             blocks.extend("\n".join([f"[[{write_key(kind)}]]", *_lines(entry)]) for entry in entries)
-        elif all(isinstance(v, Mapping) for v in entries.values()):
+        elif entries and all(isinstance(v, Mapping) for v in entries.values()):
             for name, entry in entries.items():
                 blocks.append("\n".join([f"[{write_key(kind)}.{write_key(name)}]", *_lines(entry)]))
         else:
@@ -183,7 +183,8 @@ class _Locator:
                 start = self.place()
                 self.at += 1
                 table = self.real(self.key())
-                self.found.setdefault(table, (start, start))
+                for i in range(1, len(table) + 1):
+                    self.found.setdefault(table[:i], (start, start))
                 self.end_of_line()
             else:
                 self.pair(table)

@@ -89,7 +89,7 @@ def study(
     engine: EngineOption = Engine.sim,
     jobs: Jobs = None,
 ) -> None:
-    """Reproduce published studies: figures, tables, claims with verdicts."""
+    """Reproduce published studies: claims with verdicts, figures."""
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
@@ -111,7 +111,10 @@ def sweep(
     out: Out = None,
     digest: Digest = True,
 ) -> None:
-    """Run a scenario over a grid, on all cores; with --out an interrupted sweep goes on where it stopped."""
+    """Run a scenario over a grid, on all cores.
+
+    With --out an interrupted sweep goes on where it stopped.
+    """
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_sweep
 
@@ -123,7 +126,7 @@ def list_(
     kind: Annotated[Optional[str], typer.Argument(metavar="KIND", help="cc, queue, impair, stack, …")] = None,  # noqa: UP045
     json: Json = False,
 ) -> None:
-    """Show what there is: congestion controls, queues, impairments, stacks, studies."""
+    """Show what there is, by kind."""
     with exit_status():
         from anabranch.cli.explain import list_kinds
 

@@ -43,7 +43,7 @@ def exit_status() -> Iterator[None]:
         complain(str(error))
         raise typer.Exit(FAILED) from None
     except KeyboardInterrupt:
-        complain("interrupted; what was finished is kept")
+        complain("interrupted")
         raise typer.Exit(FAILED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.

@@ -47,9 +47,14 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
             bar.total = total
             bar.update(done)
 
-        result = scenario.sweep(
-            grid, repeat=options.repeat, jobs=options.jobs, digest=options.digest, out=options.out, progress=report
-        )
+        try:
+            result = scenario.sweep(
+                grid, repeat=options.repeat, jobs=options.jobs, digest=options.digest, out=options.out, progress=report
+            )
+        except KeyboardInterrupt:
+            if options.out is not None:
+                note(f"finished points are in {options.out}; the same command goes on from there")
+            raise
     if options.out is not None:
         note(f"wrote {options.out / 'runs.parquet'} and {options.out / 'table.parquet'}")
     if options.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, new_figure, thin
+from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, new_figure, thin, thin_points
 from anabranch.report.columns import RunColumns
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ def _draw(chart: Chart) -> Figure:
             x, y = thin(series.x, series.y)
             axes.plot(x, y, color=colour, label=series.label, linestyle="--" if series.faint else "-")
         else:
-            marks: dict[str, Any] = {"rasterized": len(series.x) > MAX_VECTOR_MARKS}
-            axes.plot(series.x, series.y, ".", markersize=2.5, color=colour, label=series.label, **marks)
+            x, y = thin_points(series.x, series.y)
+            marks: dict[str, Any] = {"rasterized": len(x) > MAX_VECTOR_MARKS}
+            axes.plot(x, y, ".", markersize=2.5, color=colour, label=series.label, **marks)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel(chart.y_label)
     axes.set_ylim(bottom=0)

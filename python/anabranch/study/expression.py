@@ -40,6 +40,8 @@ _SYMBOLS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 MAX_LENGTH = 2000
 """Characters in one expression."""
+MAX_DEPTH = 50
+"""Levels of nesting in one expression; checking and evaluating recurse."""
 
 
 class ExpressionError(ValueError):
@@ -116,6 +118,8 @@ def compile_expression(text: str, names: Names) -> Expression:
         raise ExpressionError(f"not an expression: {error.msg}", max((error.offset or 1) - 1, 0)) from None
     except (ValueError, MemoryError, RecursionError):
         raise ExpressionError("not an expression", 0) from None
+    if _depth(tree) > MAX_DEPTH:
+        raise ExpressionError(f"nested more than {MAX_DEPTH} deep", 0)
     _Checker(names).check(tree)
     return Expression(text, tree, names)
 
@@ -312,6 +316,16 @@ class _Evaluator:
     def at(self, node: ast.expr, point: Mapping[str, Cell]) -> Value:
         """The condition at one point: the point's coordinates are the values of the axes."""
         return _Evaluator(self.names, self.source, {**self.measures, **point}, self.experiment).value(node)
+
+
+def _depth(tree: ast.expr) -> int:
+    deepest = 0
+    todo: list[tuple[ast.AST, int]] = [(tree, 1)]
+    while todo:
+        node, depth = todo.pop()
+        deepest = max(deepest, depth)
+        todo.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
+    return deepest
 
 
 def _parts(node: ast.Subscript) -> list[ast.expr]:

@@ -410,7 +410,9 @@ class _Parser:
         try:
             return compile_expression(text, names)
         except ExpressionError as error:
-            raise node.error(error.message, *key, hint=error.hint, offset=error.column) from None
+            # The parser counts bytes; people count characters.
+            column = len(text.encode()[: error.column].decode(errors="ignore"))
+            raise node.error(error.message, *key, hint=error.hint, offset=column) from None
 
     def check_name(self, name: str, node: Node) -> None:
         if not _NAME.match(name) or name in _RESERVED:
