@@ -19,9 +19,14 @@ def test_it_appears_whole(tmp_path: Path) -> None:
 
 def test_or_not_at_all(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt), whole_directory(target, "run") as aside:
-        (aside / "a.txt").write_text("a")
-        raise KeyboardInterrupt
+
+    def stopped_half_way() -> None:
+        with whole_directory(target, "run") as aside:
+            (aside / "a.txt").write_text("a")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped_half_way()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 import anabranch
-from anabranch import Scenario, ScenarioError, UserError
-from anabranch import toml_text
+from anabranch import Scenario, ScenarioError, UserError, toml_text
 from anabranch.scenario import MAX_FILE_BYTES
 
 
@@ -103,7 +102,7 @@ def test_a_mistake_is_a_scenario_error() -> None:
 
 def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "reordering.toml").write_text("")
-    with pytest.raises(UserError, match='reordring.toml: no such file\n  did you mean "reordering.toml"'):
+    with pytest.raises(UserError, match=r'reordring\.toml: no such file\n  did you mean "reordering\.toml"'):
         Scenario.from_file(tmp_path / "reordring.toml")
     with pytest.raises(UserError, match="is a directory"):
         Scenario.from_file(tmp_path)

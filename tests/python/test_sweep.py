@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ import pytest
 from anabranch import Scenario, UserError, _engine
 from anabranch.sweep import estimate, flatten
 
-GRID = {"flow.main.cc": ["new-reno", "cubic"], "link.bottleneck.forward.queue.reorder.interval": [4, 50]}
+GRID: dict[str, Sequence[str | int]] = {
+    "flow.main.cc": ["new-reno", "cubic"],
+    "link.bottleneck.forward.queue.reorder.interval": [4, 50],
+}
 
 
 def scenario(file: Path) -> Scenario:

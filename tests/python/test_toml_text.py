@@ -28,8 +28,8 @@ def test_a_value_written_and_read_is_the_same(value: Any) -> None:
 def test_a_document_written_and_read_is_the_same(document: dict[str, Any]) -> None:
     text = toml_text.write_document(document)
     assert toml_text.parse(text, "x") == document
-    for key in document:
-        assert (key,) in toml_text.locate(text) or not document[key]
+    for key, value in document.items():
+        assert (key,) in toml_text.locate(text) or not value
 
 
 def test_text_that_is_not_toml_is_a_string() -> None:

@@ -19,10 +19,11 @@
   async function load(series) {
     const steps = new Uint32Array(await unpack(series.x));
     const x = new Float64Array(steps.length);
-    let micro = 0;
+    const perSecond = 1 / series.unit_s;
+    let ticks = 0;
     for (let i = 0; i < steps.length; i++) {
-      micro += steps[i];
-      x[i] = micro / 1e6;
+      ticks += steps[i];
+      x[i] = ticks / perSecond;
     }
     series.x = x;
     series.y = new Float32Array(await unpack(series.y));

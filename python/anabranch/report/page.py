@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from anabranch.report.columns import Chart
+    from anabranch.report.columns import Chart, SeriesColumns
 
 _HERE = Path(__file__).resolve().parent
 
@@ -66,12 +66,17 @@ def image(svg: bytes, alt: str) -> str:
     )
 
 
-def pack_times(times: NDArray[np.float64]) -> str:
-    """Ascending times (s) as deflated base64 of the differences in µs, 32-bit: regular times shrink to nothing."""
+def pack_times(times: NDArray[np.float64]) -> tuple[str, float]:
+    """Ascending times (s) as deflated base64 of their 32-bit differences, and the unit of those in s.
+
+    The unit is 1 µs unless a gap is too long for it (over an hour). Regular times shrink to nothing.
+    """
     import numpy as np
 
-    micro = np.rint(times * 1e6).astype(np.int64)
-    return _deflate(np.diff(micro, prepend=0).astype("<u4").tobytes())
+    longest = float(np.max(np.diff(times, prepend=0.0), initial=0.0))
+    unit = max(1e-6, longest / 2**31)
+    ticks = np.rint(times / unit).astype(np.int64)
+    return _deflate(np.diff(ticks, prepend=0).astype("<u4").tobytes()), unit
 
 
 def pack_values(values: NDArray[np.float64]) -> str:
@@ -84,20 +89,18 @@ def _deflate(raw: bytes) -> str:
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
+    return {"name": chart.name, "y_label": chart.y_label, "series": [_series(s) for s in chart.series]}
+
+
+def _series(series: SeriesColumns) -> dict[str, Any]:
+    times, unit = pack_times(series.x)
     return {
-        "name": chart.name,
-        "y_label": chart.y_label,
-        "series": [
-            {
-                "label": s.label,
-                "kind": s.kind,
-                "faint": s.faint,
-                "n": len(s.x),
-                "x": pack_times(s.x),
-                "y": pack_values(s.y),
-            }
-            for s in chart.series
-        ],
+        "label": series.label,
+        "kind": series.kind,
+        "faint": series.faint,
+        "unit_s": unit,
+        "x": times,
+        "y": pack_values(series.y),
     }
 
 

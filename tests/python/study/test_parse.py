@@ -118,7 +118,7 @@ def test_empty(tmp_path: Path) -> None:
 
 
 def test_no_study(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no study.toml"):
+    with pytest.raises(UserError, match=r"has no study\.toml"):
         load(tmp_path)
 
 

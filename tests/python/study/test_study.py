@@ -112,7 +112,7 @@ def test_robustness_is_kept_and_goes_stale(sample: Path) -> None:
 
 def test_a_damaged_robustness_file_is_said_to_be_one(sample: Path) -> None:
     (sample / "robustness.json").write_text("{}")
-    with pytest.raises(UserError, match="robustness.json: not a robustness result"):
+    with pytest.raises(UserError, match=r"robustness\.json: not a robustness result"):
         Study.load(sample).run(quick=True)
 
 
