@@ -56,13 +56,12 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     for study, target in zip(studies, targets, strict=True):
         started = time.monotonic()
         result = _run(study, options)
-        if target is not None:
-            result.write(target)
         if options.json:
             documents.append(result.to_json())
         else:
             _print(result, time.monotonic() - started)
         if target is not None:
+            result.write(target)
             note(f"wrote {target / 'report.html'}")
         name = study.definition.name
         failed += [f"{name} {c.claim.id}" for c in result.claims if c.check_failed]

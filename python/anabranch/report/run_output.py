@@ -31,7 +31,8 @@ def write_run(result: RunResult, directory: Path) -> None:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
         for name in TABLES:
             frame = result.table(name)
-            if len(frame.columns) > 1:
+            # A table that was not recorded is left out: an empty one would say that nothing happened.
+            if frame.height > 0 or name in ("flows", "links"):
                 frame.write_parquet(aside / f"{name}.parquet", compression="zstd")
         with house_style():
             for name, drawn in run_figures.figures(columns):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from anabranch import toml_text
 from anabranch.errors import UserError, nearest
 from anabranch.scenario import read_text
 from anabranch.study.definition import (
@@ -41,7 +42,26 @@ def load(directory: Path) -> Definition:
         raise UserError(f"{directory}: no such directory", hint="a study is a directory with a study.toml")
     if not path.exists():
         raise UserError(f"{directory} has no study.toml", hint="a study is a directory with a study.toml")
+    _check_plot(directory / "plot.py")
     return _Parser(directory, Document(path, read_text(path))).definition()
+
+
+def _check_plot(path: Path) -> None:
+    """A slip in ``plot.py`` must show before the runs, not after them."""
+    if not path.exists():
+        return
+    text = read_text(path)
+    try:
+        compile(text, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise UserError(
+            f"not valid Python: {getattr(error, 'msg', error)}",
+            file=str(path),
+            line=line,
+            column=getattr(error, "offset", None),
+            source=toml_text.source_line(text, line) if line else None,
+        ) from None
 
 
 class _Parser:

@@ -158,7 +158,6 @@ def test_reports(sample: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("def figures(study:\n", "plot.py: cannot be imported: SyntaxError"),
         ("x = 1\n", r"plot.py: has no function figures\(study\)"),
         ("def figures(study):\n    study.line('min(', 'ri')\n    yield\n", "plot.py: min\\(: not an expression"),
         ("def figures(study):\n    yield 1 / 0\n", "plot.py: figures\\(\\) failed: ZeroDivisionError"),
@@ -177,3 +176,9 @@ def test_find() -> None:
         Study.load("reorderin")
     with pytest.raises(UserError, match="is a file; a study is a directory"):
         Study.load(__file__)
+
+
+def test_a_slip_in_plot_py_shows_before_the_runs(sample: Path) -> None:
+    (sample / "plot.py").write_text("def figures(study:\n")
+    with pytest.raises(UserError, match=r"plot\.py:1:12: not valid Python"):
+        Study.load(sample)
