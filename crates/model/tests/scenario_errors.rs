@@ -1,9 +1,9 @@
 //! What people see when a scenario is wrong.
 
-use std::{sync::Arc, time::Instant};
+use std::{fmt::Write, sync::Arc};
 
 use anabranch_elements::cc;
-use anabranch_model::scenario::{Error, Extensions, MAX_BYTES, Scenario};
+use anabranch_model::scenario::{Error, Extensions, Scenario};
 
 /// A small scenario that is right; tests replace parts of it.
 const GOOD: &str = r#"duration = "10 s"
@@ -54,10 +54,11 @@ fn plus(text: &str) -> String {
 }
 
 fn all(cases: &[(&str, String)]) -> String {
-    cases
-        .iter()
-        .map(|(name, error)| format!("### {name}\n{error}\n\n"))
-        .collect()
+    let mut text = String::new();
+    for (name, error) in cases {
+        let _ = write!(text, "### {name}\n{error}\n\n");
+    }
+    text
 }
 
 #[test]
@@ -376,30 +377,6 @@ fn files_that_are_no_scenarios() {
             error(&format!("x{} = 1", ".x".repeat(100_000)), &[])
         ),
     ]));
-}
-
-#[test]
-fn a_hundred_megabytes_are_refused_at_once() {
-    let text = "# nothing to see here\n".repeat(100_000_000 / 22 + 1);
-    let start = Instant::now();
-    insta::assert_snapshot!(error(&text, &[]));
-    assert!(start.elapsed().as_secs_f64() < 1.0);
-}
-
-#[test]
-fn the_largest_file_is_read_in_reasonable_time() {
-    let mut text = String::new();
-    for k in 0.. {
-        let link = format!("[link.l{k}]\nbetween = [\"n{k}\", \"m{k}\"]\ndelay = \"1 ms\"\n");
-        if text.len() + link.len() + GOOD.len() > MAX_BYTES {
-            break;
-        }
-        text += &link;
-    }
-    let start = Instant::now();
-    assert_eq!(check(&format!("{GOOD}{text}"), &[]), Ok(()));
-    let took = start.elapsed().as_secs_f64();
-    assert!(took < 20.0, "{took} s");
 }
 
 #[test]

@@ -48,7 +48,10 @@ pub(super) fn flows(
                 copy,
                 ends,
                 start: start.saturating_add(late),
-                stop: flow.stop.map(|stop| Instant::START.saturating_add(stop)),
+                stop: flow
+                    .stop
+                    .filter(|stop| *stop < file.duration)
+                    .map(|stop| Instant::START.saturating_add(stop)),
                 stack: settings.clone(),
                 cc: cc.clone(),
                 workload: workload.clone(),

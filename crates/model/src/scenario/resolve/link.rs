@@ -33,9 +33,12 @@ impl<'a> Effective<'a> {
             Direction::Forward => link.forward.as_ref(),
             Direction::Reverse => link.reverse.as_ref(),
         };
-        let path = |key, replaced: bool| match replaced {
-            true => vec!["link", name, direction.name(), key],
-            false => vec!["link", name, key],
+        let path = |key, replaced: bool| {
+            if replaced {
+                vec!["link", name, direction.name(), key]
+            } else {
+                vec!["link", name, key]
+            }
         };
         let own_queue = own.and_then(|own| own.queue.as_ref());
         let own_impair = own.and_then(|own| own.impair.as_ref());
