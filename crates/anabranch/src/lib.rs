@@ -1,1 +1,55 @@
+//! Anabranch as a library: what TCP does on a path that reorders, loses, delays, splits or changes
+//! its capacity.
+//!
+//! A scenario file describes the network and its flows; [`Simulation`] runs it in virtual time. A
+//! run is a function of (scenario, seed): the same on every machine and any number of cores.
+//!
+//! ```
+//! use anabranch::{Extensions, Scenario, Simulation};
+//!
+//! let text = r#"
+//!     duration = "2 s"
+//!     [link.path]
+//!     between = ["A", "B"]
+//!     rate = "10 Mbit/s"
+//!     delay = "20 ms"
+//!     queue = { kind = "drop-tail", limit = "1 bdp" }
+//!     [flow.main]
+//!     from = "A"
+//!     to = "B"
+//!     stack = "rfc"
+//!     cc = "reno"
+//! "#;
+//! let scenario = Scenario::parse(text, "example.toml", &Extensions::default())?;
+//! let run = Simulation::<anabranch::Length>::new(&scenario.resolve(None)?).run()?;
+//! let goodput = run.summary.flows["main"]["goodput_mbit_s"].as_f64();
+//! assert!(goodput.is_some_and(|mbit_s| mbit_s > 5.0 && mbit_s < 10.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Congestion controls, queues, impairments and whole hosts of one's own take the place of the
+//! built-in ones: see [`Extensions`] and [`Simulation::hosts`]. Networks without a scenario file
+//! are built with [`network::Builder`].
 #![forbid(unsafe_code)]
+
+pub use anabranch_core::{digest, math, packet, registry, reordering, rng, trace, units};
+pub use anabranch_elements::{
+    body::{self, Body, Length, Octets},
+    cc::{self, CongestionControl},
+    host::{self, Host},
+    impair::{self, Impairment},
+    link, middlebox,
+    queue::{self, QueueDiscipline},
+    tcp,
+    transport::{self, Transport},
+};
+pub use anabranch_model::{
+    catalog::{self, catalog},
+    network,
+    record::{self, Summary},
+    scenario::{self, Extensions, Resolved, Scenario},
+    topology, workload,
+};
+pub use anabranch_sim::{
+    Error as RunError, Finished, FlowSample, LinkSample, Progress, Samples, Simulation,
+};

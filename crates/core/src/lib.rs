@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 pub mod digest;
+pub mod histogram;
 pub mod math;
 pub mod packet;
 pub mod registry;
+pub mod reordering;
 pub mod rng;
 pub mod trace;
 pub mod units;

@@ -87,8 +87,8 @@ pub struct Packet<P> {
     pub index: u32,
     /// Size of the IP packet in bytes, headers included.
     pub size: u32,
-    /// The element of its route that it visits next.
-    pub hop: u8,
+    /// Where it stands on its route: an index into the network's table of routes.
+    pub hop: u32,
     /// Which way along its flow.
     pub direction: Direction,
     /// Whether its payload was sent before. Known to the sender alone; no element acts on it.

@@ -81,7 +81,8 @@ impl Draw {
     }
     /// Uniform in `[0, span)`.
     pub fn uniform_duration(&mut self, span: Duration) -> Duration {
-        Duration::from_picos((u128::from(self.wide()) * u128::from(span.as_picos()) >> 64) as u64)
+        let scaled = u128::from(self.wide()) * u128::from(span.as_picos());
+        Duration::from_picos((scaled >> 64) as u64)
     }
     /// Exponential with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {

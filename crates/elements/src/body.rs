@@ -18,6 +18,9 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
     /// If the part is not inside.
     #[must_use]
     fn slice(&self, start: u32, len: u32) -> Self;
+    /// Content for an application that does not care which: `len` octets.
+    #[must_use]
+    fn filler(len: u32) -> Self;
     /// Puts `next` behind `self`.
     fn append(&mut self, next: &Self);
 }
@@ -36,6 +39,9 @@ impl Body for Length {
         assert!(start + len <= self.0, "a part lies inside the whole");
         Self(len)
     }
+    fn filler(len: u32) -> Self {
+        Self(len)
+    }
     #[inline]
     fn append(&mut self, next: &Self) {
         self.0 += next.0;
@@ -52,6 +58,10 @@ impl Body for Octets {
     }
     fn slice(&self, start: u32, len: u32) -> Self {
         Self(self.0[start as usize..][..len as usize].to_vec())
+    }
+    fn filler(len: u32) -> Self {
+        // A period that is no power of two, so that a shifted copy does not look right.
+        Self((0..=250).cycle().take(len as usize).collect())
     }
     fn append(&mut self, next: &Self) {
         self.0.extend_from_slice(&next.0);

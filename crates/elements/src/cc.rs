@@ -19,6 +19,9 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod hystart;
+pub mod params;
+
 /// A congestion control. Only acknowledgments, congestion and timeouts must be handled; the other
 /// events have defaults that ignore them.
 pub trait CongestionControl: fmt::Debug + Send {
@@ -281,6 +284,17 @@ impl PartialEq for Custom {
     }
 }
 
+/// What a control takes for congestion. The law suite asks every family its own questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Losses and marks.
+    LossBased,
+    /// Growing delay, besides losses.
+    DelayBased,
+    /// A model of the path: its rate and its propagation delay.
+    ModelBased,
+}
+
 macro_rules! controls {
     ($($(#[$attr:meta])* $file:ident :: $Type:ident,)*) => {
         $(pub mod $file;)*
@@ -320,6 +334,22 @@ macro_rules! controls {
                     Self::Custom(custom) => &custom.name,
                 }
             }
+            /// What the control takes for congestion; unknown where it is a user's own.
+            #[must_use]
+            pub fn family(&self) -> Option<Family> {
+                match self {
+                    $(Self::$Type(_) => Some(<$file::Params as ControlParams>::FAMILY),)*
+                    Self::Custom(_) => None,
+                }
+            }
+            /// The share of the window that a loss leaves, where the control has such a factor.
+            #[must_use]
+            pub fn decrease_factor(&self) -> Option<f64> {
+                match self {
+                    $(Self::$Type(params) => params.decrease_factor(),)*
+                    Self::Custom(_) => None,
+                }
+            }
             /// The loss detection that the control brings along.
             #[must_use]
             pub fn timer_rule(&self) -> Option<TimerRule> {
@@ -349,6 +379,12 @@ macro_rules! controls {
 
 /// What the parameters of every built-in control can say.
 pub trait ControlParams: Default {
+    /// What the control takes for congestion.
+    const FAMILY: Family;
+    /// The share of the window that a loss leaves; `None` where that is not a constant.
+    fn decrease_factor(&self) -> Option<f64> {
+        None
+    }
     /// The loss detection that the control brings along, if any.
     fn timer_rule(&self) -> Option<TimerRule> {
         None
@@ -358,6 +394,8 @@ pub trait ControlParams: Default {
 controls! {
     #[serde(alias = "new-reno")]
     reno::Reno,
+    cubic::Cubic,
+    cubic_plus::CubicPlus,
 }
 
 impl CongestionControl for Control {

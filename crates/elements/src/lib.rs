@@ -6,4 +6,10 @@
 
 pub mod body;
 pub mod cc;
+pub mod host;
+pub mod impair;
+pub mod link;
+pub mod middlebox;
+pub mod queue;
 pub mod tcp;
+pub mod transport;

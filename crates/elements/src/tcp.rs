@@ -1,1 +1,28 @@
-//! TCP.
+//! TCP: one sans-I/O endpoint, used by the simulator on lengths and by real packets on octets.
+//!
+//! An [`Endpoint`] is fed segments and the time, and is asked for segments and for its next
+//! deadline; nothing else touches it. What distinguishes one TCP from another is data: a
+//! [`Settings`] value, made from a named [`Profile`] and a scenario's [`Overrides`].
+
+pub mod ack;
+pub mod endpoint;
+pub mod persist;
+pub mod profile;
+pub mod receive_buffer;
+pub mod recovery;
+pub mod rtt;
+pub mod scoreboard;
+pub mod segment;
+pub mod send_buffer;
+pub mod seq;
+pub mod settings;
+pub mod state;
+pub mod stats;
+
+pub use endpoint::{Endpoint, Outgoing, Role};
+pub use profile::{Profile, profiles};
+pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
+pub use seq::Seq;
+pub use settings::{DelayedAck, EcnMode, Overrides, Problem, Recovery, Settings};
+pub use state::State;
+pub use stats::{Snapshot, Stats};

@@ -1,4 +1,13 @@
-//! Scenarios, and what the engine makes of them.
+//! A scenario as a network that runs: parse, resolve, compile; event queue; workloads; records.
+//!
+//! Generic over the clock: the simulator asks for the next event's time and jumps there, the live
+//! engine waits for it.
 #![forbid(unsafe_code)]
 
+pub mod catalog;
+pub mod event_queue;
+pub mod network;
+pub mod record;
 pub mod scenario;
+pub mod topology;
+pub mod workload;

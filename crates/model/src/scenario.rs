@@ -13,7 +13,6 @@ mod extensions;
 pub mod format;
 mod kind;
 mod path;
-pub mod provisional;
 mod resolve;
 mod schema;
 mod sweep;

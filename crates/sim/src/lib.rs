@@ -1,1 +1,8 @@
+//! Virtual time: runs a model from its first event to its last, as fast as it can be computed.
 #![forbid(unsafe_code)]
+
+pub mod run;
+pub mod samples;
+
+pub use run::{Error, Finished, Progress, Simulation};
+pub use samples::{FlowSample, LinkSample, Samples};

@@ -3,11 +3,21 @@
 //! NewReno (RFC 6582) has the same window law; what differs is the recovery, and that is the
 //! stack's (`transport.recovery`), so `new-reno` names this file too.
 //!
+//! With delayed ACKs the defaults grow the window by half in a round trip of slow start and by one
+//! segment in one of congestion avoidance. `avoidance = "acks"` is the other form that the RFC
+//! allows (equation 3), and ns-3's: half a segment per round trip with an ACK for every second
+//! segment.
+//!
 //! # Differs from Linux
-//! - The reduction is taken from FlightSize (RFC 5681 §3.1 equation 4); Linux takes it from cwnd.
+//! - The reduction is taken from FlightSize (RFC 5681 §3.1 equation 4); Linux takes it from cwnd
+//!   (`reduce_from = "cwnd"`).
+//! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
+//!   (`slow_start_limit`).
+//! - After an idle time longer than the retransmission timeout the initial window is left (§4.1);
+//!   Linux halves the window for every timeout that has passed.
 //!
 //! # Not implemented
-//! - Nothing of RFC 5681 §3.1; §4.1 (restart after idle) is the endpoint's `on_idle`.
+//! - Nothing of RFC 5681 §3.1 and §4.1; the recoveries of §3.2 and RFC 6582 are the endpoint's.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -16,80 +26,198 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ack, Congestion, CongestionControl, ControlParams, Init, Rto};
+use super::{
+    Ack, Congestion, CongestionControl, ControlParams, Family, Idle, Init, Rto, Spurious,
+    params::{Packets, ReductionBase},
+};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
     name: "reno",
     title: "Reno",
-    summary: "One segment more per round trip, half the window at a loss.",
-    sources: &[Source { id: "RFC 5681", items: &["§3.1", "§3.2"] }],
+    summary: "One segment more per round trip, half the window at a loss. The yardstick.",
+    sources: &[
+        Source {
+            id: "RFC 5681",
+            items: &["§3.1", "§3.2", "§4.1"],
+        },
+        Source {
+            id: "RFC 3465",
+            items: &["§2.1", "§2.3"],
+        },
+        Source {
+            id: "RFC 4015",
+            items: &["§3"],
+        },
+    ],
 };
 
-/// Reno has no parameters.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+/// How congestion avoidance counts what is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Avoidance {
+    /// One segment more whenever a window's worth of bytes has been acknowledged (RFC 3465 §2.1).
+    #[default]
+    Bytes,
+    /// `smss² / cwnd` more with every ACK, whatever it acknowledges (RFC 5681 §3.1 equation 3).
+    Acks,
+}
+
+/// Parameters of Reno.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Params {}
+pub struct Params {
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
+    /// has 1).
+    pub slow_start_limit: Packets,
+    /// How congestion avoidance counts what is acknowledged.
+    pub avoidance: Avoidance,
+    /// What a reduction is taken from.
+    pub reduce_from: ReductionBase,
+}
 
-impl ControlParams for Params {}
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            slow_start_limit: Packets::new(1),
+            avoidance: Avoidance::Bytes,
+            reduce_from: ReductionBase::FlightSize,
+        }
+    }
+}
 
-/// Reno's state, in bytes.
+impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(0.5)
+    }
+}
+
+/// Reno at work, in bytes.
 #[derive(Debug)]
 pub struct Reno {
+    params: Params,
     smss: u64,
+    initial_cwnd: u64,
+    window: Window,
+    /// What a spurious reduction is taken back to (RFC 4015 §3).
+    undo: Option<Window>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Window {
     cwnd: u64,
+    /// `u64::MAX` before the first reduction.
     ssthresh: u64,
-    /// Bytes acknowledged since cwnd last grew in congestion avoidance (RFC 5681 §3.1, the
-    /// byte-counting way).
+    /// Acknowledged since cwnd last grew in congestion avoidance.
     bytes_acked: u64,
 }
 
 impl Reno {
     /// A control before its first acknowledgment.
     #[must_use]
-    pub fn new(_params: &Params, init: &Init) -> Self {
-        Self { smss: init.smss.get(), cwnd: init.initial_cwnd.get(), ssthresh: u64::MAX, bytes_acked: 0 }
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let smss = init.smss.get();
+        let initial_cwnd = init.initial_cwnd.get().max(smss);
+        Self {
+            params: params.clone(),
+            smss,
+            initial_cwnd,
+            window: Window {
+                cwnd: initial_cwnd,
+                ssthresh: u64::MAX,
+                bytes_acked: 0,
+            },
+            undo: None,
+        }
+    }
+
+    fn avoid_congestion(&mut self, acked: u64) {
+        let window = &mut self.window;
+        match self.params.avoidance {
+            Avoidance::Bytes => {
+                window.bytes_acked += acked;
+                if window.bytes_acked >= window.cwnd {
+                    window.bytes_acked -= window.cwnd;
+                    window.cwnd += self.smss;
+                }
+            }
+            Avoidance::Acks => window.cwnd += (self.smss * self.smss / window.cwnd).max(1),
+        }
+    }
+
+    /// RFC 5681 §3.1 equation 4.
+    fn half(&self, flight: Bytes) -> u64 {
+        (flight.get() / 2).max(2 * self.smss)
     }
 }
 
 impl CongestionControl for Reno {
+    #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_recovery || !ack.cwnd_limited {
+        if ack.in_recovery || !ack.cwnd_limited || ack.acked == Bytes::ZERO {
             return;
         }
         let acked = ack.acked.get();
-        if self.cwnd < self.ssthresh {
+        let window = &mut self.window;
+        if window.cwnd < window.ssthresh {
             // RFC 5681 §3.1 equation 2.
-            self.cwnd += acked.min(self.smss);
-            return;
-        }
-        self.bytes_acked += acked;
-        if self.bytes_acked >= self.cwnd {
-            self.bytes_acked -= self.cwnd;
-            self.cwnd += self.smss;
+            let most = u64::from(self.params.slow_start_limit.get()) * self.smss;
+            window.cwnd = (window.cwnd + acked.min(most)).min(window.ssthresh);
+        } else {
+            self.avoid_congestion(acked);
         }
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
-        // RFC 5681 §3.1 equation 4.
-        self.ssthresh = (event.in_flight.get() / 2).max(2 * self.smss);
-        self.cwnd = self.ssthresh;
-        self.bytes_acked = 0;
+        let flight = self
+            .params
+            .reduce_from
+            .on_congestion(event.in_flight, self.cwnd());
+        self.undo = Some(self.window);
+        let ssthresh = self.half(flight);
+        self.window = Window {
+            cwnd: ssthresh,
+            ssthresh,
+            bytes_acked: 0,
+        };
     }
 
     fn on_rto(&mut self, event: &Rto) {
         // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
-        if event.consecutive == 1 {
-            self.ssthresh = (event.in_flight.get() / 2).max(2 * self.smss);
+        if event.consecutive <= 1 {
+            self.undo = Some(self.window);
+            let flight = self.params.reduce_from.on_rto(event.in_flight, self.cwnd());
+            self.window.ssthresh = self.half(flight);
         }
-        self.cwnd = self.smss;
-        self.bytes_acked = 0;
+        self.window.cwnd = self.smss;
+        self.window.bytes_acked = 0;
     }
 
+    fn on_spurious(&mut self, _event: &Spurious) {
+        if let Some(undo) = self.undo.take()
+            && self.window.cwnd < undo.cwnd
+        {
+            self.window = undo;
+        }
+    }
+
+    fn on_idle(&mut self, event: &Idle) {
+        if event.idle > event.rto {
+            // RFC 5681 §4.1.
+            self.window.cwnd = self.window.cwnd.min(self.initial_cwnd);
+            self.window.bytes_acked = 0;
+        }
+    }
+
+    #[inline]
     fn cwnd(&self) -> Bytes {
-        Bytes::new(self.cwnd)
+        Bytes::new(self.window.cwnd)
     }
     fn ssthresh(&self) -> Option<Bytes> {
-        (self.ssthresh != u64::MAX).then(|| Bytes::new(self.ssthresh))
+        let ssthresh = self.window.ssthresh;
+        (ssthresh != u64::MAX).then(|| Bytes::new(ssthresh))
     }
 }

@@ -1,8 +1,8 @@
 //! Where the scenario language takes the components' types from, and what it must know of them.
 
-pub use anabranch_elements::cc;
+pub use anabranch_elements::{cc, impair, queue, tcp};
 
-pub use super::provisional::{impair, queue, tcp, workload};
+pub use crate::workload;
 
 use super::kind::Seam;
 
@@ -24,7 +24,7 @@ impl Seam for queue::Config {
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
         match self {
             Self::Custom(custom) => Some((&custom.name, &custom.params)),
-            Self::DropTail(_) => None,
+            _ => None,
         }
     }
 }
@@ -35,7 +35,7 @@ impl Seam for impair::Config {
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
         match self {
             Self::Custom(custom) => Some((&custom.name, &custom.params)),
-            Self::BernoulliLoss(_) => None,
+            _ => None,
         }
     }
 }

@@ -31,6 +31,21 @@ impl Limit {
     }
 }
 
+impl Limit {
+    /// Whether one packet more may join when `packets` wait already and `bytes` would wait with it.
+    ///
+    /// A multiple of the bandwidth-delay product admits everything: it is resolved before a run.
+    #[must_use]
+    #[inline]
+    pub fn admits(self, packets: u64, bytes: u64) -> bool {
+        match self {
+            Self::Unlimited | Self::Bdp(_) => true,
+            Self::Packets(limit) => packets < limit,
+            Self::Bytes(limit) => bytes <= limit.get(),
+        }
+    }
+}
+
 /// The most bandwidth-delay products that make sense as a limit.
 const MAX_BDP: f64 = 1e6;
 

@@ -84,7 +84,9 @@ impl Decimal {
         self.exponent >= 0
             || 10_u128
                 .checked_pow(self.exponent.unsigned_abs())
-                .map_or(self.mantissa == 0, |power| self.mantissa.is_multiple_of(power))
+                .map_or(self.mantissa == 0, |power| {
+                    self.mantissa.is_multiple_of(power)
+                })
     }
 
     /// The size of the number times `scale`, rounded to the nearest whole; `None` if that is more

@@ -1,0 +1,79 @@
+# The README's two commands, and what contributors use besides. Every target sets up what it needs.
+
+RUN := tools/env
+FUZZ_SECONDS ?= 60
+
+# Debian's and other distributions' stable compilers can build the fuzz target with this; the
+# sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
+FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
+
+.PHONY: help setup study test bench examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.DEFAULT_GOAL := help
+
+help: ## Say what the targets do
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+
+setup: ## Set up the checkout: .tools, .venv, the engine
+	@tools/bootstrap
+
+study: setup ## Run the studies that ship, in quick mode; print claims and verdicts; write the report
+	@$(RUN) anabranch study studies/*/ --quick --out out/studies
+
+test: setup ## Run all tests
+	$(RUN) cargo nextest run --workspace --exclude anabranch-py --locked
+	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
+	$(RUN) python -m pytest tests/python tests/tools
+
+bench: setup ## Measure speed and memory; needs valgrind for instruction counts
+	@$(RUN) anabranch bench
+
+examples: setup ## Build and run the examples outside the workspace, and the one in CONTRIBUTING.md
+	$(RUN) examples/run
+	$(RUN) python tools/try_contribution.py
+
+format: ## Format all sources
+	@tools/bootstrap lint
+	git ls-files -z --cached --others --exclude-standard '*.rs' | xargs -0 $(RUN) rustfmt --edition 2024
+	$(RUN) ruff format
+	$(RUN) ruff check --fix-only --quiet
+
+# Over the list of files: `cargo fmt` passes over modules that a macro declares.
+format-check: ## Check the formatting of all sources
+	@tools/bootstrap lint
+	git ls-files -z --cached --others --exclude-standard '*.rs' | xargs -0 $(RUN) rustfmt --check --edition 2024
+	$(RUN) ruff format --check
+
+lint: ## Check everything that is checked without running it
+	@tools/bootstrap lint
+	$(RUN) cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
+	$(RUN) python tools/check_layers.py
+	$(RUN) python tools/check_locks.py
+	$(RUN) ruff check
+	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools
+
+generate: setup ## Write the generated reference and the JSON Schema
+	$(RUN) python tools/generate.py
+
+generate-check: setup ## Check that the generated files are up to date
+	$(RUN) python tools/generate.py --check
+
+docs: setup ## Build the documentation site into site/, strictly
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
+	@echo "documentation: site/index.html"
+
+fuzz: setup ## Fuzz the scenario parser for FUZZ_SECONDS (60)
+	$(FUZZ) run --sanitizer none scenario -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096
+
+lock: setup ## Renew the lock files after a change of requirements.in or Cargo.toml
+	@eval "$$(.tools/uv/bin/python tools/pip_settings.py)" && \
+	.tools/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header \
+	  requirements.in -o requirements.lock
+	$(RUN) cargo update --workspace
+	$(RUN) python tools/check_locks.py
+
+clean: ## Remove what was built; keep the environment
+	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine
+
+distclean: clean ## Remove the environment as well
+	rm -rf .venv .tools

@@ -1,0 +1,300 @@
+//! Types of parameters: what is outside its bounds cannot be built, from a file or from code.
+
+use std::{fmt, str::FromStr};
+
+use anabranch_core::units::Bytes;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+macro_rules! bounded {
+    ($(#[$meta:meta])* $Name:ident, $min:literal ..= $max:literal, $hint:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+        #[serde(try_from = "f64", into = "f64")]
+        pub struct $Name(f64);
+
+        impl $Name {
+            /// # Panics
+            /// If `value` is outside the bounds; in a `const` this is a compile error.
+            #[must_use]
+            pub const fn new(value: f64) -> Self {
+                assert!(value >= $min && value <= $max, $hint);
+                Self(value)
+            }
+            /// The number.
+            #[must_use]
+            pub const fn get(self) -> f64 {
+                self.0
+            }
+        }
+        impl TryFrom<f64> for $Name {
+            type Error = String;
+            fn try_from(value: f64) -> Result<Self, String> {
+                if ($min..=$max).contains(&value) {
+                    Ok(Self(value))
+                } else {
+                    Err(format!("{value} is outside {}..{}: {}", $min, $max, $hint))
+                }
+            }
+        }
+        impl From<$Name> for f64 {
+            fn from(value: $Name) -> Self {
+                value.0
+            }
+        }
+        impl JsonSchema for $Name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($Name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "number", "minimum": $min, "maximum": $max })
+            }
+        }
+    };
+}
+
+bounded! {
+    /// CUBIC's scaling constant `C`, in segments per second cubed (RFC 9438 §4.1).
+    CubicScale, 0.001..=100.0, "segments per second cubed"
+}
+
+bounded! {
+    /// The share of the window that a reduction leaves.
+    DecreaseFactor, 0.5..=0.99,
+    "the share of the window that is kept (where a paper takes 0.2 away, write 0.8)"
+}
+
+bounded! {
+    /// A share of something, from none of it to all of it.
+    Share, 0.0..=1.0, "a share lies in 0..1"
+}
+
+/// A count of full segments, written with its unit: `"16 packets"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
+pub struct Packets(u32);
+
+impl Packets {
+    /// The most that can be written: a window of 1,500 bytes each at 100 Gbit/s and 120 ms.
+    pub const MAX: u32 = 1_000_000;
+
+    /// # Panics
+    /// If `count` is 0 or above [`Self::MAX`]; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn new(count: u32) -> Self {
+        assert!(count >= 1 && count <= Self::MAX, "1..1000000 packets");
+        Self(count)
+    }
+    /// How many.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+    /// How many, as the windows of most equations count.
+    #[must_use]
+    pub fn as_f64(self) -> f64 {
+        f64::from(self.0)
+    }
+    /// That many segments of `smss`.
+    #[must_use]
+    pub fn bytes(self, smss: Bytes) -> Bytes {
+        smss * u64::from(self.0)
+    }
+}
+
+impl FromStr for Packets {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, unit) = text.trim().split_once(' ').unwrap_or((text, ""));
+        match (number.parse(), unit.trim_start()) {
+            (Ok(count @ 1..=Self::MAX), "packet" | "packets") => Ok(Self(count)),
+            _ => Err(format!(
+                "{text:?} is not a number of packets from 1 to {}",
+                Self::MAX
+            )),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Packets {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_str(Text {
+            expected: "a number of packets, as in \"16 packets\"",
+            read: |text| text.parse(),
+        })
+    }
+}
+
+/// Reads a value from a string, and says what was expected where there is none.
+struct Text<T> {
+    expected: &'static str,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T> de::Visitor<'_> for Text<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        (self.read)(text).map_err(|wrong| E::custom(format!("{wrong}: expected {}", self.expected)))
+    }
+}
+
+impl From<Packets> for String {
+    fn from(packets: Packets) -> Self {
+        format!(
+            "{} packet{}",
+            packets.0,
+            if packets.0 == 1 { "" } else { "s" }
+        )
+    }
+}
+
+impl JsonSchema for Packets {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Packets".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": "^[0-9]+ packets?$", "examples": ["16 packets"] })
+    }
+}
+
+/// A count of RTT samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct Samples(u32);
+
+impl Samples {
+    /// The most that may be asked for.
+    pub const MAX: u32 = 1_000;
+
+    /// # Panics
+    /// If `count` is 0 or above [`Self::MAX`]; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn new(count: u32) -> Self {
+        assert!(count >= 1 && count <= Self::MAX, "1..1000 samples");
+        Self(count)
+    }
+    /// How many.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl TryFrom<u32> for Samples {
+    type Error = String;
+    fn try_from(count: u32) -> Result<Self, String> {
+        if (1..=Self::MAX).contains(&count) {
+            Ok(Self(count))
+        } else {
+            Err(format!("{count} is outside 1..{}: samples", Self::MAX))
+        }
+    }
+}
+
+impl From<Samples> for u32 {
+    fn from(samples: Samples) -> Self {
+        samples.0
+    }
+}
+
+impl JsonSchema for Samples {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Samples".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": 1, "maximum": Self::MAX })
+    }
+}
+
+/// From what a reduction is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum ReductionBase {
+    /// From what is in flight, FlightSize (RFC 5681 §3.1 equation 4, RFC 9438 §4.6).
+    #[default]
+    FlightSize,
+    /// From the window, as Linux does, and ns-3 in CUBIC. It matters where the receive window or
+    /// the application keeps less in flight.
+    Cwnd,
+}
+
+impl ReductionBase {
+    /// The bytes that a reduction by lost segments or marks starts from. Segments that limited
+    /// transmit sent beyond the window do not count (RFC 5681 §3.2 step 1).
+    #[must_use]
+    pub fn on_congestion(self, in_flight: Bytes, cwnd: Bytes) -> Bytes {
+        match self {
+            Self::FlightSize => in_flight.min(cwnd),
+            Self::Cwnd => cwnd,
+        }
+    }
+    /// The bytes that a reduction by a timeout starts from. The window may be far below
+    /// FlightSize there, in the middle of a recovery.
+    #[must_use]
+    pub fn on_rto(self, in_flight: Bytes, cwnd: Bytes) -> Bytes {
+        match self {
+            Self::FlightSize => in_flight,
+            Self::Cwnd => cwnd,
+        }
+    }
+}
+
+/// [`Duration`](anabranch_core::units::Duration) as files write it: `"2 ms"`.
+pub mod duration {
+    use anabranch_core::units::Duration;
+    use serde::{Deserializer, Serializer};
+
+    use super::Text;
+
+    const PICOS: [(&str, f64); 5] = [
+        ("ps", 1.0),
+        ("ns", 1e3),
+        ("us", 1e6),
+        ("ms", 1e9),
+        ("s", 1e12),
+    ];
+
+    fn read(text: &str) -> Result<Duration, String> {
+        text.trim()
+            .split_once(' ')
+            .and_then(|(number, unit)| {
+                let number = number.parse::<f64>().ok()?;
+                let (_, picos) = PICOS.iter().find(|(name, _)| *name == unit.trim_start())?;
+                (number >= 0.0 && number.is_finite())
+                    .then(|| Duration::from_secs_f64(number * picos / 1e12))
+            })
+            .ok_or_else(|| format!("{text:?} is not a time"))
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If it is not a number and a unit of time.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        from.deserialize_str(Text {
+            expected: "a time, as in \"2 ms\"",
+            read,
+        })
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{} ms", value.as_millis_f64()))
+    }
+}

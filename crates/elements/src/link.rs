@@ -1,0 +1,15 @@
+//! Links: queue → rate → delay → impairments, one direction at a time.
+//!
+//! A *plain* link (drop-tail or unlimited queue, fixed rate, no impairment, nothing changed in
+//! mid-run) is arithmetic: the moment a packet leaves is known when it arrives. A *served* link
+//! runs any queue discipline, service and impairments, with an event when a transmission ends.
+//! On a path where both apply they do the same to every packet; a test compares them.
+
+pub mod plain;
+pub mod served;
+pub mod service;
+pub mod statistics;
+
+pub use plain::PlainLink;
+pub use served::ServedLink;
+pub use statistics::{Statistics, Window};

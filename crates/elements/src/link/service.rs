@@ -1,0 +1,92 @@
+//! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
+//!
+//! `fixed` is built in; capacity traces and links that retransmit at their own layer implement
+//! [`Service`] and travel as [`AnyService::Boxed`].
+
+use std::fmt;
+
+use anabranch_core::{
+    rng::Draw,
+    units::{Duration, Instant, Rate, SerializationDelay},
+};
+
+/// A link's capacity over time.
+pub trait Service: fmt::Debug + Send {
+    /// When `bits` whose sending starts (or goes on) at `now` are through;
+    /// [`Instant::NEVER`] as long as there is no capacity in sight.
+    fn finish(&self, now: Instant, bits: u64) -> Instant;
+    /// Bits of capacity between two instants: what could have been sent.
+    fn capacity(&self, from: Instant, to: Instant) -> f64;
+    /// A transmission ended. `Some(pause)` means that it failed at the link's own layer and that the
+    /// link sends the same packet again after `pause`, using capacity again.
+    fn retransmit(&mut self, _now: Instant, _draw: &mut Draw) -> Option<Duration> {
+        None
+    }
+}
+
+/// A service at work.
+#[derive(Debug)]
+pub enum AnyService {
+    /// One rate, for ever.
+    Fixed(Fixed),
+    /// One from elsewhere.
+    Boxed(Box<dyn Service>),
+}
+
+/// One rate, or no rate at all: then a packet takes no time.
+#[derive(Debug, Clone, Copy)]
+pub struct Fixed {
+    rate: Option<Rate>,
+    serialization: SerializationDelay,
+}
+
+impl Fixed {
+    /// Of this rate.
+    #[must_use]
+    pub fn new(rate: Option<Rate>) -> Self {
+        Self {
+            rate,
+            serialization: rate.map_or(SerializationDelay::NONE, SerializationDelay::at),
+        }
+    }
+}
+
+impl Service for Fixed {
+    fn finish(&self, now: Instant, bits: u64) -> Instant {
+        // Whole bytes but for the rest of a packet whose link changed its rate half-way.
+        if let (0, Ok(bytes)) = (bits % 8, u32::try_from(bits / 8)) {
+            return now + self.serialization.of(bytes);
+        }
+        let Some(rate) = self.rate else { return now };
+        let ps = (u128::from(bits) * 1_000_000_000_000).div_ceil(u128::from(rate.bits_per_s()));
+        now.saturating_add(Duration::from_picos(u64::try_from(ps).unwrap_or(u64::MAX)))
+    }
+    fn capacity(&self, from: Instant, to: Instant) -> f64 {
+        self.rate.map_or(0.0, |rate| {
+            rate.bits_per_s() as f64 * to.saturating_since(from).as_secs_f64()
+        })
+    }
+}
+
+impl Service for AnyService {
+    #[inline]
+    fn finish(&self, now: Instant, bits: u64) -> Instant {
+        match self {
+            Self::Fixed(service) => service.finish(now, bits),
+            Self::Boxed(service) => service.finish(now, bits),
+        }
+    }
+    fn capacity(&self, from: Instant, to: Instant) -> f64 {
+        match self {
+            Self::Fixed(service) => service.capacity(from, to),
+            Self::Boxed(service) => service.capacity(from, to),
+        }
+    }
+    #[inline]
+    fn retransmit(&mut self, now: Instant, draw: &mut Draw) -> Option<Duration> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Boxed(service) => service.retransmit(now, draw),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a link direction counts, within the window that the scenario measures.
+
+use anabranch_core::{
+    histogram::Histogram,
+    units::{Duration, Instant},
+};
+
+/// The part of a run that is measured: from `warmup` to the end, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    start: Instant,
+    end: Instant,
+}
+
+impl Window {
+    /// From `start` to `end`.
+    #[must_use]
+    pub const fn new(start: Instant, end: Instant) -> Self {
+        Self { start, end }
+    }
+    /// Whether it is measured.
+    #[must_use]
+    #[inline]
+    pub fn contains(self, at: Instant) -> bool {
+        self.start <= at && at <= self.end
+    }
+    /// The measured part of a span.
+    #[must_use]
+    #[inline]
+    pub fn overlap(self, from: Instant, to: Instant) -> Duration {
+        to.min(self.end).saturating_since(from.max(self.start))
+    }
+    /// Its end.
+    #[must_use]
+    pub const fn end(self) -> Instant {
+        self.end
+    }
+    /// Its start.
+    #[must_use]
+    pub const fn start(self) -> Instant {
+        self.start
+    }
+    /// Its length.
+    #[must_use]
+    pub fn length(self) -> Duration {
+        self.end.saturating_since(self.start)
+    }
+}
+
+/// Counters of one direction of a link.
+#[derive(Debug, Clone, Default)]
+pub struct Statistics {
+    /// Packets whose transmission ended in the window.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets that the queue dropped.
+    pub dropped_packets: u64,
+    /// Packets that an impairment lost or damaged.
+    pub lost_packets: u64,
+    /// Packets that the queue or an impairment marked.
+    pub marked_packets: u64,
+    /// Packets that left after one that had come later (RFC 4737 §4, counted by arrival here).
+    pub reordered_packets: u64,
+    /// Packet-picoseconds of waiting.
+    pub queue_time: u128,
+    /// The most packets that ever waited at once.
+    pub max_queue_packets: u32,
+    /// Waiting times, in picoseconds.
+    pub queue_delay: Histogram,
+}
+
+impl Statistics {
+    /// A packet waited from `arrived` to `started`.
+    #[inline]
+    pub fn waited(&mut self, window: Window, arrived: Instant, started: Instant) {
+        if window.contains(started) {
+            self.queue_delay.record((started - arrived).as_picos());
+        }
+    }
+    /// A transmission ended.
+    #[inline]
+    pub fn sent(&mut self, window: Window, at: Instant, bytes: u32) {
+        if window.contains(at) {
+            self.sent_packets += 1;
+            self.sent_bytes += u64::from(bytes);
+        }
+    }
+    /// `packets` wait at `at`.
+    #[inline]
+    pub fn queue_length(&mut self, window: Window, at: Instant, packets: usize) {
+        if window.contains(at) {
+            self.max_queue_packets = self
+                .max_queue_packets
+                .max(u32::try_from(packets).unwrap_or(u32::MAX));
+        }
+    }
+}

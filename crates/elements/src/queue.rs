@@ -1,0 +1,259 @@
+//! Queues: where packets wait, and which of them are dropped, marked or moved.
+//!
+//! A discipline sees sizes, flows, ECN fields and times, never a payload: the same code serves
+//! lengths and bytes. Adding one is a file in `queue/` and a line in the registry below; one from
+//! outside the workspace implements [`QueueDiscipline`] and travels as [`Discipline::Boxed`].
+
+use std::{fmt, sync::Arc};
+
+use anabranch_core::{
+    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    registry::Meta,
+    rng::{Draw, Stream},
+    units::{Bytes, Instant, text::Limit},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub mod reorder;
+
+pub use reorder::Reorder;
+
+/// A packet as a queue sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item {
+    /// Its handle.
+    pub packet: PacketId,
+    /// Size of the IP packet in bytes.
+    pub size: u32,
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// The connection it belongs to.
+    pub connection: ConnectionId,
+    /// When it arrived here.
+    pub arrived: Instant,
+    /// Its ECN field.
+    pub ecn: Ecn,
+}
+
+/// What a queue decided about packets other than handing one out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Dropped; it waits here no longer.
+    Dropped(Item),
+    /// Marked Congestion Experienced; it stays.
+    Marked(Item),
+    /// Moved behind others.
+    Moved(Item),
+}
+
+/// What a discipline may use while it works, and where it reports.
+#[derive(Debug)]
+pub struct QueueContext<'a> {
+    /// The present.
+    pub now: Instant,
+    /// Packets that wait outside the discipline's own store and count against a limit.
+    pub held_packets: u32,
+    /// Bytes of those packets.
+    pub held_bytes: u32,
+    /// The element's random stream.
+    pub stream: Stream,
+    /// What was decided, in order.
+    pub outcomes: &'a mut Vec<Outcome>,
+}
+
+impl QueueContext<'_> {
+    /// Drops a packet: one that arrives, or one taken from the store.
+    pub fn drop(&mut self, item: Item) {
+        self.outcomes.push(Outcome::Dropped(item));
+    }
+    /// Marks a packet if its transport is ECN-capable (RFC 3168 §5), and says whether it was.
+    pub fn mark(&mut self, item: &mut Item) -> bool {
+        let capable = item.ecn.is_capable();
+        if capable {
+            item.ecn = Ecn::Ce;
+            self.outcomes.push(Outcome::Marked(*item));
+        }
+        capable
+    }
+    /// The draws that belong to the `index`-th packet or time slot.
+    #[must_use]
+    pub fn draw(&self, index: u64) -> Draw {
+        self.stream.at(index)
+    }
+}
+
+/// A queue discipline. It owns the order of what waits; the link owns the clock and the wire.
+pub trait QueueDiscipline: fmt::Debug + Send {
+    /// A packet arrives: store it, or give it to [`QueueContext::drop`].
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>);
+    /// The link is free: the packet to send, if any. Those dropped on the way are reported.
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item>;
+    /// Packets that wait.
+    fn len(&self) -> usize;
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Bytes that wait.
+    fn bytes(&self) -> u64;
+    /// Changes the limit in mid-run; `false` if the discipline has none.
+    fn set_limit(&mut self, _limit: Limit) -> bool {
+        false
+    }
+}
+
+/// Makes a discipline from outside the workspace.
+pub type Factory = Arc<dyn Fn() -> Box<dyn QueueDiscipline> + Send + Sync>;
+
+/// A discipline from outside the workspace, as a scenario carries it.
+#[derive(Clone)]
+pub struct Custom {
+    /// The name it goes by.
+    pub name: String,
+    /// The parameters written beside `kind`, for the resolved scenario.
+    pub params: serde_json::Value,
+    /// Makes one.
+    pub build: Factory,
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Custom")
+            .field("name", &self.name)
+            .field("params", &self.params)
+            .finish_non_exhaustive()
+    }
+}
+impl PartialEq for Custom {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.params == other.params
+    }
+}
+
+/// What the parameters of every built-in discipline can say.
+pub trait QueueParams: Default {
+    /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
+    fn needs_bdp(&self) -> bool;
+    /// Puts the bandwidth-delay product in.
+    fn set_bdp(&mut self, bdp: Bytes);
+    /// How much may wait in all.
+    fn limit(&self) -> Limit;
+}
+
+macro_rules! disciplines {
+    ($($(#[$attr:meta])* $file:ident :: $Type:ident,)*) => {
+        $(pub mod $file;)*
+
+        /// Any discipline with its parameters, as a scenario file names it.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Config {
+            $(#[doc = concat!("See [`", stringify!($file), "`].")] $(#[$attr])* $Type($file::Params),)*
+            /// One from outside the workspace.
+            #[serde(skip)]
+            Custom(Custom),
+        }
+
+        /// A discipline at work. Built-in ones are dispatched without indirection.
+        #[derive(Debug)]
+        #[expect(missing_docs, reason = "each is documented at its type")]
+        pub enum Discipline {
+            $($Type($file::$Type),)*
+            Boxed(Box<dyn QueueDiscipline>),
+        }
+
+        impl Config {
+            /// Makes the discipline.
+            #[must_use]
+            pub fn build(&self) -> Discipline {
+                match self {
+                    $(Self::$Type(params) => Discipline::$Type($file::$Type::new(params)),)*
+                    Self::Custom(custom) => Discipline::Boxed((custom.build)()),
+                }
+            }
+            /// The name that scenario files use.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$Type(_) => $file::META.name,)*
+                    Self::Custom(custom) => &custom.name,
+                }
+            }
+        }
+
+        impl Config {
+            /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
+            #[must_use]
+            pub fn needs_bdp(&self) -> bool {
+                match self {
+                    $(Self::$Type(params) => params.needs_bdp(),)*
+                    Self::Custom(_) => false,
+                }
+            }
+            /// How much may wait in all, as far as the discipline says so.
+            #[must_use]
+            pub fn limit(&self) -> Option<Limit> {
+                match self {
+                    $(Self::$Type(params) => Some(params.limit()),)*
+                    Self::Custom(_) => None,
+                }
+            }
+            /// Puts the bandwidth-delay product in.
+            pub fn set_bdp(&mut self, bdp: Bytes) {
+                match self {
+                    $(Self::$Type(params) => params.set_bdp(bdp),)*
+                    Self::Custom(_) => {}
+                }
+            }
+        }
+
+        /// Every built-in discipline's self-description and defaults, in registry order.
+        #[must_use]
+        pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
+            vec![$((&$file::META, Config::$Type($file::Params::default()), schemars::schema_for!($file::Params)),)*]
+        }
+
+        macro_rules! each {
+            ($queue:expr, $inner:ident => $body:expr) => {
+                match $queue {
+                    $(Discipline::$Type($inner) => $body,)*
+                    Discipline::Boxed($inner) => $body,
+                }
+            };
+        }
+    };
+}
+
+disciplines! {
+    drop_tail::DropTail,
+}
+
+impl Default for Config {
+    /// Drop-tail without limit.
+    fn default() -> Self {
+        Self::DropTail(drop_tail::Params::default())
+    }
+}
+
+impl QueueDiscipline for Discipline {
+    #[inline]
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
+        each!(self, q => q.enqueue(item, cx));
+    }
+    #[inline]
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
+        each!(self, q => q.dequeue(cx))
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        each!(self, q => q.len())
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        each!(self, q => q.bytes())
+    }
+    fn set_limit(&mut self, limit: Limit) -> bool {
+        each!(self, q => q.set_limit(limit))
+    }
+}

@@ -1,0 +1,97 @@
+//! Drop-tail: first in, first out, and no room for more than the limit.
+//!
+//! The limit counts what waits, not the packet being sent.
+//!
+//! # Differs from Linux
+//! - `pfifo` counts the packet that the driver has already taken as gone, as we do; a real driver
+//!   ring behind it (BQL) has no counterpart here.
+//!
+//! # Not implemented
+//! - Nothing.
+
+use std::collections::VecDeque;
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Bytes, text::Limit},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Item, QueueContext, QueueDiscipline, QueueParams};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "drop-tail",
+    title: "Drop-tail",
+    summary: "First in, first out; what finds the queue full is dropped.",
+    sources: &[Source { id: "RFC 7567", items: &["§2.1"] }],
+};
+
+/// Drop-tail has one parameter.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay
+    /// products (`"100 packets"`, `"64 KiB"`, `"1 bdp"`); by default without limit.
+    pub limit: Limit,
+}
+
+impl QueueParams for Params {
+    fn needs_bdp(&self) -> bool {
+        matches!(self.limit, Limit::Bdp(_))
+    }
+    fn set_bdp(&mut self, bdp: Bytes) {
+        self.limit = self.limit.with_bdp(bdp);
+    }
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+}
+
+/// A drop-tail queue.
+#[derive(Debug)]
+pub struct DropTail {
+    limit: Limit,
+    items: VecDeque<Item>,
+    bytes: u64,
+}
+
+impl DropTail {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self { limit: params.limit, items: VecDeque::new(), bytes: 0 }
+    }
+    fn has_room(&self, item: &Item, cx: &QueueContext<'_>) -> bool {
+        let packets = self.items.len() as u64 + u64::from(cx.held_packets);
+        let bytes = self.bytes + u64::from(cx.held_bytes) + u64::from(item.size);
+        self.limit.admits(packets, bytes)
+    }
+}
+
+impl QueueDiscipline for DropTail {
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
+        if self.has_room(&item, cx) {
+            self.bytes += u64::from(item.size);
+            self.items.push_back(item);
+        } else {
+            cx.drop(item);
+        }
+    }
+    fn dequeue(&mut self, _cx: &mut QueueContext<'_>) -> Option<Item> {
+        let item = self.items.pop_front()?;
+        self.bytes -= u64::from(item.size);
+        Some(item)
+    }
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn set_limit(&mut self, limit: Limit) -> bool {
+        self.limit = limit;
+        true
+    }
+}

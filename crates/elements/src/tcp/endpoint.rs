@@ -1,0 +1,470 @@
+//! One end of a connection.
+//!
+//! Sans-I/O: the owner hands in segments ([`Endpoint::on_segment`]), the application's wishes
+//! ([`Endpoint::write`], [`Endpoint::close`], …) and the time ([`Endpoint::on_deadline`], once
+//! [`Endpoint::deadline`] has come), and after each of them takes what is to be sent
+//! ([`Endpoint::poll_transmit`], until `None`).
+
+mod acknowledgment;
+mod close;
+mod handshake;
+mod input;
+mod output;
+mod timers;
+
+use std::sync::Arc;
+
+use anabranch_core::{
+    packet::Ecn,
+    units::{Bytes, Duration, Instant},
+};
+
+use self::timers::Timer;
+use super::{
+    ack::AckPolicy,
+    receive_buffer::ReceiveBuffer,
+    recovery::{Phase, RecoveryState, timer_rule::TimerRuleState},
+    rtt::RttEstimator,
+    scoreboard::Scoreboard,
+    segment::Segment,
+    send_buffer::SendBuffer,
+    seq::Seq,
+    settings::Settings,
+    state::{Event, State},
+    stats::{Snapshot, Stats},
+};
+use crate::{
+    body::{Body, Length},
+    cc::{CongestionControl, Control, TimerRule},
+};
+
+/// Which end opens the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It sends the SYN when told to.
+    Active,
+    /// It waits for one.
+    Passive,
+}
+
+/// A segment on its way out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outgoing<B> {
+    /// The segment.
+    pub segment: Segment<B>,
+    /// Bytes of the IPv4 packet.
+    pub size: u32,
+    /// ECN field of the IP header.
+    pub ecn: Ecn,
+    /// Its payload, or its SYN or FIN, was sent before.
+    pub retransmission: bool,
+}
+
+/// Which options both ends agreed on, and other facts that seldom change.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
+struct Agreed {
+    sack: bool,
+    /// SACK guides the recovery (RFC 6675).
+    guided: bool,
+    timestamps: bool,
+    ecn: bool,
+    scaling: bool,
+    /// Shift of the windows that we receive.
+    snd_scale: u8,
+    /// Shift of the windows that we send.
+    rcv_scale: u8,
+}
+
+/// What may be wanted from [`Endpoint::poll_transmit`] besides data.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "wishes of their own")]
+struct Wanted {
+    /// Something happened since nothing was left to send.
+    wake: bool,
+    /// The first unacknowledged segment, whatever the window.
+    retransmit: bool,
+    /// SYN, with or without acknowledgment.
+    syn: bool,
+    /// FIN once everything before it has left.
+    fin: bool,
+    /// A window probe.
+    probe: bool,
+    /// RST (the numbers are in [`Cold::reset`]).
+    reset: bool,
+}
+
+/// One end of a connection. See the module.
+#[derive(Debug)]
+pub struct Endpoint<B: Body> {
+    state: State,
+    wanted: Wanted,
+    agreed: Agreed,
+    /// What limited the sender when it was last asked.
+    limited_by: LimitedBy,
+    auto_read: bool,
+    /// Full segment in octets: ours or the peer's, whichever is smaller.
+    smss: u32,
+    /// SND.UNA
+    snd_una: Seq,
+    /// SND.NXT
+    snd_nxt: Seq,
+    /// SND.UNA + SND.WND: the right edge of the peer's window.
+    snd_edge: Seq,
+    /// SND.WL1
+    snd_wl1: Seq,
+    /// SND.WL2
+    snd_wl2: Seq,
+    /// SND.WND
+    snd_wnd: u32,
+    /// TS.Recent (RFC 7323 §4.3)
+    ts_recent: u32,
+    /// RCV.NXT
+    rcv_nxt: Seq,
+    /// RCV.NXT + RCV.WND as last advertised.
+    rcv_edge: Seq,
+    /// Last.ACK.sent (RFC 7323 §4.3)
+    rcv_acked: Seq,
+    /// Octets of the receive buffer.
+    receive_window: u64,
+    /// Octets of the send buffer.
+    send_buffer: u64,
+    /// Something waits beyond a gap.
+    rcv_gaps: bool,
+    /// A timer rule is at work.
+    timed: bool,
+    timer: Timer,
+    timer_at: Instant,
+    /// Pacing holds data back until then; never if it does not.
+    paced_until: Instant,
+    /// Pacing permits the next data from then on.
+    paced_from: Instant,
+    /// Data that leaves before this number is acknowledged left while cwnd was the limit.
+    cwnd_limited_until: Seq,
+    /// Round trips counted, and the number whose acknowledgment ends the current one.
+    round: u64,
+    round_end: Seq,
+    ack: AckPolicy,
+    rtt: RttEstimator,
+    recovery: RecoveryState,
+    board: Scoreboard,
+    buffer: SendBuffer<B>,
+    control: Control,
+    stats: Stats,
+    settings: Arc<Settings>,
+    cold: Box<Cold<B>>,
+}
+
+/// What limits the sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LimitedBy {
+    /// The application has nothing more.
+    Application,
+    /// The congestion window.
+    Cwnd,
+    /// The peer's window or the send buffer.
+    Window,
+}
+
+/// What the steady state does not touch.
+#[derive(Debug)]
+struct Cold<B> {
+    /// Number of the first octet of our stream.
+    first_octet: Seq,
+    receive: ReceiveBuffer<B>,
+    timer_rule: Option<TimerRuleState>,
+    /// Expiries of the retransmission timer since the last progress.
+    expiries: u32,
+    /// Window probes since the window closed.
+    probes: u32,
+    /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
+    max_snd_wnd: u32,
+    /// Number of the peer's FIN, once seen.
+    peer_fin: Option<Seq>,
+    /// A reset to send: its number, and what it acknowledges.
+    reset: Option<(u32, Option<u32>)>,
+    /// When data last left.
+    last_sent: Option<Instant>,
+    /// The SYN's timer expired (RFC 6298 (5.7)).
+    syn_timeout: bool,
+    /// Marks to echo (RFC 3168 §6.1.3).
+    echo_ce: bool,
+    /// CWR to set on the next new data (RFC 3168 §6.1.2).
+    send_cwr: bool,
+    /// The connection ended by RST or by giving up.
+    reset_by: Option<Ending>,
+}
+
+/// How a connection ended other than by FIN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The peer reset it.
+    Reset,
+    /// This end aborted it.
+    Aborted,
+    /// Too many timeouts without progress (RFC 9293 §3.8.3).
+    TimedOut,
+}
+
+impl<B: Body> Endpoint<B> {
+    /// An end that has not begun. `iss` is its initial sequence number. `control` should have been
+    /// made for [`Settings::mss`] and [`Settings::initial_cwnd`].
+    #[must_use]
+    pub fn new(settings: &Arc<Settings>, control: Control, role: Role, iss: u32) -> Self {
+        let first = Seq::first(iss);
+        Self {
+            state: match role {
+                Role::Active => State::Closed,
+                Role::Passive => State::Listen,
+            },
+            wanted: Wanted::default(),
+            agreed: Agreed {
+                sack: settings.sack,
+                timestamps: settings.timestamps,
+                guided: false,
+                ecn: false,
+                scaling: false,
+                snd_scale: 0,
+                rcv_scale: 0,
+            },
+            limited_by: LimitedBy::Application,
+            auto_read: true,
+            smss: settings.mss,
+            snd_una: first,
+            snd_nxt: first,
+            snd_edge: first,
+            snd_wl1: first,
+            snd_wl2: first,
+            snd_wnd: 0,
+            ts_recent: 0,
+            rcv_nxt: Seq::first(0),
+            rcv_edge: Seq::first(0),
+            rcv_acked: Seq::first(0),
+            receive_window: settings.receive_window_bytes(),
+            send_buffer: settings.send_buffer_bytes(),
+            rcv_gaps: false,
+            timed: false,
+            timer: Timer::Off,
+            timer_at: Instant::NEVER,
+            paced_until: Instant::NEVER,
+            paced_from: Instant::START,
+            cwnd_limited_until: first,
+            round: 0,
+            round_end: first,
+            ack: AckPolicy::new(settings.delayed_ack),
+            rtt: RttEstimator::new(settings.initial_rto),
+            recovery: RecoveryState::new(first),
+            board: Scoreboard::default(),
+            buffer: SendBuffer::new(first + 1),
+            control,
+            stats: Stats::default(),
+            settings: Arc::clone(settings),
+            cold: Box::new(Cold {
+                first_octet: first + 1,
+                receive: ReceiveBuffer::default(),
+                timer_rule: None,
+                expiries: 0,
+                probes: 0,
+                max_snd_wnd: 0,
+                peer_fin: None,
+                reset: None,
+                last_sent: None,
+                syn_timeout: false,
+                echo_ce: false,
+                send_cwr: false,
+                reset_by: None,
+            }),
+        }
+    }
+
+    /// Finds losses by `rule` besides ([`Config::timer_rule`](crate::cc::Config::timer_rule)).
+    #[must_use]
+    pub fn with_timer_rule(mut self, rule: Option<TimerRule>) -> Self {
+        self.timed = rule.is_some();
+        self.cold.timer_rule = rule.map(|rule| TimerRuleState::new(rule, self.snd_una));
+        self
+    }
+
+    /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
+    /// were taken: the first ones.
+    pub fn write(&mut self, body: B) -> u64 {
+        let taken = self.write_room().min(u64::from(body.len()));
+        if taken == u64::from(body.len()) {
+            self.write_all(body);
+        } else {
+            self.write_all(body.slice(0, u32::try_from(taken).unwrap_or(u32::MAX)));
+        }
+        taken
+    }
+
+    /// Octets that [`Self::write`] would take.
+    #[must_use]
+    pub fn write_room(&self) -> u64 {
+        if self.wanted.fin || self.send_is_over() {
+            return 0;
+        }
+        let first = self.snd_una.max(self.cold.first_octet);
+        self.send_buffer
+            .saturating_sub(self.buffer.end().since(first))
+    }
+
+    /// Gives the stream all of `body`, as an application does that blocks in writing: the send
+    /// buffer limits what is outstanding, not what is taken here. Ignored after [`Self::close`].
+    pub fn write_all(&mut self, body: B) {
+        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
+            self.buffer.write(body);
+            self.wanted.wake = true;
+        }
+    }
+
+    /// From here on the stream repeats `pattern` for ever.
+    ///
+    /// # Panics
+    /// If the pattern is empty.
+    pub fn write_repeating(&mut self, pattern: B) {
+        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
+            self.buffer.repeat(pattern);
+            self.wanted.wake = true;
+        }
+    }
+
+    /// At most `max` octets that arrived in order. Empty while the application takes everything at
+    /// once ([`Self::set_auto_read`]).
+    pub fn read(&mut self, max: u64) -> B {
+        let body = self.cold.receive.read(max);
+        self.stats.delivered_bytes += u64::from(body.len());
+        // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
+        let room = self.receive_window;
+        let edge = self
+            .rcv_nxt
+            .saturating_add(room.saturating_sub(self.cold.receive.unread()));
+        if self.state.may_receive()
+            && edge.since(self.rcv_edge) >= (room / 2).min(2 * u64::from(self.smss))
+        {
+            self.ack.at_once();
+            self.wanted.wake = true;
+        }
+        body
+    }
+
+    /// Octets in order that wait for [`Self::read`].
+    #[must_use]
+    pub fn readable(&self) -> u64 {
+        self.cold.receive.unread()
+    }
+
+    /// Whether the application takes everything at once (the default) or by [`Self::read`].
+    pub fn set_auto_read(&mut self, on: bool) {
+        self.auto_read = on;
+        if on {
+            self.read(u64::MAX);
+        }
+    }
+
+    /// When [`Self::on_deadline`] wants to be called; [`Instant::NEVER`] if not at all.
+    #[must_use]
+    #[inline]
+    pub fn deadline(&self) -> Instant {
+        let mut at = self.timer_at.min(self.ack.deadline()).min(self.paced_until);
+        if let Some(timer) = self.control.timer() {
+            at = at.min(timer);
+        }
+        at
+    }
+
+    /// The state of the connection.
+    #[must_use]
+    #[inline]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+    /// How the connection ended, if not by FIN.
+    #[must_use]
+    pub const fn ending(&self) -> Option<Ending> {
+        self.cold.reset_by
+    }
+    /// Counters.
+    #[must_use]
+    #[inline]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+    /// The congestion window, inflation excluded.
+    #[must_use]
+    #[inline]
+    pub fn cwnd(&self) -> Bytes {
+        self.control.cwnd()
+    }
+    /// Smoothed round-trip time; zero before the first sample.
+    #[must_use]
+    #[inline]
+    pub const fn srtt(&self) -> Duration {
+        self.rtt.srtt()
+    }
+    /// The congestion control.
+    #[must_use]
+    pub const fn control(&self) -> &Control {
+        &self.control
+    }
+    /// The switches.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+    /// Whether everything written, and the FIN after it if there is one, is acknowledged.
+    #[must_use]
+    pub fn all_acknowledged(&self) -> bool {
+        self.board.is_empty()
+            && self.snd_nxt >= self.buffer.end()
+            && (!self.wanted.fin || self.send_is_over())
+    }
+
+    /// The state of the sending side.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let cwnd = self.control.cwnd();
+        let ssthresh = self.control.ssthresh();
+        Snapshot {
+            cwnd,
+            ssthresh,
+            in_flight: Bytes::new(self.board.in_flight()),
+            srtt: self.rtt.srtt(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.rtt.min_rtt(),
+            rto: self.rtt.rto(),
+            state: match self.recovery.phase {
+                Phase::Recovery => "recovery",
+                Phase::Loss => "loss",
+                Phase::Open if self.recovery.dup_acks > 0 => "disorder",
+                Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => "slow-start",
+                Phase::Open => "open",
+            },
+            pacing_rate: self.control.pacing_rate(),
+        }
+    }
+
+    /// Whether our FIN has left, or can no longer leave.
+    fn send_is_over(&self) -> bool {
+        matches!(
+            self.state,
+            State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck | State::TimeWait
+        ) || self.cold.reset_by.is_some()
+    }
+
+    fn transit(&mut self, event: Event) {
+        self.state = self
+            .state
+            .after(event)
+            .expect("an arrow of RFC 9293 figure 5");
+    }
+}
+
+impl Endpoint<Length> {
+    /// From here on there is always more to send.
+    pub fn write_endless(&mut self) {
+        self.write_repeating(Length(u32::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! What an acknowledgment does to the sender (RFC 9293 §3.10.7.4 fifth, RFC 5681 §3.2, RFC 6582,
+//! RFC 6675).
+
+use anabranch_core::units::{Bytes, Duration, Instant};
+
+use super::{Endpoint, LimitedBy, timers::Timer};
+use crate::{
+    body::Body,
+    cc::{Ack, Congestion, CongestionControl, Recovered, Signal, TimerLoss},
+    tcp::{
+        recovery::{
+            Phase,
+            dupthresh::{self, Duplicate},
+        },
+        scoreboard::Delivered,
+        segment::{Flags, Segment},
+        seq::Seq,
+        settings::Recovery,
+    },
+};
+
+/// What one acknowledgment has told so far.
+struct News {
+    delivered: Delivered,
+    /// Octets newly acknowledged cumulatively; SYN and FIN count here.
+    acked: u64,
+    /// Octets newly taken for lost.
+    lost: u64,
+    /// A SACK block told something new.
+    new_sack: bool,
+    /// Duplicates that came before this acknowledgment.
+    prior_dup_acks: u32,
+    prior_in_flight: u64,
+}
+
+impl<B: Body> Endpoint<B> {
+    /// Takes the acknowledgment and the window of a segment. `false` if the segment acknowledges
+    /// what was never sent and must be dropped.
+    #[inline]
+    pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment<B>) -> bool {
+        let ack = self.snd_una.near(segment.ack);
+        if ack > self.snd_nxt {
+            // RFC 9293 §3.10.7.4: answer and drop.
+            self.stats.malformed += 1;
+            self.ack.at_once();
+            return false;
+        }
+        if ack < self.snd_una {
+            return true;
+        }
+        let same_window = self.take_window(segment, ack);
+        if ack == self.snd_una && self.board.is_empty() {
+            return true;
+        }
+        let mut news = News {
+            delivered: Delivered::NOTHING,
+            acked: ack.since(self.snd_una),
+            lost: 0,
+            new_sack: false,
+            prior_dup_acks: self.recovery.dup_acks,
+            prior_in_flight: self.board.in_flight(),
+        };
+        if self.agreed.guided {
+            news.new_sack = self.take_sack(segment, ack, &mut news.delivered);
+        }
+        let was_recovering = self.recovery.phase == Phase::Recovery;
+        if news.acked > 0 {
+            self.board.acknowledge(ack, &mut news.delivered);
+            self.snd_una = ack;
+            self.buffer.release(ack);
+            self.cold.expiries = 0;
+            self.sample_rtt(now, segment, &news.delivered);
+            self.after_progress(now, &mut news);
+        } else {
+            let duplicate = Duplicate {
+                outstanding: true,
+                no_data: segment.body.is_empty(),
+                no_control_bits: !segment.flags.any(Flags::SYN | Flags::FIN),
+                same_number: true,
+                same_window,
+            };
+            if duplicate.is() {
+                self.stats.duplicate_acks += 1;
+            }
+            // RFC 6675 §2: with SACK, a duplicate is what reports something new.
+            let counts = if self.agreed.guided {
+                news.new_sack
+            } else {
+                duplicate.is()
+            };
+            if counts {
+                self.after_duplicate(now, &mut news);
+            } else if !duplicate.is() {
+                return true;
+            }
+        }
+        if news.new_sack && self.recovery.phase == Phase::Recovery {
+            news.lost += self.update_lost();
+        }
+        if self.timed {
+            self.apply_timer_rule(now, &mut news);
+        }
+        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        if ce_marked {
+            self.on_echo(now);
+        }
+        if news.acked > 0 || news.new_sack || news.lost > 0 {
+            self.tell_control(now, &news, was_recovering, ce_marked);
+        }
+        if news.acked > 0
+            && news.delivered.control_bits > 0
+            && self.wanted.fin
+            && self.snd_una == self.snd_nxt
+        {
+            self.after_control_bits(now);
+        }
+        true
+    }
+
+    /// Takes the window (RFC 9293 §3.10.7.4 fifth); whether it is the same as before.
+    #[inline]
+    fn take_window(&mut self, segment: &Segment<B>, ack: Seq) -> bool {
+        let window = u32::from(segment.window) << self.agreed.snd_scale;
+        let same = window == self.snd_wnd;
+        let seq = self.rcv_nxt.near(segment.seq);
+        if self.snd_wl1 < seq || (self.snd_wl1 == seq && self.snd_wl2 <= ack) {
+            self.snd_wnd = window;
+            self.snd_edge = ack + u64::from(window);
+            self.snd_wl1 = seq;
+            self.snd_wl2 = ack;
+            if !same {
+                self.cold.max_snd_wnd = self.cold.max_snd_wnd.max(window);
+            }
+            if self.timer == Timer::Persist && self.snd_edge > self.snd_nxt {
+                self.cold.probes = 0;
+                self.stop_timer();
+            }
+        }
+        same
+    }
+
+    /// Takes the blocks of a SACK option (RFC 2018); whether they told something new.
+    fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, delivered: &mut Delivered) -> bool {
+        let mut new = false;
+        for block in segment.options.sack_blocks() {
+            let left = ack.near(block.left);
+            let right = ack.near(block.right);
+            if left >= right || right > self.snd_nxt {
+                self.stats.malformed += 1;
+            } else if left < ack {
+                // A duplicate (RFC 2883), or older than what is acknowledged.
+            } else {
+                new |= self.board.sack(left, right, delivered);
+            }
+        }
+        new
+    }
+
+    /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
+    #[inline]
+    pub(super) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
+        let sample =
+            if delivered.last_resent_at == Instant::START && delivered.lowest_once != Seq::END {
+                self.rtt
+                    .note_min(now.saturating_since(delivered.last_sent_at));
+                now.saturating_since(delivered.first_sent_at)
+            } else if let Some(timestamps) = segment.timestamps
+                && self.agreed.timestamps
+            {
+                let ticks = super::output::timestamp(now).wrapping_sub(timestamps.echo);
+                if ticks.cast_signed() <= 0 {
+                    return;
+                }
+                Duration::from_millis(u64::from(ticks))
+            } else {
+                return;
+            };
+        if !sample.is_zero() {
+            self.rtt.sample(sample, &self.settings.rto_bounds());
+        }
+    }
+
+    /// New data is acknowledged.
+    #[inline]
+    fn after_progress(&mut self, now: Instant, news: &mut News) {
+        let mut restart = true;
+        if self.recovery.phase == Phase::Open && !news.new_sack {
+            self.recovery.dup_acks = 0;
+            self.recovery.limited = 0;
+        } else {
+            restart = self.after_progress_in_trouble(now, news);
+        }
+        if self.snd_una > self.round_end {
+            self.round += 1;
+            self.round_end = self.snd_nxt;
+        }
+        if self.board.is_empty() {
+            // RFC 6298 (5.2)
+            if matches!(self.timer, Timer::Retransmit) {
+                self.stop_timer();
+            }
+        } else if restart {
+            // RFC 6298 (5.3)
+            self.restart_retransmission_timer(now);
+        }
+    }
+
+    /// As [`Self::after_progress`], with losses or reordering about. Whether the retransmission
+    /// timer starts anew.
+    fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
+        let complete = self.snd_una >= self.recovery.recover;
+        match self.recovery.phase {
+            Phase::Open => {
+                self.recovery.dup_acks = 0;
+                self.recovery.limited = 0;
+                // RFC 6675 §5: it reports something new and may show that more is lost.
+                self.recovery.dup_acks = 1;
+                news.lost += self.detect_by_sack(now);
+                true
+            }
+            Phase::Loss => {
+                self.recovery.dup_acks = 0;
+                if complete {
+                    self.recovery.open();
+                }
+                true
+            }
+            Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
+                self.recovery.open();
+                self.control.on_recovered(&Recovered {
+                    now,
+                    in_flight: Bytes::new(self.board.in_flight()),
+                });
+                true
+            }
+            Phase::Recovery if self.agreed.guided => true,
+            Phase::Recovery => {
+                // RFC 6582 §3.2 step 3: a partial acknowledgment.
+                self.recovery.dup_acks = 0;
+                self.recovery.deflate(news.acked, self.smss);
+                // A timer rule may have sent it again already.
+                self.wanted.retransmit |= self
+                    .board
+                    .front()
+                    .is_some_and(|front| !front.is_retransmitted());
+                self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
+            }
+        }
+    }
+
+    /// A duplicate acknowledgment, as the recovery in use defines it.
+    fn after_duplicate(&mut self, now: Instant, news: &mut News) {
+        self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
+        if self.agreed.guided {
+            if self.recovery.phase == Phase::Open {
+                news.lost += self.detect_by_sack(now);
+            }
+        } else if self.recovery.phase == Phase::Recovery {
+            self.recovery.inflate(self.smss);
+        } else if dupthresh::reached(&self.recovery, self.snd_una, &self.settings) {
+            // RFC 5681 §3.2 steps 2 and 3.
+            self.enter_recovery(now);
+            self.recovery.inflate_at_entry(self.smss);
+            self.wanted.retransmit = true;
+        }
+    }
+
+    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if what SACK reports says so. Returns what is
+    /// newly lost.
+    fn detect_by_sack(&mut self, now: Instant) -> u64 {
+        if !self.agreed.guided || self.snd_una < self.recovery.recover {
+            return 0;
+        }
+        let edge = self.board.lost_below(self.settings.dupthresh, self.smss);
+        let lost = edge.is_some_and(|edge| edge > self.snd_una);
+        if !lost && self.recovery.dup_acks < self.settings.dupthresh {
+            return 0;
+        }
+        self.enter_recovery(now);
+        let before = self.board.lost();
+        self.board.mark_lost(0);
+        self.update_lost();
+        // (4.3): the first segment leaves whatever the pipe.
+        self.wanted.retransmit = true;
+        self.board.lost() - before
+    }
+
+    /// Update (RFC 6675 §4): what the reports show to be lost.
+    fn update_lost(&mut self) -> u64 {
+        if !self.agreed.guided {
+            return 0;
+        }
+        match self.board.lost_below(self.settings.dupthresh, self.smss) {
+            Some(edge) => self.board.mark_lost_below(edge),
+            None => 0,
+        }
+    }
+
+    /// Fast recovery begins: cwnd is reduced, unless it was for a mark in the same round trip
+    /// (RFC 3168 §6.1.2).
+    fn enter_recovery(&mut self, now: Instant) {
+        self.stats.fast_recoveries += 1;
+        if self.snd_una >= self.recovery.reduced {
+            self.control.on_congestion(&Congestion {
+                now,
+                signal: Signal::Loss,
+                in_flight: Bytes::new(self.flight_size()),
+            });
+        }
+        self.recovery.enter(self.snd_nxt);
+        self.board.begin_recovery();
+    }
+
+    /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
+    fn on_echo(&mut self, now: Instant) {
+        if self.snd_una < self.recovery.reduced || self.recovery.phase != Phase::Open {
+            return;
+        }
+        self.stats.ecn_reductions += 1;
+        self.control.on_congestion(&Congestion {
+            now,
+            signal: Signal::EcnCe,
+            in_flight: Bytes::new(self.flight_size()),
+        });
+        self.recovery.reduced = self.snd_nxt;
+        self.cold.send_cwr = true;
+    }
+
+    /// The study's rule; see [`timer_rule`](crate::tcp::recovery::timer_rule).
+    fn apply_timer_rule(&mut self, now: Instant, news: &mut News) {
+        let Some(rule) = &mut self.cold.timer_rule else {
+            return;
+        };
+        if news.acked > 0 || news.new_sack {
+            let duplicates = !self.agreed.guided && news.prior_dup_acks > 0 && news.acked > 0;
+            rule.on_delivered(now, &news.delivered, duplicates);
+        }
+        let Some(limit) = rule.limit(now) else { return };
+        let in_flight = self.flight_size();
+        let lost = self.board.expire(limit);
+        if lost == 0 {
+            return;
+        }
+        news.lost += lost;
+        match self.recovery.phase {
+            Phase::Open => {
+                let dup_acks = self.recovery.dup_acks;
+                self.enter_recovery(now);
+                if !self.agreed.guided {
+                    self.recovery.dup_acks = dup_acks;
+                    self.recovery.inflate_at_entry(self.smss);
+                }
+                self.wanted.retransmit = true;
+            }
+            Phase::Recovery => {
+                self.stats.timer_losses += 1;
+                self.control.on_timer_loss(&TimerLoss {
+                    now,
+                    in_flight: Bytes::new(in_flight),
+                });
+                self.recovery.lose(self.snd_nxt);
+                self.wanted.retransmit = true;
+            }
+            Phase::Loss => {}
+        }
+    }
+
+    #[inline]
+    fn tell_control(&mut self, now: Instant, news: &News, was_recovering: bool, ce_marked: bool) {
+        let delivered = &news.delivered;
+        let rtt = if delivered.lowest_once != Seq::END && delivered.last_resent_at == Instant::START
+        {
+            Some(now.saturating_since(delivered.last_sent_at))
+        } else {
+            None
+        };
+        let acked = news.acked - delivered.control_bits;
+        self.control.on_ack(&Ack {
+            now,
+            acked: Bytes::new(acked),
+            sacked: Bytes::new(delivered.sacked),
+            lost: Bytes::new(news.lost),
+            ce_marked: if ce_marked {
+                Bytes::new(acked)
+            } else {
+                Bytes::ZERO
+            },
+            prior_in_flight: Bytes::new(news.prior_in_flight),
+            in_flight: Bytes::new(self.board.in_flight()),
+            rtt,
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rate: None,
+            round: self.round,
+            // Something that this acknowledges left before cwnd last held data back.
+            cwnd_limited: !self.settings.cwnd_validation
+                || self.snd_una < self.cwnd_limited_until.saturating_add(news.acked),
+            app_limited: self.limited_by == LimitedBy::Application,
+            in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
+        });
+    }
+
+    /// A FIN may be among what is acknowledged.
+    #[cold]
+    fn after_control_bits(&mut self, now: Instant) {
+        if self.send_is_over() && self.board.is_empty() {
+            self.on_fin_acknowledged(now);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Opening a connection (RFC 9293 §3.5, §3.10.1, §3.10.7.2, §3.10.7.3).
+
+use anabranch_core::units::Instant;
+
+use super::{Ending, Endpoint};
+use crate::{
+    body::Body,
+    tcp::{
+        scoreboard::Delivered,
+        segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
+        seq::Seq,
+        settings::{EcnMode, Recovery},
+        state::{Event, State},
+    },
+};
+
+/// The smallest MSS taken from a peer: less would be an attack, not a path.
+const LEAST_MSS: u32 = 64;
+
+impl<B: Body> Endpoint<B> {
+    /// Opens the connection: a SYN leaves. Does nothing unless the end is closed or listening.
+    pub fn open(&mut self, now: Instant) {
+        if !matches!(self.state, State::Closed | State::Listen) || self.cold.reset_by.is_some() {
+            return;
+        }
+        self.transit(Event::ActiveOpen);
+        self.wanted.syn = true;
+        self.wanted.wake = true;
+        self.restart_retransmission_timer(now);
+    }
+
+    /// RFC 9293 §3.10.7.2
+    pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment<B>) {
+        let flags = segment.flags;
+        if flags.any(Flags::RST) {
+            self.stats.malformed += 1;
+        } else if flags.any(Flags::ACK) {
+            self.stats.malformed += 1;
+            self.reset_against(segment);
+        } else if flags.any(Flags::SYN) {
+            self.accept_syn(segment);
+            self.transit(Event::Syn);
+            self.wanted.syn = true;
+            self.restart_retransmission_timer(now);
+        } else {
+            self.stats.malformed += 1;
+        }
+    }
+
+    /// RFC 9293 §3.10.7.3
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>) {
+        let flags = segment.flags;
+        let ack = self.snd_una.near(segment.ack);
+        let acknowledges = flags.any(Flags::ACK);
+        let acceptable = self.snd_una < ack && ack <= self.snd_nxt;
+        if acknowledges && !acceptable {
+            self.stats.malformed += 1;
+            self.reset_against(segment);
+            return;
+        }
+        if flags.any(Flags::RST) {
+            if acknowledges {
+                self.end(Ending::Reset);
+            } else {
+                self.stats.malformed += 1;
+            }
+            return;
+        }
+        if !flags.any(Flags::SYN) {
+            self.stats.malformed += 1;
+            return;
+        }
+        self.accept_syn(segment);
+        if acknowledges {
+            self.transit(Event::SynAck);
+            self.ack.at_once();
+            self.established(now, ack, segment);
+        } else {
+            // Both ends opened at once.
+            self.transit(Event::Syn);
+            self.wanted.syn = true;
+        }
+    }
+
+    /// Takes the peer's number and the options of its SYN.
+    fn accept_syn(&mut self, segment: &Segment<B>) {
+        let irs = Seq::first(segment.seq);
+        self.rcv_nxt = irs + 1;
+        self.rcv_acked = self.rcv_nxt;
+        self.rcv_edge = self.rcv_nxt;
+        let (mss, window_scale, sack_permitted) = match segment.options {
+            Options::Syn {
+                mss,
+                window_scale,
+                sack_permitted,
+            } => (mss, window_scale, sack_permitted),
+            // RFC 9293 §3.7.1: 536 where the option is missing.
+            _ => (536, None, false),
+        };
+        self.agreed.sack = self.settings.sack && sack_permitted;
+        self.agreed.guided = self.agreed.sack && self.settings.recovery == Recovery::Rfc6675;
+        self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
+        if let Some(timestamps) = segment.timestamps {
+            self.ts_recent = timestamps.value;
+        }
+        if let Some(shift) = window_scale
+            && self.settings.window_scaling
+        {
+            // RFC 7323 §2.3: 14 at most.
+            self.agreed.scaling = true;
+            self.agreed.snd_scale = shift.min(14);
+            self.agreed.rcv_scale = self.settings.window_shift();
+        }
+        let options = if self.agreed.timestamps {
+            TIMESTAMPS_SIZE
+        } else {
+            0
+        };
+        let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
+        self.smss = self.settings.mss.min(theirs);
+        // RFC 3168 §6.1.1
+        let setup = Flags::ECE | Flags::CWR;
+        self.agreed.ecn = self.settings.ecn == EcnMode::Rfc3168
+            && if segment.flags.any(Flags::ACK) {
+                segment.flags.0 & setup.0 == Flags::ECE.0
+            } else {
+                segment.flags.has(setup)
+            };
+    }
+
+    /// Our SYN is acknowledged by `segment`.
+    pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
+        let mut delivered = Delivered::NOTHING;
+        self.board.acknowledge(ack, &mut delivered);
+        self.snd_una = ack;
+        self.cold.expiries = 0;
+        self.wanted.syn = false;
+        self.stop_timer();
+        if self.cold.syn_timeout {
+            self.rtt.after_syn_timeout();
+        } else {
+            self.sample_rtt(now, segment, &delivered);
+        }
+        self.recovery.recover = ack - 1;
+        self.recovery.rescue = ack;
+        self.recovery.reduced = ack;
+        self.cwnd_limited_until = ack;
+        self.round_end = ack;
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        let scale = if segment.flags.any(Flags::SYN) {
+            0
+        } else {
+            self.agreed.snd_scale
+        };
+        self.snd_wnd = u32::from(segment.window) << scale;
+        self.cold.max_snd_wnd = self.snd_wnd;
+        self.snd_edge = ack + u64::from(self.snd_wnd);
+        self.snd_wl1 = self.rcv_nxt.near(segment.seq);
+        self.snd_wl2 = ack;
+    }
+}

@@ -1,0 +1,321 @@
+//! Segment arrives (RFC 9293 §3.10.7).
+
+use anabranch_core::{packet::Ecn, units::Instant};
+
+use super::{Ending, Endpoint};
+use crate::{
+    body::Body,
+    tcp::{
+        segment::{Flags, Segment},
+        seq::Seq,
+        state::{Event, State},
+    },
+};
+
+/// Bits that a segment of the steady state may not have.
+const UNUSUAL: Flags = Flags(
+    Flags::FIN.0
+        | Flags::SYN.0
+        | Flags::RST.0
+        | Flags::URG.0
+        | Flags::ECE.0
+        | Flags::CWR.0
+        | Flags::AE.0,
+);
+
+impl<B: Body> Endpoint<B> {
+    /// A segment arrives, in an IP packet with this ECN field.
+    pub fn on_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        self.stats.received_packets += 1;
+        self.wanted.wake = true;
+        if self.is_usual(segment) && ecn != Ecn::Ce {
+            self.on_usual_segment(now, segment);
+            return;
+        }
+        if ecn == Ecn::Ce {
+            self.stats.ce_segments += 1;
+        }
+        match self.state {
+            State::Closed => self.reset_against(segment),
+            State::Listen => self.on_segment_in_listen(now, segment),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            _ => self.on_any_segment(now, segment, ecn),
+        }
+    }
+
+    /// The next expected segment of an open connection, or one without payload: what header
+    /// prediction (RFC 7323 appendix on its processing) is for. Nothing below is skipped but
+    /// checks that this one makes.
+    #[inline]
+    fn is_usual(&self, segment: &Segment<B>) -> bool {
+        self.state == State::Established
+            && segment.flags.any(Flags::ACK)
+            && !segment.flags.any(UNUSUAL)
+            && segment.seq == self.rcv_nxt.wire()
+            && !self.rcv_gaps
+            && match segment.timestamps {
+                Some(timestamps) => {
+                    self.agreed.timestamps
+                        && timestamps.value.wrapping_sub(self.ts_recent).cast_signed() >= 0
+                }
+                None => !self.agreed.timestamps,
+            }
+            && u64::from(segment.body.len()) <= self.rcv_edge.since(self.rcv_nxt)
+    }
+
+    #[inline]
+    fn on_usual_segment(&mut self, now: Instant, segment: &Segment<B>) {
+        if let Some(timestamps) = segment.timestamps
+            && self.rcv_nxt <= self.rcv_acked
+        {
+            self.ts_recent = timestamps.value;
+        }
+        if !self.on_acknowledgment(now, segment) {
+            return;
+        }
+        let len = segment.body.len();
+        if len > 0 {
+            self.rcv_nxt += u64::from(len);
+            self.deliver(&segment.body);
+            self.ack.in_order(now);
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, in its order.
+    fn on_any_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let flags = segment.flags;
+        let seq = self.rcv_nxt.near(segment.seq);
+        if !self.passes_timestamps(segment, seq) {
+            return;
+        }
+        if !self.is_acceptable(segment, seq) {
+            self.on_unacceptable(now, segment, seq);
+            return;
+        }
+        if flags.any(Flags::RST) {
+            self.on_reset(seq);
+            return;
+        }
+        if flags.any(Flags::SYN) {
+            if self.state == State::SynReceived && seq + 1 == self.rcv_nxt && !flags.any(Flags::ACK)
+            {
+                // The peer's SYN again: ours was lost, or is late.
+                self.wanted.syn = true;
+                return;
+            }
+            if !(self.state == State::SynReceived
+                && flags.any(Flags::ACK)
+                && seq + 1 == self.rcv_nxt)
+            {
+                // RFC 5961 §4.2: challenge.
+                self.stats.malformed += u64::from(seq + 1 != self.rcv_nxt);
+                self.ack.at_once();
+                return;
+            }
+        }
+        if !flags.any(Flags::ACK) {
+            self.stats.malformed += 1;
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps
+            && self.agreed.timestamps
+            && seq <= self.rcv_acked
+            && timestamps.value.wrapping_sub(self.ts_recent).cast_signed() >= 0
+        {
+            // RFC 7323 §4.3
+            self.ts_recent = timestamps.value;
+        }
+        if self.state == State::SynReceived {
+            let ack = self.snd_una.near(segment.ack);
+            if !(self.snd_una < ack && ack <= self.snd_nxt) {
+                self.stats.malformed += 1;
+                self.reset_against(segment);
+                return;
+            }
+            self.transit(Event::SynAcknowledged);
+            if flags.any(Flags::SYN) {
+                // Both ends opened at once; the SYN itself was taken before.
+                self.ack.at_once();
+            }
+            self.established(now, ack, segment);
+        } else if !self.on_acknowledgment(now, segment) {
+            return;
+        }
+        self.on_ecn(flags, ecn, !segment.body.is_empty());
+        self.on_payload(now, segment, seq);
+    }
+
+    /// PAWS (RFC 7323 §5.3 R1).
+    fn passes_timestamps(&mut self, segment: &Segment<B>, seq: Seq) -> bool {
+        if !self.agreed.timestamps || segment.flags.any(Flags::RST) {
+            return true;
+        }
+        match segment.timestamps {
+            Some(timestamps) if timestamps.value.wrapping_sub(self.ts_recent).cast_signed() < 0 => {
+                self.note_duplicate(segment, seq);
+                self.ack.at_once();
+                false
+            }
+            Some(_) => true,
+            None => {
+                // RFC 7323 §3.2: drop silently.
+                self.stats.malformed += 1;
+                false
+            }
+        }
+    }
+
+    /// RFC 9293 §3.4: does it touch the window?
+    fn is_acceptable(&self, segment: &Segment<B>, seq: Seq) -> bool {
+        if self.state == State::SynReceived && segment.flags.any(Flags::SYN) {
+            return true;
+        }
+        match (segment.sequence_len(), self.rcv_edge.since(self.rcv_nxt)) {
+            (0, 0) => seq == self.rcv_nxt,
+            (0, _) => self.rcv_nxt <= seq && seq < self.rcv_edge,
+            (_, 0) => false,
+            (len, _) => seq < self.rcv_edge && seq + len > self.rcv_nxt,
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, first: answered, not taken.
+    fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
+        if segment.flags.any(Flags::RST) {
+            return;
+        }
+        if seq > self.rcv_edge {
+            self.stats.malformed += 1;
+        }
+        if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
+            // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
+            self.start_time_wait(now);
+        }
+        self.note_duplicate(segment, seq);
+        self.ack.at_once();
+        // A closed window takes no data, but acknowledgments all the same.
+        if seq == self.rcv_nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
+            self.on_acknowledgment(now, segment);
+        }
+    }
+
+    /// RFC 5961 §3.2: only a reset with the very next number is believed.
+    fn on_reset(&mut self, seq: Seq) {
+        if seq != self.rcv_nxt {
+            self.stats.malformed += 1;
+            self.ack.at_once();
+        } else if self.state != State::TimeWait {
+            self.end(Ending::Reset);
+        } else {
+            self.transit(Event::Reset);
+            self.stop();
+        }
+    }
+
+    /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).
+    fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
+        let len = u64::from(segment.body.len());
+        if len > 0 && seq + len <= self.rcv_nxt {
+            self.stats.duplicate_segments += 1;
+            if self.agreed.sack && self.settings.dsack {
+                self.cold.receive.note_duplicate(seq, seq + len);
+            }
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, seventh and eighth: payload and FIN.
+    fn on_payload(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
+        let len = u64::from(segment.body.len());
+        let end = seq + len;
+        if !self.state.may_receive() {
+            if len > 0 {
+                self.note_duplicate(segment, seq);
+                self.ack.at_once();
+            }
+            return;
+        }
+        if segment.flags.any(Flags::FIN) && end <= self.rcv_edge && self.cold.peer_fin.is_none() {
+            self.cold.peer_fin = Some(end);
+        }
+        // Nothing belongs behind a FIN, and nothing fits behind the window.
+        let limit = self
+            .cold
+            .peer_fin
+            .map_or(self.rcv_edge, |fin| fin.min(self.rcv_edge));
+        if end > limit {
+            self.stats.malformed += 1;
+        }
+        let end = end.min(limit);
+        if len > 0 {
+            self.on_data(now, segment, seq, end);
+        }
+        if self.cold.peer_fin == Some(self.rcv_nxt) {
+            self.on_fin(now);
+        } else if segment.flags.any(Flags::FIN) {
+            self.ack.at_once();
+        }
+    }
+
+    /// The octets `seq..end` of a segment.
+    fn on_data(&mut self, now: Instant, segment: &Segment<B>, seq: Seq, end: Seq) {
+        if end <= self.rcv_nxt {
+            self.note_duplicate(segment, seq);
+            self.ack.at_once();
+            return;
+        }
+        let start = seq.max(self.rcv_nxt);
+        let fits = "a part of a body is as short as a body";
+        let body = segment.body.slice(
+            u32::try_from(start.since(seq)).expect(fits),
+            u32::try_from(end.since(start)).expect(fits),
+        );
+        if start > self.rcv_nxt {
+            // RFC 5681 §4.2: out of order, so acknowledge at once.
+            self.stats.out_of_order_segments += 1;
+            if !self.cold.receive.insert(start, &body) {
+                self.stats.duplicate_segments += 1;
+                if self.agreed.sack && self.settings.dsack {
+                    self.cold.receive.note_duplicate(start, end);
+                }
+            }
+            self.rcv_gaps = true;
+            self.ack.at_once();
+            return;
+        }
+        self.rcv_nxt = end;
+        self.deliver(&body);
+        if self.rcv_gaps {
+            while let Some((body, end)) = self.cold.receive.take(self.rcv_nxt) {
+                self.rcv_nxt = end;
+                self.deliver(&body);
+            }
+            self.rcv_gaps = self.cold.receive.has_gaps();
+            // RFC 5681 §4.2: it fills a gap, all or in part.
+            self.ack.at_once();
+        } else {
+            self.ack.in_order(now);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, body: &B) {
+        if self.auto_read {
+            self.stats.delivered_bytes += u64::from(body.len());
+        } else {
+            self.cold.receive.push_ready(body.clone());
+        }
+    }
+
+    /// RFC 3168 §6.1.3: echo marks until the sender says that it has reacted.
+    fn on_ecn(&mut self, flags: Flags, ecn: Ecn, has_data: bool) {
+        if !self.agreed.ecn {
+            return;
+        }
+        if flags.any(Flags::CWR) {
+            self.cold.echo_ce = false;
+        }
+        if ecn == Ecn::Ce && has_data {
+            self.cold.echo_ce = true;
+            self.ack.at_once();
+        }
+    }
+}

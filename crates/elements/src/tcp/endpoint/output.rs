@@ -1,0 +1,513 @@
+//! What leaves (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
+
+use anabranch_core::{
+    packet::Ecn,
+    units::{Bytes, Instant},
+};
+
+use super::{Endpoint, LimitedBy, Outgoing, timers::Timer};
+use crate::{
+    body::Body,
+    cc::{CongestionControl, Idle, Sent},
+    tcp::{
+        recovery::{
+            Phase, limited_transmit,
+            sack::{NextSeg, next_seg},
+        },
+        scoreboard::Marks,
+        segment::{Flags, Options, Segment, Timestamps},
+        seq::Seq,
+        settings::EcnMode,
+        state::{Event, State},
+    },
+};
+
+/// Picoseconds of a tick of the timestamp clock: 1 ms (RFC 7323 §5.4).
+const TICK: u64 = 1_000_000_000;
+
+/// The timestamp clock.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the clock wraps (RFC 7323 §5.4)"
+)]
+pub(super) const fn timestamp(now: Instant) -> u32 {
+    (now.as_picos() / TICK) as u32
+}
+
+impl<B: Body> Endpoint<B> {
+    /// The next segment to send. To be called until `None`, after everything else that is called.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        if !self.wanted.wake {
+            return None;
+        }
+        let outgoing = self.next_outgoing(now);
+        if outgoing.is_none() {
+            self.wanted.wake = false;
+        }
+        outgoing
+    }
+
+    #[inline]
+    fn next_outgoing(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        if self.wanted.reset || self.wanted.syn || self.wanted.probe {
+            return self.control_segment(now);
+        }
+        // What arrived out of order is acknowledged by a segment without payload, which alone
+        // counts as a duplicate acknowledgment (RFC 5681 §2).
+        if self.ack.due() && (self.rcv_gaps || !self.state.may_transmit()) {
+            return self.acknowledgment(now);
+        }
+        if self.state.may_transmit()
+            && let Some(outgoing) = self.data(now)
+        {
+            return Some(outgoing);
+        }
+        if self.ack.due() {
+            return self.acknowledgment(now);
+        }
+        None
+    }
+
+    /// Data, or a FIN, as far as the windows permit.
+    #[inline]
+    fn data(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        if self.wanted.retransmit {
+            self.wanted.retransmit = false;
+            if let Some(front) = self.board.front() {
+                let index = if front.is_retransmitted() {
+                    self.board.next_lost().unwrap_or(0)
+                } else {
+                    0
+                };
+                return Some(self.retransmit(now, index));
+            }
+        }
+        let base = self.control.cwnd().get();
+        let window = self.recovery.window(base, self.smss);
+        if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
+            && let Some(outgoing) = self.repair(now, window)
+        {
+            return Some(outgoing);
+        }
+        if self.board.lost() > 0 {
+            // What is lost goes first.
+            self.limited_by = LimitedBy::Cwnd;
+            self.cwnd_limited_until = self.snd_nxt;
+            return None;
+        }
+        self.new_data(now, window)
+    }
+
+    /// Retransmissions that the window permits.
+    fn repair(&mut self, now: Instant, window: u64) -> Option<Outgoing<B>> {
+        let in_flight = self.board.in_flight();
+        // RFC 6675 §5 (C): a full segment must fit.
+        if in_flight > 0 && in_flight + u64::from(self.smss) > window {
+            return None;
+        }
+        if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
+            let index = self.board.next_lost()?;
+            return Some(self.retransmit(now, index));
+        }
+        let new_data = self.sendable().is_some();
+        match next_seg(&mut self.board, &self.recovery, self.snd_una, new_data) {
+            NextSeg::Lost(index) | NextSeg::Speculative(index) => Some(self.retransmit(now, index)),
+            NextSeg::Rescue(index) => {
+                self.recovery.rescue = self.recovery.recover;
+                Some(self.retransmit(now, index))
+            }
+            NextSeg::New | NextSeg::Nothing => None,
+        }
+    }
+
+    /// Octets of the next new segment by the application's data, the peer's window and the send
+    /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
+    #[inline]
+    fn sendable(&self) -> Option<u32> {
+        let edge = self
+            .snd_edge
+            .min(self.snd_una.saturating_add(self.send_buffer));
+        let end = self.buffer.end();
+        let permitted = edge.min(end).since(self.snd_nxt);
+        if permitted >= u64::from(self.smss) {
+            return Some(self.smss);
+        }
+        self.sendable_part(permitted, edge >= end)
+    }
+
+    /// As [`Self::sendable`], for less than a full segment.
+    fn sendable_part(&self, permitted: u64, all: bool) -> Option<u32> {
+        if permitted == 0 {
+            return None;
+        }
+        let idle = self.board.is_empty();
+        let send = if all {
+            // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
+            !self.settings.nagle || idle || self.wanted.fin
+        } else {
+            // As much as the window takes: worth it for half of the largest window.
+            idle && permitted >= u64::from(self.cold.max_snd_wnd / 2)
+        };
+        send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
+    }
+
+    /// Data not sent before, with the FIN if it is the last.
+    #[inline]
+    fn new_data(&mut self, now: Instant, window: u64) -> Option<Outgoing<B>> {
+        let Some(len) = self.sendable() else {
+            return self.nothing_sendable(now);
+        };
+        let mut in_flight = self.board.in_flight();
+        let mut window = window;
+        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
+            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
+            if !self.agreed.guided {
+                if self.settings.limited_transmit {
+                    window += limited_transmit::allowance(&self.recovery, self.smss);
+                }
+            } else if !self.settings.limited_transmit {
+                in_flight += self.board.sacked();
+            }
+        }
+        if in_flight > 0 && in_flight + u64::from(len) > window {
+            self.limited_by = LimitedBy::Cwnd;
+            self.cwnd_limited_until = self.snd_nxt;
+            return None;
+        }
+        if self.is_paced(now, len) {
+            return None;
+        }
+        if in_flight == 0 {
+            self.note_idle(now);
+        }
+        Some(self.transmit_new(now, len))
+    }
+
+    #[inline]
+    fn transmit_new(&mut self, now: Instant, len: u32) -> Outgoing<B> {
+        let body = self.buffer.body(self.snd_nxt, len);
+        let start = self.snd_nxt;
+        let mut flags = Flags::ACK;
+        let mut marks = Marks::NONE;
+        let mut taken = len;
+        if self.wanted.fin && start + u64::from(len) == self.buffer.end() {
+            flags |= Flags::FIN;
+            marks = Marks::FIN;
+            taken += 1;
+            self.transit(Event::SendFin);
+        }
+        if self.agreed.ecn && self.cold.send_cwr {
+            flags |= Flags::CWR;
+            self.cold.send_cwr = false;
+        }
+        self.snd_nxt += u64::from(taken);
+        self.board.sent(start, taken, marks, now);
+        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
+            self.recovery.limited += taken;
+        }
+        if !matches!(self.timer, Timer::Retransmit) {
+            // RFC 6298 (5.1)
+            self.restart_retransmission_timer(now);
+        }
+        if len > 0 {
+            self.stats.sent_packets += 1;
+        }
+        self.control.on_sent(&Sent {
+            now,
+            bytes: Bytes::new(u64::from(len)),
+            in_flight: Bytes::new(self.board.in_flight()),
+            retransmission: false,
+        });
+        let ecn = if self.agreed.ecn {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        };
+        self.outgoing(now, start, flags, body, ecn)
+    }
+
+    /// The record at `index` leaves again.
+    fn retransmit(&mut self, now: Instant, index: usize) -> Outgoing<B> {
+        let record = *self.board.get(index).expect("the scoreboard named it");
+        let twice = self.agreed.guided;
+        self.board.resent(index, now, twice, self.timed);
+        let len = record.payload();
+        let body = if len > 0 {
+            self.buffer.body(record.start, len)
+        } else {
+            B::default()
+        };
+        let mut flags = Flags::ACK;
+        if record.is_fin() {
+            flags |= Flags::FIN;
+        }
+        if len > 0 {
+            self.stats.sent_packets += 1;
+            self.stats.retransmitted_packets += 1;
+        }
+        if !matches!(self.timer, Timer::Retransmit) {
+            self.restart_retransmission_timer(now);
+        }
+        self.control.on_sent(&Sent {
+            now,
+            bytes: Bytes::new(u64::from(len)),
+            in_flight: Bytes::new(self.board.in_flight()),
+            retransmission: true,
+        });
+        self.pace(now, len);
+        // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
+        let mut outgoing = self.outgoing(now, record.start, flags, body, Ecn::NotEct);
+        outgoing.retransmission = true;
+        outgoing
+    }
+
+    /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
+    fn nothing_sendable(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        let end = self.buffer.end();
+        if self.snd_nxt == end && self.wanted.fin && !self.send_is_over() {
+            if self.snd_nxt < self.snd_edge {
+                return Some(self.transmit_new(now, 0));
+            }
+        } else if self.snd_nxt >= end {
+            self.limited_by = LimitedBy::Application;
+            return None;
+        }
+        self.limited_by = LimitedBy::Window;
+        if self.board.is_empty() {
+            self.start_persist_timer(now);
+        }
+        None
+    }
+
+    /// Whether pacing holds data back; if not, the next may leave after this one's time.
+    #[inline]
+    fn is_paced(&mut self, now: Instant, len: u32) -> bool {
+        if self.control.pacing_rate().is_none() {
+            return false;
+        }
+        if now < self.paced_from {
+            self.paced_until = self.paced_from;
+            return true;
+        }
+        self.pace(now, len);
+        false
+    }
+
+    #[inline]
+    fn pace(&mut self, now: Instant, len: u32) {
+        if let Some(rate) = self.control.pacing_rate() {
+            let gap = Bytes::new(u64::from(len)) / rate;
+            self.paced_from = self.paced_from.max(now).saturating_add(gap);
+        }
+    }
+
+    /// Data leaves and nothing was in flight.
+    fn note_idle(&mut self, now: Instant) {
+        if let Some(last) = self.cold.last_sent {
+            let idle = now.saturating_since(last);
+            if !idle.is_zero() {
+                self.control.on_idle(&Idle {
+                    now,
+                    idle,
+                    rto: self.rtt.rto(),
+                });
+            }
+        }
+    }
+
+    /// A segment without payload that acknowledges.
+    #[inline]
+    fn acknowledgment(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        if !self.state.is_synchronized() {
+            self.ack.sent();
+            return None;
+        }
+        self.stats.sent_acks += 1;
+        let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
+        if self.agreed.sack && (self.rcv_gaps || self.settings.dsack) {
+            let room = if self.agreed.timestamps { 3 } else { 4 };
+            let (n, blocks) = self.cold.receive.sack_blocks(room);
+            if n > 0 {
+                outgoing.segment.options = Options::Sack(n, blocks);
+                let size = outgoing.segment.options.size();
+                outgoing.size += size;
+                self.stats.sent_bytes += u64::from(size);
+            }
+        }
+        Some(outgoing)
+    }
+
+    /// SYN, RST and probes.
+    #[cold]
+    fn control_segment(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        if self.wanted.reset {
+            self.wanted.reset = false;
+            let (seq, ack) = self.cold.reset.take()?;
+            let mut flags = Flags::RST;
+            if ack.is_some() {
+                flags |= Flags::ACK;
+            }
+            let segment = Segment {
+                seq,
+                ack: ack.unwrap_or(0),
+                window: 0,
+                flags,
+                timestamps: None,
+                options: Options::None,
+                body: B::default(),
+            };
+            let size = segment.ip_size();
+            self.stats.sent_acks += 1;
+            self.stats.sent_bytes += u64::from(size);
+            return Some(Outgoing {
+                segment,
+                size,
+                ecn: Ecn::NotEct,
+                retransmission: false,
+            });
+        }
+        if self.wanted.syn {
+            self.wanted.syn = false;
+            return Some(self.syn(now));
+        }
+        self.wanted.probe = false;
+        self.probe(now)
+    }
+
+    fn syn(&mut self, now: Instant) -> Outgoing<B> {
+        let answers = self.state == State::SynReceived;
+        let retransmission = !self.board.is_empty();
+        if retransmission {
+            self.board.resent(0, now, false, false);
+        } else {
+            self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
+            self.snd_nxt += 1;
+        }
+        let mut flags = Flags::SYN;
+        if answers {
+            flags |= Flags::ACK;
+            if self.agreed.ecn {
+                flags |= Flags::ECE;
+            }
+        } else if self.settings.ecn == EcnMode::Rfc3168 {
+            flags |= Flags::ECE | Flags::CWR;
+        }
+        let s = &self.settings;
+        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
+        let offers = |on: bool, agreed: bool| on && (!answers || agreed);
+        let options = Options::Syn {
+            mss: s.mss_option(),
+            window_scale: offers(s.window_scaling, self.agreed.scaling).then(|| s.window_shift()),
+            sack_permitted: offers(s.sack, self.agreed.sack),
+        };
+        let timestamps = offers(s.timestamps, self.agreed.timestamps);
+        let window = s.receive_window_bytes().min(65_535);
+        self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
+        let segment = Segment {
+            seq: self.snd_una.wire(),
+            ack: if answers { self.rcv_nxt.wire() } else { 0 },
+            window: u16::try_from(window).unwrap_or(u16::MAX),
+            flags,
+            timestamps: timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: if answers { self.ts_recent } else { 0 },
+            }),
+            options,
+            body: B::default(),
+        };
+        self.ack.sent();
+        let size = segment.ip_size();
+        self.stats.sent_acks += 1;
+        self.stats.sent_bytes += u64::from(size);
+        Outgoing {
+            segment,
+            size,
+            ecn: Ecn::NotEct,
+            retransmission,
+        }
+    }
+
+    /// A probe of a closed window, or data that was too little to be worth a segment
+    /// (the override timeout of RFC 9293 §3.8.6.2.1).
+    fn probe(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        self.stop_timer();
+        if !self.state.may_transmit() || !self.board.is_empty() {
+            return None;
+        }
+        let edge = self.snd_edge.min(self.buffer.end());
+        let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
+        if permitted > 0 {
+            let len = u32::try_from(permitted).unwrap_or(self.smss);
+            return Some(self.transmit_new(now, len));
+        }
+        self.cold.probes = self.cold.probes.saturating_add(1);
+        self.start_persist_timer(now);
+        self.stats.window_probes += 1;
+        self.stats.sent_acks += 1;
+        Some(self.outgoing(now, self.snd_una - 1, Flags::ACK, B::default(), Ecn::NotEct))
+    }
+
+    /// Dresses a segment; it acknowledges everything received in order.
+    #[inline]
+    fn outgoing(
+        &mut self,
+        now: Instant,
+        seq: Seq,
+        mut flags: Flags,
+        body: B,
+        ecn: Ecn,
+    ) -> Outgoing<B> {
+        if self.agreed.ecn && self.cold.echo_ce {
+            flags |= Flags::ECE;
+        }
+        let window = self.advertise();
+        let segment = Segment {
+            seq: seq.wire(),
+            ack: self.rcv_nxt.wire(),
+            window,
+            flags,
+            timestamps: self.agreed.timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: self.ts_recent,
+            }),
+            options: Options::None,
+            body,
+        };
+        self.rcv_acked = self.rcv_nxt;
+        self.ack.sent();
+        let size = segment.ip_size();
+        self.stats.sent_bytes += u64::from(size);
+        if segment.body.len() > 0 {
+            self.cold.last_sent = Some(now);
+        }
+        Outgoing {
+            segment,
+            size,
+            ecn,
+            retransmission: false,
+        }
+    }
+
+    /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
+    #[inline]
+    fn advertise(&mut self) -> u16 {
+        let unread = if self.auto_read {
+            0
+        } else {
+            self.cold.receive.unread()
+        };
+        let edge = self.rcv_nxt + self.receive_window.saturating_sub(unread);
+        // It moves by a full segment or half the buffer, never back.
+        if edge.since(self.rcv_edge) >= u64::from(self.smss).min(self.receive_window / 2) {
+            self.rcv_edge = edge;
+        }
+        let scale = self.agreed.rcv_scale;
+        let window = self.rcv_edge.since(self.rcv_nxt);
+        // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
+        let field = ((window + (1 << scale) - 1) >> scale).min(65_535);
+        self.rcv_edge = self.rcv_nxt + (field << scale);
+        u16::try_from(field).unwrap_or(u16::MAX)
+    }
+}

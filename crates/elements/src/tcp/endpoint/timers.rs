@@ -1,0 +1,131 @@
+//! Timers: retransmission (RFC 6298 §5), persist (RFC 9293 §3.8.6.1), TIME-WAIT.
+//!
+//! The three exclude each other, so they share one deadline; the delayed acknowledgment has its
+//! own ([`AckPolicy`](crate::tcp::ack::AckPolicy)).
+
+use anabranch_core::units::{Bytes, Instant};
+
+use super::{Ending, Endpoint};
+use crate::{
+    body::Body,
+    cc::{CongestionControl, Rto},
+    tcp::{
+        persist,
+        state::{Event, State},
+    },
+};
+
+/// What the deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timer {
+    Off,
+    Retransmit,
+    Persist,
+    TimeWait,
+}
+
+impl<B: Body> Endpoint<B> {
+    /// The time asked for with [`Self::deadline`] has come. Early calls do nothing.
+    pub fn on_deadline(&mut self, now: Instant) {
+        self.wanted.wake = true;
+        self.ack.expire(now);
+        if now >= self.paced_until {
+            self.paced_until = Instant::NEVER;
+        }
+        if self.control.timer().is_some_and(|at| now >= at) {
+            self.control.on_timer(now);
+        }
+        if now >= self.timer_at {
+            match self.timer {
+                Timer::Off => {}
+                Timer::Retransmit => self.on_retransmission_timeout(now),
+                Timer::Persist => self.wanted.probe = true,
+                Timer::TimeWait => {
+                    self.transit(Event::TimeWaitOver);
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    /// RFC 6298 (5.1), (5.3): the timer runs for one timeout from now.
+    #[inline]
+    pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
+        self.timer = Timer::Retransmit;
+        self.timer_at = now.saturating_add(self.rtt.rto());
+    }
+
+    #[inline]
+    pub(super) fn stop_timer(&mut self) {
+        self.timer = Timer::Off;
+        self.timer_at = Instant::NEVER;
+    }
+
+    /// The window is closed and nothing is outstanding that could open it.
+    pub(super) fn start_persist_timer(&mut self, now: Instant) {
+        if self.timer == Timer::Off {
+            self.timer = Timer::Persist;
+            let interval =
+                persist::interval(self.rtt.rto(), self.cold.probes, self.settings.max_rto);
+            self.timer_at = now.saturating_add(interval);
+        }
+    }
+
+    pub(super) fn start_time_wait(&mut self, now: Instant) {
+        self.timer = Timer::TimeWait;
+        self.timer_at = now.saturating_add(self.settings.time_wait);
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Instant) {
+        let bounds = self.settings.rto_bounds();
+        self.stats.timeouts += 1;
+        self.cold.expiries += 1;
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let most = if opening {
+            self.settings.syn_retries
+        } else {
+            self.settings.retries
+        };
+        if self.cold.expiries > most {
+            self.end(Ending::TimedOut);
+            return;
+        }
+        // RFC 6298 (5.5)
+        self.rtt.back_off(&bounds);
+        if opening {
+            self.cold.syn_timeout = true;
+            self.wanted.syn = true;
+        } else {
+            // RFC 5681 §3.1: FlightSize before anything is sent again.
+            self.control.on_rto(&Rto {
+                now,
+                in_flight: Bytes::new(self.flight_size()),
+                consecutive: self.cold.expiries,
+            });
+            self.recovery.lose(self.snd_nxt);
+            self.board.mark_all_lost();
+            // RFC 6298 (5.4)
+            self.wanted.retransmit = true;
+            self.paced_until = Instant::NEVER;
+        }
+        // RFC 6298 (5.6)
+        self.restart_retransmission_timer(now);
+    }
+
+    /// FlightSize (RFC 5681 §2), less what limited transmit sent (RFC 5681 §3.2 step 2).
+    pub(super) const fn flight_size(&self) -> u64 {
+        self.snd_nxt
+            .since(self.snd_una)
+            .saturating_sub(self.recovery.limited as u64)
+    }
+
+    /// Nothing will happen any more by itself.
+    pub(super) fn stop(&mut self) {
+        self.stop_timer();
+        self.ack.sent();
+        self.paced_until = Instant::NEVER;
+        self.wanted.retransmit = false;
+        self.wanted.syn = false;
+        self.wanted.probe = false;
+    }
+}

@@ -1,0 +1,311 @@
+//! Stack profiles: named sets of switches. A released profile never changes.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Bytes, Duration, text::Limit},
+};
+
+use super::{
+    ack::DelayedAckTable,
+    settings::{DelayedAck, EcnMode, Recovery, Settings},
+};
+
+/// A profile.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Description for registry, docs and command line.
+    pub meta: Meta,
+    /// Other names it goes by.
+    pub aliases: &'static [&'static str],
+    /// The congestion control it uses unless a scenario names another.
+    pub cc: &'static str,
+    /// Why each switch that a reader would ask about stands as it does.
+    pub reasons: &'static [(&'static str, &'static str)],
+    /// What the real stack does and this version does not.
+    pub not_modelled: &'static [&'static str],
+    /// The switches.
+    pub settings: Settings,
+}
+
+impl Profile {
+    /// The profile called `name`, or with that alias.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        profiles()
+            .into_iter()
+            .find(|profile| profile.meta.name == name || profile.aliases.contains(&name))
+    }
+}
+
+/// Every profile, in registry order.
+#[must_use]
+pub fn profiles() -> Vec<Profile> {
+    vec![linux_6_18(), rfc(), ns3_2018()]
+}
+
+const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
+    DelayedAck::On(DelayedAckTable {
+        segments,
+        timeout: Duration::from_millis(timeout_ms),
+    })
+}
+
+/// What the RFCs say, where they say it.
+fn rfc() -> Profile {
+    Profile {
+        meta: Meta {
+            name: "rfc",
+            title: "RFC TCP",
+            summary: "TCP as the RFCs on the standards track have it, with buffers that never limit it.",
+            sources: &[
+                Source {
+                    id: "RFC 9293",
+                    items: &[],
+                },
+                Source {
+                    id: "RFC 5681",
+                    items: &["§3", "§4.2"],
+                },
+                Source {
+                    id: "RFC 6298",
+                    items: &["§2", "§5"],
+                },
+                Source {
+                    id: "RFC 6675",
+                    items: &["§4", "§5"],
+                },
+                Source {
+                    id: "RFC 6928",
+                    items: &["§2"],
+                },
+                Source {
+                    id: "RFC 7323",
+                    items: &["§2", "§3", "§5"],
+                },
+            ],
+        },
+        aliases: &[],
+        cc: "cubic",
+        reasons: &[
+            (
+                "mss",
+                "1,500-byte IPv4 packets less 40 bytes of headers and 12 of timestamps",
+            ),
+            ("initial_cwnd", "RFC 6928 §2: ten segments"),
+            (
+                "delayed_ack",
+                "RFC 5681 §4.2 asks for every second segment and less than 500 ms; 200 ms is what most stacks took",
+            ),
+            ("min_rto", "RFC 6298 (2.4)"),
+            ("initial_rto", "RFC 6298 (2.1)"),
+            (
+                "clock_granularity",
+                "RFC 6298 §4: finer than 100 ms serves; 1 ms is the timestamp clock's",
+            ),
+            (
+                "retries",
+                "RFC 9293 §3.8.3 asks for at least 100 s; fifteen backed-off timeouts exceed that",
+            ),
+            (
+                "time_wait",
+                "RFC 9293 §3.4.2: twice a maximum segment lifetime of 2 minutes",
+            ),
+            ("limited_transmit", "RFC 3042"),
+            (
+                "cwnd_validation",
+                "RFC 5681 leaves it open, RFC 7661 §4.2 and RFC 9438 §5.8 ask for it",
+            ),
+            (
+                "ecn",
+                "off unless both ends and the path are known to want it",
+            ),
+        ],
+        not_modelled: &[],
+        settings: Settings {
+            mss: 1448,
+            initial_cwnd: 10,
+            sack: true,
+            dsack: true,
+            timestamps: true,
+            window_scaling: true,
+            recovery: Recovery::Rfc6675,
+            dupthresh: 3,
+            limited_transmit: true,
+            recover_inclusive: false,
+            partial_ack_restarts_timer: false,
+            delayed_ack: delayed_ack(2, 200),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(60),
+            initial_rto: Duration::from_secs(1),
+            clock_granularity: Duration::from_millis(1),
+            retries: 15,
+            syn_retries: 6,
+            send_buffer: Limit::Unlimited,
+            receive_window: Limit::Unlimited,
+            nagle: false,
+            cwnd_validation: true,
+            ecn: EcnMode::Off,
+            time_wait: Duration::from_secs(240),
+        },
+    }
+}
+
+/// ns-3 as published studies before 2018 used it.
+fn ns3_2018() -> Profile {
+    Profile {
+        meta: Meta {
+            name: "ns3-2018",
+            title: "ns-3 before 2018",
+            summary: "The simulated stack of many papers: NewReno recovery without SACK, an initial window of one segment.",
+            sources: &[
+                Source {
+                    id: "RFC 6582",
+                    items: &["§3.2"],
+                },
+                Source {
+                    id: "RFC 6298",
+                    items: &["§2"],
+                },
+                Source {
+                    id: "Casoni et al., Next generation TCP support in ns-3, WNS3 2015",
+                    items: &[],
+                },
+            ],
+        },
+        aliases: &[],
+        cc: "reno",
+        reasons: &[
+            (
+                "mss",
+                "papers set it; 1,448 bytes with timestamps fills a 1,500-byte packet (the simulator's own default is 536)",
+            ),
+            ("initial_cwnd", "one segment was the default until 2020"),
+            ("sack", "ns-3 had none before 2018"),
+            ("timestamps", "on by default since ns-3.20"),
+            ("window_scaling", "on by default since ns-3.20"),
+            ("recovery", "NewReno was the only recovery"),
+            ("limited_transmit", "on by default"),
+            (
+                "recover_inclusive",
+                "its test for a new fast retransmit admits the acknowledgment that ended the last one",
+            ),
+            (
+                "partial_ack_restarts_timer",
+                "each acknowledgment of new data restarted the timer",
+            ),
+            ("delayed_ack", "two segments and 200 ms by default"),
+            ("min_rto", "one second by default"),
+            ("send_buffer", "131,072 bytes by default"),
+            ("receive_window", "131,072 bytes by default"),
+            ("cwnd_validation", "cwnd grew whatever limited the sender"),
+            (
+                "time_wait",
+                "a maximum segment lifetime of 120 s by default",
+            ),
+        ],
+        not_modelled: &[],
+        settings: Settings {
+            initial_cwnd: 1,
+            sack: false,
+            dsack: false,
+            recovery: Recovery::NewReno,
+            recover_inclusive: true,
+            partial_ack_restarts_timer: true,
+            retries: 6,
+            send_buffer: Limit::Bytes(Bytes::new(131_072)),
+            receive_window: Limit::Bytes(Bytes::new(131_072)),
+            cwnd_validation: false,
+            ..rfc().settings
+        },
+    }
+}
+
+/// Linux 6.18, as far as its switches exist.
+fn linux_6_18() -> Profile {
+    Profile {
+        meta: Meta {
+            name: "linux-6.18",
+            title: "Linux 6.18",
+            summary: "Today's Linux TCP, as far as it is modelled.",
+            sources: &[
+                Source {
+                    id: "Linux 6.18",
+                    items: &["Documentation/networking/ip-sysctl.rst"],
+                },
+                Source {
+                    id: "RFC 6675",
+                    items: &["§4", "§5"],
+                },
+            ],
+        },
+        aliases: &["linux"],
+        cc: "cubic",
+        reasons: &[
+            ("min_rto", "TCP_RTO_MIN"),
+            ("max_rto", "TCP_RTO_MAX"),
+            (
+                "delayed_ack",
+                "two segments; 40 ms is the least and commonest of its 40 to 200 ms",
+            ),
+            ("send_buffer", "tcp_wmem: 4 MB"),
+            (
+                "receive_window",
+                "tcp_rmem: 6 MB, half of it counted as overhead",
+            ),
+            (
+                "recovery",
+                "RACK is not modelled yet; RFC 6675 is the nearest",
+            ),
+            (
+                "partial_ack_restarts_timer",
+                "each acknowledgment of new data restarts the timer",
+            ),
+            ("time_wait", "TCP_TIMEWAIT_LEN"),
+        ],
+        not_modelled: &[
+            "RACK-TLP (RFC 8985); recovery is RFC 6675's",
+            "proportional rate reduction (RFC 6937, RFC 9937)",
+            "F-RTO and undo of spurious recoveries",
+            "adaptive duplicate-ACK threshold",
+            "Linux's HyStart in CUBIC",
+            "pacing",
+            "autotuning of the send and receive buffers",
+            "quick acknowledgments at the start and the adaptive delayed-ACK timeout",
+        ],
+        settings: Settings {
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(120),
+            delayed_ack: delayed_ack(2, 40),
+            partial_ack_restarts_timer: true,
+            send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
+            receive_window: Limit::Bytes(Bytes::new(3 << 20)),
+            time_wait: Duration::from_secs(60),
+            ..rfc().settings
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::settings::Overrides;
+
+    #[test]
+    fn every_profile_stands_by_itself() {
+        for profile in profiles() {
+            let settings = profile.settings.with(&Overrides::default());
+            assert_eq!(
+                settings.as_ref(),
+                Ok(&profile.settings),
+                "{}",
+                profile.meta.name
+            );
+            assert!(!profile.meta.sources.is_empty());
+        }
+        assert_eq!(
+            Profile::named("linux").map(|p| p.meta.name),
+            Some("linux-6.18")
+        );
+        assert!(Profile::named("linux-7").is_none());
+    }
+}

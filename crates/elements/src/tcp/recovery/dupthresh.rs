@@ -1,0 +1,57 @@
+//! Duplicate acknowledgments and the threshold of fast retransmit (RFC 5681 §3.2).
+//!
+//! # Differs from Linux
+//! - The threshold stays as configured; Linux raises it with the reordering it has seen.
+//!
+//! # Not implemented
+//! - Early retransmit (RFC 5827).
+
+use super::{Phase, RecoveryState};
+use crate::tcp::{
+    seq::Seq,
+    settings::{Recovery, Settings},
+};
+
+/// What of an acknowledgment decides whether it is a duplicate (RFC 5681 §2).
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "RFC 5681 lists them so")]
+pub struct Duplicate {
+    /// (a) The sender has outstanding data.
+    pub outstanding: bool,
+    /// (b) The segment carries no data.
+    pub no_data: bool,
+    /// (c) SYN and FIN are both off.
+    pub no_control_bits: bool,
+    /// (d) It acknowledges the same number as the last.
+    pub same_number: bool,
+    /// (e) Its window equals the last one advertised.
+    pub same_window: bool,
+}
+
+impl Duplicate {
+    /// Whether all of it holds.
+    #[must_use]
+    #[inline]
+    pub const fn is(self) -> bool {
+        self.outstanding
+            && self.no_data
+            && self.no_control_bits
+            && self.same_number
+            && self.same_window
+    }
+}
+
+/// Whether `una` still waits behind enough duplicates to retransmit without SACK.
+#[must_use]
+pub fn reached(state: &RecoveryState, una: Seq, settings: &Settings) -> bool {
+    if state.dup_acks < settings.dupthresh {
+        return false;
+    }
+    match settings.recovery {
+        Recovery::Reno => state.phase != Phase::Recovery,
+        // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
+        Recovery::NewReno | Recovery::Rfc6675 => {
+            una > state.recover || (settings.recover_inclusive && una == state.recover)
+        }
+    }
+}

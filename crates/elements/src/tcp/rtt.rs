@@ -1,0 +1,205 @@
+//! Round-trip time and retransmission timeout (RFC 6298).
+//!
+//! # Differs from Linux
+//! - The variance is RFC 6298's, updated by every sample; Linux tracks its maximum per round trip
+//!   and bounds the variance, not the timeout, from below.
+//! - The backed-off timeout stays until a new sample is taken (RFC 6298 (5.7), Karn's algorithm);
+//!   Linux resets it at the first acknowledgment of new data.
+//!
+//! # Not implemented
+//! - RFC 7323 appendix G (weights by the number of samples per round trip).
+
+use anabranch_core::units::Duration;
+
+/// Bounds of the timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// RFC 6298 (2.4): at least this; 1 s there.
+    pub min_rto: Duration,
+    /// RFC 6298 (2.5): at most this; at least 60 s there.
+    pub max_rto: Duration,
+    /// G of RFC 6298 (2.3): the granularity of the clock.
+    pub granularity: Duration,
+}
+
+/// The estimator of RFC 6298 §2. All times are zero before the first sample.
+#[derive(Debug, Clone, Copy)]
+pub struct RttEstimator {
+    srtt: Duration,
+    rttvar: Duration,
+    min_rtt: Duration,
+    /// Without backoff.
+    base_rto: Duration,
+    /// With backoff.
+    rto: Duration,
+}
+
+impl RttEstimator {
+    /// RFC 6298 (2.1): before the first sample the timeout is `initial_rto`.
+    #[must_use]
+    pub const fn new(initial_rto: Duration) -> Self {
+        Self {
+            srtt: Duration::ZERO,
+            rttvar: Duration::ZERO,
+            min_rtt: Duration::ZERO,
+            base_rto: initial_rto,
+            rto: initial_rto,
+        }
+    }
+
+    /// Takes a sample. It must not come from a retransmitted segment unless timestamps told which
+    /// copy was acknowledged (RFC 6298 §3, Karn's algorithm).
+    #[inline]
+    pub fn sample(&mut self, r: Duration, bounds: &Bounds) {
+        if self.srtt.is_zero() {
+            // RFC 6298 (2.2)
+            self.srtt = r;
+            self.rttvar = r / 2;
+        } else {
+            // RFC 6298 (2.3), with alpha = 1/8 and beta = 1/4: RTTVAR first, from the old SRTT.
+            let difference = if r > self.srtt {
+                r - self.srtt
+            } else {
+                self.srtt - r
+            };
+            self.rttvar = self.rttvar - self.rttvar / 4 + difference / 4;
+            self.srtt = self.srtt - self.srtt / 8 + r / 8;
+        }
+        // RFC 6298 (2.2), (2.3), then (2.4) and (2.5).
+        self.base_rto = (self.srtt + (self.rttvar * 4).max(bounds.granularity))
+            .max(bounds.min_rto)
+            .min(bounds.max_rto);
+        // RFC 6298 §5: a new sample ends the backoff.
+        self.rto = self.base_rto;
+    }
+
+    /// Remembers the smallest.
+    #[inline]
+    pub fn note_min(&mut self, r: Duration) {
+        if r < self.min_rtt || self.min_rtt.is_zero() {
+            self.min_rtt = r;
+        }
+    }
+
+    /// RFC 6298 (5.5): the timer backs off.
+    pub fn back_off(&mut self, bounds: &Bounds) {
+        self.rto = self
+            .rto
+            .saturating_mul(2)
+            .min(bounds.max_rto.max(self.base_rto));
+    }
+
+    /// RFC 6298 (5.7): the SYN's timer expired; data starts with 3 s at least.
+    pub fn after_syn_timeout(&mut self) {
+        self.base_rto = self.base_rto.max(Duration::from_secs(3));
+        self.rto = self.base_rto;
+    }
+
+    /// The retransmission timeout, with backoff.
+    #[must_use]
+    #[inline]
+    pub const fn rto(&self) -> Duration {
+        self.rto
+    }
+    /// Smoothed round-trip time.
+    #[must_use]
+    #[inline]
+    pub const fn srtt(&self) -> Duration {
+        self.srtt
+    }
+    /// Its variation.
+    #[must_use]
+    #[inline]
+    pub const fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+    /// The smallest sample.
+    #[must_use]
+    #[inline]
+    pub const fn min_rtt(&self) -> Duration {
+        self.min_rtt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds {
+        min_rto: Duration::from_millis(1),
+        max_rto: Duration::from_secs(60),
+        granularity: Duration::from_millis(1),
+    };
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn rfc_6298_arithmetic() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        rtt.sample(ms(80), &BOUNDS);
+        assert_eq!(
+            (rtt.srtt(), rtt.rttvar(), rtt.rto()),
+            (ms(80), ms(40), ms(240))
+        );
+        rtt.sample(ms(120), &BOUNDS);
+        // RTTVAR = 3/4 * 40 + 1/4 * 40 = 40; SRTT = 7/8 * 80 + 1/8 * 120 = 85.
+        assert_eq!(
+            (rtt.srtt(), rtt.rttvar(), rtt.rto()),
+            (ms(85), ms(40), ms(245))
+        );
+        rtt.sample(ms(85), &BOUNDS);
+        assert_eq!(
+            (rtt.srtt(), rtt.rttvar(), rtt.rto()),
+            (ms(85), ms(30), ms(205))
+        );
+    }
+
+    #[test]
+    fn the_timeout_stays_within_its_bounds() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        let bounds = Bounds {
+            min_rto: Duration::from_secs(1),
+            ..BOUNDS
+        };
+        rtt.sample(ms(10), &bounds);
+        assert_eq!(rtt.rto(), Duration::from_secs(1));
+        for _ in 0..10 {
+            rtt.back_off(&bounds);
+        }
+        assert_eq!(rtt.rto(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn granularity_bounds_the_variance_term() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        let bounds = Bounds {
+            granularity: ms(500),
+            ..BOUNDS
+        };
+        for _ in 0..100 {
+            rtt.sample(ms(40), &bounds);
+        }
+        assert_eq!(rtt.rto(), ms(540));
+    }
+
+    #[test]
+    fn a_sample_ends_the_backoff() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        rtt.sample(ms(100), &BOUNDS);
+        rtt.back_off(&BOUNDS);
+        rtt.back_off(&BOUNDS);
+        assert_eq!(rtt.rto(), ms(1200));
+        rtt.sample(ms(100), &BOUNDS);
+        assert_eq!(rtt.rto(), ms(250));
+    }
+
+    #[test]
+    fn after_a_lost_syn_data_starts_with_three_seconds() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        rtt.back_off(&BOUNDS);
+        rtt.after_syn_timeout();
+        assert_eq!(rtt.rto(), Duration::from_secs(3));
+    }
+}

@@ -1,0 +1,586 @@
+//! The scoreboard: every segment sent and not acknowledged, in order of its sequence number.
+//!
+//! Each segment is one small record; what SACK reported is kept as disjoint intervals as well, so
+//! that a block seen before costs a binary search and a new one only what it adds. A record
+//! changes its standing a bounded number of times, and no acknowledgment scans what it does not
+//! change: work is amortised O(1) a segment without losses and O(log n) with them.
+
+mod intervals;
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use anabranch_core::units::Instant;
+
+use self::intervals::Intervals;
+use super::seq::Seq;
+
+/// What is known of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks(u8);
+
+impl Marks {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// Reported by SACK.
+    const SACKED: Self = Self(1);
+    /// Taken for lost, and not sent again since.
+    const LOST: Self = Self(1 << 1);
+    /// Sent more than once.
+    const RETRANSMITTED: Self = Self(1 << 2);
+    /// Two copies count as in flight: it was sent again without being taken for lost.
+    const TWICE: Self = Self(1 << 3);
+    /// Carries SYN.
+    pub const SYN: Self = Self(1 << 4);
+    /// Carries FIN behind its payload.
+    pub const FIN: Self = Self(1 << 5);
+
+    #[inline]
+    const fn any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    #[inline]
+    const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+    #[inline]
+    const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+}
+
+/// A segment sent and not acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Record {
+    /// Its first sequence number.
+    pub start: Seq,
+    /// When it was sent last.
+    pub sent_at: Instant,
+    /// Sequence numbers it takes: octets, SYN, FIN.
+    pub len: u32,
+    marks: Marks,
+}
+
+impl Record {
+    /// The number behind its last.
+    #[must_use]
+    #[inline]
+    pub fn end(&self) -> Seq {
+        self.start + u64::from(self.len)
+    }
+    /// Whether it was sent more than once.
+    #[must_use]
+    #[inline]
+    pub const fn is_retransmitted(&self) -> bool {
+        self.marks.any(Marks::RETRANSMITTED)
+    }
+    /// Whether SACK reported it.
+    #[must_use]
+    pub const fn is_sacked(&self) -> bool {
+        self.marks.any(Marks::SACKED)
+    }
+    /// Whether it carries SYN.
+    #[must_use]
+    pub const fn is_syn(&self) -> bool {
+        self.marks.any(Marks::SYN)
+    }
+    /// Whether it carries FIN.
+    #[must_use]
+    pub const fn is_fin(&self) -> bool {
+        self.marks.any(Marks::FIN)
+    }
+    /// Octets of payload.
+    #[must_use]
+    pub const fn payload(&self) -> u32 {
+        self.len - self.is_syn() as u32 - self.is_fin() as u32
+    }
+    /// What it counts in the pipe.
+    #[inline]
+    const fn in_flight(&self) -> u64 {
+        if self.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0)) {
+            0
+        } else if self.marks.any(Marks::TWICE) {
+            2 * self.len as u64
+        } else {
+            self.len as u64
+        }
+    }
+}
+
+/// What an acknowledgment delivered, cumulatively or selectively.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivered {
+    /// When the earliest sent of the segments sent only once was sent; never if there is none.
+    pub first_sent_at: Instant,
+    /// When the latest sent of the segments sent only once was sent.
+    pub last_sent_at: Instant,
+    /// When the latest sent of the segments sent again was sent.
+    pub last_resent_at: Instant,
+    /// The lowest number of a segment sent only once.
+    pub lowest_once: Seq,
+    /// The number behind the highest.
+    pub highest: Seq,
+    /// Octets reported by SACK for the first time.
+    pub sacked: u64,
+    /// SYN and FIN among what was acknowledged cumulatively.
+    pub control_bits: u64,
+}
+
+impl Delivered {
+    /// Nothing yet.
+    pub const NOTHING: Self = Self {
+        first_sent_at: Instant::NEVER,
+        last_sent_at: Instant::START,
+        last_resent_at: Instant::START,
+        lowest_once: Seq::END,
+        highest: Seq::START,
+        sacked: 0,
+        control_bits: 0,
+    };
+
+    #[inline]
+    fn note(&mut self, record: &Record) {
+        if record.is_retransmitted() {
+            self.last_resent_at = self.last_resent_at.max(record.sent_at);
+        } else {
+            self.first_sent_at = self.first_sent_at.min(record.sent_at);
+            self.last_sent_at = self.last_sent_at.max(record.sent_at);
+            self.lowest_once = self.lowest_once.min(record.start);
+        }
+        self.highest = self.highest.max(record.end());
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Scoreboard {
+    records: VecDeque<Record>,
+    /// Records that have left at the front: turns an index into a number that stays.
+    gone: u64,
+    /// Sequence numbers in flight: sent, not reported, not lost; RFC 6675's pipe.
+    in_flight: u64,
+    /// Sequence numbers lost and not sent again.
+    lost: u64,
+    /// Sequence numbers reported by SACK.
+    sacked: u64,
+    repair: Option<Box<Repair>>,
+}
+
+/// What only losses and reordering need.
+#[derive(Debug, Default)]
+struct Repair {
+    sacked: Intervals,
+    /// First numbers of lost records; entries whose record is no longer lost are skipped.
+    to_retransmit: BinaryHeap<Reverse<Seq>>,
+    /// Records before this one have been judged by [`Scoreboard::mark_lost_below`].
+    judged: u64,
+    /// Records before this one have been passed by [`Scoreboard::speculative`].
+    speculated: u64,
+    /// Records before this one have been passed by [`Scoreboard::expire`].
+    expired: u64,
+    /// Retransmissions in order of their time, for [`Scoreboard::expire`].
+    resent: VecDeque<(Instant, Seq)>,
+}
+
+impl Scoreboard {
+    /// Sequence numbers in flight.
+    #[must_use]
+    #[inline]
+    pub const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    /// Sequence numbers lost and not sent again.
+    #[must_use]
+    #[inline]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+    /// Sequence numbers reported by SACK and not yet acknowledged.
+    #[must_use]
+    #[inline]
+    pub const fn sacked(&self) -> u64 {
+        self.sacked
+    }
+    /// The record with the lowest number.
+    #[must_use]
+    pub fn front(&self) -> Option<&Record> {
+        self.records.front()
+    }
+    /// The record at `index`.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&Record> {
+        self.records.get(index)
+    }
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+    /// Whether everything is acknowledged.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+    /// Behind the highest octet reported by SACK.
+    #[must_use]
+    pub fn highest_sacked(&self) -> Option<Seq> {
+        self.repair.as_ref()?.sacked.highest()
+    }
+
+    /// A segment left for the first time.
+    #[inline]
+    pub fn sent(&mut self, start: Seq, len: u32, marks: Marks, now: Instant) {
+        self.in_flight += u64::from(len);
+        self.records.push_back(Record {
+            start,
+            sent_at: now,
+            len,
+            marks,
+        });
+    }
+
+    /// Everything before `una` is acknowledged.
+    #[inline]
+    pub fn acknowledge(&mut self, una: Seq, delivered: &mut Delivered) {
+        while let Some(front) = self.records.front() {
+            if front.end() > una {
+                break;
+            }
+            if front.marks == Marks::NONE {
+                self.in_flight -= u64::from(front.len);
+                delivered.note(front);
+            } else {
+                let front = *front;
+                self.leave(&front, delivered);
+            }
+            self.records.pop_front();
+            self.gone += 1;
+        }
+        if let Some(front) = self.records.front()
+            && front.start < una
+        {
+            self.trim(una);
+        }
+        if self.sacked > 0
+            && let Some(repair) = &mut self.repair
+        {
+            repair.sacked.release(una);
+        }
+    }
+
+    #[cold]
+    fn leave(&mut self, record: &Record, delivered: &mut Delivered) {
+        delivered.control_bits += u64::from(record.is_syn()) + u64::from(record.is_fin());
+        self.in_flight -= record.in_flight();
+        if record.is_sacked() {
+            self.sacked -= u64::from(record.len);
+        } else {
+            if record.marks.any(Marks::LOST) {
+                self.lost -= u64::from(record.len);
+            }
+            delivered.note(record);
+        }
+    }
+
+    /// The front record is acknowledged in part.
+    #[cold]
+    fn trim(&mut self, una: Seq) {
+        let Some(front) = self.records.front_mut() else {
+            return;
+        };
+        let cut = una.since(front.start);
+        let before = front.in_flight();
+        front.start = una;
+        front.len -= u32::try_from(cut).expect("a part of a record");
+        self.in_flight = self.in_flight - before + front.in_flight();
+        if front.is_sacked() {
+            self.sacked -= cut;
+        } else if front.marks.any(Marks::LOST) {
+            self.lost -= cut;
+            self.repair
+                .get_or_insert_default()
+                .to_retransmit
+                .push(Reverse(una));
+        }
+    }
+
+    /// SACK reports `left..right`; both lie within what was sent and not acknowledged. `false` if
+    /// the block told nothing new.
+    pub fn sack(&mut self, left: Seq, right: Seq, delivered: &mut Delivered) -> bool {
+        let Self {
+            records,
+            repair,
+            in_flight,
+            lost,
+            sacked,
+            ..
+        } = self;
+        let repair = repair.get_or_insert_default();
+        let before = delivered.sacked;
+        let known = repair.sacked.insert(left, right, |from, to, whole| {
+            let first = records.partition_point(|record| record.end() <= from);
+            for record in records.range_mut(first..) {
+                if record.start >= to {
+                    break;
+                }
+                // A record counts once all of it is reported.
+                if record.is_sacked() || record.start < whole.0 || record.end() > whole.1 {
+                    continue;
+                }
+                *in_flight -= record.in_flight();
+                if record.marks.any(Marks::LOST) {
+                    *lost -= u64::from(record.len);
+                }
+                record.marks = record
+                    .marks
+                    .without(Marks::LOST)
+                    .without(Marks::TWICE)
+                    .with(Marks::SACKED);
+                *sacked += u64::from(record.len);
+                delivered.sacked += u64::from(record.len);
+                delivered.note(record);
+            }
+        });
+        !known && delivered.sacked > before
+    }
+
+    /// IsLost of RFC 6675 §4 for every octet at once: those below the result, and not reported
+    /// themselves, are lost.
+    #[must_use]
+    pub fn lost_below(&self, dupthresh: u32, smss: u32) -> Option<Seq> {
+        if self.sacked == 0 {
+            return None;
+        }
+        self.repair.as_ref()?.sacked.lost_below(dupthresh, smss)
+    }
+
+    /// Takes for lost what lies below `edge` and is not reported. Returns how much that is.
+    pub fn mark_lost_below(&mut self, edge: Seq) -> u64 {
+        let before = self.lost;
+        let mut number = self.repair.get_or_insert_default().judged.max(self.gone);
+        while let Some(record) = self.records.get_mut(self.index(number))
+            && record.start < edge
+        {
+            if record.is_retransmitted() {
+                // One copy, the first, is taken for lost; the other travels on.
+                if record.marks.any(Marks::TWICE) {
+                    self.in_flight -= u64::from(record.len);
+                    record.marks = record.marks.without(Marks::TWICE);
+                }
+            } else {
+                let index = self.index(number);
+                self.mark_lost(index);
+            }
+            number += 1;
+        }
+        self.repair.get_or_insert_default().judged = number;
+        self.lost - before
+    }
+
+    /// Takes the record at `index` for lost, unless it is reported or already lost.
+    pub fn mark_lost(&mut self, index: usize) {
+        let Some(record) = self.records.get_mut(index) else {
+            return;
+        };
+        if record.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0)) {
+            return;
+        }
+        self.in_flight -= record.in_flight();
+        self.lost += u64::from(record.len);
+        record.marks = record.marks.without(Marks::TWICE).with(Marks::LOST);
+        let start = record.start;
+        self.repair
+            .get_or_insert_default()
+            .to_retransmit
+            .push(Reverse(start));
+    }
+
+    /// The timer expired: everything that is not reported is lost. If the peer has reneged (its
+    /// reports cover the very octet that it waits for) they are worth nothing (RFC 6675 §5.1).
+    pub fn mark_all_lost(&mut self) {
+        let reneged = self.front().is_some_and(Record::is_sacked);
+        let repair = self.repair.get_or_insert_default();
+        if reneged {
+            repair.sacked.clear();
+            self.sacked = 0;
+        }
+        repair.judged = self.gone + self.records.len() as u64;
+        repair.resent.clear();
+        let mut starts = std::mem::take(&mut repair.to_retransmit).into_vec();
+        starts.clear();
+        self.lost = 0;
+        for record in &mut self.records {
+            record.marks = record.marks.without(Marks::TWICE);
+            if reneged {
+                record.marks = record.marks.without(Marks::SACKED);
+            }
+            if !record.is_sacked() {
+                record.marks = record.marks.with(Marks::LOST);
+                self.lost += u64::from(record.len);
+                starts.push(Reverse(record.start));
+            }
+        }
+        self.in_flight = 0;
+        repair.to_retransmit = BinaryHeap::from(starts);
+    }
+
+    /// The lost record with the lowest number.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        let repair = self.repair.as_mut()?;
+        while let Some(Reverse(start)) = repair.to_retransmit.peek() {
+            let index = self.records.partition_point(|record| record.start < *start);
+            if let Some(record) = self.records.get(index)
+                && record.start == *start
+                && record.marks.any(Marks::LOST)
+            {
+                return Some(index);
+            }
+            repair.to_retransmit.pop();
+        }
+        None
+    }
+
+    /// Rule 3 of NextSeg (RFC 6675 §4): the lowest record below the highest report that is neither
+    /// reported nor lost and has not been sent again in this recovery.
+    pub fn speculative(&mut self) -> Option<usize> {
+        let highest = self.highest_sacked()?;
+        let repair = self.repair.as_mut()?;
+        let mut number = repair.speculated.max(self.gone);
+        let mut found = None;
+        while let Some(record) = self
+            .records
+            .get(usize::try_from(number - self.gone).unwrap_or(usize::MAX))
+            && record.end() <= highest
+        {
+            if !record.marks.any(Marks(
+                Marks::SACKED.0 | Marks::LOST.0 | Marks::RETRANSMITTED.0,
+            )) {
+                found = Some(usize::try_from(number - self.gone).expect("an index"));
+                break;
+            }
+            number += 1;
+        }
+        repair.speculated = number;
+        found
+    }
+
+    /// The highest record that is not reported, for the rescue retransmission, once per recovery
+    /// (rule 4 of NextSeg, RFC 6675 §4).
+    #[must_use]
+    pub fn last_unreported(&self) -> Option<usize> {
+        self.records.iter().rposition(|record| !record.is_sacked())
+    }
+
+    /// The record at `index` leaves again. With `twice`, a copy that was not taken for lost counts
+    /// as in flight beside the new one.
+    pub fn resent(&mut self, index: usize, now: Instant, twice: bool, timed: bool) {
+        let Some(record) = self.records.get_mut(index) else {
+            return;
+        };
+        let before = record.in_flight();
+        if record.marks.any(Marks::LOST) {
+            self.lost -= u64::from(record.len);
+            record.marks = record.marks.without(Marks::LOST);
+        } else if twice {
+            record.marks = record.marks.with(Marks::TWICE);
+        }
+        record.marks = record.marks.with(Marks::RETRANSMITTED);
+        record.sent_at = now;
+        self.in_flight = self.in_flight - before + record.in_flight();
+        if timed {
+            let start = record.start;
+            self.repair
+                .get_or_insert_default()
+                .resent
+                .push_back((now, start));
+        }
+    }
+
+    /// Takes for lost what is in flight and was sent last before `limit`. Returns how much that is.
+    pub fn expire(&mut self, limit: Instant) -> u64 {
+        let before = self.lost;
+        let mut number = self
+            .repair
+            .as_ref()
+            .map_or(0, |repair| repair.expired)
+            .max(self.gone);
+        let from = number;
+        // Segments sent once: their order is that of their times.
+        while let Some(record) = self.records.get(self.index(number)) {
+            if !record.marks.any(Marks(
+                Marks::SACKED.0 | Marks::LOST.0 | Marks::RETRANSMITTED.0,
+            )) {
+                if record.sent_at >= limit {
+                    break;
+                }
+                self.mark_lost(self.index(number));
+            }
+            number += 1;
+        }
+        if number == from && self.repair.is_none() {
+            return 0;
+        }
+        let repair = self.repair.get_or_insert_default();
+        repair.expired = number;
+        while let Some(&(sent_at, start)) = self
+            .repair
+            .as_ref()
+            .and_then(|repair| repair.resent.front())
+        {
+            let index = self.records.partition_point(|record| record.start < start);
+            let current = self.records.get(index).is_some_and(|record| {
+                record.start == start
+                    && record.sent_at == sent_at
+                    && !record.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0))
+            });
+            if current {
+                if sent_at >= limit {
+                    break;
+                }
+                self.mark_lost(index);
+            }
+            if let Some(repair) = &mut self.repair {
+                repair.resent.pop_front();
+            }
+        }
+        self.lost - before
+    }
+
+    /// A new recovery begins: what was passed over before may be looked at again.
+    pub fn begin_recovery(&mut self) {
+        if let Some(repair) = &mut self.repair {
+            repair.speculated = self.gone;
+        }
+    }
+
+    #[inline]
+    fn index(&self, number: u64) -> usize {
+        usize::try_from(number - self.gone).unwrap_or(usize::MAX)
+    }
+
+    /// Recounts everything from the records; what the running counts must equal.
+    #[cfg(test)]
+    fn recount(&self) -> (u64, u64, u64) {
+        let sum = |f: &dyn Fn(&Record) -> u64| self.records.iter().map(f).sum::<u64>();
+        (
+            sum(&Record::in_flight),
+            sum(&|r| {
+                if r.marks.any(Marks::LOST) {
+                    u64::from(r.len)
+                } else {
+                    0
+                }
+            }),
+            sum(&|r| if r.is_sacked() { u64::from(r.len) } else { 0 }),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What the application has written and the peer has not acknowledged.
+
+use std::collections::VecDeque;
+
+use super::seq::Seq;
+use crate::body::Body;
+
+/// Small writes are joined into chunks of about this many octets.
+const CHUNK: u32 = 65_536;
+
+/// The stream to send, by sequence number.
+#[derive(Debug)]
+pub struct SendBuffer<B> {
+    /// Behind the last octet written; [`Seq::END`] for an endless stream.
+    end: Seq,
+    chunks: VecDeque<(Seq, B)>,
+    /// An endless stream repeats this from where it began.
+    pattern: Option<(Seq, B)>,
+}
+
+impl<B: Body> SendBuffer<B> {
+    /// Empty; the first octet will have the number `first`.
+    #[must_use]
+    pub const fn new(first: Seq) -> Self {
+        Self {
+            end: first,
+            chunks: VecDeque::new(),
+            pattern: None,
+        }
+    }
+
+    /// Behind the last octet that can be sent.
+    #[must_use]
+    #[inline]
+    pub const fn end(&self) -> Seq {
+        self.end
+    }
+
+    /// Puts `body` behind what is there.
+    ///
+    /// # Panics
+    /// After [`Self::repeat`].
+    pub fn write(&mut self, body: B) {
+        assert!(self.pattern.is_none(), "nothing follows an endless stream");
+        let len = body.len();
+        if len == 0 {
+            return;
+        }
+        match self.chunks.back_mut() {
+            Some((_, last)) if last.len() <= CHUNK && len <= CHUNK - last.len() => {
+                last.append(&body)
+            }
+            _ => self.chunks.push_back((self.end, body)),
+        }
+        self.end += u64::from(len);
+    }
+
+    /// From here on the stream is `pattern`, again and again.
+    ///
+    /// # Panics
+    /// If the pattern is empty.
+    pub fn repeat(&mut self, pattern: B) {
+        assert!(!pattern.is_empty(), "a pattern has octets");
+        self.pattern = Some((self.end, pattern));
+        self.end = Seq::END;
+    }
+
+    /// The stream ends at `end`, which is not before anything sent.
+    pub fn truncate(&mut self, end: Seq) {
+        self.end = self.end.min(end);
+    }
+
+    /// `len` octets from `at` on. They must have been written and not yet released.
+    #[must_use]
+    #[inline]
+    pub fn body(&self, at: Seq, len: u32) -> B {
+        if let Some((begin, pattern)) = &self.pattern
+            && at >= *begin
+        {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a remainder of a 32-bit number"
+            )]
+            let start = (at.since(*begin) % u64::from(pattern.len())) as u32;
+            if len <= pattern.len() - start {
+                return pattern.slice(start, len);
+            }
+        }
+        self.assemble(at, len)
+    }
+
+    /// As [`Self::body`], from several pieces.
+    fn assemble(&self, mut at: Seq, mut len: u32) -> B {
+        let mut body = B::default();
+        let mut chunk = self
+            .chunks
+            .partition_point(|(start, _)| *start <= at)
+            .wrapping_sub(1);
+        while len > 0 {
+            let (start, source, period) = match self.chunks.get(chunk) {
+                Some((start, source)) if at < *start + u64::from(source.len()) => {
+                    (*start, source, u64::MAX)
+                }
+                _ => match &self.pattern {
+                    Some((start, pattern)) if at >= *start => {
+                        (*start, pattern, u64::from(pattern.len()))
+                    }
+                    _ => unreachable!("octets at {at:?} are written and not released"),
+                },
+            };
+            #[expect(clippy::cast_possible_truncation, reason = "an offset within a body")]
+            let offset = (at.since(start) % period) as u32;
+            let part = len.min(source.len() - offset);
+            if body.is_empty() {
+                body = source.slice(offset, part);
+            } else {
+                body.append(&source.slice(offset, part));
+            }
+            at += u64::from(part);
+            len -= part;
+            chunk = chunk.wrapping_add(1);
+        }
+        body
+    }
+
+    /// Everything before `una` is acknowledged and will not be asked for again.
+    #[inline]
+    pub fn release(&mut self, una: Seq) {
+        while let Some((start, chunk)) = self.chunks.front() {
+            if *start + u64::from(chunk.len()) > una {
+                break;
+            }
+            self.chunks.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::{Length, Octets};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_part_is_what_was_written(
+            writes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..20),
+            pattern in proptest::option::of(proptest::collection::vec(any::<u8>(), 1..9)),
+            from in 0_usize..400, len in 1_usize..60, released in 0_usize..400,
+        ) {
+            let first = Seq::first(u32::MAX - 5);
+            let mut buffer = SendBuffer::new(first);
+            let mut stream: Vec<u8> = Vec::new();
+            for write in writes {
+                stream.extend(&write);
+                buffer.write(Octets(write));
+            }
+            if let Some(pattern) = pattern {
+                buffer.repeat(Octets(pattern.clone()));
+                stream.extend(pattern.iter().cycle().take(500));
+            }
+            let from = from.min(stream.len());
+            let len = len.min(stream.len() - from);
+            buffer.release(first + released.min(from) as u64);
+            if len > 0 {
+                let part = buffer.body(first + from as u64, u32::try_from(len).unwrap());
+                prop_assert_eq!(&part.0[..], &stream[from..from + len]);
+            }
+        }
+    }
+
+    #[test]
+    fn an_endless_stream_of_lengths_costs_no_memory() {
+        let first = Seq::first(0);
+        let mut buffer = SendBuffer::new(first);
+        buffer.repeat(Length(u32::MAX));
+        assert_eq!(buffer.end(), Seq::END);
+        for at in [0, u64::from(u32::MAX) - 3, 1 << 40] {
+            assert_eq!(buffer.body(first + at, 1448), Length(1448));
+        }
+    }
+}

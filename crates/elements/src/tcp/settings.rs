@@ -1,0 +1,457 @@
+//! Every switch of an endpoint, and what a scenario may set over a profile's.
+
+use anabranch_core::units::{Bytes, Duration, text::Limit};
+use schemars::JsonSchema;
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use crate::cc::Init;
+
+use super::{
+    ack::DelayedAckTable,
+    rtt::Bounds,
+    segment::{HEADERS, TIMESTAMPS_SIZE},
+};
+
+/// How losses are repaired without waiting for the timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// Fast recovery ends at the first acknowledgment of new data (RFC 5681 §3.2).
+    Reno,
+    /// Partial acknowledgments repair one loss each (RFC 6582).
+    NewReno,
+    /// Selective acknowledgments tell what to repair (RFC 6675). Needs SACK; with a peer that does
+    /// not permit it the endpoint falls back to NewReno.
+    Rfc6675,
+}
+
+/// Explicit congestion notification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EcnMode {
+    /// Not used.
+    Off,
+    /// One bit each way, one reaction per round trip (RFC 3168).
+    Rfc3168,
+}
+
+/// When the receiver may hold an acknowledgment back (RFC 5681 §4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DelayedAck {
+    /// Every segment is acknowledged: `"off"`.
+    #[serde(serialize_with = "off")]
+    #[schemars(with = "OffWord")]
+    Off,
+    /// An acknowledgment for every so many segments, or after some time.
+    On(DelayedAckTable),
+}
+
+/// The word that stands for no delay.
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[expect(dead_code, reason = "stands for the word in the schema")]
+enum OffWord {
+    Off,
+}
+
+fn off<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("off")
+}
+
+impl<'de> Deserialize<'de> for DelayedAck {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordOrTable;
+        impl<'de> Visitor<'de> for WordOrTable {
+            type Value = DelayedAck;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("\"off\" or a table such as { segments = 2, timeout = \"200 ms\" }")
+            }
+            fn visit_str<E: Error>(self, word: &str) -> Result<DelayedAck, E> {
+                if word == "off" {
+                    Ok(DelayedAck::Off)
+                } else {
+                    Err(E::invalid_value(serde::de::Unexpected::Str(word), &self))
+                }
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DelayedAck, A::Error> {
+                DelayedAckTable::deserialize(MapAccessDeserializer::new(map)).map(DelayedAck::On)
+            }
+        }
+        deserializer.deserialize_any(WordOrTable)
+    }
+}
+
+/// Every switch of a resolved stack.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Settings {
+    /// Payload bytes of a full segment; headers come on top.
+    pub mss: u32,
+    /// Initial congestion window in segments (RFC 6928; RFC 5681 §3.1).
+    pub initial_cwnd: u32,
+    /// Selective acknowledgments are offered and used (RFC 2018).
+    pub sack: bool,
+    /// Duplicate segments are reported (RFC 2883). Needs SACK.
+    pub dsack: bool,
+    /// Timestamps are offered and used (RFC 7323 §3).
+    pub timestamps: bool,
+    /// Window scaling is offered and used (RFC 7323 §2).
+    pub window_scaling: bool,
+    /// Repair of losses.
+    pub recovery: Recovery,
+    /// Duplicate acknowledgments that stand for a loss (RFC 5681 §3.2).
+    pub dupthresh: u32,
+    /// New data leaves on the first two duplicate acknowledgments (RFC 3042).
+    pub limited_transmit: bool,
+    /// A fast retransmit may follow another directly, at the very acknowledgment that ended it;
+    /// RFC 6582 §3.2 step 2 asks for more than that to be acknowledged. `reno` always may.
+    pub recover_inclusive: bool,
+    /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only
+    /// the first ("impatient", RFC 6582 §4).
+    pub partial_ack_restarts_timer: bool,
+    /// Acknowledgments held back.
+    pub delayed_ack: DelayedAck,
+    /// Lower bound of the retransmission timeout (RFC 6298 (2.4)).
+    pub min_rto: Duration,
+    /// Upper bound of the retransmission timeout (RFC 6298 (2.5)).
+    pub max_rto: Duration,
+    /// Timeout before the first round-trip time is known (RFC 6298 (2.1)).
+    pub initial_rto: Duration,
+    /// Clock granularity G of RFC 6298 (2.3).
+    pub clock_granularity: Duration,
+    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3).
+    pub retries: u32,
+    /// The same for a SYN.
+    pub syn_retries: u32,
+    /// Bytes accepted from the application and not yet acknowledged, at most.
+    pub send_buffer: Limit,
+    /// Bytes received in order and not yet read, at most: the largest window offered.
+    pub receive_window: Limit,
+    /// Small segments wait while data is outstanding (Nagle, RFC 9293 §3.7.4).
+    pub nagle: bool,
+    /// The congestion window grows only while it is what limits the sender (RFC 7661 §4.2;
+    /// RFC 9438 §5.8).
+    pub cwnd_validation: bool,
+    /// Explicit congestion notification.
+    pub ecn: EcnMode,
+    /// Time in TIME-WAIT: twice the maximum segment lifetime (RFC 9293 §3.4.2).
+    pub time_wait: Duration,
+}
+
+/// The largest window that can be offered: 65,535 shifted by 14 (RFC 7323 §2.3).
+pub const MAX_WINDOW: u64 = 65_535 << 14;
+
+impl Settings {
+    /// Bytes of the send buffer; `u64::MAX` without limit.
+    #[must_use]
+    pub fn send_buffer_bytes(&self) -> u64 {
+        self.bytes(self.send_buffer).unwrap_or(u64::MAX)
+    }
+    /// Bytes of the receive buffer, never more than can be offered.
+    #[must_use]
+    pub fn receive_window_bytes(&self) -> u64 {
+        let most = if self.window_scaling {
+            MAX_WINDOW
+        } else {
+            65_535
+        };
+        self.bytes(self.receive_window).unwrap_or(most).min(most)
+    }
+    /// Shift that lets 16 bits hold the receive window (RFC 7323 §2.3).
+    #[must_use]
+    pub fn window_shift(&self) -> u8 {
+        let window = self.receive_window_bytes();
+        (0..14)
+            .find(|shift| window >> shift <= 65_535)
+            .unwrap_or(14)
+    }
+    /// Payload of the largest segment in IP bytes, less the fixed headers: the value of the MSS
+    /// option (RFC 6691).
+    #[must_use]
+    pub fn mss_option(&self) -> u16 {
+        let options = if self.timestamps { TIMESTAMPS_SIZE } else { 0 };
+        u16::try_from(self.mss + options).unwrap_or(u16::MAX)
+    }
+    /// The initial window in bytes.
+    #[must_use]
+    pub fn initial_cwnd_bytes(&self) -> Bytes {
+        Bytes::new(u64::from(self.initial_cwnd) * u64::from(self.mss))
+    }
+    /// What a lone flow's congestion control is made from.
+    #[must_use]
+    pub fn init(&self) -> Init {
+        Init::new(Bytes::new(u64::from(self.mss)), self.initial_cwnd_bytes())
+    }
+    /// Bounds of the retransmission timeout.
+    #[must_use]
+    #[inline]
+    pub const fn rto_bounds(&self) -> Bounds {
+        Bounds {
+            min_rto: self.min_rto,
+            max_rto: self.max_rto,
+            granularity: self.clock_granularity,
+        }
+    }
+    fn bytes(&self, limit: Limit) -> Option<u64> {
+        match limit {
+            Limit::Unlimited | Limit::Bdp(_) => None,
+            Limit::Packets(n) => Some(n.saturating_mul(u64::from(self.mss))),
+            Limit::Bytes(bytes) => Some(bytes.get()),
+        }
+    }
+
+    /// These switches with a scenario's over them.
+    ///
+    /// # Errors
+    /// If a value is out of range, contradicts another, or asks for what is not modelled.
+    pub fn with(&self, over: &Overrides) -> Result<Self, Problem> {
+        let mut s = self.clone();
+        if let Some(mss) = over.mss {
+            s.mss = u32::try_from(mss.get()).unwrap_or(u32::MAX);
+        }
+        macro_rules! set {
+            ($($field:ident)*) => { $(if let Some(value) = over.$field { s.$field = value; })* };
+        }
+        set! {
+            initial_cwnd sack dsack timestamps window_scaling recovery dupthresh limited_transmit
+            recover_inclusive partial_ack_restarts_timer delayed_ack min_rto max_rto initial_rto
+            clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
+            ecn time_wait
+        }
+        if over.sack == Some(false) {
+            // What needs SACK goes with it, unless it was asked for by name.
+            if over.recovery.is_none() && s.recovery == Recovery::Rfc6675 {
+                s.recovery = Recovery::NewReno;
+            }
+            s.dsack = over.dsack.unwrap_or(false);
+        }
+        over.not_modelled()?;
+        s.check()?;
+        Ok(s)
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        let problem = |field, message: String| Err(Problem { field, message });
+        let most = u32::from(u16::MAX) - HEADERS - TIMESTAMPS_SIZE;
+        if !(64..=most).contains(&self.mss) {
+            return problem(
+                "mss",
+                format!("{} bytes is outside 64 to {most} bytes", self.mss),
+            );
+        }
+        if !(1..=1_000_000).contains(&self.initial_cwnd) {
+            return problem(
+                "initial_cwnd",
+                format!("{} is outside 1 to 1000000 segments", self.initial_cwnd),
+            );
+        }
+        if !(1..=1_000_000).contains(&self.dupthresh) {
+            return problem(
+                "dupthresh",
+                format!("{} is outside 1 to 1000000", self.dupthresh),
+            );
+        }
+        if self.recovery == Recovery::Rfc6675 && !self.sack {
+            return problem("recovery", "\"rfc6675\" needs sack = true".to_owned());
+        }
+        if self.dsack && !self.sack {
+            return problem("dsack", "needs sack = true".to_owned());
+        }
+        if let DelayedAck::On(delayed) = self.delayed_ack {
+            if !(1..=1000).contains(&delayed.segments) {
+                return problem(
+                    "delayed_ack",
+                    format!("{} segments is outside 1 to 1000", delayed.segments),
+                );
+            }
+            if delayed.timeout.is_zero() || delayed.timeout > Duration::from_secs(10) {
+                return problem(
+                    "delayed_ack",
+                    "the timeout must lie in 1 ps to 10 s".to_owned(),
+                );
+            }
+        }
+        if self.min_rto.is_zero() || self.min_rto > self.max_rto {
+            return problem(
+                "min_rto",
+                format!(
+                    "{} is outside 1 ps to max_rto, {}",
+                    self.min_rto, self.max_rto
+                ),
+            );
+        }
+        if self.initial_rto.is_zero() || self.initial_rto > self.max_rto {
+            return problem(
+                "initial_rto",
+                format!(
+                    "{} is outside 1 ps to max_rto, {}",
+                    self.initial_rto, self.max_rto
+                ),
+            );
+        }
+        for (field, limit) in [
+            ("send_buffer", self.send_buffer),
+            ("receive_window", self.receive_window),
+        ] {
+            if matches!(limit, Limit::Bdp(_)) {
+                return problem(field, "a multiple of the bandwidth-delay product is a queue's; expected bytes, packets or \"unlimited\"".to_owned());
+            }
+            if self
+                .bytes(limit)
+                .is_some_and(|bytes| bytes < u64::from(self.mss))
+            {
+                return problem(
+                    field,
+                    format!("{limit} is less than one segment of {} bytes", self.mss),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A switch that cannot be as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct Problem {
+    /// The key of [`Overrides`].
+    pub field: &'static str,
+    /// What is wrong with it and what was expected.
+    pub message: String,
+}
+
+/// Variants of HyStart that a scenario may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HyStart {
+    /// Slow start ends by loss alone.
+    Off,
+    /// As Linux does it.
+    Linux,
+    /// HyStart++ (RFC 9406).
+    Rfc9406,
+}
+
+/// What a scenario's `transport` sets over the stack profile; the meaning of each key is that of
+/// the field of [`Settings`] with its name.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// Payload bytes of a full segment; headers come on top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mss: Option<Bytes>,
+    /// Initial congestion window in segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_cwnd: Option<u32>,
+    /// Selective acknowledgments (RFC 2018). Off takes `recovery` from `rfc6675` to `new-reno`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Duplicate segments are reported (RFC 2883).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsack: Option<bool>,
+    /// Timestamps (RFC 7323).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<bool>,
+    /// Window scaling (RFC 7323).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_scaling: Option<bool>,
+    /// Repair of losses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Duplicate acknowledgments that stand for a loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dupthresh: Option<u32>,
+    /// New data on the first two duplicate acknowledgments (RFC 3042).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_transmit: Option<bool>,
+    /// A fast retransmit may follow another at the acknowledgment that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recover_inclusive: Option<bool>,
+    /// Each partial acknowledgment restarts the retransmission timer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_ack_restarts_timer: Option<bool>,
+    /// `"off"`, or how many segments and how long an acknowledgment may wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack: Option<DelayedAck>,
+    /// Lower bound of the retransmission timeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto: Option<Duration>,
+    /// Upper bound of the retransmission timeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rto: Option<Duration>,
+    /// Timeout before the first round-trip time is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rto: Option<Duration>,
+    /// Clock granularity of the timeout's arithmetic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_granularity: Option<Duration>,
+    /// Timeouts without progress before the connection is given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// The same for a SYN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syn_retries: Option<u32>,
+    /// Data not yet acknowledged, at most: a size, packets or `"unlimited"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Limit>,
+    /// Data received and not yet read, at most: a size, packets or `"unlimited"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_window: Option<Limit>,
+    /// Small segments wait while data is outstanding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nagle: Option<bool>,
+    /// The congestion window grows only while it is what limits the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwnd_validation: Option<bool>,
+    /// Explicit congestion notification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnMode>,
+    /// Time in TIME-WAIT.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_wait: Option<Duration>,
+    /// Loss detection by time (RFC 8985): not modelled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<bool>,
+    /// Tail loss probes (RFC 8985): not modelled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlp: Option<bool>,
+    /// Proportional rate reduction (RFC 6937): not modelled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prr: Option<bool>,
+    /// Forward RTO recovery (RFC 5682): not modelled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frto: Option<bool>,
+    /// Early end of slow start: only `"off"` yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hystart: Option<HyStart>,
+    /// Pacing of window-based controls: not modelled yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+}
+
+impl Overrides {
+    fn not_modelled(&self) -> Result<(), Problem> {
+        let asked = [
+            ("rack", self.rack == Some(true)),
+            ("tlp", self.tlp == Some(true)),
+            ("prr", self.prr == Some(true)),
+            ("frto", self.frto == Some(true)),
+            (
+                "hystart",
+                self.hystart.is_some_and(|variant| variant != HyStart::Off),
+            ),
+            ("pacing", self.pacing == Some(true)),
+        ];
+        match asked.into_iter().find(|(_, on)| *on) {
+            Some((field, _)) => Err(Problem {
+                field,
+                message: "is not modelled in this version; it can only be off".to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+}

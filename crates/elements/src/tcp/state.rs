@@ -1,0 +1,134 @@
+//! Connection states (RFC 9293 §3.3.2) and the transitions between them (figure 5).
+
+/// A state of RFC 9293 §3.3.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum State {
+    /// No connection, or no more.
+    Closed,
+    /// Waiting for a SYN.
+    Listen,
+    /// SYN sent.
+    SynSent,
+    /// SYN received and sent, waiting for the acknowledgment of ours.
+    SynReceived,
+    /// Open; data flows both ways.
+    Established,
+    /// FIN sent, nothing heard of the peer's.
+    FinWait1,
+    /// FIN sent and acknowledged; the peer may still send.
+    FinWait2,
+    /// The peer's FIN came; we may still send.
+    CloseWait,
+    /// Both FINs crossed; ours is not acknowledged yet.
+    Closing,
+    /// The peer's FIN came first, ours is sent and not acknowledged yet.
+    LastAck,
+    /// All done; waiting out segments that may still travel.
+    TimeWait,
+}
+
+/// What moves a connection from one state to the next (the labels of RFC 9293 figure 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The user opens actively; a SYN leaves.
+    ActiveOpen,
+    /// A SYN came (without an acknowledgment of ours).
+    Syn,
+    /// A SYN came that acknowledges ours.
+    SynAck,
+    /// Our SYN is acknowledged.
+    SynAcknowledged,
+    /// Our FIN leaves.
+    SendFin,
+    /// The peer's FIN came, in order.
+    Fin,
+    /// Our FIN is acknowledged.
+    FinAcknowledged,
+    /// Twice the maximum segment lifetime has passed in TIME-WAIT.
+    TimeWaitOver,
+    /// A valid RST came, the user aborted, or the timer gave up.
+    Reset,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 11] = [
+        Self::Closed,
+        Self::Listen,
+        Self::SynSent,
+        Self::SynReceived,
+        Self::Established,
+        Self::FinWait1,
+        Self::FinWait2,
+        Self::CloseWait,
+        Self::Closing,
+        Self::LastAck,
+        Self::TimeWait,
+    ];
+
+    /// The state after `event`; `None` where RFC 9293 figure 5 has no such arrow.
+    #[must_use]
+    pub const fn after(self, event: Event) -> Option<Self> {
+        Some(match (self, event) {
+            (Self::Closed | Self::Listen, Event::ActiveOpen) => Self::SynSent,
+            (Self::Listen | Self::SynSent, Event::Syn) => Self::SynReceived,
+            (Self::SynSent, Event::SynAck) | (Self::SynReceived, Event::SynAcknowledged) => {
+                Self::Established
+            }
+            (Self::SynReceived | Self::Established, Event::SendFin) => Self::FinWait1,
+            (Self::CloseWait, Event::SendFin) => Self::LastAck,
+            (Self::SynReceived | Self::Established, Event::Fin) => Self::CloseWait,
+            (Self::FinWait1, Event::Fin) => Self::Closing,
+            (Self::FinWait2, Event::Fin) | (Self::Closing, Event::FinAcknowledged) => {
+                Self::TimeWait
+            }
+            (Self::FinWait1, Event::FinAcknowledged) => Self::FinWait2,
+            (Self::LastAck, Event::FinAcknowledged)
+            | (Self::TimeWait, Event::TimeWaitOver)
+            | (_, Event::Reset) => Self::Closed,
+            _ => return None,
+        })
+    }
+
+    /// Whether both initial sequence numbers are known and data may be exchanged.
+    #[must_use]
+    pub const fn is_synchronized(self) -> bool {
+        !matches!(
+            self,
+            Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived
+        )
+    }
+    /// Whether data, or a FIN, may leave for the first time or again.
+    #[must_use]
+    #[inline]
+    pub const fn may_transmit(self) -> bool {
+        matches!(
+            self,
+            Self::Established | Self::CloseWait | Self::FinWait1 | Self::Closing | Self::LastAck
+        )
+    }
+    /// Whether data may still come from the peer.
+    #[must_use]
+    #[inline]
+    pub const fn may_receive(self) -> bool {
+        matches!(self, Self::Established | Self::FinWait1 | Self::FinWait2)
+    }
+    /// The name that RFC 9293 uses.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "CLOSED",
+            Self::Listen => "LISTEN",
+            Self::SynSent => "SYN-SENT",
+            Self::SynReceived => "SYN-RECEIVED",
+            Self::Established => "ESTABLISHED",
+            Self::FinWait1 => "FIN-WAIT-1",
+            Self::FinWait2 => "FIN-WAIT-2",
+            Self::CloseWait => "CLOSE-WAIT",
+            Self::Closing => "CLOSING",
+            Self::LastAck => "LAST-ACK",
+            Self::TimeWait => "TIME-WAIT",
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What an endpoint counts, and what can be seen of its state.
+
+use anabranch_core::units::{Bytes, Duration, Rate};
+
+/// Counters of one endpoint since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Segments with payload sent, retransmissions included.
+    pub sent_packets: u64,
+    /// IP bytes of everything sent.
+    pub sent_bytes: u64,
+    /// Segments with payload sent again.
+    pub retransmitted_packets: u64,
+    /// Segments without payload sent.
+    pub sent_acks: u64,
+    /// Segments received, of every kind.
+    pub received_packets: u64,
+    /// Octets given to the application in order, each once.
+    pub delivered_bytes: u64,
+    /// Segments with payload received in which nothing was new.
+    pub duplicate_segments: u64,
+    /// Segments received beyond the next expected number.
+    pub out_of_order_segments: u64,
+    /// Times that a fast recovery began.
+    pub fast_recoveries: u64,
+    /// Expiries of the retransmission timer.
+    pub timeouts: u64,
+    /// Times that a timer rule ended a fast recovery.
+    pub timer_losses: u64,
+    /// Duplicate acknowledgments received (RFC 5681 §2).
+    pub duplicate_acks: u64,
+    /// Window probes sent.
+    pub window_probes: u64,
+    /// Reductions for marks (RFC 3168).
+    pub ecn_reductions: u64,
+    /// Segments received with Congestion Experienced.
+    pub ce_segments: u64,
+    /// Segments and blocks received that no correct peer sends: acknowledging what was not sent,
+    /// outside the window, impossible SACK blocks, wrong flags.
+    pub malformed: u64,
+}
+
+impl Stats {
+    /// Every counter less `earlier`'s, for what happened in between.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            sent_packets: self.sent_packets - earlier.sent_packets,
+            sent_bytes: self.sent_bytes - earlier.sent_bytes,
+            retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
+            sent_acks: self.sent_acks - earlier.sent_acks,
+            received_packets: self.received_packets - earlier.received_packets,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            duplicate_segments: self.duplicate_segments - earlier.duplicate_segments,
+            out_of_order_segments: self.out_of_order_segments - earlier.out_of_order_segments,
+            fast_recoveries: self.fast_recoveries - earlier.fast_recoveries,
+            timeouts: self.timeouts - earlier.timeouts,
+            timer_losses: self.timer_losses - earlier.timer_losses,
+            duplicate_acks: self.duplicate_acks - earlier.duplicate_acks,
+            window_probes: self.window_probes - earlier.window_probes,
+            ecn_reductions: self.ecn_reductions - earlier.ecn_reductions,
+            ce_segments: self.ce_segments - earlier.ce_segments,
+            malformed: self.malformed - earlier.malformed,
+        }
+    }
+    /// Every counter with `other`'s added.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            sent_packets: self.sent_packets + other.sent_packets,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            retransmitted_packets: self.retransmitted_packets + other.retransmitted_packets,
+            sent_acks: self.sent_acks + other.sent_acks,
+            received_packets: self.received_packets + other.received_packets,
+            delivered_bytes: self.delivered_bytes + other.delivered_bytes,
+            duplicate_segments: self.duplicate_segments + other.duplicate_segments,
+            out_of_order_segments: self.out_of_order_segments + other.out_of_order_segments,
+            fast_recoveries: self.fast_recoveries + other.fast_recoveries,
+            timeouts: self.timeouts + other.timeouts,
+            timer_losses: self.timer_losses + other.timer_losses,
+            duplicate_acks: self.duplicate_acks + other.duplicate_acks,
+            window_probes: self.window_probes + other.window_probes,
+            ecn_reductions: self.ecn_reductions + other.ecn_reductions,
+            ce_segments: self.ce_segments + other.ce_segments,
+            malformed: self.malformed + other.malformed,
+        }
+    }
+}
+
+/// The state of the sending side at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window, inflation excluded.
+    pub cwnd: Bytes,
+    /// Slow start threshold; `None` before the first reduction.
+    pub ssthresh: Option<Bytes>,
+    /// In flight, as the recovery in use estimates it.
+    pub in_flight: Bytes,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+    /// Its variation.
+    pub rttvar: Duration,
+    /// Smallest round-trip time; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Retransmission timeout, backoff included.
+    pub rto: Duration,
+    /// `slow-start`, `open`, `disorder`, `recovery` or `loss`.
+    pub state: &'static str,
+    /// Rate that the congestion control asks for.
+    pub pacing_rate: Option<Rate>,
+}

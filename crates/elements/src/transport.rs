@@ -1,0 +1,23 @@
+//! What a packet's payload is to its end hosts.
+
+use crate::{body::Body, tcp::Segment};
+
+/// The transport header and content of a packet.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transport<B> {
+    /// A TCP segment.
+    Tcp(Segment<B>),
+    /// Anything else, opaque to the network: a UDP datagram, a QUIC packet.
+    Datagram(B),
+}
+
+impl<B: Body> Transport<B> {
+    /// Octets of application data or of the datagram's content.
+    #[must_use]
+    pub fn payload_len(&self) -> u32 {
+        match self {
+            Self::Tcp(segment) => segment.body.len(),
+            Self::Datagram(body) => body.len(),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! HyStart on ACK sequences made for it.
+
+mod cc_support;
+
+use anabranch_core::units::{Duration, Instant};
+use anabranch_elements::cc::{
+    Ack,
+    hystart::{HyStart, Settings},
+};
+use cc_support::ack;
+
+const RTT: Duration = Duration::from_millis(40);
+
+fn hystart() -> HyStart {
+    HyStart::new(Settings {
+        low_window: 16.0,
+        ack_delta: Duration::from_millis(2),
+        ack_train_share: 0.5,
+        delay_share: 0.125,
+        delay_min: Duration::from_millis(4),
+        delay_max: Duration::from_millis(16),
+        min_samples: 8,
+    })
+}
+
+/// The time into the round at which slow start ends, with an ACK every `gap`.
+fn train_ends(cwnd: f64, gap: Duration) -> Option<Duration> {
+    let mut hystart = hystart();
+    let start = Instant::from_millis(500);
+    let mut now = start;
+    while now - start < RTT {
+        if hystart.ends_slow_start(&ack(now, RTT), cwnd) {
+            return Some(now - start);
+        }
+        now = now + gap;
+    }
+    None
+}
+
+#[test]
+fn an_ack_train_as_long_as_half_the_rtt_ends_slow_start() {
+    assert_eq!(
+        train_ends(40.0, Duration::from_millis(1)),
+        Some(Duration::from_millis(20))
+    );
+    assert_eq!(
+        train_ends(40.0, Duration::from_millis(2)),
+        Some(Duration::from_millis(20))
+    );
+}
+
+#[test]
+fn acks_far_apart_are_no_train() {
+    assert_eq!(train_ends(40.0, Duration::from_micros(2_001)), None);
+}
+
+#[test]
+fn a_small_window_is_left_alone() {
+    assert_eq!(train_ends(15.9, Duration::from_millis(1)), None);
+}
+
+#[test]
+fn a_train_does_not_reach_over_a_round() {
+    let mut hystart = hystart();
+    for step in 0..100 {
+        let now = Instant::from_millis(500 + step);
+        let ack = Ack {
+            round: step / 10,
+            ..ack(now, RTT)
+        };
+        assert!(!hystart.ends_slow_start(&ack, 40.0));
+    }
+}
+
+/// The ACK of the round at which slow start ends, when RTTs are `above` the smallest.
+fn delay_ends(min_rtt: Duration, above: Duration) -> Option<u64> {
+    let mut hystart = hystart();
+    (1..=20).find(|n| {
+        // Too far apart for a train.
+        let now = Instant::from_millis(500 + 3 * n);
+        let ack = Ack {
+            min_rtt,
+            ..ack(now, min_rtt + above)
+        };
+        hystart.ends_slow_start(&ack, 40.0)
+    })
+}
+
+#[test]
+fn a_delay_above_eta_ends_slow_start_after_eight_samples() {
+    // An eighth of 80 ms.
+    let rtt = Duration::from_millis(80);
+    assert_eq!(delay_ends(rtt, Duration::from_millis(10)), Some(8));
+    assert_eq!(delay_ends(rtt, Duration::from_micros(9_999)), None);
+}
+
+#[test]
+fn eta_has_bounds() {
+    assert_eq!(
+        delay_ends(Duration::from_millis(8), Duration::from_micros(3_999)),
+        None
+    );
+    assert_eq!(
+        delay_ends(Duration::from_millis(8), Duration::from_millis(4)),
+        Some(8)
+    );
+    assert_eq!(
+        delay_ends(Duration::from_millis(800), Duration::from_micros(15_999)),
+        None
+    );
+    assert_eq!(
+        delay_ends(Duration::from_millis(800), Duration::from_millis(16)),
+        Some(8)
+    );
+}
+
+#[test]
+fn one_short_rtt_among_the_samples_keeps_slow_start() {
+    let mut hystart = hystart();
+    for n in 1..=20 {
+        let rtt = if n == 5 { RTT } else { RTT * 2 };
+        let ack = Ack {
+            min_rtt: RTT,
+            ..ack(Instant::from_millis(500 + 3 * n), rtt)
+        };
+        assert!(!hystart.ends_slow_start(&ack, 40.0));
+    }
+}
+
+#[test]
+fn without_an_rtt_there_is_nothing_to_go_by() {
+    let mut hystart = hystart();
+    for n in 0..100 {
+        let ack = Ack {
+            rtt: None,
+            min_rtt: Duration::ZERO,
+            ..ack(Instant::from_millis(n), RTT)
+        };
+        assert!(!hystart.ends_slow_start(&ack, 40.0));
+    }
+}

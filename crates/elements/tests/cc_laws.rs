@@ -1,0 +1,431 @@
+//! What holds for every registered congestion control, by family.
+
+#![expect(clippy::float_cmp, reason = "small whole numbers and copies are exact")]
+
+mod cc_support;
+
+use std::collections::BTreeSet;
+
+use anabranch_core::{
+    registry::Meta,
+    units::{Bytes, Duration},
+};
+use anabranch_elements::cc::{Config, CongestionControl, Family, Init, Signal, registry};
+use cc_support::{Path, SMSS, assert_near, segments};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const RTT: Duration = Duration::from_millis(50);
+/// Windows in segments, from the smallest to a million.
+const WINDOWS: [u64; 9] = [1, 2, 3, 4, 10, 100, 3_333, 100_000, 1_000_000];
+
+fn of_family(family: Family) -> impl Iterator<Item = (&'static Meta, Config)> {
+    registry()
+        .into_iter()
+        .filter(move |(_, config, _)| config.family() == Some(family))
+        .map(|(meta, config, _)| (meta, config))
+}
+
+/// The share of the window that a loss leaves, as the control documents it.
+fn decrease_factor(config: &Config) -> f64 {
+    config
+        .decrease_factor()
+        .expect("a loss-based control has one")
+}
+
+// Every control.
+
+#[test]
+fn every_control_describes_itself() {
+    let mut names = BTreeSet::new();
+    for (meta, config, schema) in registry() {
+        assert!(names.insert(meta.name), "{} is there twice", meta.name);
+        assert!(
+            meta.name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        );
+        assert_eq!(config.name(), meta.name);
+        assert!(config.family().is_some());
+        assert!(
+            !meta.title.is_empty() && meta.summary.ends_with('.'),
+            "{}",
+            meta.name
+        );
+        assert!(!meta.sources.is_empty(), "{} has no source", meta.name);
+        for source in meta.sources {
+            assert!(
+                !source.id.is_empty() && !source.items.is_empty(),
+                "{}",
+                meta.name
+            );
+        }
+        for (name, property) in properties(&schema) {
+            let text = property["description"].as_str().unwrap_or_default();
+            assert!(!text.is_empty(), "{}: {name} has no description", meta.name);
+            assert!(
+                property.get("default").is_some(),
+                "{}: {name} has no default",
+                meta.name
+            );
+        }
+    }
+    assert!(
+        ["reno", "cubic", "cubic-plus"]
+            .iter()
+            .all(|name| names.contains(name))
+    );
+}
+
+fn properties(schema: &schemars::Schema) -> Vec<(String, Value)> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// `{ name: { parameter: value } }`.
+fn written(meta: &Meta, parameter: &str, value: &Value) -> Value {
+    json!({ meta.name: { parameter: value } })
+}
+
+#[test]
+fn parameters_survive_writing_and_reading() {
+    for (meta, config, _) in registry() {
+        let text = serde_json::to_value(&config).expect("parameters can be written");
+        assert!(
+            text.get(meta.name).is_some(),
+            "{text} is called {}",
+            meta.name
+        );
+        assert_eq!(
+            serde_json::from_value::<Config>(text).expect("and read"),
+            config
+        );
+        let empty = serde_json::from_value::<Config>(json!({ meta.name: {} }));
+        assert_eq!(empty.expect("every parameter has a default"), config);
+    }
+    let alias = serde_json::from_value::<Config>(json!({ "new-reno": {} }));
+    assert_eq!(alias.expect("the contract's other name").name(), "reno");
+}
+
+#[test]
+fn unknown_parameters_are_refused() {
+    for (meta, _, _) in registry() {
+        let file = written(meta, "no_such_parameter", &json!(1));
+        let error = serde_json::from_value::<Config>(file).expect_err("unknown");
+        assert!(error.to_string().contains("no_such_parameter"), "{error}");
+    }
+}
+
+#[test]
+fn bounds_are_kept_where_parameters_are_read() {
+    let mut bounds = 0;
+    for (meta, _, schema) in registry() {
+        for (name, property) in properties(&schema) {
+            let read = |value: f64| {
+                // Whole numbers are written as integers.
+                let value = value.to_string().parse().expect("a JSON number");
+                serde_json::from_value::<Config>(written(meta, &name, &value))
+            };
+            let (minimum, maximum) = (property["minimum"].as_f64(), property["maximum"].as_f64());
+            if property["type"] == "number" {
+                assert!(
+                    minimum.is_some() && maximum.is_some(),
+                    "{}: {name}",
+                    meta.name
+                );
+            }
+            for (inside, outside) in [
+                (minimum, minimum.map(|m| m - 1.0)),
+                (maximum, maximum.map(|m| m + 1.0)),
+            ] {
+                let (Some(inside), Some(outside)) = (inside, outside) else {
+                    continue;
+                };
+                read(inside).unwrap_or_else(|e| panic!("{}: {name} = {inside}: {e}", meta.name));
+                assert!(read(outside).is_err(), "{}: {name} = {outside}", meta.name);
+                bounds += 1;
+            }
+        }
+    }
+    assert!(bounds >= 20, "only {bounds} bounds found");
+}
+
+#[test]
+fn windows_are_never_below_a_segment() {
+    for (meta, config, _) in registry() {
+        for window in WINDOWS {
+            let mut path = Path::new(&config, window, RTT);
+            for _ in 0..20 {
+                path.rto(1);
+                path.lose();
+                path.mark();
+                assert!(path.control.cwnd() >= SMSS, "{} at {window}", meta.name);
+            }
+        }
+        let control = config.build(&Init::new(SMSS, Bytes::ZERO));
+        assert!(
+            control.cwnd() >= SMSS,
+            "{} without an initial window",
+            meta.name
+        );
+    }
+}
+
+// Loss-based controls.
+
+#[test]
+fn a_loss_leaves_the_documented_share() {
+    for (meta, config) in of_family(Family::LossBased) {
+        for window in WINDOWS {
+            let mut path = Path::new(&config, window, RTT);
+            path.lose();
+            let expected = (decrease_factor(&config) * window as f64).max(2.0);
+            assert_near(path.cwnd(), expected, 1e-6);
+            assert_eq!(path.cwnd(), path.ssthresh(), "{} at {window}", meta.name);
+            assert!(window < 3 || path.cwnd() < window as f64);
+        }
+    }
+}
+
+#[test]
+fn a_mark_reduces_like_a_loss() {
+    for (_, config) in of_family(Family::LossBased) {
+        for window in WINDOWS.into_iter().filter(|window| *window >= 4) {
+            let (mut lost, mut marked) = (
+                Path::new(&config, window, RTT),
+                Path::new(&config, window, RTT),
+            );
+            lost.lose();
+            marked.mark();
+            assert_eq!(lost.cwnd(), marked.cwnd());
+        }
+    }
+}
+
+#[test]
+fn a_timeout_leaves_one_segment_and_slow_start_recovers() {
+    for (meta, config) in of_family(Family::LossBased) {
+        for window in [1, 10, 100, 3_333] {
+            let mut path = Path::new(&config, window, RTT);
+            path.rto(1);
+            assert_eq!(path.control.cwnd(), SMSS, "{} at {window}", meta.name);
+            let ssthresh = path.ssthresh();
+            assert_near(
+                ssthresh,
+                (decrease_factor(&config) * window as f64).max(2.0),
+                1e-6,
+            );
+            path.rto(2);
+            assert_eq!(
+                path.ssthresh(),
+                ssthresh,
+                "{}: a second timeout holds it",
+                meta.name
+            );
+            while path.cwnd() < ssthresh {
+                let before = path.cwnd();
+                path.round_trip();
+                let doubled = (2.0 * before).min(ssthresh);
+                assert!(path.cwnd() >= 0.95 * doubled, "{}: {before}", meta.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_window_stands_still_in_a_recovery_or_unused() {
+    for (meta, config) in of_family(Family::LossBased) {
+        for slow_start in [true, false] {
+            let mut path = Path::new(&config, 100, RTT);
+            if !slow_start {
+                path.lose();
+            }
+            let before = path.control.cwnd();
+            for _ in 0..1_000 {
+                path.ack_as(|ack| ack.in_recovery = true);
+                path.ack_as(|ack| ack.cwnd_limited = false);
+                path.ack_as(|ack| ack.acked = Bytes::ZERO);
+                path.pause(Duration::from_millis(5));
+            }
+            assert_eq!(path.control.cwnd(), before, "{}", meta.name);
+            // It could have grown.
+            path.round_trip();
+            path.round_trip();
+            assert!(path.control.cwnd() > before, "{}", meta.name);
+        }
+    }
+}
+
+#[test]
+fn a_window_lost_is_won_back() {
+    for (meta, config) in of_family(Family::LossBased) {
+        let mut path = Path::new(&config, 50, RTT);
+        path.lose();
+        let mut round_trips = 0;
+        while path.cwnd() < 50.0 {
+            path.round_trip();
+            round_trips += 1;
+            assert!(round_trips < 200, "{} stays at {}", meta.name, path.cwnd());
+        }
+    }
+}
+
+#[test]
+fn a_spurious_reduction_leaves_no_less_than_before() {
+    for (meta, config) in of_family(Family::LossBased) {
+        for timeout in [false, true] {
+            let mut path = Path::new(&config, 100, RTT);
+            if timeout {
+                path.rto(1);
+            } else {
+                path.lose();
+            }
+            path.spurious(timeout);
+            assert_eq!(path.control.cwnd(), segments(100), "{}", meta.name);
+            assert_eq!(path.control.ssthresh(), None, "{}", meta.name);
+        }
+    }
+}
+
+/// Anything that can happen to a control.
+#[derive(Debug, Clone, Copy)]
+enum Happens {
+    RoundTrip,
+    Ack {
+        segments: u64,
+        in_recovery: bool,
+        cwnd_limited: bool,
+    },
+    Pause {
+        ms: u64,
+    },
+    Idle {
+        ms: u64,
+    },
+    Loss {
+        in_flight_share: f64,
+        mark: bool,
+    },
+    Rto {
+        consecutive: u32,
+    },
+    TimerLoss,
+    Recovered,
+    Spurious {
+        timeout: bool,
+    },
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        4 => Just(Happens::RoundTrip),
+        8 => (1..100_u64, any::<bool>(), any::<bool>()).prop_map(
+            |(segments, in_recovery, cwnd_limited)| Happens::Ack { segments, in_recovery, cwnd_limited }
+        ),
+        2 => (0..100_000_u64).prop_map(|ms| Happens::Pause { ms }),
+        1 => (0..100_000_u64).prop_map(|ms| Happens::Idle { ms }),
+        2 => (0.0..2.0, any::<bool>())
+            .prop_map(|(in_flight_share, mark)| Happens::Loss { in_flight_share, mark }),
+        1 => (1..4_u32).prop_map(|consecutive| Happens::Rto { consecutive }),
+        1 => Just(Happens::TimerLoss),
+        1 => Just(Happens::Recovered),
+        1 => any::<bool>().prop_map(|timeout| Happens::Spurious { timeout }),
+    ]
+}
+
+fn apply(path: &mut Path, event: Happens) {
+    match event {
+        // Rounds of huge windows take long and show nothing more.
+        Happens::RoundTrip if path.cwnd() > 5_000.0 => path.ack(),
+        Happens::RoundTrip => {
+            path.round_trip();
+        }
+        Happens::Ack {
+            segments: n,
+            in_recovery,
+            cwnd_limited,
+        } => path.ack_as(|ack| {
+            ack.acked = segments(n);
+            ack.in_recovery = in_recovery;
+            ack.cwnd_limited = cwnd_limited;
+        }),
+        Happens::Pause { ms } => path.pause(Duration::from_millis(ms)),
+        Happens::Idle { ms } => path.idle(Duration::from_millis(ms)),
+        Happens::Loss {
+            in_flight_share,
+            mark,
+        } => {
+            let signal = if mark { Signal::EcnCe } else { Signal::Loss };
+            path.congestion(signal, path.control.cwnd().mul_f64(in_flight_share));
+        }
+        Happens::Rto { consecutive } => path.rto(consecutive),
+        Happens::TimerLoss => path.timer_loss(),
+        Happens::Recovered => path.recovered(),
+        Happens::Spurious { timeout } => path.spurious(timeout),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn the_same_events_give_the_same_windows(
+        events in prop::collection::vec(happens(), 1..60), initial in 0..WINDOWS.len(),
+    ) {
+        for (_, config, _) in registry() {
+            let mut twins = [0, 1].map(|_| Path::new(&config, WINDOWS[initial], RTT));
+            for event in &events {
+                for twin in &mut twins {
+                    apply(twin, *event);
+                }
+                let [one, other] = &twins;
+                prop_assert_eq!(one.control.cwnd(), other.control.cwnd());
+                prop_assert_eq!(one.control.ssthresh(), other.control.ssthresh());
+                prop_assert_eq!(one.control.state(), other.control.state());
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_happens_windows_keep_their_floors_and_stay_numbers(
+        events in prop::collection::vec(happens(), 1..60), initial in 0..WINDOWS.len(),
+    ) {
+        for (meta, config, _) in registry() {
+            let mut path = Path::new(&config, WINDOWS[initial], RTT);
+            for event in &events {
+                let before = path.control.cwnd();
+                apply(&mut path, *event);
+                let cwnd = path.control.cwnd();
+                prop_assert!(cwnd >= SMSS, "{}: {:?}", meta.name, cwnd);
+                prop_assert!(cwnd < Bytes::new(u64::MAX / 2), "{}: {:?}", meta.name, cwnd);
+                if let Some(ssthresh) = path.control.ssthresh() {
+                    prop_assert!(ssthresh >= segments(2), "{}: {:?}", meta.name, ssthresh);
+                }
+                for (name, value) in path.control.state() {
+                    prop_assert!(value.is_finite(), "{}: {} = {}", meta.name, name, value);
+                }
+                if config.family() != Some(Family::LossBased) {
+                    continue;
+                }
+                match event {
+                    Happens::Ack { segments: n, .. } => {
+                        // Never down, and up by what was acknowledged at most.
+                        prop_assert!(cwnd >= before, "{}", meta.name);
+                        prop_assert!(cwnd <= before + segments(*n) + Bytes::new(1), "{}", meta.name);
+                    }
+                    Happens::Loss { .. } => prop_assert!(cwnd <= before.max(segments(2)), "{}", meta.name),
+                    Happens::Rto { .. } => prop_assert_eq!(cwnd, SMSS),
+                    Happens::Idle { .. } | Happens::TimerLoss => {
+                        prop_assert!(cwnd <= before, "{}", meta.name);
+                    }
+                    Happens::Spurious { .. } => prop_assert!(cwnd >= before, "{}", meta.name),
+                    Happens::RoundTrip | Happens::Pause { .. } | Happens::Recovered => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What there is: every registered component with its sources and parameters, for the command
+//! line, the documentation and editors.
+
+use anabranch_core::registry::{Meta, Source};
+use anabranch_elements::{cc, impair, queue, tcp};
+use schemars::Schema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A component as it is listed and explained.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `workload`, `stack`.
+    pub kind: &'static str,
+    /// The name that scenario files use.
+    pub name: String,
+    /// The name that people use.
+    pub title: String,
+    /// What it is and when one would want it.
+    pub summary: String,
+    /// Where it is specified.
+    pub sources: Vec<SourceEntry>,
+    /// What can be set beside `kind`.
+    pub parameters: Vec<Parameter>,
+    /// More to know, by key: every switch of a stack profile.
+    pub details: Map<String, Value>,
+}
+
+/// A source as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceEntry {
+    /// The document.
+    pub id: String,
+    /// The places in it.
+    pub items: Vec<String>,
+}
+
+/// A parameter as it is explained.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parameter {
+    /// Its key.
+    pub name: String,
+    /// What kind of value it takes.
+    #[serde(rename = "type")]
+    pub value_type: String,
+    /// Its value where the file says nothing; `null` if it must be given.
+    pub default: Value,
+    /// What it means.
+    pub description: String,
+    /// Smallest value, if bounded.
+    pub minimum: Value,
+    /// Largest value, if bounded.
+    pub maximum: Value,
+}
+
+/// Every component of this version, by family, in registry order.
+#[must_use]
+pub fn catalog() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    entries.extend(
+        cc::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("cc", meta, &config, &schema)),
+    );
+    entries.extend(
+        queue::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("queue", meta, &config, &schema)),
+    );
+    entries.push(component(
+        "reorder",
+        &queue::reorder::META,
+        &Value::Null,
+        &schemars::schema_for!(queue::reorder::Interval),
+    ));
+    entries.extend(
+        impair::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("impair", meta, &config, &schema)),
+    );
+    entries.extend(workloads());
+    entries.extend(tcp::profiles().iter().map(stack));
+    entries
+}
+
+fn sources(list: &[Source]) -> Vec<SourceEntry> {
+    list.iter()
+        .map(|source| SourceEntry {
+            id: source.id.to_owned(),
+            items: source.items.iter().map(|item| (*item).to_owned()).collect(),
+        })
+        .collect()
+}
+
+fn component<T: Serialize>(kind: &'static str, meta: &Meta, config: &T, schema: &Schema) -> Entry {
+    let config = serde_json::to_value(config).unwrap_or_default();
+    // Externally tagged: the parameters are the only member.
+    let defaults = config
+        .as_object()
+        .and_then(|o| o.values().next())
+        .cloned()
+        .unwrap_or_default();
+    Entry {
+        kind,
+        name: meta.name.to_owned(),
+        title: meta.title.to_owned(),
+        summary: meta.summary.to_owned(),
+        sources: sources(meta.sources),
+        parameters: parameters(schema, &defaults),
+        details: Map::new(),
+    }
+}
+
+/// The parameters that a schema describes.
+fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
+    let schema = schema.as_value();
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Vec::new();
+    };
+    properties
+        .iter()
+        .map(|(name, property)| {
+            let target = resolve(schema, property);
+            let find = |key: &str| {
+                property
+                    .get(key)
+                    .or_else(|| target.get(key))
+                    .cloned()
+                    .unwrap_or_default()
+            };
+            Parameter {
+                name: name.clone(),
+                value_type: value_type(property, target),
+                default: defaults.get(name).cloned().unwrap_or_default(),
+                description: find("description")
+                    .as_str()
+                    .unwrap_or_default()
+                    .replace('\n', " "),
+                minimum: find("minimum"),
+                maximum: find("maximum"),
+            }
+        })
+        .collect()
+}
+
+/// What a property's `$ref` points at, or the property itself.
+fn resolve<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
+    let reference = property
+        .get("$ref")
+        .or_else(|| {
+            property
+                .get("allOf")
+                .and_then(|list| list.get(0))
+                .and_then(|first| first.get("$ref"))
+        })
+        .and_then(Value::as_str)
+        .and_then(|path| path.strip_prefix('#'));
+    reference
+        .and_then(|path| schema.pointer(path))
+        .unwrap_or(property)
+}
+
+fn value_type(property: &Value, target: &Value) -> String {
+    if let Some(choices) = target.get("enum").and_then(Value::as_array) {
+        return choices
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|c| format!("\"{c}\""))
+            .collect::<Vec<_>>()
+            .join(" | ");
+    }
+    if let Some(choices) = target.get("oneOf").and_then(Value::as_array) {
+        let names: Vec<_> = choices
+            .iter()
+            .filter_map(|choice| choice.get("const").and_then(Value::as_str))
+            .map(|c| format!("\"{c}\""))
+            .collect();
+        if !names.is_empty() {
+            return names.join(" | ");
+        }
+    }
+    let title = property
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| path.rsplit('/').next())
+        .map(|name| match name {
+            "Duration" => "duration",
+            "Rate" => "rate",
+            "Bytes" => "size",
+            "Limit" => "limit",
+            "Fraction" => "ratio, 0 to 1",
+            other => other,
+        })
+        .map(str::to_owned);
+    title.unwrap_or_else(|| match target.get("type") {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .collect::<Vec<_>>()
+            .join(" or "),
+        _ => "value".to_owned(),
+    })
+}
+
+fn workloads() -> Vec<Entry> {
+    let entry =
+        |name: &str, title: &str, summary: &str, schema: Option<Schema>, source: (&str, &str)| {
+            Entry {
+                kind: "workload",
+                name: name.to_owned(),
+                title: title.to_owned(),
+                summary: summary.to_owned(),
+                sources: vec![SourceEntry {
+                    id: source.0.to_owned(),
+                    items: vec![source.1.to_owned()],
+                }],
+                parameters: schema
+                    .map(|schema| parameters(&schema, &Value::Null))
+                    .unwrap_or_default(),
+                details: Map::new(),
+            }
+        };
+    vec![
+        entry(
+            "bulk",
+            "Bulk",
+            "Sends as much as the network takes, until the flow stops.",
+            None,
+            ("RFC 6349", "§3.3"),
+        ),
+        entry(
+            "file",
+            "File",
+            "Sends one file and closes; the flow ends when all of it has arrived.",
+            Some(schemars::schema_for!(crate::workload::File)),
+            ("RFC 6349", "§4.1"),
+        ),
+        entry(
+            "poisson",
+            "Poisson file arrivals",
+            "Files that arrive as a Poisson process, each on a connection of its own.",
+            Some(schemars::schema_for!(crate::workload::Poisson)),
+            ("Paxson and Floyd 1995 (IEEE/ACM ToN 3(3))", "§III"),
+        ),
+    ]
+}
+
+fn stack(profile: &tcp::Profile) -> Entry {
+    let mut details = Map::new();
+    let switches = serde_json::to_value(&profile.settings).unwrap_or_default();
+    details.insert("cc".to_owned(), profile.cc.into());
+    details.extend(switches.as_object().cloned().unwrap_or_default());
+    let reasons = profile
+        .reasons
+        .iter()
+        .map(|(switch, reason)| ((*switch).to_owned(), Value::from(*reason)));
+    details.insert("reasons".to_owned(), Value::Object(reasons.collect()));
+    details.insert("not_modelled".to_owned(), profile.not_modelled.into());
+    details.insert("aliases".to_owned(), profile.aliases.into());
+    Entry {
+        kind: "stack",
+        name: profile.meta.name.to_owned(),
+        title: profile.meta.title.to_owned(),
+        summary: profile.meta.summary.to_owned(),
+        sources: sources(profile.meta.sources),
+        parameters: Vec::new(),
+        details,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_named_once_sourced_and_described() {
+        let entries = catalog();
+        for entry in &entries {
+            assert!(!entry.sources.is_empty(), "{} cites nothing", entry.name);
+            assert!(!entry.summary.is_empty(), "{} says nothing", entry.name);
+            for parameter in &entry.parameters {
+                assert!(
+                    !parameter.description.is_empty(),
+                    "{}.{} says nothing",
+                    entry.name,
+                    parameter.name
+                );
+            }
+            let same = entries
+                .iter()
+                .filter(|e| (e.kind, &e.name) == (entry.kind, &entry.name))
+                .count();
+            assert_eq!(same, 1, "{} stands twice", entry.name);
+        }
+    }
+}

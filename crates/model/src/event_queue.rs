@@ -1,0 +1,241 @@
+//! The order of events: by (time, source), never by the order in which they were pushed.
+//!
+//! There is one entry per FIFO source that has something to deliver (a link's far end), per
+//! transmission under way, and per timer owner, so the heap stays small however many packets
+//! are in flight. The source's class decides at equal times: transmissions end before
+//! packets arrive, packets arrive before timers fire. Both keys are the scenario's, so
+//! folding links into arithmetic, which removes events, changes no order.
+
+use anabranch_core::units::Instant;
+
+/// What kind of source an event comes from, in the order they are served at one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Class {
+    /// A served link's transmission (or pause) ends.
+    Completion = 0,
+    /// The packet at the head of a link's far end arrives.
+    Arrival = 1,
+    /// A workload starts a transfer.
+    Spawn = 2,
+    /// A middlebox's timer.
+    MiddleboxTimer = 3,
+    /// An endpoint's timer.
+    AgentTimer = 4,
+}
+
+/// A source: class and number within the class, in scenario order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source(u32);
+
+const INDEX_BITS: u32 = 28;
+
+impl Source {
+    /// The `index`-th source of a class.
+    ///
+    /// # Panics
+    /// If there are 2^28 sources or more of a class.
+    #[must_use]
+    #[inline]
+    pub fn new(class: Class, index: usize) -> Self {
+        let index = u32::try_from(index).expect("fewer than 2^28 sources of a class");
+        debug_assert!(
+            index < 1 << INDEX_BITS,
+            "fewer than 2^28 sources of a class"
+        );
+        Self(((class as u32) << INDEX_BITS) | index)
+    }
+    /// Its class.
+    #[must_use]
+    #[inline]
+    pub fn class(self) -> Class {
+        match self.0 >> INDEX_BITS {
+            0 => Class::Completion,
+            1 => Class::Arrival,
+            2 => Class::Spawn,
+            3 => Class::MiddleboxTimer,
+            _ => Class::AgentTimer,
+        }
+    }
+    /// Its number within the class.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as usize
+    }
+}
+
+/// When the next event of a source is due. One integer, so that a comparison is one comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry(u128);
+
+impl Entry {
+    /// Later than every entry.
+    pub const NEVER: Self = Self(u128::MAX);
+
+    /// An event of `source` at `time`.
+    #[must_use]
+    #[inline]
+    pub fn new(time: Instant, source: Source) -> Self {
+        Self((u128::from(time.as_picos()) << 32) | u128::from(source.0))
+    }
+    /// When.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the upper 64 of 96 bits")]
+    pub fn time(self) -> Instant {
+        Instant::from_picos((self.0 >> 32) as u64)
+    }
+    /// Of what.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower 32 bits")]
+    pub fn source(self) -> Source {
+        Source(self.0 as u32)
+    }
+}
+
+const ARITY: usize = 4;
+
+/// A 4-ary heap of entries, earliest first.
+#[derive(Debug, Default)]
+pub struct EventQueue {
+    heap: Vec<Entry>,
+}
+
+impl EventQueue {
+    /// The earliest entry; [`Entry::NEVER`] if there is none.
+    #[must_use]
+    #[inline]
+    pub fn peek(&self) -> Entry {
+        self.heap.first().copied().unwrap_or(Entry::NEVER)
+    }
+    /// Adds an entry.
+    #[inline]
+    pub fn push(&mut self, entry: Entry) {
+        let mut hole = self.heap.len();
+        self.heap.push(entry);
+        while hole > 0 {
+            let parent = (hole - 1) / ARITY;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.heap[hole] = self.heap[parent];
+            hole = parent;
+        }
+        self.heap[hole] = entry;
+    }
+    /// Removes the earliest entry.
+    #[inline]
+    pub fn pop(&mut self) {
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sift_down(last);
+        }
+    }
+    /// Puts `entry` in the place of the earliest: cheaper than a pop and a push.
+    #[inline]
+    pub fn replace_top(&mut self, entry: Entry) {
+        self.sift_down(entry);
+    }
+    /// Entries held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+    /// Whether nothing is due.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let heap = self.heap.as_mut_slice();
+        let mut hole = 0;
+        loop {
+            let first = hole * ARITY + 1;
+            if first >= heap.len() {
+                break;
+            }
+            let last = (first + ARITY).min(heap.len());
+            let mut least = first;
+            let mut least_entry = heap[first];
+            for (child, &child_entry) in heap[first..last].iter().enumerate().skip(1) {
+                if child_entry < least_entry {
+                    (least, least_entry) = (first + child, child_entry);
+                }
+            }
+            if entry <= least_entry {
+                break;
+            }
+            heap[hole] = least_entry;
+            hole = least;
+        }
+        heap[hole] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earliest_first_then_by_source_whatever_the_order_of_pushing() {
+        let mut state = 42_u64;
+        let mut entries: Vec<Entry> = (0..1000)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let class = [Class::Completion, Class::Arrival, Class::AgentTimer]
+                    [(state >> 33) as usize % 3];
+                Entry::new(
+                    Instant::from_nanos((state >> 40) % 50),
+                    Source::new(class, (state >> 50) as usize),
+                )
+            })
+            .collect();
+        let mut queue = EventQueue::default();
+        entries.iter().for_each(|&e| queue.push(e));
+        entries.sort_unstable();
+        for &expected in &entries {
+            assert_eq!(queue.peek(), expected);
+            queue.pop();
+        }
+        assert!(queue.is_empty());
+        assert_eq!(queue.peek(), Entry::NEVER);
+    }
+
+    #[test]
+    fn replacing_the_top_is_a_pop_and_a_push() {
+        let entry = |t, i| Entry::new(Instant::from_nanos(t), Source::new(Class::Arrival, i));
+        let mut queue = EventQueue::default();
+        for i in 0..20 {
+            queue.push(entry(10 * i, i as usize));
+        }
+        queue.replace_top(entry(45, 99));
+        let mut times = Vec::new();
+        while !queue.is_empty() {
+            times.push(queue.peek().time());
+            queue.pop();
+        }
+        assert!(times.is_sorted());
+        assert_eq!(times.len(), 20);
+    }
+
+    #[test]
+    fn a_source_keeps_class_and_index() {
+        for class in [
+            Class::Completion,
+            Class::Arrival,
+            Class::Spawn,
+            Class::MiddleboxTimer,
+            Class::AgentTimer,
+        ] {
+            let source = Source::new(class, 123_456);
+            assert_eq!((source.class(), source.index()), (class, 123_456));
+        }
+    }
+}

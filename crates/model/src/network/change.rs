@@ -1,0 +1,71 @@
+//! Changes in mid-run, and the moments at which measuring begins and ends.
+
+use anabranch_core::{
+    packet::FlowId,
+    units::{Duration, Instant, Rate, text::Limit},
+};
+use anabranch_elements::{
+    body::Body,
+    link::service::{AnyService, Fixed},
+};
+
+use super::{LinkId, LinkKind, Network};
+
+/// Something that happens to the network at a time of its own, before all else at that instant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// A link direction goes up or down.
+    Up(LinkId, bool),
+    /// Its rate changes, under the packet being sent.
+    Rate(LinkId, Option<Rate>),
+    /// Its propagation delay changes, for packets that leave from now on.
+    Delay(LinkId, Duration),
+    /// Its queue's limit changes.
+    Limit(LinkId, Limit),
+    /// The measured time of a flow begins.
+    BeginMeasuring(FlowId),
+    /// The measured time of a flow ends.
+    EndMeasuring(FlowId),
+}
+
+impl<B: Body> Network<B> {
+    /// Carries a change out, now.
+    ///
+    /// # Panics
+    /// If a link changes that was not built as one that may.
+    pub(super) fn apply(&mut self, change: Change) {
+        let now = self.now;
+        let link = match change {
+            Change::Up(link, _)
+            | Change::Rate(link, _)
+            | Change::Delay(link, _)
+            | Change::Limit(link, _) => link,
+            Change::BeginMeasuring(flow) => return self.begin_measuring(flow),
+            Change::EndMeasuring(flow) => return self.end_measuring(flow),
+        };
+        let index = link.0 as usize;
+        let LinkKind::Served(served) = &mut self.links[index].kind else {
+            unreachable!("a link that changes is built as a served link")
+        };
+        match change {
+            Change::Up(_, up) => served.set_up(now, up),
+            Change::Rate(_, rate) => served.set_service(now, AnyService::Fixed(Fixed::new(rate))),
+            Change::Delay(_, delay) => served.set_delay(delay),
+            Change::Limit(_, limit) => {
+                served.set_limit(limit);
+            }
+            Change::BeginMeasuring(_) | Change::EndMeasuring(_) => {}
+        }
+        if served.has_outcomes() {
+            self.carry_out(index, None);
+        }
+        self.arm_completion(index);
+    }
+
+    /// Asks for a change at `at`, which must not be in the past.
+    pub fn schedule(&mut self, at: Instant, change: Change) {
+        let at = at.max(self.now);
+        let place = self.changes.partition_point(|(other, _)| *other <= at);
+        self.changes.insert(place, (at, change));
+    }
+}

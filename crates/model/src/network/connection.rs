@@ -1,0 +1,329 @@
+//! Flows and their connections: routes, counters, and the report of a flow.
+
+use std::sync::Arc;
+
+use anabranch_core::{
+    packet::FlowId,
+    reordering,
+    units::{Duration, Instant},
+};
+use anabranch_elements::{
+    body::Body,
+    cc,
+    link::Window,
+    tcp::{Settings, Snapshot, Stats},
+};
+
+use super::{End, Network};
+use crate::record::{ReceiverMeter, SenderMeter};
+
+/// A connection of a flow.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) flow: FlowId,
+    /// Where each direction's route begins in the table of routes.
+    pub(super) route: [u32; 2],
+    pub(super) next_index: [u32; 2],
+    /// Initial sequence numbers, forward and reverse.
+    pub(super) iss: [u32; 2],
+    /// Packets of this connection now on their way.
+    pub(super) live: u32,
+    /// Bytes delivered in order to the far end.
+    pub(super) delivered: u64,
+    pub(super) sender: SenderMeter,
+    pub(super) receiver: ReceiverMeter,
+    /// Counters at the start of the measured time.
+    pub(super) base: Option<Box<Base>>,
+    /// Counters when the application was told to stop.
+    pub(super) at_stop: Option<Instant>,
+    /// The workload that this connection is one transfer of.
+    pub(super) spawner: Option<u32>,
+    pub(super) started: Instant,
+}
+
+/// Counters of both ends at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Base {
+    pub(super) sender: Stats,
+    pub(super) receiver: Stats,
+}
+
+impl Connection {
+    pub(super) fn stopped(&mut self, now: Instant) {
+        self.at_stop = Some(now);
+    }
+}
+
+/// A flow of the scenario.
+#[derive(Debug)]
+pub(super) struct Flow<B: Body> {
+    pub(super) name: String,
+    /// Its connection, unless a workload makes them one by one.
+    pub(super) connection: Option<u32>,
+    pub(super) window: Window,
+    pub(super) stop: Option<Instant>,
+    pub(super) file: Option<u64>,
+    /// Our TCP's switches and control; hosts from outside have none.
+    pub(super) settings: Option<Arc<Settings>>,
+    pub(super) control: Option<cc::Config>,
+    pub(super) totals: Totals,
+    pub(super) body: std::marker::PhantomData<B>,
+}
+
+/// Sums over the finished connections of a flow.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) base: Base,
+    pub(super) ip_bytes: u64,
+    pub(super) spurious: u64,
+    pub(super) delivered_bytes: u64,
+    pub(super) completion_times: Vec<Duration>,
+    pub(super) started: u64,
+}
+
+/// Transfers of a workload of many.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completions {
+    /// Transfers begun.
+    pub started: u64,
+    /// Completion times of those that ended, in order of ending.
+    pub times: Vec<Duration>,
+}
+
+/// What is reported of a flow.
+#[derive(Debug, Clone)]
+pub struct FlowReport {
+    /// Its name: `main`, or `main/0` where there are copies.
+    pub name: String,
+    /// The measured time: from the later of start and warm-up to its end.
+    pub measured: Duration,
+    /// Counters of the sending end in that time.
+    pub sender: Stats,
+    /// Counters of the receiving end in that time.
+    pub receiver: Stats,
+    /// IP bytes that arrived in that time.
+    pub ip_bytes: u64,
+    /// Packets sent again although their data arrived anyway.
+    pub spurious_retransmissions: u64,
+    /// Mean window in bytes; `None` where it does not apply.
+    pub mean_cwnd_bytes: Option<f64>,
+    /// Mean srtt in milliseconds.
+    pub mean_srtt_ms: Option<f64>,
+    /// The sending end now.
+    pub snapshot: Option<Snapshot>,
+    /// Payload bytes of a full segment.
+    pub smss: u64,
+    /// From the start to the last in-order delivery of a file.
+    pub completion_time: Option<Duration>,
+    /// Reordering at the receiver.
+    pub reordering: Option<reordering::Summary>,
+    /// Transfers, where a workload makes them one by one.
+    pub completions: Option<Completions>,
+}
+
+impl<B: Body> Network<B> {
+    /// Number of flows.
+    #[must_use]
+    pub fn flow_count(&self) -> usize {
+        self.flows.len()
+    }
+    /// A flow's name.
+    #[must_use]
+    pub fn flow_name(&self, flow: FlowId) -> &str {
+        &self.flows[flow.0 as usize].name
+    }
+    /// Payload bytes of a flow's full segment; `None` for hosts from outside.
+    #[must_use]
+    pub fn mss(&self, flow: FlowId) -> Option<u32> {
+        self.flows[flow.0 as usize]
+            .settings
+            .as_ref()
+            .map(|settings| settings.mss)
+    }
+    /// The state of a flow's sending end; `None` for hosts from outside and for workloads of many.
+    #[must_use]
+    pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, &Stats)> {
+        let connection = self.flows[flow.0 as usize].connection?;
+        match &self.agents[connection as usize * 2].end {
+            End::Tcp(endpoint, _) => Some((endpoint.snapshot(), endpoint.stats())),
+            _ => None,
+        }
+    }
+    /// Bytes delivered in order to a flow's receiving end so far.
+    #[must_use]
+    pub fn delivered_bytes(&self, flow: FlowId) -> u64 {
+        let flow = &self.flows[flow.0 as usize];
+        flow.connection.map_or(flow.totals.delivered_bytes, |c| {
+            self.connections[c as usize].delivered
+        })
+    }
+
+    fn stats_of(&self, agent: usize) -> Stats {
+        match &self.agents[agent].end {
+            End::Tcp(endpoint, _) => endpoint.stats().clone(),
+            End::Host(host) => Stats {
+                delivered_bytes: host.delivered_bytes(),
+                ..Stats::default()
+            },
+            End::Vacant => Stats::default(),
+        }
+    }
+    pub(super) fn counters(&self, connection: usize) -> Base {
+        Base {
+            sender: self.stats_of(connection * 2),
+            receiver: self.stats_of(connection * 2 + 1),
+        }
+    }
+    /// The measured time begins for a flow: remember its counters.
+    pub(super) fn begin_measuring(&mut self, flow: FlowId) {
+        let connections: Vec<usize> = match self.flows[flow.0 as usize].connection {
+            Some(connection) => vec![connection as usize],
+            None => (0..self.connections.len())
+                .filter(|&c| self.connections[c].flow == flow)
+                .collect(),
+        };
+        for connection in connections {
+            let base = self.counters(connection);
+            self.connections[connection].base = Some(Box::new(base));
+        }
+        // Transfers that ended before do not count.
+        let totals = &mut self.flows[flow.0 as usize].totals;
+        *totals = Totals::default();
+    }
+    /// The measured time of a flow ends before the run does: remember its counters.
+    pub(super) fn end_measuring(&mut self, flow: FlowId) {
+        if let Some(connection) = self.flows[flow.0 as usize].connection {
+            let counters = self.counters(connection as usize);
+            let base = self.connections[connection as usize].base.take();
+            self.flows[flow.0 as usize].totals.base = counters.since(base.as_deref());
+            self.connections[connection as usize].at_stop = Some(self.now);
+        }
+    }
+
+    /// What is reported of a flow, up to now.
+    pub fn flow_report(&mut self, id: FlowId) -> FlowReport {
+        let now = self.now;
+        match self.flows[id.0 as usize].connection {
+            Some(connection) => self.single_report(id, connection as usize, now),
+            None => self.workload_report(id, now),
+        }
+    }
+
+    fn single_report(&mut self, id: FlowId, connection: usize, now: Instant) -> FlowReport {
+        let counters = self.counters(connection);
+        let flow = &self.flows[id.0 as usize];
+        let conn = &mut self.connections[connection];
+        let sums = match conn.at_stop {
+            Some(_) if flow.stop.is_some() => flow.totals.base.clone(),
+            _ => counters.since(conn.base.as_deref()),
+        };
+        let completed = flow.file.is_some_and(|size| conn.delivered >= size);
+        let end = if completed {
+            conn.receiver.last_delivery
+        } else {
+            now.min(flow.window.end())
+        };
+        let (mean_cwnd_bytes, mean_srtt_ms) = conn.sender.finish(end);
+        let summary = conn.receiver.reordering.summary();
+        let snapshot = match &self.agents[connection * 2].end {
+            End::Tcp(endpoint, _) => Some(endpoint.snapshot()),
+            _ => None,
+        };
+        FlowReport {
+            name: flow.name.clone(),
+            measured: end.saturating_since(flow.window.start()),
+            sender: sums.sender,
+            receiver: sums.receiver,
+            ip_bytes: conn.receiver.ip_bytes,
+            spurious_retransmissions: conn.receiver.spurious_retransmissions,
+            mean_cwnd_bytes: snapshot.is_some().then_some(mean_cwnd_bytes).flatten(),
+            mean_srtt_ms: snapshot.is_some().then_some(mean_srtt_ms).flatten(),
+            snapshot,
+            smss: flow
+                .settings
+                .as_ref()
+                .map_or(1, |settings| u64::from(settings.mss)),
+            completion_time: completed.then(|| end.saturating_since(conn.started)),
+            reordering: Some(summary),
+            completions: None,
+        }
+    }
+
+    fn workload_report(&mut self, id: FlowId, now: Instant) -> FlowReport {
+        let live: Vec<usize> = (0..self.connections.len())
+            .filter(|&c| {
+                self.connections[c].flow == id && !matches!(self.agents[c * 2].end, End::Vacant)
+            })
+            .collect();
+        let mut sums = self.flows[id.0 as usize].totals.base.clone();
+        let Totals {
+            mut ip_bytes,
+            mut spurious,
+            ..
+        } = self.flows[id.0 as usize].totals;
+        for connection in live {
+            let counters = self.counters(connection);
+            let conn = &self.connections[connection];
+            sums.add(&counters.since(conn.base.as_deref()));
+            ip_bytes += conn.receiver.ip_bytes;
+            spurious += conn.receiver.spurious_retransmissions;
+        }
+        let flow = &self.flows[id.0 as usize];
+        FlowReport {
+            name: flow.name.clone(),
+            measured: now
+                .min(flow.window.end())
+                .saturating_since(flow.window.start()),
+            sender: sums.sender,
+            receiver: sums.receiver,
+            ip_bytes,
+            spurious_retransmissions: spurious,
+            mean_cwnd_bytes: None,
+            mean_srtt_ms: None,
+            snapshot: None,
+            smss: flow
+                .settings
+                .as_ref()
+                .map_or(1, |settings| u64::from(settings.mss)),
+            completion_time: None,
+            reordering: None,
+            completions: Some(Completions {
+                started: flow.totals.started,
+                times: flow.totals.completion_times.clone(),
+            }),
+        }
+    }
+}
+
+impl Base {
+    pub(super) fn since(mut self, base: Option<&Self>) -> Self {
+        if let Some(base) = base {
+            self.sender = self.sender.since(&base.sender);
+            self.receiver = self.receiver.since(&base.receiver);
+        }
+        self
+    }
+    pub(super) fn add(&mut self, other: &Self) {
+        self.sender = self.sender.plus(&other.sender);
+        self.receiver = self.receiver.plus(&other.receiver);
+    }
+}
+
+impl Connection {
+    pub(super) fn new(flow: FlowId, route: [u32; 2], window: Window) -> Self {
+        Self {
+            flow,
+            route,
+            next_index: [0; 2],
+            iss: [0; 2],
+            live: 0,
+            delivered: 0,
+            sender: SenderMeter::new(window),
+            receiver: ReceiverMeter::new(window),
+            base: None,
+            at_stop: None,
+            spawner: None,
+            started: window.start(),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A workload of many transfers: Poisson arrivals, each on a connection of its own.
+
+use anabranch_core::{
+    packet::FlowId,
+    rng::Stream,
+    units::{Duration, Instant},
+};
+use anabranch_elements::body::Body;
+
+use super::{
+    App, End, Network,
+    agent::{AgentSlot, tcp_ends},
+    connection::Connection,
+};
+use crate::{
+    event_queue::{Class, Entry, Source},
+    workload::Sizes,
+};
+
+/// The arrivals of one flow.
+#[derive(Debug)]
+pub(super) struct Spawner {
+    pub(super) flow: FlowId,
+    /// Mean transfers per second.
+    pub(super) rate: f64,
+    pub(super) sizes: Sizes,
+    pub(super) stream: Stream,
+    pub(super) stop: Instant,
+    pub(super) route: [u32; 2],
+    pub(super) elements: [anabranch_core::trace::ElementId; 2],
+    /// Transfers begun.
+    pub(super) begun: u64,
+    /// Places of ended connections, to be used again.
+    pub(super) vacant: Vec<u32>,
+}
+
+impl<B: Body> Network<B> {
+    /// The next transfer begins, and the one after it is drawn.
+    pub(super) fn spawn(&mut self, index: usize) {
+        self.events += 1;
+        let now = self.now;
+        let spawner = &mut self.spawners[index];
+        if now >= spawner.stop {
+            return;
+        }
+        let mut draw = spawner.stream.at(spawner.begun);
+        let pause = Duration::from_secs_f64(draw.exponential(1.0 / spawner.rate));
+        let size = spawner.sizes.draw(&mut draw);
+        spawner.begun += 1;
+        let due = now.saturating_add(pause);
+        let (flow_id, route, elements, vacant) = (
+            spawner.flow,
+            spawner.route,
+            spawner.elements,
+            spawner.vacant.pop(),
+        );
+        self.timers
+            .push(Entry::new(due, Source::new(Class::Spawn, index)));
+
+        let flow = &mut self.flows[flow_id.0 as usize];
+        if flow.window.contains(now) {
+            flow.totals.started += 1;
+        }
+        let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
+            unreachable!("a workload of many runs over our TCP")
+        };
+        let ends = tcp_ends(&settings, control, App::File(size));
+        let mut connection = Connection::new(flow_id, route, flow.window);
+        connection.spawner = u32::try_from(index).ok();
+        connection.started = now;
+        let place = if let Some(place) = vacant {
+            // The numbers go on, so that a packet's name stays unique.
+            connection.next_index = self.connections[place as usize].next_index;
+            self.connections[place as usize] = connection;
+            place as usize
+        } else {
+            self.connections.push(connection);
+            for element in elements {
+                self.agents.push(AgentSlot::vacant(element));
+            }
+            self.connections.len() - 1
+        };
+        for (side, end) in ends.into_iter().enumerate() {
+            self.agents[place * 2 + side].end = end;
+        }
+        if let End::Tcp(endpoint, _) = &mut self.agents[place * 2].end {
+            endpoint.open(now);
+        }
+        self.after_agent(place * 2);
+    }
+
+    /// Gives a transfer's place back once both ends have closed and none of its packets is left.
+    pub(super) fn retire_if_over(&mut self, place: usize) {
+        let over = self.connections[place].live == 0
+            && self.agents[place * 2].is_over()
+            && self.agents[place * 2 + 1].is_over()
+            && !matches!(self.agents[place * 2].end, End::Vacant);
+        if !over {
+            return;
+        }
+        let counters = self.counters(place);
+        let conn = &mut self.connections[place];
+        let sums = counters.since(conn.base.as_deref());
+        let flow = &mut self.flows[conn.flow.0 as usize];
+        flow.totals.base.add(&sums);
+        flow.totals.ip_bytes += conn.receiver.ip_bytes;
+        flow.totals.spurious += conn.receiver.spurious_retransmissions;
+        flow.totals.delivered_bytes += conn.delivered;
+        if flow.window.contains(conn.receiver.last_delivery) {
+            flow.totals
+                .completion_times
+                .push(conn.receiver.last_delivery - conn.started);
+        }
+        let spawner = conn.spawner.expect("only a workload's connections retire");
+        for side in 0..2 {
+            let slot = &mut self.agents[place * 2 + side];
+            slot.end = End::Vacant;
+        }
+        self.spawners[spawner as usize]
+            .vacant
+            .push(u32::try_from(place).expect("connections are counted in 32 bits"));
+    }
+}

@@ -1,0 +1,11 @@
+//! What a run leaves behind: observations, meters of flows, packet logs, samples.
+
+pub mod meter;
+pub mod packet_log;
+pub mod probe;
+pub mod summary;
+
+pub use meter::{ReceiverMeter, SenderMeter};
+pub use packet_log::{PacketLog, PacketRow};
+pub use probe::Probe;
+pub use summary::Summary;

@@ -1,0 +1,135 @@
+//! One row per packet sent, for figures and for finding out why.
+
+use anabranch_core::{
+    packet::{ConnectionId, Direction, FlowId, Packet},
+    trace::{ElementId, Fate},
+    units::{Duration, Instant},
+};
+
+/// The life of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketRow {
+    /// Whose.
+    pub flow: FlowId,
+    /// Whose, where a flow has several connections.
+    pub connection: ConnectionId,
+    /// Which way.
+    pub direction: Direction,
+    /// Its number within connection and direction.
+    pub index: u32,
+    /// First octet, relative to the first of the stream.
+    pub sequence: u64,
+    /// Octets of payload.
+    pub payload: u32,
+    /// Octets of the IP packet.
+    pub size: u32,
+    /// Sent before.
+    pub retransmission: bool,
+    /// When it was sent.
+    pub sent: Instant,
+    /// When it arrived.
+    pub received: Option<Instant>,
+    /// Where it was dropped or lost, and how.
+    pub lost: Option<(ElementId, Fate)>,
+    /// Time in queues.
+    pub queue_delay: Duration,
+    /// Reordered on arrival (RFC 4737 §4).
+    pub reordered: bool,
+    /// Its reordering extent, in packets (RFC 4737 §4.3).
+    pub extent: u64,
+}
+
+/// The rows of a run, by connection and direction, in order of sending.
+#[derive(Debug, Default)]
+pub struct PacketLog {
+    rows: Vec<Vec<PacketRow>>,
+}
+
+impl PacketLog {
+    fn slot(connection: ConnectionId, direction: Direction) -> usize {
+        connection.0 as usize * 2 + direction as usize
+    }
+    fn row(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        index: u32,
+    ) -> Option<&mut PacketRow> {
+        let rows = self.rows.get_mut(Self::slot(connection, direction))?;
+        let first = rows.first()?.index;
+        rows.get_mut(index.wrapping_sub(first) as usize)
+    }
+    pub(super) fn sent<P>(
+        &mut self,
+        at: Instant,
+        flow: FlowId,
+        packet: &Packet<P>,
+        sequence: u64,
+        payload: u32,
+    ) {
+        let slot = Self::slot(packet.connection, packet.direction);
+        if self.rows.len() <= slot {
+            self.rows.resize_with(slot + 1, Vec::new);
+        }
+        self.rows[slot].push(PacketRow {
+            flow,
+            connection: packet.connection,
+            direction: packet.direction,
+            index: packet.index,
+            sequence,
+            payload,
+            size: packet.size,
+            retransmission: packet.retransmission,
+            sent: at,
+            received: None,
+            lost: None,
+            queue_delay: Duration::ZERO,
+            reordered: false,
+            extent: 0,
+        });
+    }
+    pub(super) fn fate(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        index: u32,
+        at: Instant,
+        element: ElementId,
+        fate: Fate,
+    ) {
+        let Some(row) = self.row(connection, direction, index) else {
+            return;
+        };
+        match fate {
+            Fate::Received => row.received = row.received.or(Some(at)),
+            Fate::Dropped | Fate::Lost | Fate::Corrupted => row.lost = Some((element, fate)),
+            _ => {}
+        }
+    }
+    pub(super) fn waited(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        index: u32,
+        delay: Duration,
+    ) {
+        if let Some(row) = self.row(connection, direction, index) {
+            row.queue_delay += delay;
+        }
+    }
+    pub(super) fn reordered(
+        &mut self,
+        connection: ConnectionId,
+        direction: Direction,
+        index: u32,
+        extent: u64,
+    ) {
+        if let Some(row) = self.row(connection, direction, index) {
+            (row.reordered, row.extent) = (true, extent);
+        }
+    }
+    /// All rows, by connection and direction, in order of sending.
+    pub fn rows(&self) -> impl Iterator<Item = &PacketRow> {
+        self.rows.iter().flatten()
+    }
+}

@@ -1,0 +1,359 @@
+//! The summary of a run, named as scripts rely on it.
+//!
+//! A figure that does not apply is `null`, never 0.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{packet::FlowId, reordering, units::Duration};
+use anabranch_elements::body::Body;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::network::{Completions, FlowReport, LinkId, LinkReport, Network};
+
+/// The version of the summary's form.
+pub const FORMAT: u32 = 1;
+
+/// What one run leaves behind.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// Version of this form.
+    pub format: u32,
+    /// Title of the scenario, or the name of its file.
+    pub scenario: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// `sim` or `live`.
+    pub engine: &'static str,
+    /// Length of the run, in seconds.
+    pub duration_s: f64,
+    /// Digest of all packet observations; `null` if it was turned off.
+    pub digest: Option<String>,
+    /// Version of the program.
+    pub anabranch_version: &'static str,
+    /// The scenario with every default written out.
+    pub resolved_scenario: Value,
+    /// Operating system and processor.
+    pub platform: String,
+    /// Flows by name.
+    pub flows: Map<String, Value>,
+    /// Links by name, then `forward` and `reverse`.
+    pub links: Map<String, Value>,
+    /// Link groups by name.
+    pub groups: Map<String, Value>,
+    /// How the flows share.
+    pub fairness: Fairness,
+    /// What the engine did.
+    pub engine_stats: EngineStats,
+}
+
+/// How the flows share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Fairness {
+    /// Jain's index of the flows' goodputs, 1 / n to 1; `null` without goodput.
+    pub jain_index: Option<f64>,
+}
+
+/// What the engine did, and at what cost. The model itself has no clock: times and memory are
+/// filled in by whoever ran it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct EngineStats {
+    /// Events handled.
+    pub events: u64,
+    /// Data packets that reached the far end of their flow.
+    pub delivered_packets: u64,
+    /// Processor time in seconds.
+    pub cpu_s: Option<f64>,
+    /// Elapsed time in seconds.
+    pub wall_s: Option<f64>,
+    /// Most memory that the process has held, in bytes.
+    pub peak_rss_bytes: Option<u64>,
+}
+
+/// What is reported of a flow.
+#[derive(Debug, Clone, Serialize)]
+pub struct FlowSummary {
+    /// In-order application bytes × 8 ÷ the measured time.
+    pub goodput_mbit_s: Option<f64>,
+    /// IP bytes that arrived at the receiver × 8 ÷ the measured time.
+    pub throughput_mbit_s: Option<f64>,
+    /// In-order application bytes.
+    pub delivered_bytes: u64,
+    /// Packets with data, retransmissions included.
+    pub sent_packets: u64,
+    /// Packets sent again.
+    pub retransmitted_packets: u64,
+    /// Of those, the ones whose data arrived anyway.
+    pub spurious_retransmissions: u64,
+    /// Times that a fast recovery began.
+    pub fast_recoveries: u64,
+    /// Times that the retransmission timer expired.
+    pub timeouts: u64,
+    /// Time-weighted mean of cwnd ÷ mss, inflation excluded.
+    pub mean_cwnd_packets: Option<f64>,
+    /// Mean of the smoothed round-trip time, sampled every 10 ms.
+    pub mean_srtt_ms: Option<f64>,
+    /// Smallest round-trip time measured.
+    pub min_rtt_ms: Option<f64>,
+    /// From the start to the last in-order delivery of a file.
+    pub flow_completion_time_s: Option<f64>,
+    /// Share of packets that arrived reordered (RFC 4737 §4).
+    pub reordered_ratio: Option<f64>,
+    /// 95th percentile of the reordering extent of those (RFC 4737 §4.3).
+    pub reordering_extent_p95_packets: Option<u64>,
+    /// Reordering in more detail.
+    pub reordering: Option<ReorderingSummary>,
+    /// Transfers of a workload of many.
+    pub transfers: Option<TransferSummary>,
+    /// Forward error correction, where it is on.
+    pub fec: Option<Value>,
+}
+
+/// Reordering at a receiver in more detail.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReorderingSummary {
+    /// Packets that arrived.
+    pub arrived_packets: u64,
+    /// Those that were reordered.
+    pub reordered_packets: u64,
+    /// Largest extent.
+    pub extent_max_packets: Option<u64>,
+    /// n to the share of packets that are n-reordered (RFC 4737 §5.4).
+    pub n_reordering: BTreeMap<u32, f64>,
+    /// Displacement to the share of packets (RFC 5236).
+    pub density: BTreeMap<i64, f64>,
+}
+
+/// Transfers of a workload of many.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TransferSummary {
+    /// Begun in the measured time.
+    pub started: u64,
+    /// Ended in the measured time.
+    pub completed: u64,
+    /// Mean completion time.
+    pub mean_completion_time_s: Option<f64>,
+    /// Median completion time.
+    pub p50_completion_time_s: Option<f64>,
+    /// 95th percentile.
+    pub p95_completion_time_s: Option<f64>,
+    /// 99th percentile.
+    pub p99_completion_time_s: Option<f64>,
+}
+
+/// What is reported of one direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LinkSummary {
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Packets that the queue dropped.
+    pub dropped_packets: u64,
+    /// Packets that an impairment lost.
+    pub lost_packets: u64,
+    /// Packets that left after one that had come later.
+    pub reordered_packets: u64,
+    /// Packets marked Congestion Experienced.
+    pub marked_packets: u64,
+    /// Bits sent ÷ the integral of capacity; `null` without a rate.
+    pub utilization: Option<f64>,
+    /// Time-weighted mean of what waits.
+    pub mean_queue_packets: Option<f64>,
+    /// Most that ever waited at once.
+    pub max_queue_packets: u32,
+    /// 95th percentile of the waiting time.
+    pub p95_queue_delay_ms: Option<f64>,
+}
+
+fn mbit_s(bytes: u64, time: Duration) -> Option<f64> {
+    (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
+}
+
+impl From<&FlowReport> for FlowSummary {
+    fn from(report: &FlowReport) -> Self {
+        let snapshot = report.snapshot.as_ref();
+        let order = report.reordering.as_ref();
+        Self {
+            goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
+            throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
+            delivered_bytes: report.receiver.delivered_bytes,
+            sent_packets: report.sender.sent_packets,
+            retransmitted_packets: report.sender.retransmitted_packets,
+            spurious_retransmissions: report.spurious_retransmissions,
+            fast_recoveries: report.sender.fast_recoveries,
+            timeouts: report.sender.timeouts,
+            mean_cwnd_packets: report
+                .mean_cwnd_bytes
+                .map(|bytes| bytes / report.smss as f64),
+            mean_srtt_ms: report.mean_srtt_ms,
+            min_rtt_ms: snapshot
+                .map(|s| s.min_rtt)
+                .filter(|rtt| !rtt.is_zero())
+                .map(Duration::as_millis_f64),
+            flow_completion_time_s: report.completion_time.map(Duration::as_secs_f64),
+            reordered_ratio: order.filter(|o| o.arrived > 0).map(|o| o.reordered_ratio),
+            reordering_extent_p95_packets: order
+                .and_then(|o| o.extent.as_ref())
+                .map(|extent| extent.p95),
+            reordering: order.filter(|o| o.arrived > 0).map(ReorderingSummary::from),
+            transfers: report.completions.as_ref().map(TransferSummary::from),
+            fec: None,
+        }
+    }
+}
+
+impl From<&reordering::Summary> for ReorderingSummary {
+    fn from(summary: &reordering::Summary) -> Self {
+        Self {
+            arrived_packets: summary.arrived,
+            reordered_packets: summary.reordered,
+            extent_max_packets: summary.extent.as_ref().map(|extent| extent.max),
+            n_reordering: summary.n_reordering.iter().copied().collect(),
+            density: summary.density.iter().copied().collect(),
+        }
+    }
+}
+
+impl From<&Completions> for TransferSummary {
+    fn from(completions: &Completions) -> Self {
+        let mut times = completions.times.clone();
+        times.sort_unstable();
+        let n = times.len();
+        // The smallest value that is not below the share of all values: no interpolation.
+        let percentile = |p: usize| {
+            (n > 0).then(|| times[(n * p).div_ceil(100).saturating_sub(1)].as_secs_f64())
+        };
+        Self {
+            started: completions.started,
+            completed: n as u64,
+            mean_completion_time_s: (n > 0)
+                .then(|| times.iter().map(|time| time.as_secs_f64()).sum::<f64>() / n as f64),
+            p50_completion_time_s: percentile(50),
+            p95_completion_time_s: percentile(95),
+            p99_completion_time_s: percentile(99),
+        }
+    }
+}
+
+impl From<&LinkReport> for LinkSummary {
+    fn from(report: &LinkReport) -> Self {
+        let counted = &report.statistics;
+        let time = report.measured.as_picos();
+        Self {
+            sent_packets: counted.sent_packets,
+            dropped_packets: counted.dropped_packets,
+            lost_packets: counted.lost_packets,
+            reordered_packets: counted.reordered_packets,
+            marked_packets: counted.marked_packets,
+            utilization: report
+                .capacity_bits
+                .filter(|bits| *bits > 0.0)
+                .map(|bits| counted.sent_bytes as f64 * 8.0 / bits),
+            mean_queue_packets: (time > 0).then(|| counted.queue_time as f64 / time as f64),
+            max_queue_packets: counted.max_queue_packets,
+            p95_queue_delay_ms: counted
+                .queue_delay
+                .percentile(95.0)
+                .map(|ps| Duration::from_picos(ps).as_millis_f64()),
+        }
+    }
+}
+
+/// Jain's index of fairness: (Σx)² ÷ (n Σx²) (Jain, Chiu and Hawe, DEC-TR-301, 1984).
+#[must_use]
+pub fn jain_index(values: &[f64]) -> Option<f64> {
+    let squares: f64 = values.iter().map(|x| x * x).sum();
+    let sum: f64 = values.iter().sum();
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+}
+
+impl Summary {
+    /// The summary of a network that has run. `links` names the pairs of link directions.
+    ///
+    /// # Panics
+    /// Never: the summary's parts are plain data.
+    pub fn of<B: Body>(
+        network: &mut Network<B>,
+        about: About,
+        links: &[(String, [LinkId; 2])],
+    ) -> Self {
+        let mut flows = Map::new();
+        let mut goodputs = Vec::new();
+        for index in 0..network.flow_count() {
+            let id = FlowId(u32::try_from(index).expect("flows are counted in 32 bits"));
+            let report = network.flow_report(id);
+            let flow = FlowSummary::from(&report);
+            goodputs.extend(flow.goodput_mbit_s);
+            flows.insert(report.name, serde_json::to_value(flow).expect("plain data"));
+        }
+        let mut by_link = Map::new();
+        for (name, ids) in links {
+            let mut directions = Map::new();
+            for (direction, id) in ["forward", "reverse"].into_iter().zip(ids) {
+                let link = LinkSummary::from(&network.link_statistics(*id));
+                directions.insert(
+                    direction.into(),
+                    serde_json::to_value(link).expect("plain data"),
+                );
+            }
+            by_link.insert(name.clone(), Value::Object(directions));
+        }
+        Self {
+            format: FORMAT,
+            scenario: about.scenario,
+            seed: about.seed,
+            engine: "sim",
+            duration_s: network.end().as_secs_f64(),
+            digest: network.probe().digest().map(|digest| digest.to_string()),
+            anabranch_version: env!("CARGO_PKG_VERSION"),
+            resolved_scenario: about.resolved_scenario,
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            flows,
+            links: by_link,
+            groups: Map::new(),
+            fairness: Fairness {
+                jain_index: jain_index(&goodputs),
+            },
+            engine_stats: EngineStats {
+                events: network.events(),
+                delivered_packets: network.delivered_packets(),
+                ..EngineStats::default()
+            },
+        }
+    }
+}
+
+/// What a summary says of the scenario it came from.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Title, or the name of the file.
+    pub scenario: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// The scenario with every default written out.
+    pub resolved_scenario: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_index_of_known_shares() {
+        assert_eq!(jain_index(&[1.0, 1.0, 1.0]), Some(1.0));
+        assert_eq!(jain_index(&[1.0, 0.0]), Some(0.5));
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+        assert_eq!(jain_index(&[]), None);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let times = (1..=100).map(Duration::from_secs).collect();
+        let summary = TransferSummary::from(&Completions {
+            started: 120,
+            times,
+        });
+        assert_eq!(summary.p50_completion_time_s, Some(50.0));
+        assert_eq!(summary.p99_completion_time_s, Some(99.0));
+        assert_eq!(summary.mean_completion_time_s, Some(50.5));
+    }
+}

@@ -1,0 +1,172 @@
+//! From a resolved scenario to a network.
+
+use std::sync::Arc;
+
+use anabranch_core::{packet::Direction, units::Instant};
+use anabranch_elements::{body::Body, host::Host};
+
+use crate::{
+    network::{App, Builder, Change, FlowSpec, LinkId, LinkSpec, Network, Stop, Traffic},
+    scenario::{Resolved, ResolvedDirection, ResolvedFlow, What},
+    workload,
+};
+
+/// The engine's own choices: none of them changes a result.
+#[derive(Debug, Clone, Copy)]
+pub struct Engine {
+    /// Plain links become arithmetic.
+    pub fast_path: bool,
+    /// Plain links behind others are computed ahead.
+    pub fold: bool,
+    /// A digest of all observations is kept.
+    pub digest: bool,
+    /// A row per packet is kept.
+    pub packet_log: bool,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            fast_path: true,
+            fold: true,
+            digest: true,
+            packet_log: false,
+        }
+    }
+}
+
+/// A pair of hosts in place of a flow's TCP, by the flow's name.
+pub type Hosts<B> = Vec<(String, [Box<dyn Host<B>>; 2])>;
+
+/// A network and the names of what it is made of.
+#[derive(Debug)]
+pub struct Compiled<B: Body> {
+    /// The network, before its first event.
+    pub network: Network<B>,
+    /// Links by name; forward, then reverse.
+    pub links: Vec<(String, [LinkId; 2])>,
+}
+
+/// Compiles a scenario. `hosts` take the place of the TCP of the flows they name; a name that is no
+/// flow's is given back.
+///
+/// # Errors
+/// With the name of a pair of hosts that fits no flow.
+pub fn compile<B: Body>(
+    resolved: &Resolved,
+    engine: Engine,
+    mut hosts: Hosts<B>,
+) -> Result<Compiled<B>, String> {
+    let warmup = Instant::START + resolved.warmup;
+    let end = Instant::START + resolved.duration;
+    let mut builder = Builder::new(resolved.seed, warmup, end);
+    builder
+        .fast_path(engine.fast_path)
+        .fold(engine.fold)
+        .digest(engine.digest)
+        .packet_log(engine.packet_log);
+    let links: Vec<(String, [LinkId; 2])> = resolved
+        .links
+        .iter()
+        .map(|link| {
+            let ids = Direction::BOTH.map(|direction| {
+                builder.link(link_spec(
+                    &link.name,
+                    direction,
+                    &link.directions[direction as usize],
+                ))
+            });
+            (link.name.clone(), ids)
+        })
+        .collect();
+    for change in &resolved.changes {
+        let id = links[change.link].1[change.direction as usize];
+        let what = match &change.what {
+            What::Up(up) => Change::Up(id, *up),
+            What::Rate(rate) => Change::Rate(id, *rate),
+            What::Delay(delay) => Change::Delay(id, *delay),
+            What::Queue(queue) => match queue.limit() {
+                Some(limit) => Change::Limit(id, limit),
+                None => continue,
+            },
+        };
+        builder.change(change.time, what);
+    }
+    let stacks = shared_stacks(&resolved.flows);
+    for (flow, settings) in resolved.flows.iter().zip(stacks) {
+        let stops = |hops: &[crate::scenario::Hop]| {
+            hops.iter()
+                .map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize]))
+                .collect()
+        };
+        let own = hosts.iter().position(|(name, _)| *name == flow.name);
+        let control = flow.cc.clone();
+        let traffic = match own {
+            Some(index) => Traffic::Hosts(hosts.remove(index).1),
+            None => match &flow.workload {
+                workload::Config::Bulk => Traffic::Tcp {
+                    settings,
+                    control,
+                    app: App::Bulk,
+                },
+                workload::Config::File(file) => Traffic::Tcp {
+                    settings,
+                    control,
+                    app: App::File(file.size.get()),
+                },
+                workload::Config::Poisson(poisson) => {
+                    let sizes = poisson.sizes.0;
+                    let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
+                    Traffic::Poisson {
+                        settings,
+                        control,
+                        rate,
+                        sizes,
+                    }
+                }
+            },
+        };
+        builder.flow(FlowSpec {
+            name: flow.name.clone(),
+            route: stops(&flow.route),
+            return_route: stops(&flow.return_route),
+            start: flow.start,
+            stop: flow.stop,
+            traffic,
+        });
+    }
+    match hosts.first() {
+        Some((name, _)) => Err(name.clone()),
+        None => Ok(Compiled {
+            network: builder.build(),
+            links,
+        }),
+    }
+}
+
+fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
+    let mut spec = LinkSpec::new(
+        format!("link.{name}.{}", direction.name()),
+        part.rate,
+        part.delay,
+    );
+    spec.queue = part.queue.clone();
+    spec.reorder = part.reorder;
+    spec.impairments = part
+        .impair
+        .iter()
+        .map(|impaired| impaired.config.clone())
+        .collect();
+    spec.up = part.up;
+    spec
+}
+
+/// One copy of the switches for all flows that have the same.
+fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<anabranch_elements::tcp::Settings>> {
+    let mut stacks: Vec<Arc<anabranch_elements::tcp::Settings>> = Vec::with_capacity(flows.len());
+    for flow in flows {
+        let known = stacks.last().filter(|last| ***last == flow.stack).cloned();
+        stacks.push(known.unwrap_or_else(|| Arc::new(flow.stack.clone())));
+    }
+    stacks
+}

@@ -1,0 +1,28 @@
+//! Bad input, as a Python exception.
+
+use anabranch::scenario::Error;
+use pyo3::{PyErr, create_exception, exceptions::PyValueError, prelude::*};
+
+create_exception!(
+    anabranch._engine,
+    ScenarioError,
+    PyValueError,
+    "Bad input. `str(error)` is the complete message, with the source line and a caret; `file`, \
+     `line`, `column` (from 1, or None) and `message` are its parts."
+);
+
+/// The exception for an error, with its parts as attributes.
+pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let raised = ScenarioError::new_err(error.to_string());
+    let value = raised.value(py);
+    let set = || -> PyResult<()> {
+        value.setattr("file", &error.file)?;
+        value.setattr("line", error.line)?;
+        value.setattr("column", error.column)?;
+        value.setattr("message", &error.message)
+    };
+    match set() {
+        Ok(()) => raised,
+        Err(problem) => problem,
+    }
+}

@@ -1,0 +1,57 @@
+//! The engine as Python sees it: the module `anabranch._engine`.
+//!
+//! One file per noun: errors of scenarios, runs, tables. Text and bytes go in, JSON and Arrow
+//! columns come out; nothing panics across the boundary but broken invariants, which arrive as
+//! `PanicException`.
+
+mod error;
+mod run;
+mod scenario;
+mod stopwatch;
+mod table;
+mod tables;
+
+use pyo3::prelude::*;
+
+/// The compiled engine. Nothing outside the package needs it directly.
+#[pymodule]
+mod _engine {
+    #[pymodule_export]
+    use super::error::ScenarioError;
+    #[pymodule_export]
+    use super::run::{Run, run, run_many};
+    #[pymodule_export]
+    use super::scenario::resolve;
+    #[pymodule_export]
+    use super::table::ArrowTable;
+
+    use pyo3::prelude::*;
+
+    /// The engine's version.
+    #[pyfunction]
+    fn version() -> &'static str {
+        env!("CARGO_PKG_VERSION")
+    }
+
+    /// The JSON Schema of scenario files.
+    #[pyfunction]
+    fn schema() -> String {
+        anabranch::scenario::schema().to_string()
+    }
+
+    /// Every component with its sources and parameters, as JSON.
+    #[pyfunction]
+    fn registry() -> PyResult<String> {
+        serde_json::to_string(&anabranch::catalog())
+            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+    }
+}
+
+/// What Python may give as the text of a file.
+#[derive(FromPyObject)]
+enum Text {
+    /// As read in text mode.
+    Str(String),
+    /// As read in binary mode.
+    Bytes(Vec<u8>),
+}

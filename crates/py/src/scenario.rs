@@ -1,0 +1,75 @@
+//! Scenario files from Python: parse, set, resolve.
+
+use anabranch::{Extensions, Resolved, Scenario, scenario::Error};
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::{Text, error::raise};
+
+/// A scenario as Python hands it over: the text of a file, its name, what is set over it, and a
+/// seed instead of the file's.
+pub struct Job {
+    pub text: Text,
+    pub file: String,
+    pub sets: Vec<String>,
+    pub seed: Option<u64>,
+}
+
+impl Job {
+    pub fn parse(&self) -> Result<Scenario, Error> {
+        let extensions = Extensions::default();
+        let mut scenario = match &self.text {
+            Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
+            Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,
+        };
+        for set in &self.sets {
+            scenario.set(set)?;
+        }
+        Ok(scenario)
+    }
+    pub fn resolve(&self) -> Result<Resolved, Error> {
+        self.parse()?.resolve(self.seed)
+    }
+}
+
+/// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, and the
+/// scenario with every default written out. Raises `ScenarioError`.
+#[pyfunction]
+#[pyo3(signature = (text, file, sets, seed = None))]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+pub fn resolve(
+    py: Python<'_>,
+    text: Text,
+    file: String,
+    sets: Vec<String>,
+    seed: Option<u64>,
+) -> PyResult<String> {
+    let job = Job {
+        text,
+        file,
+        sets,
+        seed,
+    };
+    let described = py.detach(|| {
+        let scenario = job.parse()?;
+        let resolved = scenario.resolve(job.seed)?;
+        let sweep = scenario.sweep()?;
+        let grid: Map<String, Value> = sweep
+            .grid
+            .into_iter()
+            .map(|(path, values)| (path, Value::Array(values)))
+            .collect();
+        Ok(json!({
+            "title": resolved.title,
+            "seed": resolved.seed,
+            "duration_s": resolved.duration.as_secs_f64(),
+            "warmup_s": resolved.warmup.as_secs_f64(),
+            "flows": resolved.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
+            "links": resolved.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
+            "sweep": { "repeat": sweep.repeat, "grid": grid },
+            "resolved_scenario": resolved.json,
+        })
+        .to_string())
+    });
+    described.map_err(|error: Error| raise(py, &error))
+}

@@ -1,0 +1,253 @@
+//! The tables of a run as Arrow columns. Names carry their units.
+
+use std::sync::Arc;
+
+use anabranch::{
+    Finished, Length,
+    record::PacketRow,
+    trace::Fate,
+    units::{Bytes, Duration, Instant},
+};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, StringArray, UInt32Array, UInt64Array};
+use pyo3::{exceptions::PyKeyError, prelude::*};
+use serde_json::{Map, Value};
+
+use crate::table::ArrowTable;
+
+/// The names that [`build`] knows.
+pub const NAMES: [&str; 5] = ["flows", "links", "samples", "link_samples", "packets"];
+
+type Columns = Vec<(&'static str, ArrayRef)>;
+
+/// The table called `name`.
+pub fn build(run: &Finished<Length>, name: &str) -> PyResult<ArrowTable> {
+    let columns = match name {
+        "flows" => flows(&run.summary.flows),
+        "links" => links(&run.summary.links),
+        "samples" => samples(run),
+        "link_samples" => link_samples(run),
+        "packets" => packets(run),
+        _ => {
+            return Err(PyKeyError::new_err(format!(
+                "no table {name:?}; there are {}",
+                NAMES.join(", ")
+            )));
+        }
+    };
+    ArrowTable::new(columns)
+}
+
+fn floats<T>(rows: &[T], of: impl Fn(&T) -> Option<f64>) -> ArrayRef {
+    Arc::new(rows.iter().map(of).collect::<Float64Array>())
+}
+fn counts<T>(rows: &[T], of: impl Fn(&T) -> u64) -> ArrayRef {
+    Arc::new(
+        rows.iter()
+            .map(|row| Some(of(row)))
+            .collect::<UInt64Array>(),
+    )
+}
+fn strings<T>(rows: &[T], of: impl Fn(&T) -> Option<String>) -> ArrayRef {
+    Arc::new(rows.iter().map(of).collect::<StringArray>())
+}
+fn flags<T>(rows: &[T], of: impl Fn(&T) -> bool) -> ArrayRef {
+    Arc::new(
+        rows.iter()
+            .map(|row| Some(of(row)))
+            .collect::<BooleanArray>(),
+    )
+}
+
+/// Figures of the summary that are ratios, rates and times; the others are counts.
+const FLOW_FLOATS: [&str; 7] = [
+    "goodput_mbit_s",
+    "throughput_mbit_s",
+    "mean_cwnd_packets",
+    "mean_srtt_ms",
+    "min_rtt_ms",
+    "flow_completion_time_s",
+    "reordered_ratio",
+];
+const FLOW_COUNTS: [&str; 7] = [
+    "delivered_bytes",
+    "sent_packets",
+    "retransmitted_packets",
+    "spurious_retransmissions",
+    "fast_recoveries",
+    "timeouts",
+    "reordering_extent_p95_packets",
+];
+const LINK_FLOATS: [&str; 3] = ["utilization", "mean_queue_packets", "p95_queue_delay_ms"];
+const LINK_COUNTS: [&str; 6] = [
+    "sent_packets",
+    "dropped_packets",
+    "lost_packets",
+    "reordered_packets",
+    "marked_packets",
+    "max_queue_packets",
+];
+
+fn figures(rows: &[&Value], names_f: &[&'static str], names_c: &[&'static str]) -> Columns {
+    let real = names_f
+        .iter()
+        .map(|name| (*name, floats(rows, |row| row[*name].as_f64())));
+    let count = names_c.iter().map(|name| {
+        (
+            *name,
+            Arc::new(
+                rows.iter()
+                    .map(|row| row[*name].as_u64())
+                    .collect::<UInt64Array>(),
+            ) as ArrayRef,
+        )
+    });
+    real.chain(count).collect()
+}
+
+fn flows(flows: &Map<String, Value>) -> Columns {
+    let names: Vec<&String> = flows.keys().collect();
+    let rows: Vec<&Value> = flows.values().collect();
+    let mut columns: Columns = vec![("flow", strings(&names, |name| Some((*name).clone())))];
+    columns.extend(figures(&rows, &FLOW_FLOATS, &FLOW_COUNTS));
+    columns
+}
+
+fn links(links: &Map<String, Value>) -> Columns {
+    let rows: Vec<(&String, &'static str, &Value)> = links
+        .iter()
+        .flat_map(|(name, both)| {
+            ["forward", "reverse"].map(|direction| (name, direction, &both[direction]))
+        })
+        .collect();
+    let values: Vec<&Value> = rows.iter().map(|row| row.2).collect();
+    let mut columns: Columns = vec![
+        ("link", strings(&rows, |row| Some(row.0.clone()))),
+        ("direction", strings(&rows, |row| Some(row.1.to_owned()))),
+    ];
+    columns.extend(figures(&values, &LINK_FLOATS, &LINK_COUNTS));
+    columns
+}
+
+fn samples(run: &Finished<Length>) -> Columns {
+    let rows = &run.samples.flows;
+    let mss: Vec<f64> = (0..run.network.flow_count())
+        .map(|flow| {
+            run.network.mss(anabranch::packet::FlowId(
+                u32::try_from(flow).unwrap_or(u32::MAX),
+            ))
+        })
+        .map(|mss| mss.unwrap_or(1) as f64)
+        .collect();
+    let packets =
+        |flow: anabranch::packet::FlowId, bytes: Bytes| bytes.get() as f64 / mss[flow.0 as usize];
+    let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
+    vec![
+        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
+        (
+            "flow",
+            strings(rows, |s| Some(run.network.flow_name(s.flow).to_owned())),
+        ),
+        (
+            "cwnd_packets",
+            floats(rows, |s| Some(packets(s.flow, s.snapshot.cwnd))),
+        ),
+        (
+            "ssthresh_packets",
+            floats(rows, |s| {
+                s.snapshot.ssthresh.map(|bytes| packets(s.flow, bytes))
+            }),
+        ),
+        (
+            "in_flight_packets",
+            floats(rows, |s| Some(packets(s.flow, s.snapshot.in_flight))),
+        ),
+        ("srtt_ms", floats(rows, |s| srtt(s.snapshot.srtt))),
+        (
+            "rto_ms",
+            floats(rows, |s| Some(s.snapshot.rto.as_millis_f64())),
+        ),
+        ("delivered_bytes", counts(rows, |s| s.delivered_bytes)),
+        ("fast_recoveries", counts(rows, |s| s.fast_recoveries)),
+        ("timeouts", counts(rows, |s| s.timeouts)),
+        (
+            "retransmitted_packets",
+            counts(rows, |s| s.retransmitted_packets),
+        ),
+        (
+            "state",
+            strings(rows, |s| Some(s.snapshot.state.to_owned())),
+        ),
+    ]
+}
+
+fn link_samples(run: &Finished<Length>) -> Columns {
+    let rows = &run.samples.links;
+    let direction = |index: usize| if index == 0 { "forward" } else { "reverse" };
+    vec![
+        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
+        ("link", strings(rows, |s| Some(run.links[s.link].0.clone()))),
+        (
+            "direction",
+            strings(rows, |s| Some(direction(s.direction).to_owned())),
+        ),
+        ("queue_packets", counts(rows, |s| s.queue_packets as u64)),
+        ("queue_bytes", counts(rows, |s| s.queue_bytes)),
+        ("sent_packets", counts(rows, |s| s.sent_packets)),
+        ("dropped_packets", counts(rows, |s| s.dropped_packets)),
+    ]
+}
+
+fn packets(run: &Finished<Length>) -> Columns {
+    let empty = Vec::new();
+    let rows: Vec<&PacketRow> = run.network.probe().log().map_or_else(
+        || empty,
+        |log| log.rows().filter(|row| row.payload > 0).collect(),
+    );
+    let rows = rows.as_slice();
+    let seconds = |at: Instant| at.as_secs_f64();
+    let fate = |row: &PacketRow| match (row.received, row.lost) {
+        (Some(_), _) => "delivered",
+        (None, Some((_, Fate::Dropped))) => "dropped",
+        (None, Some(_)) => "lost",
+        (None, None) => "in-flight",
+    };
+    vec![
+        (
+            "flow",
+            strings(rows, |row| Some(run.network.flow_name(row.flow).to_owned())),
+        ),
+        (
+            "direction",
+            strings(rows, |row| Some(row.direction.name().to_owned())),
+        ),
+        (
+            "packet_index",
+            Arc::new(
+                rows.iter()
+                    .map(|row| Some(row.index))
+                    .collect::<UInt32Array>(),
+            ),
+        ),
+        ("sequence_bytes", counts(rows, |row| row.sequence)),
+        ("payload_bytes", counts(rows, |row| u64::from(row.payload))),
+        ("size_bytes", counts(rows, |row| u64::from(row.size))),
+        ("retransmission", flags(rows, |row| row.retransmission)),
+        ("sent_s", floats(rows, |row| Some(seconds(row.sent)))),
+        ("received_s", floats(rows, |row| row.received.map(seconds))),
+        ("fate", strings(rows, |row| Some(fate(row).to_owned()))),
+        (
+            "where",
+            strings(rows, |row| {
+                row.lost
+                    .filter(|_| row.received.is_none())
+                    .map(|(at, _)| run.network.element_name(at).to_owned())
+            }),
+        ),
+        (
+            "queue_delay_ms",
+            floats(rows, |row| Some(row.queue_delay.as_millis_f64())),
+        ),
+        ("reordered", flags(rows, |row| row.reordered)),
+        ("reordering_extent_packets", counts(rows, |row| row.extent)),
+    ]
+}

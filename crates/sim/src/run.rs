@@ -1,0 +1,164 @@
+//! One run of a scenario.
+
+use anabranch_core::units::{Duration, Instant};
+use anabranch_elements::{
+    body::{Body, Length},
+    host::Host,
+};
+use anabranch_model::{
+    network::{LinkId, Network},
+    record::{Summary, summary::About},
+    scenario::Resolved,
+    topology::{Compiled, Engine, Hosts, compile},
+};
+
+use crate::samples::Samples;
+
+/// Whether to go on, as a progress report answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Go on.
+    Continue,
+    /// Stop here; the run has no result.
+    Stop,
+}
+
+/// Why there is no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Hosts were given for a flow that the scenario does not have.
+    #[error("hosts were given for the flow `{0}`, which the scenario does not have")]
+    NoSuchFlow(String),
+    /// The progress report asked to stop.
+    #[error("the run was stopped")]
+    Stopped,
+}
+
+/// A run about to be made. `B` is what packets carry: lengths unless hosts need bytes.
+#[derive(Debug)]
+pub struct Simulation<'a, B: Body = Length> {
+    resolved: &'a Resolved,
+    engine: Engine,
+    sample_every: Option<Duration>,
+    hosts: Hosts<B>,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Finished<B: Body = Length> {
+    /// The summary, as in the contract.
+    pub summary: Summary,
+    /// The network in its last state: reports, packet log.
+    pub network: Network<B>,
+    /// Links by name; forward, then reverse.
+    pub links: Vec<(String, [LinkId; 2])>,
+    /// What was sampled.
+    pub samples: Samples,
+}
+
+/// Progress is reported this often per run.
+const REPORTS: u64 = 200;
+
+impl<'a, B: Body> Simulation<'a, B> {
+    /// A run of this scenario, with the default engine and no recording.
+    #[must_use]
+    pub fn new(resolved: &'a Resolved) -> Self {
+        Self {
+            resolved,
+            engine: Engine::default(),
+            sample_every: None,
+            hosts: Vec::new(),
+        }
+    }
+    /// Plain links as arithmetic, or every packet through every step. Results are the same.
+    #[must_use]
+    pub fn fast_path(mut self, on: bool) -> Self {
+        self.engine.fast_path = on;
+        self
+    }
+    /// Whether a digest is kept (default: yes).
+    #[must_use]
+    pub fn digest(mut self, on: bool) -> Self {
+        self.engine.digest = on;
+        self
+    }
+    /// Whether a row per packet is kept (default: no).
+    #[must_use]
+    pub fn packet_log(mut self, on: bool) -> Self {
+        self.engine.packet_log = on;
+        self
+    }
+    /// Looks at flows and links this often (default: never). Zero means never.
+    #[must_use]
+    pub fn samples(mut self, every: Option<Duration>) -> Self {
+        self.sample_every = every.filter(|every| !every.is_zero());
+        // A sample shows a link as it is, not what has been computed ahead.
+        self.engine.fold = self.sample_every.is_none();
+        self
+    }
+    /// Puts a pair of hosts (sender, receiver) in place of a flow's TCP.
+    #[must_use]
+    pub fn hosts(mut self, flow: impl Into<String>, pair: [Box<dyn Host<B>>; 2]) -> Self {
+        self.hosts.push((flow.into(), pair));
+        self
+    }
+    /// The network, for drivers of one's own.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFlow`].
+    pub fn compile(self) -> Result<Compiled<B>, Error> {
+        compile(self.resolved, self.engine, self.hosts).map_err(Error::NoSuchFlow)
+    }
+    /// Makes the run.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFlow`].
+    pub fn run(self) -> Result<Finished<B>, Error> {
+        self.run_with(&mut |_| Progress::Continue)
+    }
+    /// Makes the run and reports the share that is done, 0 to 1, now and then.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report was answered so.
+    pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
+        let (resolved, every) = (self.resolved, self.sample_every);
+        let Compiled { mut network, links } = self.compile()?;
+        let end = network.end();
+        let mut samples = Samples::default();
+        let mut next_sample = every.map_or(Instant::NEVER, |_| Instant::START);
+        let pause = Duration::from_picos((end.as_picos() / REPORTS).max(1));
+        let mut next_report = Instant::START + pause;
+        while network.now() < end {
+            let until = next_sample.min(next_report);
+            if until > end {
+                break;
+            }
+            network.run_before(until);
+            if until == next_sample
+                && let Some(every) = every
+            {
+                samples.take(&network, &links);
+                next_sample = next_sample + every;
+            }
+            if until == next_report {
+                next_report = next_report + pause;
+                if report(until.as_secs_f64() / end.as_secs_f64()) == Progress::Stop {
+                    return Err(Error::Stopped);
+                }
+            }
+        }
+        network.run_through(end);
+        let about = About {
+            scenario: resolved.title.clone(),
+            seed: resolved.seed,
+            resolved_scenario: resolved.json.clone(),
+        };
+        let summary = Summary::of(&mut network, about, &links);
+        Ok(Finished {
+            summary,
+            network,
+            links,
+            samples,
+        })
+    }
+}

@@ -1,0 +1,143 @@
+//! Same scenario and seed, same digest: whatever the engine folds, on any number of threads.
+
+mod common;
+
+use anabranch_elements::body::{Length, Octets};
+use anabranch_sim::{Finished, Simulation};
+use common::{Shape, resolve, text};
+
+const SHAPE: Shape = Shape {
+    files_only: false,
+    changes: true,
+    mangle: true,
+    seconds: 2,
+};
+
+fn digest_and_figures(run: &Finished) -> (String, String) {
+    let mut summary = run.summary.clone();
+    // The number of events is what folding is for.
+    summary.engine_stats.events = 0;
+    (
+        summary.digest.clone().expect("a digest is kept"),
+        serde_json::to_string(&summary).expect("plain data"),
+    )
+}
+
+#[test]
+fn fast_path_folding_and_sampling_change_nothing() {
+    let (mut folded, mut lossy) = (0, 0);
+    for number in 0..1_000 {
+        let text = text(number, SHAPE);
+        let resolved = resolve(&text);
+        let fast = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let general = Simulation::<Length>::new(&resolved)
+            .fast_path(false)
+            .run()
+            .expect("no hosts");
+        assert_eq!(
+            digest_and_figures(&fast),
+            digest_and_figures(&general),
+            "scenario {number}\n{text}"
+        );
+        folded += usize::from(fast.network.folded_links() > 0);
+        lossy += usize::from(fast.summary.links.values().any(|link| {
+            ["forward", "reverse"]
+                .iter()
+                .any(|d| link[d]["dropped_packets"].as_u64() > Some(0))
+        }));
+        if number % 10 == 0 {
+            let every = Some(anabranch_core::units::Duration::from_millis(7));
+            let sampled = Simulation::<Length>::new(&resolved)
+                .samples(every)
+                .packet_log(true)
+                .run()
+                .expect("no hosts");
+            assert_eq!(
+                digest_and_figures(&fast),
+                digest_and_figures(&sampled),
+                "scenario {number}\n{text}"
+            );
+        }
+    }
+    // The comparison means something only where there was something to fold and something to drop.
+    assert!(folded > 300, "{folded}");
+    assert!(lossy > 300, "{lossy}");
+}
+
+#[test]
+fn lengths_and_octets_agree() {
+    for number in 0..60 {
+        let text = text(
+            number,
+            Shape {
+                seconds: 1,
+                ..SHAPE
+            },
+        );
+        let resolved = resolve(&text);
+        let lengths = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let octets = Simulation::<Octets>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        assert_eq!(
+            lengths.summary.digest, octets.summary.digest,
+            "scenario {number}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn threads_and_order_change_nothing() {
+    let resolved: Vec<_> = (0..40)
+        .map(|number| resolve(&text(number, SHAPE)))
+        .collect();
+    let run = |i: usize| {
+        Simulation::<Length>::new(&resolved[i])
+            .run()
+            .expect("no hosts")
+            .summary
+            .digest
+    };
+    let alone: Vec<_> = (0..40).map(run).collect();
+    let together: Vec<_> = std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || {
+                (0..40)
+                    .rev()
+                    .filter(|i| i % 2 == half)
+                    .map(|i| (i, run(i)))
+                    .collect::<Vec<_>>()
+            })
+        });
+        halves
+            .into_iter()
+            .flat_map(|half| half.join().expect("no panic"))
+            .collect()
+    });
+    for (i, digest) in together {
+        assert_eq!(alone[i], digest, "scenario {i}");
+    }
+}
+
+#[test]
+fn the_seed_matters_where_something_is_random() {
+    let text = text(4, SHAPE).replace("rate = 0.0", "rate = 0.1");
+    assert!(text.contains("bernoulli-loss"), "pick a scenario with loss");
+    let scenario =
+        anabranch_model::scenario::Scenario::parse(&text, "random.toml", &common::extensions())
+            .expect("valid");
+    let digest = |seed| {
+        let resolved = scenario.resolve(Some(seed)).expect("valid");
+        Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts")
+            .summary
+            .digest
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}

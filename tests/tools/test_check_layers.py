@@ -1,0 +1,123 @@
+"""The layer check sees planted violations, and nothing where there is none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import check_layers
+
+
+def package(name: str, *dependencies: str, kind: str | None = None) -> dict[str, Any]:
+    return {"name": name, "dependencies": [{"name": d, "kind": kind} for d in dependencies]}
+
+
+def test_edges_downwards_are_allowed() -> None:
+    metadata = {
+        "packages": [
+            package("anabranch-core", "serde"),
+            package("anabranch-elements", "anabranch-core"),
+            package("anabranch-model", "anabranch-core", "anabranch-elements"),
+        ]
+    }
+    assert check_layers.check_edges(metadata) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("anabranch-core", "anabranch-elements"),
+        ("anabranch-elements", "anabranch-model"),
+        ("anabranch-sim", "anabranch-live"),
+        ("anabranch-live", "anabranch-sim"),
+        ("anabranch-gateway", "anabranch-sim"),
+        ("anabranch", "anabranch-py"),
+    ],
+)
+@pytest.mark.parametrize("kind", [None, "dev", "build"])
+def test_edges_upwards_and_sideways_are_found(name: str, target: str, kind: str | None) -> None:
+    metadata = {"packages": [package(name, target, kind=kind), package(target)]}
+    findings = check_layers.check_edges(metadata)
+    assert [str(finding) for finding in findings] == [
+        f"{name}: must not know {target} ({kind or 'normal'} dependency)"
+    ]
+
+
+def test_a_crate_without_a_layer_is_found() -> None:
+    findings = check_layers.check_edges({"packages": [package("anabranch-extra")]})
+    assert "stands in no layer" in str(findings[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("use std::time::Instant;", "std::time::Instant"),
+        ("use std::{cmp, time::{Duration, Instant}};", "std::time::Instant"),
+        ("use std::fs as files;", "std::fs"),
+        ("use ::std::net::UdpSocket;", "std::net::UdpSocket"),
+        ("let now = std::time::Instant::now();", "std::time::Instant"),
+        ("let text = std::fs::read_to_string(path);", "std::fs"),
+        ("let mut seen = HashMap::new();", "HashMap"),
+        ("std::thread::spawn(work);", "std::thread"),
+        ("let x = w.powi(3);", "powi()"),
+        ("let x = f64::cbrt(w);", "cbrt()"),
+        ("unsafe { work() }", "unsafe"),
+        ("let home = std::env::var(name);", "std::env"),
+    ],
+)
+def test_banned_names_are_found(line: str, said: str) -> None:
+    findings = check_layers.check_source(f"//! A module.\n\n{line}\n", "crates/core/src/planted.rs")
+    assert findings, line
+    assert str(findings[0]).startswith("crates/core/src/planted.rs:3: ")
+    assert said in str(findings[0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "use std::time::Duration;",
+        "use crate::units::Instant;",
+        "use anabranch_core::{math, units::{Instant, Rate}};",
+        "let x = math::powi(w, 3);",
+        "let x = w.sqrt();",
+        "// std::fs would be I/O, HashMap has no order, unsafe",
+        "/* outer /* std::fs */ HashMap */ let x = 1;",
+        'let text = "std::fs \\" HashMap";',
+        'let text = r#"unsafe "HashMap" "#;',
+        "let quote = '\"'; let other = 1;",
+        "fn f<'a>(x: &'a str) -> &'a str { x }",
+        "#![forbid(unsafe_code)]",
+        "let logarithm = log(3);",
+    ],
+)
+def test_innocent_lines_pass(line: str) -> None:
+    assert check_layers.check_source(line, "x.rs") == []
+
+
+def test_code_after_a_literal_is_still_seen() -> None:
+    source = "let quote = '\"';\nlet bad = HashMap::new();\nlet end = '\"';\n"
+    assert [finding.where for finding in check_layers.check_source(source, "x.rs")] == ["x.rs:2"]
+
+
+def test_a_planted_file_in_a_workspace_is_found(tmp_path: Path) -> None:
+    for crate in check_layers.ENGINE:
+        source = tmp_path / "crates" / crate / "src"
+        source.mkdir(parents=True)
+        (source / "lib.rs").write_text("//! Clean.\n", "utf-8")
+    assert check_layers.check_sources(tmp_path) == (4, [])
+    deep = tmp_path / "crates" / "elements" / "src" / "cc"
+    deep.mkdir()
+    (deep / "planted.rs").write_text("use std::time::SystemTime;\n", "utf-8")
+    count, findings = check_layers.check_sources(tmp_path)
+    assert count == 5
+    assert "crates/elements/src/cc/planted.rs:1" in {finding.where for finding in findings}
+
+
+def test_a_crate_that_does_not_forbid_unsafe_is_found(tmp_path: Path) -> None:
+    lib = tmp_path / "lib.rs"
+    target = {"kind": ["lib"], "src_path": str(lib)}
+    lib.write_text("//! No attribute.\n", "utf-8")
+    metadata = {"packages": [{"name": "anabranch-core", "targets": [target]}]}
+    assert len(check_layers.check_forbid(metadata, tmp_path)) == 1
+    lib.write_text("//! One.\n#![forbid(unsafe_code)]\n", "utf-8")
+    assert check_layers.check_forbid(metadata, tmp_path) == []

@@ -1,0 +1,264 @@
+"""Check that the crates keep to their layers and the engine to its rules.
+
+A crate may depend only on the crates of the layers before it, the engine's crates forbid unsafe
+code, and their sources name no clock, no I/O, no thread, no hash map and none of the standard
+library's transcendental functions. Clippy holds the second half too; this check also sees code
+that is compiled out, and cannot be switched off by an attribute.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_ELEMENTS = frozenset({"anabranch-core"})
+_MODEL = _ELEMENTS | {"anabranch-elements"}
+_DRIVERS = _MODEL | {"anabranch-model"}
+_FACADE = _DRIVERS | {"anabranch-sim", "anabranch-live", "anabranch-gateway"}
+
+# What each crate may know of the workspace. The three drivers (sim, live, gateway) do not know
+# each other; the façade gathers what there is.
+ALLOWED: Mapping[str, frozenset[str]] = {
+    "anabranch-core": frozenset(),
+    "anabranch-elements": _ELEMENTS,
+    "anabranch-model": _MODEL,
+    "anabranch-sim": _DRIVERS,
+    "anabranch-live": _DRIVERS,
+    "anabranch-gateway": _DRIVERS,
+    "anabranch": _FACADE,
+    "anabranch-py": _FACADE | {"anabranch"},
+    "anabranch-bench": _FACADE | {"anabranch"},
+}
+
+# The crates that the engine's rules hold for, by their folder.
+ENGINE = ("core", "elements", "model", "sim")
+
+# The crates that may hold unsafe code.
+UNSAFE_ALLOWED = frozenset({"anabranch-live", "anabranch-py"})
+
+_BANNED_PATHS = {
+    "std::time::Instant": "time is an argument",
+    "std::time::SystemTime": "time is an argument",
+    "std::fs": "the engine does no I/O",
+    "std::net": "the engine does no I/O",
+    "std::io": "the engine does no I/O",
+    "std::env": "the engine does not look at its surroundings",
+    "std::process": "the engine does not look at its surroundings",
+    "std::thread": "one simulation is one thread",
+    "std::collections::HashMap": "its iteration order is not part of the model",
+    "std::collections::HashSet": "its iteration order is not part of the model",
+    "std::collections::hash_map": "its iteration order is not part of the model",
+    "std::hash::RandomState": "differs from run to run",
+}
+
+# Types of other modules that may share a banned one's last name (the engine has an `Instant` of its
+# own) are told apart by their path; these names have no other meaning.
+_BANNED_WORDS = {
+    "HashMap": "its iteration order is not part of the model",
+    "HashSet": "its iteration order is not part of the model",
+    "SystemTime": "time is an argument",
+    "unsafe": "unsafe code is forbidden here",
+}
+
+_TRANSCENDENTAL = [
+    "powf",
+    "powi",
+    "exp",
+    "exp2",
+    "exp_m1",
+    "ln",
+    "ln_1p",
+    "log",
+    "log2",
+    "log10",
+    "cbrt",
+    "hypot",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sin_cos",
+    "mul_add",
+]
+_CALL = re.compile(r"(?:\.|\bf(?:32|64)::)(" + "|".join(_TRANSCENDENTAL) + r")\s*\(")
+
+_TOKENS = re.compile(
+    r"""
+      //[^\n]*                                      # a line comment
+    | (?P<block>/\*)                                # a block comment begins
+    | b?r(?P<hashes>\#*)".*?"(?P=hashes)            # a raw string
+    | b?"(?:\\.|[^"\\])*"                           # a string
+    | b?'(?:\\[^\n]+?|[^'\\\n])'                    # a character (a lifetime has no second quote)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One broken rule, where it is and why it is a rule."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def check_edges(metadata: Mapping[str, Any]) -> list[Finding]:
+    """Compare the workspace's own dependencies, of every kind, with the layers."""
+    findings = []
+    members = {package["name"] for package in metadata["packages"]}
+    for package in metadata["packages"]:
+        name = package["name"]
+        if name not in ALLOWED:
+            findings.append(Finding(name, "stands in no layer: add it to tools/check_layers.py"))
+            continue
+        for dependency in package["dependencies"]:
+            target = dependency["name"]
+            if target in members and target not in ALLOWED[name]:
+                kind = dependency["kind"] or "normal"
+                findings.append(Finding(name, f"must not know {target} ({kind} dependency)"))
+    return findings
+
+
+def blank(source: str) -> str:
+    """Replace comments and literals by blanks, keeping every line where it is."""
+    out: list[str] = []
+    position = 0
+    while match := _TOKENS.search(source, position):
+        start, end = match.span()
+        if match["block"]:
+            end = _end_of_block_comment(source, start)
+        out.append(source[position:start])
+        out.append(re.sub(r"[^\n]", " ", source[start:end]))
+        position = end
+    out.append(source[position:])
+    return "".join(out)
+
+
+def _end_of_block_comment(source: str, start: int) -> int:
+    depth = 0
+    for match in re.compile(r"/\*|\*/").finditer(source, start):
+        depth += 1 if match[0] == "/*" else -1
+        if depth == 0:
+            return match.end()
+    return len(source)
+
+
+def imports(code: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and full path of everything that ``use`` declarations name."""
+    for match in re.finditer(r"\buse\s+([^;]+);", code):
+        line = code.count("\n", 0, match.start()) + 1
+        for path in _expand(re.sub(r"\s+as\s+\w+", "", match[1])):
+            yield line, path.removeprefix("::")
+
+
+def _expand(tree: str) -> Iterator[str]:
+    tree = "".join(tree.split())
+    head, brace, rest = tree.partition("{")
+    if not brace:
+        yield tree
+        return
+    depth, item = 0, ""
+    for character in rest[: rest.rindex("}")]:
+        if character == "," and depth == 0:
+            if item:
+                yield from _expand(head + item)
+            item = ""
+            continue
+        depth += (character == "{") - (character == "}")
+        item += character
+    if item:
+        yield from _expand(head + item)
+
+
+def check_source(source: str, where: str) -> list[Finding]:
+    """Look for what the engine's sources may not name."""
+    code = blank(source)
+    findings = []
+    for line, path in imports(code):
+        for banned, reason in _BANNED_PATHS.items():
+            if path == banned or path.startswith(f"{banned}::"):
+                findings.append(Finding(f"{where}:{line}", f"use of {path}: {reason}"))
+    for number, text in enumerate(code.splitlines(), 1):
+        used = re.match(r"\s*(pub(\([^)]*\))?\s+)?use\b", text)
+        for banned, reason in _BANNED_PATHS.items():
+            if not used and re.search(rf"\b{banned}\b", text):
+                findings.append(Finding(f"{where}:{number}", f"{banned}: {reason}"))
+        for word, reason in _BANNED_WORDS.items():
+            if re.search(rf"(?<!::)\b{word}\b", text):
+                findings.append(Finding(f"{where}:{number}", f"{word}: {reason}"))
+        for call in _CALL.finditer(text):
+            reason = "differs between platforms, use anabranch_core::math"
+            findings.append(Finding(f"{where}:{number}", f"{call[1]}(): {reason}"))
+    return findings
+
+
+def check_forbid(metadata: Mapping[str, Any], root: Path) -> list[Finding]:
+    """Every crate outside the allowed ones must forbid unsafe code at its root."""
+    findings = []
+    for package in metadata["packages"]:
+        if package["name"] in UNSAFE_ALLOWED:
+            continue
+        for target in package["targets"]:
+            path = Path(target["src_path"])
+            if "lib" in target["kind"] and "#![forbid(unsafe_code)]" not in path.read_text("utf-8"):
+                where = str(path.relative_to(root))
+                findings.append(Finding(where, "lacks #![forbid(unsafe_code)]"))
+    return findings
+
+
+def check_sources(root: Path, crates: Sequence[str] = ENGINE) -> tuple[int, list[Finding]]:
+    """Check every source file of the engine's crates; return how many there are, and the findings."""
+    files = [file for crate in crates for file in sorted((root / "crates" / crate / "src").rglob("*.rs"))]
+    findings = []
+    for file in files:
+        findings += check_source(file.read_text("utf-8"), str(file.relative_to(root)))
+    return len(files), findings
+
+
+def main() -> int:
+    """Check the workspace; print every finding."""
+    output = subprocess.run(
+        ["cargo", "metadata", "--no-deps", "--locked", "--format-version", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if output.returncode != 0:
+        print(output.stderr, file=sys.stderr, end="")
+        return 1
+    metadata = json.loads(output.stdout)
+    count, findings = check_sources(ROOT)
+    findings += check_edges(metadata) + check_forbid(metadata, ROOT)
+    if count == 0:
+        findings.append(Finding("crates", "no source file found: is this the checkout?"))
+    for finding in findings:
+        print(finding, file=sys.stderr)
+    if findings:
+        return 1
+    print(f"layers: {len(metadata['packages'])} crates and {count} engine sources keep the rules")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

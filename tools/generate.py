@@ -1,0 +1,65 @@
+"""Write what can drift: the JSON Schema of scenario files and the reference pages.
+
+    python tools/generate.py            writes them
+    python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
+
+Everything comes from the installed package: the schema and the registry from the engine, the
+commands from the command line's own definitions, the Python page from signatures and docstrings,
+the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import anabranch._engine as engine
+import typer.main
+from anabranch.cli.app import app
+
+from reference import cli, components, decisions, embed, files, python_api, scenario
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def generated() -> dict[str, str]:
+    """Return every generated file's text, by its path in the checkout."""
+    registry = json.loads(engine.registry())
+    schema = json.loads(engine.schema())
+    texts = {
+        "docs/schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
+        "docs/reference/scenario.md": scenario.page(schema),
+        "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
+        "docs/reference/python.md": python_api.page(),
+        "docs/reference/components.md": components.index(registry),
+        "docs/decisions/index.md": decisions.index(ROOT / "docs" / "decisions"),
+    }
+    for kind, entries in components.by_kind(registry).items():
+        texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)
+    contributing = ROOT / "CONTRIBUTING.md"
+    texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
+    return texts
+
+
+def main() -> int:
+    """Write or compare."""
+    parser = argparse.ArgumentParser(description="Write the generated reference and schema.")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    arguments = parser.parse_args()
+    wanted = generated()
+    if arguments.check:
+        outdated = files.stale(wanted, ROOT)
+        for path in outdated:
+            print(f"{path}: out of date: run make generate", file=sys.stderr)
+        if not outdated:
+            print(f"generated: {len(wanted)} files are up to date")
+        return 1 if outdated else 0
+    for path in files.write(wanted, ROOT):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The pages of the generated reference, one module per page."""

@@ -1,0 +1,92 @@
+"""The component pages: everything the engine's registry knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from reference.markdown import NOTICE, cell, code, table, value
+
+# What each kind is called in a heading, and where a scenario file names it.
+KINDS = {
+    "cc": ("Congestion controls", "`cc` of a flow"),
+    "queue": ("Queues", "`queue` of a link"),
+    "impair": ("Impairments", "`impair` of a link"),
+    "reorder": ("Reordering inside a queue", "`reorder` of a queue"),
+    "stack": ("Stack profiles", "`stack` of a flow"),
+    "workload": ("Workloads", "`workload` of a flow"),
+}
+
+
+def by_kind(registry: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Group the registry's entries by kind, keeping their order."""
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in registry:
+        kinds.setdefault(entry["kind"], []).append(entry)
+    return kinds
+
+
+def heading(kind: str) -> str:
+    """Return a kind's heading."""
+    return KINDS[kind][0] if kind in KINDS else kind
+
+
+INTRODUCTION = """\
+What `anabranch list` lists. `anabranch explain NAME` prints one of these entries.
+"""
+
+
+def index(registry: Iterable[Mapping[str, Any]]) -> str:
+    """Return the page that lists everything."""
+    out = [NOTICE, "# Components\n", INTRODUCTION]
+    for kind, entries in by_kind(registry).items():
+        rows = [(f"[`{e['name']}`]({kind}.md#{e['name']})", e["title"], e["summary"]) for e in entries]
+        out += [f"## {heading(kind)}\n", table(("name", "", "what it is"), rows)]
+    return "\n".join(out)
+
+
+def page(kind: str, entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of one kind."""
+    out = [NOTICE, f"# {heading(kind)}\n"]
+    if kind in KINDS:
+        out.append(f"Named by {KINDS[kind][1]}.\n")
+    for entry in entries:
+        out += _entry(entry)
+    return "\n".join(out)
+
+
+def _entry(entry: Mapping[str, Any]) -> list[str]:
+    out = [f"## {entry['name']}\n", f"**{entry['title']}.** {' '.join(entry['summary'].split())}\n"]
+    if sources := entry.get("sources"):
+        out.append("Source: " + "; ".join(_source(source) for source in sources) + ".\n")
+    if parameters := entry.get("parameters"):
+        head = ("parameter", "type", "default", "range", "meaning")
+        out.append(table(head, [_parameter(parameter) for parameter in parameters]))
+    if details := entry.get("details"):
+        out.append(table(("", "value"), [(code(key), value(item)) for key, item in details.items()]))
+    return out
+
+
+def _parameter(parameter: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        code(parameter["name"]),
+        parameter.get("type") or "",
+        value(parameter.get("default")),
+        _range(parameter),
+        parameter.get("description") or "",
+    )
+
+
+def _source(source: Mapping[str, Any]) -> str:
+    return " ".join([cell(source["id"]), ", ".join(source.get("items") or [])]).strip()
+
+
+def _range(parameter: Mapping[str, Any]) -> str:
+    minimum, maximum = parameter.get("minimum"), parameter.get("maximum")
+    if minimum is None and maximum is None:
+        return ""
+    if maximum is None:
+        return f"≥ {minimum}"
+    if minimum is None:
+        return f"≤ {maximum}"
+    return f"{minimum} … {maximum}"

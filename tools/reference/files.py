@@ -1,0 +1,40 @@
+"""Writing and comparing generated files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+# Folders that hold nothing but generated files: what nothing generates any more is
+# removed from them.
+OWNED = ("docs/schema", "docs/reference")
+
+
+def stale(wanted: Mapping[str, str], root: Path) -> list[str]:
+    """Return the paths whose files differ from what they should be, or should not be there."""
+    differing = [path for path, text in wanted.items() if not _same(root / path, text)]
+    return sorted(differing + _left_over(wanted, root))
+
+
+def write(wanted: Mapping[str, str], root: Path) -> list[str]:
+    """Bring the files up to date; return the paths that changed."""
+    changed = stale(wanted, root)
+    for path in changed:
+        file = root / path
+        if path not in wanted:
+            file.unlink()
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside = file.with_name(file.name + ".new")
+        aside.write_text(wanted[path], "utf-8")
+        aside.replace(file)
+    return changed
+
+
+def _same(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text("utf-8") == text
+
+
+def _left_over(wanted: Mapping[str, str], root: Path) -> list[str]:
+    there = (file for folder in OWNED for file in (root / folder).rglob("*") if file.is_file())
+    return sorted({file.relative_to(root).as_posix() for file in there} - set(wanted))
