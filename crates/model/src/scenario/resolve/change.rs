@@ -172,7 +172,7 @@ pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLi
                 "queue",
                 serde_json::to_value(Queue {
                     discipline: Kind::BuiltIn(queue.clone()),
-                    reorder: link.directions[way as usize].reorder.clone(),
+                    reorder: link.directions[way as usize].reorder,
                 }),
             ),
         };

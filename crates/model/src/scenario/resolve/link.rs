@@ -101,7 +101,7 @@ pub(super) fn direction(
         delay: effective.delay,
         base_rtt: rtt,
         queue,
-        reorder: queue_spec.reorder.clone(),
+        reorder: queue_spec.reorder,
         impair,
         up: effective.up,
     })
@@ -184,7 +184,7 @@ fn one_way(
         delay: Some(direction.delay),
         queue: Some(Queue {
             discipline: Kind::BuiltIn(direction.queue.clone()),
-            reorder: direction.reorder.clone(),
+            reorder: direction.reorder,
         }),
         impair: Some(
             direction
