@@ -305,7 +305,10 @@ impl<B: Body> Network<B> {
                 }
                 plain::Fate::Dropped => {
                     self.probe.observe(at, slot.element, packet, Fate::Dropped);
-                    self.discard(id);
+                    // A drop computed ahead of the end has not happened when the run ends.
+                    if at <= self.end {
+                        self.discard(id);
+                    }
                     return;
                 }
             }
@@ -392,7 +395,7 @@ impl<B: Body> Network<B> {
         let completed = link.complete(self.now, &mut impairing);
         let outcomes = link.has_outcomes();
         let (served::Completed::Exit(served::Exit { packet, .. })
-        | served::Completed::Lost(packet)
+        | served::Completed::Lost { packet, .. }
         | served::Completed::Resending(packet)
         | served::Completed::Resumed(packet)) = completed;
         for step in impairing.drain(..) {
@@ -419,7 +422,12 @@ impl<B: Body> Network<B> {
                     self.leave(index, packet, exit.at);
                 }
             }
-            served::Completed::Lost(_) => self.discard(packet),
+            served::Completed::Lost { at, .. } => {
+                // A loss past the end has not happened when the run ends.
+                if at <= self.end {
+                    self.discard(packet);
+                }
+            }
             served::Completed::Resending(_) => {
                 self.probe.observe(
                     self.now,
