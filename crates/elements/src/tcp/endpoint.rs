@@ -82,8 +82,8 @@ struct Agreed {
 struct Wanted {
     /// Something happened since nothing was left to send.
     wake: bool,
-    /// The first unacknowledged segment, whatever the window.
-    retransmit: bool,
+    /// A segment sent before, whatever the window.
+    retransmit: Retransmit,
     /// SYN, with or without acknowledgment.
     syn: bool,
     /// FIN once everything before it has left.
@@ -92,6 +92,18 @@ struct Wanted {
     probe: bool,
     /// RST (the numbers are in [`Cold::reset`]).
     reset: bool,
+}
+
+/// What leaves again whatever the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Retransmit {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The first segment that is not acknowledged.
+    First,
+    /// The first segment that is taken for lost.
+    FirstLost,
 }
 
 /// One end of a connection. See the module.

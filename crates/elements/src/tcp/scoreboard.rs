@@ -99,7 +99,7 @@ impl Record {
     /// What it counts in the pipe.
     #[inline]
     const fn in_flight(&self) -> u64 {
-        if self.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0)) {
+        if self.marks.any(SETTLED) {
             0
         } else if self.marks.any(Marks::TWICE) {
             2 * self.len as u64
@@ -152,6 +152,18 @@ impl Delivered {
         self.highest = self.highest.max(record.end());
     }
 }
+
+/// What [`Scoreboard::expire`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expired {
+    /// Sequence numbers newly taken for lost.
+    pub lost: u64,
+    /// Some of them had been sent again.
+    pub retransmissions: bool,
+}
+
+/// Marks of what is not in flight.
+const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -385,7 +397,7 @@ impl Scoreboard {
         let Some(record) = self.records.get_mut(index) else {
             return;
         };
-        if record.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0)) {
+        if record.marks.any(SETTLED) {
             return;
         }
         self.in_flight -= record.in_flight();
@@ -458,9 +470,7 @@ impl Scoreboard {
             .get(usize::try_from(number - self.gone).unwrap_or(usize::MAX))
             && record.end() <= highest
         {
-            if !record.marks.any(Marks(
-                Marks::SACKED.0 | Marks::LOST.0 | Marks::RETRANSMITTED.0,
-            )) {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
                 found = Some(usize::try_from(number - self.gone).expect("an index"));
                 break;
             }
@@ -502,32 +512,28 @@ impl Scoreboard {
         }
     }
 
-    /// Takes for lost what is in flight and was sent last before `limit`. Returns how much that is.
-    pub fn expire(&mut self, limit: Instant) -> u64 {
+    /// Takes for lost what is in flight and was sent before `once`, or again before `again`.
+    pub fn expire(&mut self, once: Instant, again: Instant) -> Expired {
         let before = self.lost;
         let mut number = self
             .repair
             .as_ref()
             .map_or(0, |repair| repair.expired)
             .max(self.gone);
-        let from = number;
         // Segments sent once: their order is that of their times.
         while let Some(record) = self.records.get(self.index(number)) {
-            if !record.marks.any(Marks(
-                Marks::SACKED.0 | Marks::LOST.0 | Marks::RETRANSMITTED.0,
-            )) {
-                if record.sent_at >= limit {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+                if record.sent_at >= once {
                     break;
                 }
                 self.mark_lost(self.index(number));
             }
             number += 1;
         }
-        if number == from && self.repair.is_none() {
-            return 0;
+        let first_copies = self.lost - before;
+        if let Some(repair) = &mut self.repair {
+            repair.expired = number;
         }
-        let repair = self.repair.get_or_insert_default();
-        repair.expired = number;
         while let Some(&(sent_at, start)) = self
             .repair
             .as_ref()
@@ -535,12 +541,10 @@ impl Scoreboard {
         {
             let index = self.records.partition_point(|record| record.start < start);
             let current = self.records.get(index).is_some_and(|record| {
-                record.start == start
-                    && record.sent_at == sent_at
-                    && !record.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0))
+                record.start == start && record.sent_at == sent_at && !record.marks.any(SETTLED)
             });
             if current {
-                if sent_at >= limit {
+                if sent_at >= again {
                     break;
                 }
                 self.mark_lost(index);
@@ -549,7 +553,10 @@ impl Scoreboard {
                 repair.resent.pop_front();
             }
         }
-        self.lost - before
+        Expired {
+            lost: self.lost - before,
+            retransmissions: self.lost - before > first_copies,
+        }
     }
 
     /// A new recovery begins: what was passed over before may be looked at again.

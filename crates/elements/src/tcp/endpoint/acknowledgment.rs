@@ -3,7 +3,7 @@
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-use super::{Endpoint, LimitedBy, timers::Timer};
+use super::{Endpoint, LimitedBy, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     cc::{Ack, Congestion, CongestionControl, Recovered, Signal, TimerLoss},
@@ -239,10 +239,13 @@ impl<B: Body> Endpoint<B> {
                 self.recovery.dup_acks = 0;
                 self.recovery.deflate(news.acked, self.smss);
                 // A timer rule may have sent it again already.
-                self.wanted.retransmit |= self
+                if self
                     .board
                     .front()
-                    .is_some_and(|front| !front.is_retransmitted());
+                    .is_some_and(|front| !front.is_retransmitted())
+                {
+                    self.wanted.retransmit = Retransmit::First;
+                }
                 self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
             }
         }
@@ -257,11 +260,11 @@ impl<B: Body> Endpoint<B> {
             }
         } else if self.recovery.phase == Phase::Recovery {
             self.recovery.inflate(self.smss);
-        } else if dupthresh::reached(&self.recovery, self.snd_una, &self.settings) {
+        } else if dupthresh::reached(&self.recovery, self.snd_una, &self.settings, self.timed) {
             // RFC 5681 §3.2 steps 2 and 3.
             self.enter_recovery(now);
             self.recovery.inflate_at_entry(self.smss);
-            self.wanted.retransmit = true;
+            self.wanted.retransmit = Retransmit::First;
         }
     }
 
@@ -281,7 +284,7 @@ impl<B: Body> Endpoint<B> {
         self.board.mark_lost(0);
         self.update_lost();
         // (4.3): the first segment leaves whatever the pipe.
-        self.wanted.retransmit = true;
+        self.wanted.retransmit = Retransmit::First;
         self.board.lost() - before
     }
 
@@ -335,13 +338,18 @@ impl<B: Body> Endpoint<B> {
             let duplicates = !self.agreed.guided && news.prior_dup_acks > 0 && news.acked > 0;
             rule.on_delivered(now, &news.delivered, duplicates);
         }
-        let Some(limit) = rule.limit(now) else { return };
-        let in_flight = self.flight_size();
-        let lost = self.board.expire(limit);
-        if lost == 0 {
+        let Some((once, again)) = rule.limits(now) else {
+            return;
+        };
+        let expired = self.board.expire(once, again);
+        if expired.lost == 0 {
             return;
         }
-        news.lost += lost;
+        if expired.retransmissions {
+            rule.back_off();
+        }
+        news.lost += expired.lost;
+        let in_flight = self.flight_size();
         match self.recovery.phase {
             Phase::Open => {
                 let dup_acks = self.recovery.dup_acks;
@@ -350,7 +358,7 @@ impl<B: Body> Endpoint<B> {
                     self.recovery.dup_acks = dup_acks;
                     self.recovery.inflate_at_entry(self.smss);
                 }
-                self.wanted.retransmit = true;
+                self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Recovery => {
                 self.stats.timer_losses += 1;
@@ -359,7 +367,7 @@ impl<B: Body> Endpoint<B> {
                     in_flight: Bytes::new(in_flight),
                 });
                 self.recovery.lose(self.snd_nxt);
-                self.wanted.retransmit = true;
+                self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}
         }

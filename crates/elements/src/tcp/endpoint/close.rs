@@ -14,10 +14,11 @@ use crate::{
 
 impl<B: Body> Endpoint<B> {
     /// Nothing more will be written; a FIN follows what was. An endless stream ends where it is.
-    /// What the peer sends is still received.
+    /// What the peer sends is still received. While the connection is being opened the close waits
+    /// for it, as an application does that connects, writes and closes.
     pub fn close(&mut self) {
         match self.state {
-            State::Closed | State::Listen | State::SynSent => {
+            State::Closed | State::Listen => {
                 self.state = State::Closed;
                 self.board = super::Scoreboard::default();
                 self.stop();

@@ -241,7 +241,7 @@ impl<B: Body> Endpoint<B> {
             .cold
             .peer_fin
             .map_or(self.rcv_edge, |fin| fin.min(self.rcv_edge));
-        if end > limit {
+        if len > 0 && end > limit {
             self.stats.malformed += 1;
         }
         let end = end.min(limit);

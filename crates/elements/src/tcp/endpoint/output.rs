@@ -5,7 +5,7 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Endpoint, LimitedBy, Outgoing, timers::Timer};
+use super::{Endpoint, LimitedBy, Outgoing, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     cc::{CongestionControl, Idle, Sent},
@@ -73,14 +73,12 @@ impl<B: Body> Endpoint<B> {
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
     fn data(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if self.wanted.retransmit {
-            self.wanted.retransmit = false;
-            if let Some(front) = self.board.front() {
-                let index = if front.is_retransmitted() {
-                    self.board.next_lost().unwrap_or(0)
-                } else {
-                    0
-                };
+        if self.wanted.retransmit != Retransmit::Nothing {
+            let index = match std::mem::take(&mut self.wanted.retransmit) {
+                Retransmit::First => Some(0),
+                _ => self.board.next_lost(),
+            };
+            if let Some(index) = index.filter(|index| *index < self.board.len()) {
                 return Some(self.retransmit(now, index));
             }
         }

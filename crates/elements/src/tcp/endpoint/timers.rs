@@ -5,7 +5,7 @@
 
 use anabranch_core::units::{Bytes, Instant};
 
-use super::{Ending, Endpoint};
+use super::{Ending, Endpoint, Retransmit};
 use crate::{
     body::Body,
     cc::{CongestionControl, Rto},
@@ -105,7 +105,7 @@ impl<B: Body> Endpoint<B> {
             self.recovery.lose(self.snd_nxt);
             self.board.mark_all_lost();
             // RFC 6298 (5.4)
-            self.wanted.retransmit = true;
+            self.wanted.retransmit = Retransmit::FirstLost;
             self.paced_until = Instant::NEVER;
         }
         // RFC 6298 (5.6)
@@ -124,7 +124,7 @@ impl<B: Body> Endpoint<B> {
         self.stop_timer();
         self.ack.sent();
         self.paced_until = Instant::NEVER;
-        self.wanted.retransmit = false;
+        self.wanted.retransmit = Retransmit::Nothing;
         self.wanted.syn = false;
         self.wanted.probe = false;
     }
