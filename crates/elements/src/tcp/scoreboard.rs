@@ -254,8 +254,37 @@ impl Scoreboard {
         });
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Whether there is neither a report nor a loss to look after.
+    #[must_use]
     #[inline]
+    pub const fn is_plain(&self) -> bool {
+        self.sacked | self.lost == 0
+    }
+
+    /// As [`Self::acknowledge`], while [`Self::is_plain`] and as far as records are whole and sent
+    /// once. `false` if something is left for [`Self::acknowledge`].
+    #[inline]
+    pub fn acknowledge_plain(&mut self, una: Seq, delivered: &mut Delivered) -> bool {
+        let before = self.records.len();
+        while let Some(front) = self.records.front() {
+            if front.end() > una || front.marks != Marks::NONE {
+                break;
+            }
+            // They were sent in this order: the first is the earliest, the last the latest.
+            if delivered.first_sent_at == Instant::NEVER {
+                delivered.first_sent_at = front.sent_at;
+                delivered.lowest_once = front.start;
+            }
+            delivered.last_sent_at = front.sent_at;
+            self.in_flight -= u64::from(front.len);
+            self.records.pop_front();
+        }
+        self.gone += (before - self.records.len()) as u64;
+        delivered.highest = una;
+        self.records.front().is_none_or(|front| front.start >= una)
+    }
+
+    /// Everything before `una` is acknowledged.
     pub fn acknowledge(&mut self, una: Seq, delivered: &mut Delivered) {
         while let Some(front) = self.records.front() {
             if front.end() > una {

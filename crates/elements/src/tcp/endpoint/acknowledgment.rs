@@ -13,7 +13,7 @@ use crate::{
             dupthresh::{self, Duplicate},
         },
         scoreboard::Delivered,
-        segment::{Flags, Segment},
+        segment::{Flags, Options, Segment},
         seq::Seq,
         settings::Recovery,
     },
@@ -49,9 +49,59 @@ impl<B: Body> Endpoint<B> {
             return true;
         }
         let same_window = self.take_window(segment, ack);
-        if ack == self.snd_una && self.board.is_empty() {
-            return true;
+        if ack > self.snd_una
+            && self.recovery.phase == Phase::Open
+            && self.recovery.dup_acks == 0
+            && self.board.is_plain()
+            && !self.timed
+            && matches!(segment.options, Options::None)
+        {
+            self.on_plain_progress(now, segment, ack);
+        } else if !self.board.is_empty() {
+            self.on_acknowledgment_in_trouble(now, segment, ack, same_window);
         }
+        true
+    }
+
+    /// New data is acknowledged and nothing else: the steady state.
+    #[inline]
+    fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) {
+        let mut news = News {
+            delivered: Delivered::NOTHING,
+            acked: ack.since(self.snd_una),
+            lost: 0,
+            new_sack: false,
+            prior_dup_acks: 0,
+            prior_in_flight: self.board.in_flight(),
+        };
+        if !self.board.acknowledge_plain(ack, &mut news.delivered) {
+            self.board.acknowledge(ack, &mut news.delivered);
+        }
+        self.snd_una = ack;
+        self.buffer.release(ack);
+        self.expiries = 0;
+        self.sample_rtt(now, segment, &news.delivered);
+        self.recovery.limited = 0;
+        self.after_progress_always(now, true);
+        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        if ce_marked {
+            self.on_echo(now);
+        }
+        self.tell_control(now, &news, false, ce_marked);
+        if news.delivered.control_bits > 0 {
+            self.after_control_bits(now);
+        }
+    }
+
+    /// As [`Self::on_plain_progress`], with losses or reordering about.
+    #[inline(never)]
+    fn on_acknowledgment_in_trouble(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        ack: Seq,
+        same_window: bool,
+    ) {
         let mut news = News {
             delivered: Delivered::NOTHING,
             acked: ack.since(self.snd_una),
@@ -68,9 +118,10 @@ impl<B: Body> Endpoint<B> {
             self.board.acknowledge(ack, &mut news.delivered);
             self.snd_una = ack;
             self.buffer.release(ack);
-            self.cold.expiries = 0;
+            self.expiries = 0;
             self.sample_rtt(now, segment, &news.delivered);
-            self.after_progress(now, &mut news);
+            let restart = self.after_progress_in_trouble(now, &mut news);
+            self.after_progress_always(now, restart);
         } else {
             let duplicate = Duplicate {
                 outstanding: true,
@@ -91,7 +142,7 @@ impl<B: Body> Endpoint<B> {
             if counts {
                 self.after_duplicate(now, &mut news);
             } else if !duplicate.is() {
-                return true;
+                return;
             }
         }
         if news.new_sack && self.recovery.phase == Phase::Recovery {
@@ -107,14 +158,9 @@ impl<B: Body> Endpoint<B> {
         if news.acked > 0 || news.new_sack || news.lost > 0 {
             self.tell_control(now, &news, was_recovering, ce_marked);
         }
-        if news.acked > 0
-            && news.delivered.control_bits > 0
-            && self.wanted.fin
-            && self.snd_una == self.snd_nxt
-        {
+        if news.delivered.control_bits > 0 {
             self.after_control_bits(now);
         }
-        true
     }
 
     /// Takes the window (RFC 9293 §3.10.7.4 fifth); whether it is the same as before.
@@ -180,16 +226,9 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// New data is acknowledged.
+    /// New data is acknowledged, whatever the phase.
     #[inline]
-    fn after_progress(&mut self, now: Instant, news: &mut News) {
-        let mut restart = true;
-        if self.recovery.phase == Phase::Open && !news.new_sack {
-            self.recovery.dup_acks = 0;
-            self.recovery.limited = 0;
-        } else {
-            restart = self.after_progress_in_trouble(now, news);
-        }
+    fn after_progress_always(&mut self, now: Instant, restart: bool) {
         if self.snd_una > self.round_end {
             self.round += 1;
             self.round_end = self.snd_nxt;
@@ -205,17 +244,19 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// As [`Self::after_progress`], with losses or reordering about. Whether the retransmission
-    /// timer starts anew.
+    /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
+    /// starts anew.
     fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
         let complete = self.snd_una >= self.recovery.recover;
         match self.recovery.phase {
             Phase::Open => {
                 self.recovery.dup_acks = 0;
                 self.recovery.limited = 0;
-                // RFC 6675 §5: it reports something new and may show that more is lost.
-                self.recovery.dup_acks = 1;
-                news.lost += self.detect_by_sack(now);
+                if news.new_sack {
+                    // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
+                    self.recovery.dup_acks = 1;
+                    news.lost += self.detect_by_sack(now);
+                }
                 true
             }
             Phase::Loss => {

@@ -51,7 +51,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.transit(Event::Reset);
         self.board = super::Scoreboard::default();
-        self.cold.receive.clear();
+        self.cold.receive = None;
         self.rcv_gaps = false;
         self.stop();
     }
@@ -76,6 +76,7 @@ impl<B: Body> Endpoint<B> {
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
         self.cold.reset = Some((seq, ack));
         self.wanted.reset = true;
+        self.wanted.urgent = true;
         self.wanted.wake = true;
     }
 

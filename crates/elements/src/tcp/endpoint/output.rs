@@ -39,33 +39,32 @@ impl<B: Body> Endpoint<B> {
     /// The next segment to send. To be called until `None`, after everything else that is called.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if !self.wanted.wake {
-            return None;
+        if self.wanted.wake {
+            self.next_outgoing(now)
+        } else {
+            None
         }
-        let outgoing = self.next_outgoing(now);
-        if outgoing.is_none() {
-            self.wanted.wake = false;
-        }
-        outgoing
     }
 
-    #[inline]
     fn next_outgoing(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if self.wanted.reset || self.wanted.syn || self.wanted.probe {
+        if self.wanted.urgent {
             return self.control_segment(now);
         }
         // What arrived out of order is acknowledged by a segment without payload, which alone
         // counts as a duplicate acknowledgment (RFC 5681 §2).
-        if self.ack.due() && (self.rcv_gaps || !self.state.may_transmit()) {
-            return self.acknowledgment(now);
+        if self.ack.due() && self.rcv_gaps {
+            return Some(self.acknowledgment(now));
         }
-        if self.state.may_transmit()
-            && let Some(outgoing) = self.data(now)
-        {
-            return Some(outgoing);
+        if self.state.may_transmit() {
+            if self.board.is_empty() && self.snd_nxt >= self.buffer.end() && !self.wanted.fin {
+                self.limited_by = LimitedBy::Application;
+            } else if let Some(outgoing) = self.data(now) {
+                return Some(outgoing);
+            }
         }
+        self.wanted.wake = false;
         if self.ack.due() {
-            return self.acknowledgment(now);
+            return Some(self.acknowledgment(now));
         }
         None
     }
@@ -73,8 +72,23 @@ impl<B: Body> Endpoint<B> {
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
     fn data(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if self.wanted.retransmit != Retransmit::Nothing {
-            let index = match std::mem::take(&mut self.wanted.retransmit) {
+        let cwnd = self.control.cwnd().get();
+        if self.recovery.phase == Phase::Open
+            && self.board.is_plain()
+            && self.recovery.dup_acks == 0
+            && self.wanted.retransmit == Retransmit::Nothing
+        {
+            return self.new_data(now, cwnd, self.board.in_flight());
+        }
+        self.data_in_trouble(now, cwnd)
+    }
+
+    /// As [`Self::data`], with losses or reordering about.
+    #[inline(never)]
+    fn data_in_trouble(&mut self, now: Instant, cwnd: u64) -> Option<Outgoing<B>> {
+        let wanted = std::mem::take(&mut self.wanted.retransmit);
+        if wanted != Retransmit::Nothing {
+            let index = match wanted {
                 Retransmit::First => Some(0),
                 _ => self.board.next_lost(),
             };
@@ -82,8 +96,7 @@ impl<B: Body> Endpoint<B> {
                 return Some(self.retransmit(now, index));
             }
         }
-        let base = self.control.cwnd().get();
-        let window = self.recovery.window(base, self.smss);
+        let window = self.recovery.window(cwnd, self.smss);
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
             && let Some(outgoing) = self.repair(now, window)
         {
@@ -91,11 +104,22 @@ impl<B: Body> Endpoint<B> {
         }
         if self.board.lost() > 0 {
             // What is lost goes first.
-            self.limited_by = LimitedBy::Cwnd;
-            self.cwnd_limited_until = self.snd_nxt;
+            self.note_cwnd_limit();
             return None;
         }
-        self.new_data(now, window)
+        let mut in_flight = self.board.in_flight();
+        let mut window = window;
+        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
+            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
+            if !self.agreed.guided {
+                if self.settings.limited_transmit {
+                    window += limited_transmit::allowance(&self.recovery, self.smss);
+                }
+            } else if !self.settings.limited_transmit {
+                in_flight += self.board.sacked();
+            }
+        }
+        self.new_data(now, window, in_flight)
     }
 
     /// Retransmissions that the window permits.
@@ -153,25 +177,12 @@ impl<B: Body> Endpoint<B> {
 
     /// Data not sent before, with the FIN if it is the last.
     #[inline]
-    fn new_data(&mut self, now: Instant, window: u64) -> Option<Outgoing<B>> {
+    fn new_data(&mut self, now: Instant, window: u64, in_flight: u64) -> Option<Outgoing<B>> {
         let Some(len) = self.sendable() else {
             return self.nothing_sendable(now);
         };
-        let mut in_flight = self.board.in_flight();
-        let mut window = window;
-        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
-            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
-            if !self.agreed.guided {
-                if self.settings.limited_transmit {
-                    window += limited_transmit::allowance(&self.recovery, self.smss);
-                }
-            } else if !self.settings.limited_transmit {
-                in_flight += self.board.sacked();
-            }
-        }
         if in_flight > 0 && in_flight + u64::from(len) > window {
-            self.limited_by = LimitedBy::Cwnd;
-            self.cwnd_limited_until = self.snd_nxt;
+            self.note_cwnd_limit();
             return None;
         }
         if self.is_paced(now, len) {
@@ -180,7 +191,22 @@ impl<B: Body> Endpoint<B> {
         if in_flight == 0 {
             self.note_idle(now);
         }
-        Some(self.transmit_new(now, len))
+        let outgoing = self.transmit_new(now, len);
+        // Most often the window is full again, and the next call can be spared.
+        let left = self.snd_edge.min(self.buffer.end()).since(self.snd_nxt);
+        if left >= u64::from(self.smss)
+            && in_flight + u64::from(len) + u64::from(self.smss) > window
+        {
+            self.note_cwnd_limit();
+            self.wanted.wake = false;
+        }
+        Some(outgoing)
+    }
+
+    #[inline]
+    const fn note_cwnd_limit(&mut self) {
+        self.limited_by = LimitedBy::Cwnd;
+        self.cwnd_limited_until = self.snd_nxt;
     }
 
     #[inline]
@@ -303,45 +329,51 @@ impl<B: Body> Endpoint<B> {
 
     /// Data leaves and nothing was in flight.
     fn note_idle(&mut self, now: Instant) {
-        if let Some(last) = self.cold.last_sent {
-            let idle = now.saturating_since(last);
-            if !idle.is_zero() {
-                self.control.on_idle(&Idle {
-                    now,
-                    idle,
-                    rto: self.rtt.rto(),
-                });
-            }
+        let idle = now.saturating_since(self.last_sent);
+        if !idle.is_zero() {
+            self.control.on_idle(&Idle {
+                now,
+                idle,
+                rto: self.rtt.rto(),
+            });
         }
     }
 
     /// A segment without payload that acknowledges.
     #[inline]
-    fn acknowledgment(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if !self.state.is_synchronized() {
-            self.ack.sent();
-            return None;
-        }
+    fn acknowledgment(&mut self, now: Instant) -> Outgoing<B> {
         self.stats.sent_acks += 1;
         let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
-        if self.agreed.sack && (self.rcv_gaps || self.settings.dsack) {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
-            let (n, blocks) = self.cold.receive.sack_blocks(room);
-            if n > 0 {
-                outgoing.segment.options = Options::Sack(n, blocks);
-                let size = outgoing.segment.options.size();
-                outgoing.size += size;
-                self.stats.sent_bytes += u64::from(size);
-            }
+        if self.rcv_gaps || self.rcv_duplicate {
+            self.add_sack(&mut outgoing);
         }
-        Some(outgoing)
+        outgoing
+    }
+
+    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883).
+    #[inline(never)]
+    fn add_sack(&mut self, outgoing: &mut Outgoing<B>) {
+        self.rcv_duplicate = false;
+        if !self.agreed.sack {
+            return;
+        }
+        let room = if self.agreed.timestamps { 3 } else { 4 };
+        let (n, blocks) = self.receive().sack_blocks(room);
+        if n > 0 {
+            outgoing.segment.options = Options::Sack(n, blocks);
+            let size = outgoing.segment.options.size();
+            outgoing.size += size;
+            self.stats.sent_bytes += u64::from(size);
+        }
     }
 
     /// SYN, RST and probes.
     #[cold]
     fn control_segment(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        self.wanted.urgent = false;
         if self.wanted.reset {
             self.wanted.reset = false;
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe;
             let (seq, ack) = self.cold.reset.take()?;
             let mut flags = Flags::RST;
             if ack.is_some() {
@@ -368,10 +400,16 @@ impl<B: Body> Endpoint<B> {
         }
         if self.wanted.syn {
             self.wanted.syn = false;
+            self.wanted.urgent = self.wanted.probe;
             return Some(self.syn(now));
         }
-        self.wanted.probe = false;
-        self.probe(now)
+        if self.wanted.probe {
+            self.wanted.probe = false;
+            if let Some(outgoing) = self.probe(now) {
+                return Some(outgoing);
+            }
+        }
+        self.next_outgoing(now)
     }
 
     fn syn(&mut self, now: Instant) -> Outgoing<B> {
@@ -478,7 +516,7 @@ impl<B: Body> Endpoint<B> {
         let size = segment.ip_size();
         self.stats.sent_bytes += u64::from(size);
         if segment.body.len() > 0 {
-            self.cold.last_sent = Some(now);
+            self.last_sent = now;
         }
         Outgoing {
             segment,
@@ -491,20 +529,20 @@ impl<B: Body> Endpoint<B> {
     /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
     #[inline]
     fn advertise(&mut self) -> u16 {
-        let unread = if self.auto_read {
-            0
-        } else {
-            self.cold.receive.unread()
-        };
-        let edge = self.rcv_nxt + self.receive_window.saturating_sub(unread);
+        let mut window = self.receive_window;
+        if !self.auto_read
+            && let Some(receive) = &self.cold.receive
+        {
+            window = window.saturating_sub(receive.unread());
+        }
+        let edge = self.rcv_nxt + window;
         // It moves by a full segment or half the buffer, never back.
-        if edge.since(self.rcv_edge) >= u64::from(self.smss).min(self.receive_window / 2) {
-            self.rcv_edge = edge;
+        if edge.since(self.rcv_edge) < u64::from(self.smss).min(self.receive_window / 2) {
+            window = self.rcv_edge.since(self.rcv_nxt);
         }
         let scale = self.agreed.rcv_scale;
-        let window = self.rcv_edge.since(self.rcv_nxt);
         // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
-        let field = ((window + (1 << scale) - 1) >> scale).min(65_535);
+        let field = (window + (1 << scale) - 1) >> scale;
         self.rcv_edge = self.rcv_nxt + (field << scale);
         u16::try_from(field).unwrap_or(u16::MAX)
     }
