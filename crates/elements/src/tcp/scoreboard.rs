@@ -265,10 +265,10 @@ impl Scoreboard {
     /// once. `false` if something is left for [`Self::acknowledge`].
     #[inline]
     pub fn acknowledge_plain(&mut self, una: Seq, delivered: &mut Delivered) -> bool {
-        let before = self.records.len();
+        delivered.highest = una;
         while let Some(front) = self.records.front() {
             if front.end() > una || front.marks != Marks::NONE {
-                break;
+                return front.start >= una;
             }
             // They were sent in this order: the first is the earliest, the last the latest.
             if delivered.first_sent_at == Instant::NEVER {
@@ -278,10 +278,9 @@ impl Scoreboard {
             delivered.last_sent_at = front.sent_at;
             self.in_flight -= u64::from(front.len);
             self.records.pop_front();
+            self.gone += 1;
         }
-        self.gone += (before - self.records.len()) as u64;
-        delivered.highest = una;
-        self.records.front().is_none_or(|front| front.start >= una)
+        true
     }
 
     /// Everything before `una` is acknowledged.
@@ -568,10 +567,12 @@ impl Scoreboard {
             .as_ref()
             .and_then(|repair| repair.resent.front())
         {
-            let index = self.records.partition_point(|record| record.start < start);
-            let current = self.records.get(index).is_some_and(|record| {
-                record.start == start && record.sent_at == sent_at && !record.marks.any(SETTLED)
-            });
+            // Its front may have been acknowledged meanwhile.
+            let index = self.records.partition_point(|record| record.end() <= start);
+            let current = self
+                .records
+                .get(index)
+                .is_some_and(|record| record.sent_at == sent_at && !record.marks.any(SETTLED));
             if current {
                 if sent_at >= again {
                     break;

@@ -49,7 +49,7 @@ impl<B: Body> SendBuffer<B> {
         }
         match self.chunks.back_mut() {
             Some((_, last)) if last.len() <= CHUNK && len <= CHUNK - last.len() => {
-                last.append(&body)
+                last.append(&body);
             }
             _ => self.chunks.push_back((self.end, body)),
         }
@@ -88,6 +88,7 @@ impl<B: Body> SendBuffer<B> {
     }
 
     /// As [`Self::body`], from several pieces.
+    #[inline(never)]
     fn assemble(&self, mut at: Seq, mut len: u32) -> B {
         let mut body = B::default();
         let mut chunk = self

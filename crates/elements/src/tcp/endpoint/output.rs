@@ -35,6 +35,16 @@ pub(super) const fn timestamp(now: Instant) -> u32 {
     (now.as_picos() / TICK) as u32
 }
 
+/// What losses and reordering let leave.
+enum Trouble<B> {
+    /// A segment sent before.
+    Leaves(Outgoing<B>),
+    /// Nothing.
+    Waits,
+    /// New data, as far as these permit.
+    Permits { window: u64, in_flight: u64 },
+}
+
 impl<B: Body> Endpoint<B> {
     /// The next segment to send. To be called until `None`, after everything else that is called.
     #[inline]
@@ -72,20 +82,28 @@ impl<B: Body> Endpoint<B> {
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
     fn data(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        let cwnd = self.control.cwnd().get();
-        if self.recovery.phase == Phase::Open
+        let mut window = self.control.cwnd().get();
+        let mut in_flight = self.board.in_flight();
+        let plain = self.recovery.phase == Phase::Open
             && self.board.is_plain()
             && self.recovery.dup_acks == 0
-            && self.wanted.retransmit == Retransmit::Nothing
-        {
-            return self.new_data(now, cwnd, self.board.in_flight());
+            && self.wanted.retransmit == Retransmit::Nothing;
+        if !plain {
+            match self.in_trouble(now, window) {
+                Trouble::Leaves(outgoing) => return Some(outgoing),
+                Trouble::Waits => return None,
+                Trouble::Permits {
+                    window: w,
+                    in_flight: f,
+                } => (window, in_flight) = (w, f),
+            }
         }
-        self.data_in_trouble(now, cwnd)
+        self.new_data(now, window, in_flight)
     }
 
-    /// As [`Self::data`], with losses or reordering about.
+    /// What losses and reordering let leave.
     #[inline(never)]
-    fn data_in_trouble(&mut self, now: Instant, cwnd: u64) -> Option<Outgoing<B>> {
+    fn in_trouble(&mut self, now: Instant, cwnd: u64) -> Trouble<B> {
         let wanted = std::mem::take(&mut self.wanted.retransmit);
         if wanted != Retransmit::Nothing {
             let index = match wanted {
@@ -93,19 +111,19 @@ impl<B: Body> Endpoint<B> {
                 _ => self.board.next_lost(),
             };
             if let Some(index) = index.filter(|index| *index < self.board.len()) {
-                return Some(self.retransmit(now, index));
+                return Trouble::Leaves(self.retransmit(now, index));
             }
         }
         let window = self.recovery.window(cwnd, self.smss);
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
             && let Some(outgoing) = self.repair(now, window)
         {
-            return Some(outgoing);
+            return Trouble::Leaves(outgoing);
         }
         if self.board.lost() > 0 {
             // What is lost goes first.
             self.note_cwnd_limit();
-            return None;
+            return Trouble::Waits;
         }
         let mut in_flight = self.board.in_flight();
         let mut window = window;
@@ -119,7 +137,7 @@ impl<B: Body> Endpoint<B> {
                 in_flight += self.board.sacked();
             }
         }
-        self.new_data(now, window, in_flight)
+        Trouble::Permits { window, in_flight }
     }
 
     /// Retransmissions that the window permits.
@@ -148,9 +166,7 @@ impl<B: Body> Endpoint<B> {
     /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
     #[inline]
     fn sendable(&self) -> Option<u32> {
-        let edge = self
-            .snd_edge
-            .min(self.snd_una.saturating_add(self.send_buffer));
+        let edge = self.edge();
         let end = self.buffer.end();
         let permitted = edge.min(end).since(self.snd_nxt);
         if permitted >= u64::from(self.smss) {
@@ -160,6 +176,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// As [`Self::sendable`], for less than a full segment.
+    #[inline(never)]
     fn sendable_part(&self, permitted: u64, all: bool) -> Option<u32> {
         if permitted == 0 {
             return None;
@@ -192,21 +209,47 @@ impl<B: Body> Endpoint<B> {
             self.note_idle(now);
         }
         let outgoing = self.transmit_new(now, len);
-        // Most often the window is full again, and the next call can be spared.
-        let left = self.snd_edge.min(self.buffer.end()).since(self.snd_nxt);
-        if left >= u64::from(self.smss)
-            && in_flight + u64::from(len) + u64::from(self.smss) > window
-        {
-            self.note_cwnd_limit();
+        self.look_ahead(window, in_flight + u64::from(len));
+        Some(outgoing)
+    }
+
+    /// Most often the window is full again after a segment, and the next call can be spared.
+    #[inline]
+    fn look_ahead(&mut self, window: u64, in_flight: u64) {
+        let edge = self.edge();
+        let left = edge.min(self.buffer.end()).since(self.snd_nxt);
+        if left >= u64::from(self.smss) {
+            if in_flight + u64::from(self.smss) > window {
+                self.note_cwnd_limit();
+                self.wanted.wake = false;
+            }
+        } else if left == 0 && !self.wanted.fin {
+            self.limited_by = if edge <= self.snd_nxt {
+                LimitedBy::Window
+            } else {
+                LimitedBy::Application
+            };
             self.wanted.wake = false;
         }
-        Some(outgoing)
+    }
+
+    /// The number up to which the peer's window and the send buffer let data leave.
+    #[inline]
+    fn edge(&self) -> Seq {
+        self.snd_edge
+            .min(self.snd_una.saturating_add(self.send_buffer))
     }
 
     #[inline]
     const fn note_cwnd_limit(&mut self) {
         self.limited_by = LimitedBy::Cwnd;
         self.cwnd_limited_until = self.snd_nxt;
+    }
+
+    /// A lone FIN, or what the override timeout lets leave.
+    #[inline(never)]
+    fn transmit_rarely(&mut self, now: Instant, len: u32) -> Outgoing<B> {
+        self.transmit_new(now, len)
     }
 
     #[inline]
@@ -288,11 +331,12 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
+    #[inline(never)]
     fn nothing_sendable(&mut self, now: Instant) -> Option<Outgoing<B>> {
         let end = self.buffer.end();
         if self.snd_nxt == end && self.wanted.fin && !self.send_is_over() {
             if self.snd_nxt < self.snd_edge {
-                return Some(self.transmit_new(now, 0));
+                return Some(self.transmit_rarely(now, 0));
             }
         } else if self.snd_nxt >= end {
             self.limited_by = LimitedBy::Application;
@@ -476,7 +520,7 @@ impl<B: Body> Endpoint<B> {
         let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
         if permitted > 0 {
             let len = u32::try_from(permitted).unwrap_or(self.smss);
-            return Some(self.transmit_new(now, len));
+            return Some(self.transmit_rarely(now, len));
         }
         self.cold.probes = self.cold.probes.saturating_add(1);
         self.start_persist_timer(now);
