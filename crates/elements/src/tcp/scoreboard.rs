@@ -509,10 +509,14 @@ impl Scoreboard {
     }
 
     /// The highest record that is not reported, for the rescue retransmission, once per recovery
-    /// (rule 4 of NextSeg, RFC 6675 §4).
+    /// (rule 4 of NextSeg, RFC 6675 §4); none if it has just been sent again by another rule.
     #[must_use]
     pub fn last_unreported(&self) -> Option<usize> {
-        self.records.iter().rposition(|record| !record.is_sacked())
+        let last = self
+            .records
+            .iter()
+            .rposition(|record| !record.is_sacked())?;
+        (!self.records[last].is_retransmitted()).then_some(last)
     }
 
     /// The record at `index` leaves again. With `twice`, a copy that was not taken for lost counts

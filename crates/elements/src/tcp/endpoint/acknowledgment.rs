@@ -344,7 +344,7 @@ impl<B: Body> Endpoint<B> {
     /// (RFC 3168 §6.1.2).
     fn enter_recovery(&mut self, now: Instant) {
         self.stats.fast_recoveries += 1;
-        if self.snd_una >= self.recovery.reduced {
+        if self.snd_una > self.recovery.reduced {
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
@@ -357,7 +357,8 @@ impl<B: Body> Endpoint<B> {
 
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
     fn on_echo(&mut self, now: Instant) {
-        if self.snd_una < self.recovery.reduced || self.recovery.phase != Phase::Open {
+        // The segment that says so (CWR) is the first after `reduced`.
+        if self.snd_una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return;
         }
         self.stats.ecn_reductions += 1;

@@ -150,7 +150,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.recovery.recover = ack - 1;
         self.recovery.rescue = ack;
-        self.recovery.reduced = ack;
+        self.recovery.reduced = ack - 1;
         self.cwnd_limited_until = ack;
         self.round_end = ack;
         // The window of a SYN is never scaled (RFC 7323 §2.2).
