@@ -19,7 +19,7 @@ pub mod settings;
 pub mod state;
 pub mod stats;
 
-pub use endpoint::{Endpoint, Outgoing, Role};
+pub use endpoint::{Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use seq::Seq;

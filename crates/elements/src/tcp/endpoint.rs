@@ -82,8 +82,10 @@ struct Agreed {
 struct Wanted {
     /// Something happened since nothing was left to send.
     wake: bool,
-    /// The first unacknowledged segment, whatever the window.
-    retransmit: bool,
+    /// A segment sent before, whatever the window.
+    retransmit: Retransmit,
+    /// Some of `syn`, `probe` and `reset`.
+    urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
     /// FIN once everything before it has left.
@@ -92,6 +94,18 @@ struct Wanted {
     probe: bool,
     /// RST (the numbers are in [`Cold::reset`]).
     reset: bool,
+}
+
+/// What leaves again whatever the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Retransmit {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The first segment that is not acknowledged.
+    First,
+    /// The first segment that is taken for lost.
+    FirstLost,
 }
 
 /// One end of a connection. See the module.
@@ -125,14 +139,20 @@ pub struct Endpoint<B: Body> {
     rcv_edge: Seq,
     /// Last.ACK.sent (RFC 7323 §4.3)
     rcv_acked: Seq,
-    /// Octets of the receive buffer.
+    /// Octets of the receive buffer, as many as a scaled window can tell.
     receive_window: u64,
     /// Octets of the send buffer.
     send_buffer: u64,
     /// Something waits beyond a gap.
     rcv_gaps: bool,
+    /// A duplicate waits to be reported (RFC 2883).
+    rcv_duplicate: bool,
     /// A timer rule is at work.
     timed: bool,
+    /// Expiries of the retransmission timer since the last progress.
+    expiries: u32,
+    /// When data last left; [`Instant::NEVER`] before.
+    last_sent: Instant,
     timer: Timer,
     timer_at: Instant,
     /// Pacing holds data back until then; never if it does not.
@@ -171,10 +191,9 @@ enum LimitedBy {
 struct Cold<B> {
     /// Number of the first octet of our stream.
     first_octet: Seq,
-    receive: ReceiveBuffer<B>,
-    timer_rule: Option<TimerRuleState>,
-    /// Expiries of the retransmission timer since the last progress.
-    expiries: u32,
+    /// Made when something arrives out of order or waits to be read.
+    receive: Option<Box<ReceiveBuffer<B>>>,
+    timer_rule: Option<Box<TimerRuleState>>,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -183,8 +202,6 @@ struct Cold<B> {
     peer_fin: Option<Seq>,
     /// A reset to send: its number, and what it acknowledges.
     reset: Option<(u32, Option<u32>)>,
-    /// When data last left.
-    last_sent: Option<Instant>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
     /// Marks to echo (RFC 3168 §6.1.3).
@@ -243,7 +260,10 @@ impl<B: Body> Endpoint<B> {
             receive_window: settings.receive_window_bytes(),
             send_buffer: settings.send_buffer_bytes(),
             rcv_gaps: false,
+            rcv_duplicate: false,
             timed: false,
+            expiries: 0,
+            last_sent: Instant::NEVER,
             timer: Timer::Off,
             timer_at: Instant::NEVER,
             paced_until: Instant::NEVER,
@@ -261,14 +281,12 @@ impl<B: Body> Endpoint<B> {
             settings: Arc::clone(settings),
             cold: Box::new(Cold {
                 first_octet: first + 1,
-                receive: ReceiveBuffer::default(),
+                receive: None,
                 timer_rule: None,
-                expiries: 0,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,
                 reset: None,
-                last_sent: None,
                 syn_timeout: false,
                 echo_ce: false,
                 send_cwr: false,
@@ -281,7 +299,7 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn with_timer_rule(mut self, rule: Option<TimerRule>) -> Self {
         self.timed = rule.is_some();
-        self.cold.timer_rule = rule.map(|rule| TimerRuleState::new(rule, self.snd_una));
+        self.cold.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, self.snd_una)));
         self
     }
 
@@ -331,13 +349,15 @@ impl<B: Body> Endpoint<B> {
     /// At most `max` octets that arrived in order. Empty while the application takes everything at
     /// once ([`Self::set_auto_read`]).
     pub fn read(&mut self, max: u64) -> B {
-        let body = self.cold.receive.read(max);
+        let Some(receive) = &mut self.cold.receive else {
+            return B::default();
+        };
+        let body = receive.read(max);
+        let unread = receive.unread();
         self.stats.delivered_bytes += u64::from(body.len());
         // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
         let room = self.receive_window;
-        let edge = self
-            .rcv_nxt
-            .saturating_add(room.saturating_sub(self.cold.receive.unread()));
+        let edge = self.rcv_nxt.saturating_add(room.saturating_sub(unread));
         if self.state.may_receive()
             && edge.since(self.rcv_edge) >= (room / 2).min(2 * u64::from(self.smss))
         {
@@ -350,7 +370,10 @@ impl<B: Body> Endpoint<B> {
     /// Octets in order that wait for [`Self::read`].
     #[must_use]
     pub fn readable(&self) -> u64 {
-        self.cold.receive.unread()
+        self.cold
+            .receive
+            .as_ref()
+            .map_or(0, |receive| receive.unread())
     }
 
     /// Whether the application takes everything at once (the default) or by [`Self::read`].

@@ -21,8 +21,9 @@ struct Interval<B> {
 #[derive(Debug)]
 pub struct ReceiveBuffer<B> {
     intervals: VecDeque<Interval<B>>,
-    /// A number inside each of the intervals reported last, latest first (RFC 2018 §4).
-    recent: [Option<Seq>; 4],
+    /// A number inside each of the intervals reported last, latest first (RFC 2018 §4);
+    /// [`Seq::START`] where there is none.
+    recent: [Seq; 4],
     /// A duplicate to report once (RFC 2883 §4).
     duplicate: Option<(Seq, Seq)>,
     ready: VecDeque<B>,
@@ -33,7 +34,7 @@ impl<B> Default for ReceiveBuffer<B> {
     fn default() -> Self {
         Self {
             intervals: VecDeque::new(),
-            recent: [None; 4],
+            recent: [Seq::START; 4],
             duplicate: None,
             ready: VecDeque::new(),
             unread: 0,
@@ -176,7 +177,7 @@ impl<B: Body> ReceiveBuffer<B> {
             }
         }
         if self.intervals.is_empty() {
-            self.recent = [None; 4];
+            self.recent = [Seq::START; 4];
         }
         taken
     }
@@ -186,11 +187,11 @@ impl<B: Body> ReceiveBuffer<B> {
         let Some(this) = self.around(seq).map(|i| (i.start, i.end)) else {
             return;
         };
-        let mut kept = [Some(seq), None, None, None];
+        let mut kept = [seq, Seq::START, Seq::START, Seq::START];
         let mut n = 1;
-        for other in self.recent.into_iter().flatten() {
-            if n < 4 && !(this.0 <= other && other < this.1) {
-                kept[n] = Some(other);
+        for other in self.recent {
+            if n < 4 && other != Seq::START && !(this.0 <= other && other < this.1) {
+                kept[n] = other;
                 n += 1;
             }
         }
@@ -228,7 +229,7 @@ impl<B: Body> ReceiveBuffer<B> {
             n = 1;
         }
         let mut seen = [None; 4];
-        for seq in self.recent.into_iter().flatten() {
+        for seq in self.recent {
             let Some(interval) = self.around(seq) else {
                 continue;
             };

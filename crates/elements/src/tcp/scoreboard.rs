@@ -99,7 +99,7 @@ impl Record {
     /// What it counts in the pipe.
     #[inline]
     const fn in_flight(&self) -> u64 {
-        if self.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0)) {
+        if self.marks.any(SETTLED) {
             0
         } else if self.marks.any(Marks::TWICE) {
             2 * self.len as u64
@@ -152,6 +152,18 @@ impl Delivered {
         self.highest = self.highest.max(record.end());
     }
 }
+
+/// What [`Scoreboard::expire`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expired {
+    /// Sequence numbers newly taken for lost.
+    pub lost: u64,
+    /// Some of them had been sent again.
+    pub retransmissions: bool,
+}
+
+/// Marks of what is not in flight.
+const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -242,8 +254,36 @@ impl Scoreboard {
         });
     }
 
-    /// Everything before `una` is acknowledged.
+    /// Whether there is neither a report nor a loss to look after.
+    #[must_use]
     #[inline]
+    pub const fn is_plain(&self) -> bool {
+        self.sacked | self.lost == 0
+    }
+
+    /// As [`Self::acknowledge`], while [`Self::is_plain`] and as far as records are whole and sent
+    /// once. `false` if something is left for [`Self::acknowledge`].
+    #[inline]
+    pub fn acknowledge_plain(&mut self, una: Seq, delivered: &mut Delivered) -> bool {
+        delivered.highest = una;
+        while let Some(front) = self.records.front() {
+            if front.end() > una || front.marks != Marks::NONE {
+                return front.start >= una;
+            }
+            // They were sent in this order: the first is the earliest, the last the latest.
+            if delivered.first_sent_at == Instant::NEVER {
+                delivered.first_sent_at = front.sent_at;
+                delivered.lowest_once = front.start;
+            }
+            delivered.last_sent_at = front.sent_at;
+            self.in_flight -= u64::from(front.len);
+            self.records.pop_front();
+            self.gone += 1;
+        }
+        true
+    }
+
+    /// Everything before `una` is acknowledged.
     pub fn acknowledge(&mut self, una: Seq, delivered: &mut Delivered) {
         while let Some(front) = self.records.front() {
             if front.end() > una {
@@ -385,7 +425,7 @@ impl Scoreboard {
         let Some(record) = self.records.get_mut(index) else {
             return;
         };
-        if record.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0)) {
+        if record.marks.any(SETTLED) {
             return;
         }
         self.in_flight -= record.in_flight();
@@ -458,9 +498,7 @@ impl Scoreboard {
             .get(usize::try_from(number - self.gone).unwrap_or(usize::MAX))
             && record.end() <= highest
         {
-            if !record.marks.any(Marks(
-                Marks::SACKED.0 | Marks::LOST.0 | Marks::RETRANSMITTED.0,
-            )) {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
                 found = Some(usize::try_from(number - self.gone).expect("an index"));
                 break;
             }
@@ -471,10 +509,14 @@ impl Scoreboard {
     }
 
     /// The highest record that is not reported, for the rescue retransmission, once per recovery
-    /// (rule 4 of NextSeg, RFC 6675 §4).
+    /// (rule 4 of NextSeg, RFC 6675 §4); none if it has just been sent again by another rule.
     #[must_use]
     pub fn last_unreported(&self) -> Option<usize> {
-        self.records.iter().rposition(|record| !record.is_sacked())
+        let last = self
+            .records
+            .iter()
+            .rposition(|record| !record.is_sacked())?;
+        (!self.records[last].is_retransmitted()).then_some(last)
     }
 
     /// The record at `index` leaves again. With `twice`, a copy that was not taken for lost counts
@@ -502,45 +544,41 @@ impl Scoreboard {
         }
     }
 
-    /// Takes for lost what is in flight and was sent last before `limit`. Returns how much that is.
-    pub fn expire(&mut self, limit: Instant) -> u64 {
+    /// Takes for lost what is in flight and was sent before `once`, or again before `again`.
+    pub fn expire(&mut self, once: Instant, again: Instant) -> Expired {
         let before = self.lost;
         let mut number = self
             .repair
             .as_ref()
             .map_or(0, |repair| repair.expired)
             .max(self.gone);
-        let from = number;
         // Segments sent once: their order is that of their times.
         while let Some(record) = self.records.get(self.index(number)) {
-            if !record.marks.any(Marks(
-                Marks::SACKED.0 | Marks::LOST.0 | Marks::RETRANSMITTED.0,
-            )) {
-                if record.sent_at >= limit {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+                if record.sent_at >= once {
                     break;
                 }
                 self.mark_lost(self.index(number));
             }
             number += 1;
         }
-        if number == from && self.repair.is_none() {
-            return 0;
+        let first_copies = self.lost - before;
+        if let Some(repair) = &mut self.repair {
+            repair.expired = number;
         }
-        let repair = self.repair.get_or_insert_default();
-        repair.expired = number;
         while let Some(&(sent_at, start)) = self
             .repair
             .as_ref()
             .and_then(|repair| repair.resent.front())
         {
-            let index = self.records.partition_point(|record| record.start < start);
-            let current = self.records.get(index).is_some_and(|record| {
-                record.start == start
-                    && record.sent_at == sent_at
-                    && !record.marks.any(Marks(Marks::SACKED.0 | Marks::LOST.0))
-            });
+            // Its front may have been acknowledged meanwhile.
+            let index = self.records.partition_point(|record| record.end() <= start);
+            let current = self
+                .records
+                .get(index)
+                .is_some_and(|record| record.sent_at == sent_at && !record.marks.any(SETTLED));
             if current {
-                if sent_at >= limit {
+                if sent_at >= again {
                     break;
                 }
                 self.mark_lost(index);
@@ -549,7 +587,10 @@ impl Scoreboard {
                 repair.resent.pop_front();
             }
         }
-        self.lost - before
+        Expired {
+            lost: self.lost - before,
+            retransmissions: self.lost - before > first_copies,
+        }
     }
 
     /// A new recovery begins: what was passed over before may be looked at again.

@@ -14,7 +14,8 @@ pub struct SendBuffer<B> {
     /// Behind the last octet written; [`Seq::END`] for an endless stream.
     end: Seq,
     chunks: VecDeque<(Seq, B)>,
-    /// An endless stream repeats this from where it began.
+    /// An endless stream repeats this; the number is that of the first octet of a repetition that
+    /// is not yet released whole.
     pattern: Option<(Seq, B)>,
 }
 
@@ -48,7 +49,7 @@ impl<B: Body> SendBuffer<B> {
         }
         match self.chunks.back_mut() {
             Some((_, last)) if last.len() <= CHUNK && len <= CHUNK - last.len() => {
-                last.append(&body)
+                last.append(&body);
             }
             _ => self.chunks.push_back((self.end, body)),
         }
@@ -77,19 +78,17 @@ impl<B: Body> SendBuffer<B> {
         if let Some((begin, pattern)) = &self.pattern
             && at >= *begin
         {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "a remainder of a 32-bit number"
-            )]
-            let start = (at.since(*begin) % u64::from(pattern.len())) as u32;
-            if len <= pattern.len() - start {
-                return pattern.slice(start, len);
+            let start = at.since(*begin);
+            if start + u64::from(len) <= u64::from(pattern.len()) {
+                #[expect(clippy::cast_possible_truncation, reason = "less than a 32-bit length")]
+                return pattern.slice(start as u32, len);
             }
         }
         self.assemble(at, len)
     }
 
     /// As [`Self::body`], from several pieces.
+    #[inline(never)]
     fn assemble(&self, mut at: Seq, mut len: u32) -> B {
         let mut body = B::default();
         let mut chunk = self
@@ -126,6 +125,11 @@ impl<B: Body> SendBuffer<B> {
     /// Everything before `una` is acknowledged and will not be asked for again.
     #[inline]
     pub fn release(&mut self, una: Seq) {
+        if let Some((begin, pattern)) = &mut self.pattern {
+            while una.since(*begin) >= u64::from(pattern.len()) {
+                *begin += u64::from(pattern.len());
+            }
+        }
         while let Some((start, chunk)) = self.chunks.front() {
             if *start + u64::from(chunk.len()) > una {
                 break;

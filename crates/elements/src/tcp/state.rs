@@ -132,3 +132,70 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Event::*, State, State::*};
+
+    /// Every arrow of RFC 9293 figure 5; there is no other but the reset from anywhere.
+    const ARROWS: [(State, super::Event, State); 18] = [
+        (Closed, ActiveOpen, SynSent),
+        (Listen, ActiveOpen, SynSent),
+        (Listen, Syn, SynReceived),
+        (SynSent, Syn, SynReceived),
+        (SynSent, SynAck, Established),
+        (SynReceived, SynAcknowledged, Established),
+        (SynReceived, SendFin, FinWait1),
+        (SynReceived, Fin, CloseWait),
+        (Established, SendFin, FinWait1),
+        (Established, Fin, CloseWait),
+        (CloseWait, SendFin, LastAck),
+        (FinWait1, Fin, Closing),
+        (FinWait1, FinAcknowledged, FinWait2),
+        (FinWait2, Fin, TimeWait),
+        (Closing, FinAcknowledged, TimeWait),
+        (LastAck, FinAcknowledged, Closed),
+        (TimeWait, TimeWaitOver, Closed),
+        (Established, Reset, Closed),
+    ];
+
+    #[test]
+    fn the_arrows_of_figure_5_and_no_other() {
+        let events = [
+            ActiveOpen,
+            Syn,
+            SynAck,
+            SynAcknowledged,
+            SendFin,
+            Fin,
+            FinAcknowledged,
+            TimeWaitOver,
+        ];
+        for state in State::ALL {
+            for event in events {
+                let arrow = ARROWS
+                    .iter()
+                    .find(|arrow| (arrow.0, arrow.1) == (state, event));
+                assert_eq!(
+                    state.after(event),
+                    arrow.map(|arrow| arrow.2),
+                    "{state:?} {event:?}"
+                );
+            }
+            assert_eq!(state.after(Reset), Some(Closed));
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_rfc() {
+        assert_eq!(FinWait1.name(), "FIN-WAIT-1");
+        for state in State::ALL {
+            let letters: String = state
+                .name()
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .collect();
+            assert_eq!(letters.to_lowercase(), format!("{state:?}").to_lowercase());
+        }
+    }
+}

@@ -53,6 +53,8 @@ pub struct Net<B: Body> {
     counter: u64,
     pub log: Vec<(Instant, usize, Flags, u32, u32, u32)>,
     pub logging: bool,
+    /// Whether packets that may be marked are marked now.
+    pub mark: bool,
     pub events: u64,
 }
 
@@ -61,7 +63,7 @@ pub fn endpoint<B: Body>(settings: &Settings, role: Role, iss: u32) -> Endpoint<
         anabranch_core::units::Bytes::new(u64::from(settings.mss)),
         settings.initial_cwnd_bytes(),
     );
-    let control = Config::Reno(Default::default()).build(&init);
+    let control = Config::Reno(anabranch_elements::cc::reno::Params::default()).build(&init);
     Endpoint::new(&Arc::new(settings.clone()), control, role, iss)
 }
 
@@ -81,6 +83,7 @@ impl<B: Body> Net<B> {
             counter: 0,
             log: Vec::new(),
             logging: false,
+            mark: false,
             events: 0,
         }
     }
@@ -102,12 +105,12 @@ impl<B: Body> Net<B> {
             while let Some(out) = self.ends[from].poll_transmit(self.now) {
                 n += 1;
                 assert!(n < 100_000, "an endpoint sends without end");
-                self.send(from, out);
+                self.send(from, &out);
             }
         }
     }
 
-    fn send(&mut self, from: usize, out: Outgoing<B>) {
+    fn send(&mut self, from: usize, out: &Outgoing<B>) {
         assert_eq!(out.size, out.segment.ip_size());
         let index = self.sent[from];
         self.sent[from] += 1;
@@ -141,19 +144,22 @@ impl<B: Body> Net<B> {
             self.counter += 1;
             self.flying.insert(
                 (leave + self.link.delay + jitter, self.counter),
-                (1 - from, out.segment.clone(), out.ecn),
+                (
+                    1 - from,
+                    out.segment.clone(),
+                    if self.mark && out.ecn.is_capable() {
+                        Ecn::Ce
+                    } else {
+                        out.ecn
+                    },
+                ),
             );
         }
     }
 
     /// One event; `false` if there is none.
     pub fn step(&mut self) -> bool {
-        let arrival = self
-            .flying
-            .keys()
-            .next()
-            .map(|k| k.0)
-            .unwrap_or(Instant::NEVER);
+        let arrival = self.flying.keys().next().map_or(Instant::NEVER, |k| k.0);
         let deadline = self.ends[0].deadline().min(self.ends[1].deadline());
         let next = arrival.min(deadline);
         if next == Instant::NEVER {

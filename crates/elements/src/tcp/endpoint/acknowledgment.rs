@@ -3,7 +3,7 @@
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-use super::{Endpoint, LimitedBy, timers::Timer};
+use super::{Endpoint, LimitedBy, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     cc::{Ack, Congestion, CongestionControl, Recovered, Signal, TimerLoss},
@@ -13,7 +13,7 @@ use crate::{
             dupthresh::{self, Duplicate},
         },
         scoreboard::Delivered,
-        segment::{Flags, Segment},
+        segment::{Flags, Options, Segment},
         seq::Seq,
         settings::Recovery,
     },
@@ -49,9 +49,59 @@ impl<B: Body> Endpoint<B> {
             return true;
         }
         let same_window = self.take_window(segment, ack);
-        if ack == self.snd_una && self.board.is_empty() {
-            return true;
+        if ack > self.snd_una
+            && self.recovery.phase == Phase::Open
+            && self.recovery.dup_acks == 0
+            && self.board.is_plain()
+            && !self.timed
+            && matches!(segment.options, Options::None)
+        {
+            self.on_plain_progress(now, segment, ack);
+        } else if !self.board.is_empty() {
+            self.on_acknowledgment_in_trouble(now, segment, ack, same_window);
         }
+        true
+    }
+
+    /// New data is acknowledged and nothing else: the steady state.
+    #[inline]
+    fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) {
+        let mut news = News {
+            delivered: Delivered::NOTHING,
+            acked: ack.since(self.snd_una),
+            lost: 0,
+            new_sack: false,
+            prior_dup_acks: 0,
+            prior_in_flight: self.board.in_flight(),
+        };
+        if !self.board.acknowledge_plain(ack, &mut news.delivered) {
+            self.board.acknowledge(ack, &mut news.delivered);
+        }
+        self.snd_una = ack;
+        self.buffer.release(ack);
+        self.expiries = 0;
+        self.sample_rtt(now, segment, &news.delivered);
+        self.recovery.limited = 0;
+        self.after_progress_always(now, true);
+        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        if ce_marked {
+            self.on_echo(now);
+        }
+        self.tell_control(now, &news, false, ce_marked);
+        if news.delivered.control_bits > 0 {
+            self.after_control_bits(now);
+        }
+    }
+
+    /// As [`Self::on_plain_progress`], with losses or reordering about.
+    #[inline(never)]
+    fn on_acknowledgment_in_trouble(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        ack: Seq,
+        same_window: bool,
+    ) {
         let mut news = News {
             delivered: Delivered::NOTHING,
             acked: ack.since(self.snd_una),
@@ -68,9 +118,10 @@ impl<B: Body> Endpoint<B> {
             self.board.acknowledge(ack, &mut news.delivered);
             self.snd_una = ack;
             self.buffer.release(ack);
-            self.cold.expiries = 0;
+            self.expiries = 0;
             self.sample_rtt(now, segment, &news.delivered);
-            self.after_progress(now, &mut news);
+            let restart = self.after_progress_in_trouble(now, &mut news);
+            self.after_progress_always(now, restart);
         } else {
             let duplicate = Duplicate {
                 outstanding: true,
@@ -91,7 +142,7 @@ impl<B: Body> Endpoint<B> {
             if counts {
                 self.after_duplicate(now, &mut news);
             } else if !duplicate.is() {
-                return true;
+                return;
             }
         }
         if news.new_sack && self.recovery.phase == Phase::Recovery {
@@ -107,14 +158,9 @@ impl<B: Body> Endpoint<B> {
         if news.acked > 0 || news.new_sack || news.lost > 0 {
             self.tell_control(now, &news, was_recovering, ce_marked);
         }
-        if news.acked > 0
-            && news.delivered.control_bits > 0
-            && self.wanted.fin
-            && self.snd_una == self.snd_nxt
-        {
+        if news.delivered.control_bits > 0 {
             self.after_control_bits(now);
         }
-        true
     }
 
     /// Takes the window (RFC 9293 §3.10.7.4 fifth); whether it is the same as before.
@@ -180,16 +226,9 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// New data is acknowledged.
+    /// New data is acknowledged, whatever the phase.
     #[inline]
-    fn after_progress(&mut self, now: Instant, news: &mut News) {
-        let mut restart = true;
-        if self.recovery.phase == Phase::Open && !news.new_sack {
-            self.recovery.dup_acks = 0;
-            self.recovery.limited = 0;
-        } else {
-            restart = self.after_progress_in_trouble(now, news);
-        }
+    fn after_progress_always(&mut self, now: Instant, restart: bool) {
         if self.snd_una > self.round_end {
             self.round += 1;
             self.round_end = self.snd_nxt;
@@ -205,17 +244,19 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// As [`Self::after_progress`], with losses or reordering about. Whether the retransmission
-    /// timer starts anew.
+    /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
+    /// starts anew.
     fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
         let complete = self.snd_una >= self.recovery.recover;
         match self.recovery.phase {
             Phase::Open => {
                 self.recovery.dup_acks = 0;
                 self.recovery.limited = 0;
-                // RFC 6675 §5: it reports something new and may show that more is lost.
-                self.recovery.dup_acks = 1;
-                news.lost += self.detect_by_sack(now);
+                if news.new_sack {
+                    // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
+                    self.recovery.dup_acks = 1;
+                    news.lost += self.detect_by_sack(now);
+                }
                 true
             }
             Phase::Loss => {
@@ -239,10 +280,13 @@ impl<B: Body> Endpoint<B> {
                 self.recovery.dup_acks = 0;
                 self.recovery.deflate(news.acked, self.smss);
                 // A timer rule may have sent it again already.
-                self.wanted.retransmit |= self
+                if self
                     .board
                     .front()
-                    .is_some_and(|front| !front.is_retransmitted());
+                    .is_some_and(|front| !front.is_retransmitted())
+                {
+                    self.wanted.retransmit = Retransmit::First;
+                }
                 self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
             }
         }
@@ -257,11 +301,11 @@ impl<B: Body> Endpoint<B> {
             }
         } else if self.recovery.phase == Phase::Recovery {
             self.recovery.inflate(self.smss);
-        } else if dupthresh::reached(&self.recovery, self.snd_una, &self.settings) {
+        } else if dupthresh::reached(&self.recovery, self.snd_una, &self.settings, self.timed) {
             // RFC 5681 §3.2 steps 2 and 3.
             self.enter_recovery(now);
             self.recovery.inflate_at_entry(self.smss);
-            self.wanted.retransmit = true;
+            self.wanted.retransmit = Retransmit::First;
         }
     }
 
@@ -281,7 +325,7 @@ impl<B: Body> Endpoint<B> {
         self.board.mark_lost(0);
         self.update_lost();
         // (4.3): the first segment leaves whatever the pipe.
-        self.wanted.retransmit = true;
+        self.wanted.retransmit = Retransmit::First;
         self.board.lost() - before
     }
 
@@ -300,7 +344,7 @@ impl<B: Body> Endpoint<B> {
     /// (RFC 3168 §6.1.2).
     fn enter_recovery(&mut self, now: Instant) {
         self.stats.fast_recoveries += 1;
-        if self.snd_una >= self.recovery.reduced {
+        if self.snd_una > self.recovery.reduced {
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
@@ -313,7 +357,8 @@ impl<B: Body> Endpoint<B> {
 
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
     fn on_echo(&mut self, now: Instant) {
-        if self.snd_una < self.recovery.reduced || self.recovery.phase != Phase::Open {
+        // The segment that says so (CWR) is the first after `reduced`.
+        if self.snd_una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return;
         }
         self.stats.ecn_reductions += 1;
@@ -335,13 +380,18 @@ impl<B: Body> Endpoint<B> {
             let duplicates = !self.agreed.guided && news.prior_dup_acks > 0 && news.acked > 0;
             rule.on_delivered(now, &news.delivered, duplicates);
         }
-        let Some(limit) = rule.limit(now) else { return };
-        let in_flight = self.flight_size();
-        let lost = self.board.expire(limit);
-        if lost == 0 {
+        let Some((once, again)) = rule.limits(now) else {
+            return;
+        };
+        let expired = self.board.expire(once, again);
+        if expired.lost == 0 {
             return;
         }
-        news.lost += lost;
+        if expired.retransmissions {
+            rule.back_off();
+        }
+        news.lost += expired.lost;
+        let in_flight = self.flight_size();
         match self.recovery.phase {
             Phase::Open => {
                 let dup_acks = self.recovery.dup_acks;
@@ -350,7 +400,7 @@ impl<B: Body> Endpoint<B> {
                     self.recovery.dup_acks = dup_acks;
                     self.recovery.inflate_at_entry(self.smss);
                 }
-                self.wanted.retransmit = true;
+                self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Recovery => {
                 self.stats.timer_losses += 1;
@@ -359,7 +409,7 @@ impl<B: Body> Endpoint<B> {
                     in_flight: Bytes::new(in_flight),
                 });
                 self.recovery.lose(self.snd_nxt);
-                self.wanted.retransmit = true;
+                self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}
         }

@@ -14,10 +14,11 @@ use crate::{
 
 impl<B: Body> Endpoint<B> {
     /// Nothing more will be written; a FIN follows what was. An endless stream ends where it is.
-    /// What the peer sends is still received.
+    /// What the peer sends is still received. While the connection is being opened the close waits
+    /// for it, as an application does that connects, writes and closes.
     pub fn close(&mut self) {
         match self.state {
-            State::Closed | State::Listen | State::SynSent => {
+            State::Closed | State::Listen => {
                 self.state = State::Closed;
                 self.board = super::Scoreboard::default();
                 self.stop();
@@ -50,7 +51,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.transit(Event::Reset);
         self.board = super::Scoreboard::default();
-        self.cold.receive.clear();
+        self.cold.receive = None;
         self.rcv_gaps = false;
         self.stop();
     }
@@ -75,6 +76,7 @@ impl<B: Body> Endpoint<B> {
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
         self.cold.reset = Some((seq, ack));
         self.wanted.reset = true;
+        self.wanted.urgent = true;
         self.wanted.wake = true;
     }
 

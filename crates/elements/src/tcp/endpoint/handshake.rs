@@ -24,9 +24,14 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         self.transit(Event::ActiveOpen);
-        self.wanted.syn = true;
+        self.want_syn();
         self.wanted.wake = true;
         self.restart_retransmission_timer(now);
+    }
+
+    pub(super) const fn want_syn(&mut self) {
+        self.wanted.syn = true;
+        self.wanted.urgent = true;
     }
 
     /// RFC 9293 §3.10.7.2
@@ -40,7 +45,7 @@ impl<B: Body> Endpoint<B> {
         } else if flags.any(Flags::SYN) {
             self.accept_syn(segment);
             self.transit(Event::Syn);
-            self.wanted.syn = true;
+            self.want_syn();
             self.restart_retransmission_timer(now);
         } else {
             self.stats.malformed += 1;
@@ -78,7 +83,7 @@ impl<B: Body> Endpoint<B> {
         } else {
             // Both ends opened at once.
             self.transit(Event::Syn);
-            self.wanted.syn = true;
+            self.want_syn();
         }
     }
 
@@ -110,6 +115,8 @@ impl<B: Body> Endpoint<B> {
             self.agreed.scaling = true;
             self.agreed.snd_scale = shift.min(14);
             self.agreed.rcv_scale = self.settings.window_shift();
+            // So that what is offered can be told exactly.
+            self.receive_window &= !((1 << self.agreed.rcv_scale) - 1);
         }
         let options = if self.agreed.timestamps {
             TIMESTAMPS_SIZE
@@ -133,7 +140,7 @@ impl<B: Body> Endpoint<B> {
         let mut delivered = Delivered::NOTHING;
         self.board.acknowledge(ack, &mut delivered);
         self.snd_una = ack;
-        self.cold.expiries = 0;
+        self.expiries = 0;
         self.wanted.syn = false;
         self.stop_timer();
         if self.cold.syn_timeout {
@@ -143,7 +150,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.recovery.recover = ack - 1;
         self.recovery.rescue = ack;
-        self.recovery.reduced = ack;
+        self.recovery.reduced = ack - 1;
         self.cwnd_limited_until = ack;
         self.round_end = ack;
         // The window of a SYN is never scaled (RFC 7323 §2.2).

@@ -6,6 +6,7 @@ use super::{Ending, Endpoint};
 use crate::{
     body::Body,
     tcp::{
+        receive_buffer::ReceiveBuffer,
         segment::{Flags, Segment},
         seq::Seq,
         state::{Event, State},
@@ -70,10 +71,16 @@ impl<B: Body> Endpoint<B> {
         {
             self.ts_recent = timestamps.value;
         }
-        if !self.on_acknowledgment(now, segment) {
+        let len = segment.body.len();
+        // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
+        // its window could tell something.
+        let plain = len > 0
+            && segment.ack == self.snd_una.wire()
+            && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
+            && segment.options.sack_blocks().is_empty();
+        if !plain && !self.on_acknowledgment(now, segment) {
             return;
         }
-        let len = segment.body.len();
         if len > 0 {
             self.rcv_nxt += u64::from(len);
             self.deliver(&segment.body);
@@ -100,7 +107,7 @@ impl<B: Body> Endpoint<B> {
             if self.state == State::SynReceived && seq + 1 == self.rcv_nxt && !flags.any(Flags::ACK)
             {
                 // The peer's SYN again: ours was lost, or is late.
-                self.wanted.syn = true;
+                self.want_syn();
                 return;
             }
             if !(self.state == State::SynReceived
@@ -216,10 +223,25 @@ impl<B: Body> Endpoint<B> {
         let len = u64::from(segment.body.len());
         if len > 0 && seq + len <= self.rcv_nxt {
             self.stats.duplicate_segments += 1;
-            if self.agreed.sack && self.settings.dsack {
-                self.cold.receive.note_duplicate(seq, seq + len);
-            }
+            self.report_duplicate(seq, seq + len);
         }
+    }
+
+    /// Reports octets that came twice with the next acknowledgment (RFC 2883).
+    fn report_duplicate(&mut self, start: Seq, end: Seq) {
+        if self.agreed.sack && self.settings.dsack {
+            self.receive().note_duplicate(start, end);
+            self.rcv_duplicate = true;
+        }
+    }
+
+    pub(super) fn receive(&mut self) -> &mut ReceiveBuffer<B> {
+        self.cold.receive.get_or_insert_default()
+    }
+
+    fn take_contiguous(&mut self) -> Option<(B, Seq)> {
+        let rcv_nxt = self.rcv_nxt;
+        self.receive().take(rcv_nxt)
     }
 
     /// RFC 9293 §3.10.7.4, seventh and eighth: payload and FIN.
@@ -241,7 +263,7 @@ impl<B: Body> Endpoint<B> {
             .cold
             .peer_fin
             .map_or(self.rcv_edge, |fin| fin.min(self.rcv_edge));
-        if end > limit {
+        if len > 0 && end > limit {
             self.stats.malformed += 1;
         }
         let end = end.min(limit);
@@ -271,11 +293,9 @@ impl<B: Body> Endpoint<B> {
         if start > self.rcv_nxt {
             // RFC 5681 §4.2: out of order, so acknowledge at once.
             self.stats.out_of_order_segments += 1;
-            if !self.cold.receive.insert(start, &body) {
+            if !self.receive().insert(start, &body) {
                 self.stats.duplicate_segments += 1;
-                if self.agreed.sack && self.settings.dsack {
-                    self.cold.receive.note_duplicate(start, end);
-                }
+                self.report_duplicate(start, end);
             }
             self.rcv_gaps = true;
             self.ack.at_once();
@@ -284,11 +304,11 @@ impl<B: Body> Endpoint<B> {
         self.rcv_nxt = end;
         self.deliver(&body);
         if self.rcv_gaps {
-            while let Some((body, end)) = self.cold.receive.take(self.rcv_nxt) {
+            while let Some((body, end)) = self.take_contiguous() {
                 self.rcv_nxt = end;
                 self.deliver(&body);
             }
-            self.rcv_gaps = self.cold.receive.has_gaps();
+            self.rcv_gaps = self.receive().has_gaps();
             // RFC 5681 §4.2: it fills a gap, all or in part.
             self.ack.at_once();
         } else {
@@ -301,7 +321,7 @@ impl<B: Body> Endpoint<B> {
         if self.auto_read {
             self.stats.delivered_bytes += u64::from(body.len());
         } else {
-            self.cold.receive.push_ready(body.clone());
+            self.receive().push_ready(body.clone());
         }
     }
 

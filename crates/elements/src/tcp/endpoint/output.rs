@@ -5,7 +5,7 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Endpoint, LimitedBy, Outgoing, timers::Timer};
+use super::{Endpoint, LimitedBy, Outgoing, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     cc::{CongestionControl, Idle, Sent},
@@ -35,37 +35,46 @@ pub(super) const fn timestamp(now: Instant) -> u32 {
     (now.as_picos() / TICK) as u32
 }
 
+/// What losses and reordering let leave.
+enum Trouble<B> {
+    /// A segment sent before.
+    Leaves(Outgoing<B>),
+    /// Nothing.
+    Waits,
+    /// New data, as far as these permit.
+    Permits { window: u64, in_flight: u64 },
+}
+
 impl<B: Body> Endpoint<B> {
     /// The next segment to send. To be called until `None`, after everything else that is called.
     #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if !self.wanted.wake {
-            return None;
+        if self.wanted.wake {
+            self.next_outgoing(now)
+        } else {
+            None
         }
-        let outgoing = self.next_outgoing(now);
-        if outgoing.is_none() {
-            self.wanted.wake = false;
-        }
-        outgoing
     }
 
-    #[inline]
     fn next_outgoing(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if self.wanted.reset || self.wanted.syn || self.wanted.probe {
+        if self.wanted.urgent {
             return self.control_segment(now);
         }
         // What arrived out of order is acknowledged by a segment without payload, which alone
         // counts as a duplicate acknowledgment (RFC 5681 §2).
-        if self.ack.due() && (self.rcv_gaps || !self.state.may_transmit()) {
-            return self.acknowledgment(now);
+        if self.ack.due() && self.rcv_gaps {
+            return Some(self.acknowledgment(now));
         }
-        if self.state.may_transmit()
-            && let Some(outgoing) = self.data(now)
-        {
-            return Some(outgoing);
+        if self.state.may_transmit() {
+            if self.board.is_empty() && self.snd_nxt >= self.buffer.end() && !self.wanted.fin {
+                self.limited_by = LimitedBy::Application;
+            } else if let Some(outgoing) = self.data(now) {
+                return Some(outgoing);
+            }
         }
+        self.wanted.wake = false;
         if self.ack.due() {
-            return self.acknowledgment(now);
+            return Some(self.acknowledgment(now));
         }
         None
     }
@@ -73,31 +82,62 @@ impl<B: Body> Endpoint<B> {
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
     fn data(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if self.wanted.retransmit {
-            self.wanted.retransmit = false;
-            if let Some(front) = self.board.front() {
-                let index = if front.is_retransmitted() {
-                    self.board.next_lost().unwrap_or(0)
-                } else {
-                    0
-                };
-                return Some(self.retransmit(now, index));
+        let mut window = self.control.cwnd().get();
+        let mut in_flight = self.board.in_flight();
+        let plain = self.recovery.phase == Phase::Open
+            && self.board.is_plain()
+            && self.recovery.dup_acks == 0
+            && self.wanted.retransmit == Retransmit::Nothing;
+        if !plain {
+            match self.in_trouble(now, window) {
+                Trouble::Leaves(outgoing) => return Some(outgoing),
+                Trouble::Waits => return None,
+                Trouble::Permits {
+                    window: w,
+                    in_flight: f,
+                } => (window, in_flight) = (w, f),
             }
         }
-        let base = self.control.cwnd().get();
-        let window = self.recovery.window(base, self.smss);
+        self.new_data(now, window, in_flight)
+    }
+
+    /// What losses and reordering let leave.
+    #[inline(never)]
+    fn in_trouble(&mut self, now: Instant, cwnd: u64) -> Trouble<B> {
+        let wanted = std::mem::take(&mut self.wanted.retransmit);
+        if wanted != Retransmit::Nothing {
+            let index = match wanted {
+                Retransmit::First => Some(0),
+                _ => self.board.next_lost(),
+            };
+            if let Some(index) = index.filter(|index| *index < self.board.len()) {
+                return Trouble::Leaves(self.retransmit(now, index));
+            }
+        }
+        let window = self.recovery.window(cwnd, self.smss);
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
             && let Some(outgoing) = self.repair(now, window)
         {
-            return Some(outgoing);
+            return Trouble::Leaves(outgoing);
         }
         if self.board.lost() > 0 {
             // What is lost goes first.
-            self.limited_by = LimitedBy::Cwnd;
-            self.cwnd_limited_until = self.snd_nxt;
-            return None;
+            self.note_cwnd_limit();
+            return Trouble::Waits;
         }
-        self.new_data(now, window)
+        let mut in_flight = self.board.in_flight();
+        let mut window = window;
+        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
+            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
+            if !self.agreed.guided {
+                if self.settings.limited_transmit {
+                    window += limited_transmit::allowance(&self.recovery, self.smss);
+                }
+            } else if !self.settings.limited_transmit {
+                in_flight += self.board.sacked();
+            }
+        }
+        Trouble::Permits { window, in_flight }
     }
 
     /// Retransmissions that the window permits.
@@ -126,9 +166,7 @@ impl<B: Body> Endpoint<B> {
     /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
     #[inline]
     fn sendable(&self) -> Option<u32> {
-        let edge = self
-            .snd_edge
-            .min(self.snd_una.saturating_add(self.send_buffer));
+        let edge = self.edge();
         let end = self.buffer.end();
         let permitted = edge.min(end).since(self.snd_nxt);
         if permitted >= u64::from(self.smss) {
@@ -138,6 +176,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// As [`Self::sendable`], for less than a full segment.
+    #[inline(never)]
     fn sendable_part(&self, permitted: u64, all: bool) -> Option<u32> {
         if permitted == 0 {
             return None;
@@ -155,25 +194,12 @@ impl<B: Body> Endpoint<B> {
 
     /// Data not sent before, with the FIN if it is the last.
     #[inline]
-    fn new_data(&mut self, now: Instant, window: u64) -> Option<Outgoing<B>> {
+    fn new_data(&mut self, now: Instant, window: u64, in_flight: u64) -> Option<Outgoing<B>> {
         let Some(len) = self.sendable() else {
             return self.nothing_sendable(now);
         };
-        let mut in_flight = self.board.in_flight();
-        let mut window = window;
-        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
-            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
-            if !self.agreed.guided {
-                if self.settings.limited_transmit {
-                    window += limited_transmit::allowance(&self.recovery, self.smss);
-                }
-            } else if !self.settings.limited_transmit {
-                in_flight += self.board.sacked();
-            }
-        }
         if in_flight > 0 && in_flight + u64::from(len) > window {
-            self.limited_by = LimitedBy::Cwnd;
-            self.cwnd_limited_until = self.snd_nxt;
+            self.note_cwnd_limit();
             return None;
         }
         if self.is_paced(now, len) {
@@ -182,7 +208,48 @@ impl<B: Body> Endpoint<B> {
         if in_flight == 0 {
             self.note_idle(now);
         }
-        Some(self.transmit_new(now, len))
+        let outgoing = self.transmit_new(now, len);
+        self.look_ahead(window, in_flight + u64::from(len));
+        Some(outgoing)
+    }
+
+    /// Most often the window is full again after a segment, and the next call can be spared.
+    #[inline]
+    fn look_ahead(&mut self, window: u64, in_flight: u64) {
+        let edge = self.edge();
+        let left = edge.min(self.buffer.end()).since(self.snd_nxt);
+        if left >= u64::from(self.smss) {
+            if in_flight + u64::from(self.smss) > window {
+                self.note_cwnd_limit();
+                self.wanted.wake = false;
+            }
+        } else if left == 0 && !self.wanted.fin {
+            self.limited_by = if edge <= self.snd_nxt {
+                LimitedBy::Window
+            } else {
+                LimitedBy::Application
+            };
+            self.wanted.wake = false;
+        }
+    }
+
+    /// The number up to which the peer's window and the send buffer let data leave.
+    #[inline]
+    fn edge(&self) -> Seq {
+        self.snd_edge
+            .min(self.snd_una.saturating_add(self.send_buffer))
+    }
+
+    #[inline]
+    const fn note_cwnd_limit(&mut self) {
+        self.limited_by = LimitedBy::Cwnd;
+        self.cwnd_limited_until = self.snd_nxt;
+    }
+
+    /// A lone FIN, or what the override timeout lets leave.
+    #[inline(never)]
+    fn transmit_rarely(&mut self, now: Instant, len: u32) -> Outgoing<B> {
+        self.transmit_new(now, len)
     }
 
     #[inline]
@@ -264,11 +331,12 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
+    #[inline(never)]
     fn nothing_sendable(&mut self, now: Instant) -> Option<Outgoing<B>> {
         let end = self.buffer.end();
         if self.snd_nxt == end && self.wanted.fin && !self.send_is_over() {
             if self.snd_nxt < self.snd_edge {
-                return Some(self.transmit_new(now, 0));
+                return Some(self.transmit_rarely(now, 0));
             }
         } else if self.snd_nxt >= end {
             self.limited_by = LimitedBy::Application;
@@ -305,45 +373,51 @@ impl<B: Body> Endpoint<B> {
 
     /// Data leaves and nothing was in flight.
     fn note_idle(&mut self, now: Instant) {
-        if let Some(last) = self.cold.last_sent {
-            let idle = now.saturating_since(last);
-            if !idle.is_zero() {
-                self.control.on_idle(&Idle {
-                    now,
-                    idle,
-                    rto: self.rtt.rto(),
-                });
-            }
+        let idle = now.saturating_since(self.last_sent);
+        if !idle.is_zero() {
+            self.control.on_idle(&Idle {
+                now,
+                idle,
+                rto: self.rtt.rto(),
+            });
         }
     }
 
     /// A segment without payload that acknowledges.
     #[inline]
-    fn acknowledgment(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if !self.state.is_synchronized() {
-            self.ack.sent();
-            return None;
-        }
+    fn acknowledgment(&mut self, now: Instant) -> Outgoing<B> {
         self.stats.sent_acks += 1;
         let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
-        if self.agreed.sack && (self.rcv_gaps || self.settings.dsack) {
-            let room = if self.agreed.timestamps { 3 } else { 4 };
-            let (n, blocks) = self.cold.receive.sack_blocks(room);
-            if n > 0 {
-                outgoing.segment.options = Options::Sack(n, blocks);
-                let size = outgoing.segment.options.size();
-                outgoing.size += size;
-                self.stats.sent_bytes += u64::from(size);
-            }
+        if self.rcv_gaps || self.rcv_duplicate {
+            self.add_sack(&mut outgoing);
         }
-        Some(outgoing)
+        outgoing
+    }
+
+    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883).
+    #[inline(never)]
+    fn add_sack(&mut self, outgoing: &mut Outgoing<B>) {
+        self.rcv_duplicate = false;
+        if !self.agreed.sack {
+            return;
+        }
+        let room = if self.agreed.timestamps { 3 } else { 4 };
+        let (n, blocks) = self.receive().sack_blocks(room);
+        if n > 0 {
+            outgoing.segment.options = Options::Sack(n, blocks);
+            let size = outgoing.segment.options.size();
+            outgoing.size += size;
+            self.stats.sent_bytes += u64::from(size);
+        }
     }
 
     /// SYN, RST and probes.
     #[cold]
     fn control_segment(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        self.wanted.urgent = false;
         if self.wanted.reset {
             self.wanted.reset = false;
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe;
             let (seq, ack) = self.cold.reset.take()?;
             let mut flags = Flags::RST;
             if ack.is_some() {
@@ -370,10 +444,16 @@ impl<B: Body> Endpoint<B> {
         }
         if self.wanted.syn {
             self.wanted.syn = false;
+            self.wanted.urgent = self.wanted.probe;
             return Some(self.syn(now));
         }
-        self.wanted.probe = false;
-        self.probe(now)
+        if self.wanted.probe {
+            self.wanted.probe = false;
+            if let Some(outgoing) = self.probe(now) {
+                return Some(outgoing);
+            }
+        }
+        self.next_outgoing(now)
     }
 
     fn syn(&mut self, now: Instant) -> Outgoing<B> {
@@ -440,7 +520,7 @@ impl<B: Body> Endpoint<B> {
         let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
         if permitted > 0 {
             let len = u32::try_from(permitted).unwrap_or(self.smss);
-            return Some(self.transmit_new(now, len));
+            return Some(self.transmit_rarely(now, len));
         }
         self.cold.probes = self.cold.probes.saturating_add(1);
         self.start_persist_timer(now);
@@ -480,7 +560,7 @@ impl<B: Body> Endpoint<B> {
         let size = segment.ip_size();
         self.stats.sent_bytes += u64::from(size);
         if segment.body.len() > 0 {
-            self.cold.last_sent = Some(now);
+            self.last_sent = now;
         }
         Outgoing {
             segment,
@@ -493,20 +573,20 @@ impl<B: Body> Endpoint<B> {
     /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
     #[inline]
     fn advertise(&mut self) -> u16 {
-        let unread = if self.auto_read {
-            0
-        } else {
-            self.cold.receive.unread()
-        };
-        let edge = self.rcv_nxt + self.receive_window.saturating_sub(unread);
+        let mut window = self.receive_window;
+        if !self.auto_read
+            && let Some(receive) = &self.cold.receive
+        {
+            window = window.saturating_sub(receive.unread());
+        }
+        let edge = self.rcv_nxt + window;
         // It moves by a full segment or half the buffer, never back.
-        if edge.since(self.rcv_edge) >= u64::from(self.smss).min(self.receive_window / 2) {
-            self.rcv_edge = edge;
+        if edge.since(self.rcv_edge) < u64::from(self.smss).min(self.receive_window / 2) {
+            window = self.rcv_edge.since(self.rcv_nxt);
         }
         let scale = self.agreed.rcv_scale;
-        let window = self.rcv_edge.since(self.rcv_nxt);
         // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
-        let field = ((window + (1 << scale) - 1) >> scale).min(65_535);
+        let field = (window + (1 << scale) - 1) >> scale;
         self.rcv_edge = self.rcv_nxt + (field << scale);
         u16::try_from(field).unwrap_or(u16::MAX)
     }

@@ -5,7 +5,7 @@
 
 use anabranch_core::units::{Bytes, Instant};
 
-use super::{Ending, Endpoint};
+use super::{Ending, Endpoint, Retransmit};
 use crate::{
     body::Body,
     cc::{CongestionControl, Rto},
@@ -39,7 +39,10 @@ impl<B: Body> Endpoint<B> {
             match self.timer {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_retransmission_timeout(now),
-                Timer::Persist => self.wanted.probe = true,
+                Timer::Persist => {
+                    self.wanted.probe = true;
+                    self.wanted.urgent = true;
+                }
                 Timer::TimeWait => {
                     self.transit(Event::TimeWaitOver);
                     self.stop();
@@ -79,14 +82,14 @@ impl<B: Body> Endpoint<B> {
     fn on_retransmission_timeout(&mut self, now: Instant) {
         let bounds = self.settings.rto_bounds();
         self.stats.timeouts += 1;
-        self.cold.expiries += 1;
+        self.expiries += 1;
         let opening = matches!(self.state, State::SynSent | State::SynReceived);
         let most = if opening {
             self.settings.syn_retries
         } else {
             self.settings.retries
         };
-        if self.cold.expiries > most {
+        if self.expiries > most {
             self.end(Ending::TimedOut);
             return;
         }
@@ -94,18 +97,18 @@ impl<B: Body> Endpoint<B> {
         self.rtt.back_off(&bounds);
         if opening {
             self.cold.syn_timeout = true;
-            self.wanted.syn = true;
+            self.want_syn();
         } else {
             // RFC 5681 §3.1: FlightSize before anything is sent again.
             self.control.on_rto(&Rto {
                 now,
                 in_flight: Bytes::new(self.flight_size()),
-                consecutive: self.cold.expiries,
+                consecutive: self.expiries,
             });
             self.recovery.lose(self.snd_nxt);
             self.board.mark_all_lost();
             // RFC 6298 (5.4)
-            self.wanted.retransmit = true;
+            self.wanted.retransmit = Retransmit::FirstLost;
             self.paced_until = Instant::NEVER;
         }
         // RFC 6298 (5.6)
@@ -124,7 +127,7 @@ impl<B: Body> Endpoint<B> {
         self.stop_timer();
         self.ack.sent();
         self.paced_until = Instant::NEVER;
-        self.wanted.retransmit = false;
+        self.wanted.retransmit = Retransmit::Nothing;
         self.wanted.syn = false;
         self.wanted.probe = false;
     }

@@ -41,17 +41,16 @@ impl Duplicate {
     }
 }
 
-/// Whether `una` still waits behind enough duplicates to retransmit without SACK.
+/// Whether `una` still waits behind enough duplicates to retransmit without SACK. A timer rule
+/// sends again what duplicates then answer, so with one (`timed`) they need progress even in Reno.
 #[must_use]
-pub fn reached(state: &RecoveryState, una: Seq, settings: &Settings) -> bool {
+pub fn reached(state: &RecoveryState, una: Seq, settings: &Settings, timed: bool) -> bool {
     if state.dup_acks < settings.dupthresh {
         return false;
     }
     match settings.recovery {
-        Recovery::Reno => state.phase != Phase::Recovery,
+        Recovery::Reno if !timed => state.phase != Phase::Recovery,
         // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
-        Recovery::NewReno | Recovery::Rfc6675 => {
-            una > state.recover || (settings.recover_inclusive && una == state.recover)
-        }
+        _ => una > state.recover || (settings.recover_inclusive && una == state.recover),
     }
 }

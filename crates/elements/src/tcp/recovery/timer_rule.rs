@@ -15,6 +15,9 @@
 //!   only what has timed out counts as lost. The first such segment leaves at once, others as the
 //!   window permits. Until everything outstanding then is acknowledged, further ones are sent again
 //!   without another reduction.
+//! - A retransmission that times out as well doubles the time given to retransmissions, until
+//!   something is delivered: a round-trip time that is out of date would otherwise send everything
+//!   again with every acknowledgment, without end.
 //! - There is no timer between acknowledgments; the retransmission timeout stays as it is.
 //!
 //! # Differs from Linux
@@ -41,6 +44,8 @@ pub struct TimerRuleState {
     /// Behind the highest segment delivered.
     highest: Seq,
     reordering_seen: bool,
+    /// Retransmissions are given this power of two as long.
+    backoff: u32,
 }
 
 impl TimerRuleState {
@@ -53,6 +58,7 @@ impl TimerRuleState {
             min_rtt: Duration::ZERO,
             highest: first,
             reordering_seen: false,
+            backoff: 0,
         }
     }
 
@@ -64,6 +70,7 @@ impl TimerRuleState {
             self.reordering_seen = true;
         }
         self.highest = self.highest.max(delivered.highest);
+        self.backoff = 0;
         let once = delivered.last_sent_at;
         let again = delivered.last_resent_at;
         let mut sample = None;
@@ -80,14 +87,22 @@ impl TimerRuleState {
         }
     }
 
-    /// What was sent before this has timed out; `None` before the first round-trip time.
+    /// What was sent before the first of these, or again before the second, has timed out; `None`
+    /// before the first round-trip time.
     #[must_use]
-    pub fn limit(&self, now: Instant) -> Option<Instant> {
+    pub fn limits(&self, now: Instant) -> Option<(Instant, Instant)> {
         if self.rtt.is_zero() {
             return None;
         }
         let age = self.rtt + self.reo_wnd();
-        (now.as_picos() > age.as_picos()).then(|| now - age)
+        let before =
+            |age: Duration| Instant::from_picos(now.as_picos().saturating_sub(age.as_picos()));
+        Some((before(age), before(age.saturating_mul(1 << self.backoff))))
+    }
+
+    /// Retransmissions have timed out.
+    pub fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(16);
     }
 
     /// The grace time.
@@ -123,13 +138,13 @@ mod tests {
     #[test]
     fn the_grace_time_grows_once_reordering_is_seen() {
         let mut rule = TimerRuleState::new(RULE, Seq::first(0));
-        assert_eq!(rule.limit(Instant::from_millis(500)), None);
+        assert_eq!(rule.limits(Instant::from_millis(500)), None);
         rule.on_delivered(Instant::from_millis(80), &delivered(0, 10, 0), false);
         rule.on_delivered(Instant::from_millis(90), &delivered(20, 30, 20), false);
         assert_eq!(rule.reo_wnd(), Duration::from_millis(1));
         // RACK.RTT is 70 ms, the latest: 200 - 70 - 1.
         assert_eq!(
-            rule.limit(Instant::from_millis(200)),
+            rule.limits(Instant::from_millis(200)).map(|l| l.0),
             Some(Instant::from_millis(129))
         );
         rule.on_delivered(Instant::from_millis(95), &delivered(10, 20, 10), false);
@@ -153,12 +168,12 @@ mod tests {
         };
         rule.on_delivered(Instant::from_millis(300), &copy(290), false);
         assert_eq!(
-            rule.limit(Instant::from_millis(181)),
+            rule.limits(Instant::from_millis(181)).map(|l| l.0),
             Some(Instant::from_millis(100))
         );
         rule.on_delivered(Instant::from_millis(300), &copy(200), false);
         assert_eq!(
-            rule.limit(Instant::from_millis(201)),
+            rule.limits(Instant::from_millis(201)).map(|l| l.0),
             Some(Instant::from_millis(100))
         );
     }
