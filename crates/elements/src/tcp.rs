@@ -8,6 +8,7 @@ pub mod ack;
 pub mod endpoint;
 pub mod persist;
 pub mod profile;
+pub mod rate;
 pub mod receive_buffer;
 pub mod recovery;
 pub mod rtt;

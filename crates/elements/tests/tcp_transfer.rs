@@ -5,7 +5,7 @@ mod tcp_support;
 use anabranch_core::units::{Bytes, Duration, text::Limit};
 use anabranch_elements::{
     body::Octets,
-    tcp::{DelayedAck, Profile, Recovery, Settings, State},
+    tcp::{DelayedAck, EcnMode, Profile, Recovery, Settings, State},
 };
 use proptest::prelude::*;
 use tcp_support::{Link, Net, octets};
@@ -56,6 +56,11 @@ fn settings() -> impl Strategy<Value = Settings> {
                 if !delayed {
                     s.delayed_ack = DelayedAck::Off;
                 }
+                s.ecn = if nagle {
+                    EcnMode::Rfc3168
+                } else {
+                    EcnMode::Off
+                };
                 s.retries = 100;
                 s.syn_retries = 100;
                 s.max_rto = Duration::from_secs(3);
@@ -98,6 +103,7 @@ fn transfer(
     sizes: [usize; 2],
     timed: bool,
 ) {
+    let link_marks = link.seed % 4 == 0;
     let streams = [octets(link.seed, sizes[0]), octets(!link.seed, sizes[1])];
     let mut net: Net<Octets> = Net::new(client, server, link, iss);
     if timed {
@@ -106,6 +112,7 @@ fn transfer(
             reo_wnd_min_rtt_share: 0.25,
         });
     }
+    net.mark = link_marks;
     let mut written = [0_usize; 2];
     let mut read = [Vec::new(), Vec::new()];
     let mut closed = [false; 2];
@@ -175,7 +182,9 @@ fn transfer(
         net.states(),
         [State::Closed; 2],
         "{:?}",
-        net.ends.each_ref().map(|e| e.ending())
+        net.ends
+            .each_ref()
+            .map(anabranch_elements::tcp::Endpoint::ending)
     );
 }
 

@@ -7,7 +7,9 @@
 
 mod acknowledgment;
 mod close;
+mod control_segments;
 mod handshake;
+mod header;
 mod input;
 mod output;
 mod timers;
@@ -22,6 +24,7 @@ use anabranch_core::{
 use self::timers::Timer;
 use super::{
     ack::AckPolicy,
+    rate::RateSampler,
     receive_buffer::ReceiveBuffer,
     recovery::{Phase, RecoveryState, timer_rule::TimerRuleState},
     rtt::RttEstimator,
@@ -110,6 +113,7 @@ enum Retransmit {
 
 /// One end of a connection. See the module.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub struct Endpoint<B: Body> {
     state: State,
     wanted: Wanted,
@@ -143,12 +147,17 @@ pub struct Endpoint<B: Body> {
     receive_window: u64,
     /// Octets of the send buffer.
     send_buffer: u64,
+    /// The window field as last sent, once it has been sent scaled.
+    rcv_field: u16,
+    told: bool,
     /// Something waits beyond a gap.
     rcv_gaps: bool,
     /// A duplicate waits to be reported (RFC 2883).
     rcv_duplicate: bool,
     /// A timer rule is at work.
     timed: bool,
+    /// The control wants rate samples.
+    rated: bool,
     /// Expiries of the retransmission timer since the last progress.
     expiries: u32,
     /// When data last left; [`Instant::NEVER`] before.
@@ -194,6 +203,7 @@ struct Cold<B> {
     /// Made when something arrives out of order or waits to be read.
     receive: Option<Box<ReceiveBuffer<B>>>,
     timer_rule: Option<Box<TimerRuleState>>,
+    rate: Option<Box<RateSampler>>,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -259,9 +269,12 @@ impl<B: Body> Endpoint<B> {
             rcv_acked: Seq::first(0),
             receive_window: settings.receive_window_bytes(),
             send_buffer: settings.send_buffer_bytes(),
+            rcv_field: 0,
+            told: false,
             rcv_gaps: false,
             rcv_duplicate: false,
             timed: false,
+            rated: control.wants().rate_samples,
             expiries: 0,
             last_sent: Instant::NEVER,
             timer: Timer::Off,
@@ -283,6 +296,7 @@ impl<B: Body> Endpoint<B> {
                 first_octet: first + 1,
                 receive: None,
                 timer_rule: None,
+                rate: None,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,
@@ -379,6 +393,7 @@ impl<B: Body> Endpoint<B> {
     /// Whether the application takes everything at once (the default) or by [`Self::read`].
     pub fn set_auto_read(&mut self, on: bool) {
         self.auto_read = on;
+        self.told = false;
         if on {
             self.read(u64::MAX);
         }

@@ -284,9 +284,10 @@ mod tests {
             let first = Seq::first(u32::MAX - 50);
             let mut buffer = ReceiveBuffer::default();
             let mut seen = [false; 300];
+            let index = |at: u64| usize::try_from(at).unwrap();
             for (start, len) in segments {
-                let new = seen[start as usize..(start + len) as usize].iter().any(|s| !s);
-                seen[start as usize..(start + len) as usize].fill(true);
+                let new = seen[index(start)..index(start + len)].iter().any(|s| !s);
+                seen[index(start)..index(start + len)].fill(true);
                 prop_assert_eq!(buffer.insert(first + start, &stream(start, start + len)), new);
                 let (n, blocks) = buffer.sack_blocks(4);
                 prop_assert!(n >= 1);
@@ -309,13 +310,13 @@ mod tests {
                 while let Some((body, end)) = buffer.take(next) {
                     let end_at = at + end.since(next);
                     prop_assert_eq!(body, stream(at, end_at));
-                    prop_assert!(seen[at as usize..end_at as usize].iter().all(|s| *s));
+                    prop_assert!(seen[index(at)..index(end_at)].iter().all(|s| *s));
                     (at, next) = (end_at, end);
                 }
                 if !buffer.has_gaps() {
                     break;
                 }
-                prop_assert!(!seen[at as usize]);
+                prop_assert!(!seen[index(at)]);
                 at += 1;
                 next += 1;
             }

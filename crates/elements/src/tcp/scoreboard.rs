@@ -6,6 +6,7 @@
 //! change: work is amortised O(1) a segment without losses and O(log n) with them.
 
 mod intervals;
+mod record;
 
 use std::{
     cmp::Reverse,
@@ -14,144 +15,9 @@ use std::{
 
 use anabranch_core::units::Instant;
 
-use self::intervals::Intervals;
+pub use self::record::{Delivered, Marks, Plain, Record};
+use self::{intervals::Intervals, record::SETTLED};
 use super::seq::Seq;
-
-/// What is known of a segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks(u8);
-
-impl Marks {
-    /// Nothing.
-    pub const NONE: Self = Self(0);
-    /// Reported by SACK.
-    const SACKED: Self = Self(1);
-    /// Taken for lost, and not sent again since.
-    const LOST: Self = Self(1 << 1);
-    /// Sent more than once.
-    const RETRANSMITTED: Self = Self(1 << 2);
-    /// Two copies count as in flight: it was sent again without being taken for lost.
-    const TWICE: Self = Self(1 << 3);
-    /// Carries SYN.
-    pub const SYN: Self = Self(1 << 4);
-    /// Carries FIN behind its payload.
-    pub const FIN: Self = Self(1 << 5);
-
-    #[inline]
-    const fn any(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-    #[inline]
-    const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-    #[inline]
-    const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-}
-
-/// A segment sent and not acknowledged.
-#[derive(Debug, Clone, Copy)]
-pub struct Record {
-    /// Its first sequence number.
-    pub start: Seq,
-    /// When it was sent last.
-    pub sent_at: Instant,
-    /// Sequence numbers it takes: octets, SYN, FIN.
-    pub len: u32,
-    marks: Marks,
-}
-
-impl Record {
-    /// The number behind its last.
-    #[must_use]
-    #[inline]
-    pub fn end(&self) -> Seq {
-        self.start + u64::from(self.len)
-    }
-    /// Whether it was sent more than once.
-    #[must_use]
-    #[inline]
-    pub const fn is_retransmitted(&self) -> bool {
-        self.marks.any(Marks::RETRANSMITTED)
-    }
-    /// Whether SACK reported it.
-    #[must_use]
-    pub const fn is_sacked(&self) -> bool {
-        self.marks.any(Marks::SACKED)
-    }
-    /// Whether it carries SYN.
-    #[must_use]
-    pub const fn is_syn(&self) -> bool {
-        self.marks.any(Marks::SYN)
-    }
-    /// Whether it carries FIN.
-    #[must_use]
-    pub const fn is_fin(&self) -> bool {
-        self.marks.any(Marks::FIN)
-    }
-    /// Octets of payload.
-    #[must_use]
-    pub const fn payload(&self) -> u32 {
-        self.len - self.is_syn() as u32 - self.is_fin() as u32
-    }
-    /// What it counts in the pipe.
-    #[inline]
-    const fn in_flight(&self) -> u64 {
-        if self.marks.any(SETTLED) {
-            0
-        } else if self.marks.any(Marks::TWICE) {
-            2 * self.len as u64
-        } else {
-            self.len as u64
-        }
-    }
-}
-
-/// What an acknowledgment delivered, cumulatively or selectively.
-#[derive(Debug, Clone, Copy)]
-pub struct Delivered {
-    /// When the earliest sent of the segments sent only once was sent; never if there is none.
-    pub first_sent_at: Instant,
-    /// When the latest sent of the segments sent only once was sent.
-    pub last_sent_at: Instant,
-    /// When the latest sent of the segments sent again was sent.
-    pub last_resent_at: Instant,
-    /// The lowest number of a segment sent only once.
-    pub lowest_once: Seq,
-    /// The number behind the highest.
-    pub highest: Seq,
-    /// Octets reported by SACK for the first time.
-    pub sacked: u64,
-    /// SYN and FIN among what was acknowledged cumulatively.
-    pub control_bits: u64,
-}
-
-impl Delivered {
-    /// Nothing yet.
-    pub const NOTHING: Self = Self {
-        first_sent_at: Instant::NEVER,
-        last_sent_at: Instant::START,
-        last_resent_at: Instant::START,
-        lowest_once: Seq::END,
-        highest: Seq::START,
-        sacked: 0,
-        control_bits: 0,
-    };
-
-    #[inline]
-    fn note(&mut self, record: &Record) {
-        if record.is_retransmitted() {
-            self.last_resent_at = self.last_resent_at.max(record.sent_at);
-        } else {
-            self.first_sent_at = self.first_sent_at.min(record.sent_at);
-            self.last_sent_at = self.last_sent_at.max(record.sent_at);
-            self.lowest_once = self.lowest_once.min(record.start);
-        }
-        self.highest = self.highest.max(record.end());
-    }
-}
 
 /// What [`Scoreboard::expire`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +27,6 @@ pub struct Expired {
     /// Some of them had been sent again.
     pub retransmissions: bool,
 }
-
-/// Marks of what is not in flight.
-const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -215,7 +78,14 @@ impl Scoreboard {
     pub const fn sacked(&self) -> u64 {
         self.sacked
     }
-    /// The record with the lowest number.
+    /// How many records have left at the front: the record at index `i` goes by the number
+    /// `gone() + i`, now and later.
+    #[must_use]
+    #[inline]
+    pub const fn gone(&self) -> u64 {
+        self.gone
+    }
+    /// The record with the lowest sequence number.
     #[must_use]
     pub fn front(&self) -> Option<&Record> {
         self.records.front()
@@ -262,25 +132,31 @@ impl Scoreboard {
     }
 
     /// As [`Self::acknowledge`], while [`Self::is_plain`] and as far as records are whole and sent
-    /// once. `false` if something is left for [`Self::acknowledge`].
+    /// once.
     #[inline]
-    pub fn acknowledge_plain(&mut self, una: Seq, delivered: &mut Delivered) -> bool {
-        delivered.highest = una;
+    pub fn acknowledge_plain(&mut self, una: Seq) -> Plain {
+        let mut plain = Plain {
+            first_sent_at: Instant::NEVER,
+            last_sent_at: Instant::START,
+            octets: 0,
+            latest: u64::MAX,
+            complete: true,
+        };
         while let Some(front) = self.records.front() {
             if front.end() > una || front.marks != Marks::NONE {
-                return front.start >= una;
+                plain.complete = front.start >= una;
+                break;
             }
             // They were sent in this order: the first is the earliest, the last the latest.
-            if delivered.first_sent_at == Instant::NEVER {
-                delivered.first_sent_at = front.sent_at;
-                delivered.lowest_once = front.start;
-            }
-            delivered.last_sent_at = front.sent_at;
-            self.in_flight -= u64::from(front.len);
+            plain.first_sent_at = plain.first_sent_at.min(front.sent_at);
+            plain.last_sent_at = front.sent_at;
+            plain.octets += u64::from(front.len);
+            plain.latest = self.gone;
             self.records.pop_front();
             self.gone += 1;
         }
-        true
+        self.in_flight -= plain.octets;
+        plain
     }
 
     /// Everything before `una` is acknowledged.
@@ -291,7 +167,7 @@ impl Scoreboard {
             }
             if front.marks == Marks::NONE {
                 self.in_flight -= u64::from(front.len);
-                delivered.note(front);
+                delivered.note(front, self.gone);
             } else {
                 let front = *front;
                 self.leave(&front, delivered);
@@ -321,7 +197,7 @@ impl Scoreboard {
             if record.marks.any(Marks::LOST) {
                 self.lost -= u64::from(record.len);
             }
-            delivered.note(record);
+            delivered.note(record, self.gone);
         }
     }
 
@@ -356,13 +232,14 @@ impl Scoreboard {
             in_flight,
             lost,
             sacked,
+            gone,
             ..
         } = self;
         let repair = repair.get_or_insert_default();
         let before = delivered.sacked;
         let known = repair.sacked.insert(left, right, |from, to, whole| {
             let first = records.partition_point(|record| record.end() <= from);
-            for record in records.range_mut(first..) {
+            for (number, record) in (*gone + first as u64..).zip(records.range_mut(first..)) {
                 if record.start >= to {
                     break;
                 }
@@ -381,7 +258,7 @@ impl Scoreboard {
                     .with(Marks::SACKED);
                 *sacked += u64::from(record.len);
                 delivered.sacked += u64::from(record.len);
-                delivered.note(record);
+                delivered.note(record, number);
             }
         });
         !known && delivered.sacked > before
@@ -493,13 +370,12 @@ impl Scoreboard {
         let repair = self.repair.as_mut()?;
         let mut number = repair.speculated.max(self.gone);
         let mut found = None;
-        while let Some(record) = self
-            .records
-            .get(usize::try_from(number - self.gone).unwrap_or(usize::MAX))
+        while let Ok(index) = usize::try_from(number - self.gone)
+            && let Some(record) = self.records.get(index)
             && record.end() <= highest
         {
             if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
-                found = Some(usize::try_from(number - self.gone).expect("an index"));
+                found = Some(index);
                 break;
             }
             number += 1;

@@ -221,7 +221,7 @@ pub fn octets(seed: u64, len: usize) -> Octets {
                 state = state
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
-                (state >> 40) as u8
+                state.to_le_bytes()[5]
             })
             .collect(),
     )

@@ -6,13 +6,13 @@ use anabranch_core::units::{Bytes, Duration, Instant};
 use super::{Endpoint, LimitedBy, Retransmit, timers::Timer};
 use crate::{
     body::Body,
-    cc::{Ack, Congestion, CongestionControl, Recovered, Signal, TimerLoss},
+    cc::{Ack, Congestion, CongestionControl, RateSample, Recovered, Signal, TimerLoss},
     tcp::{
         recovery::{
             Phase,
             dupthresh::{self, Duplicate},
         },
-        scoreboard::Delivered,
+        scoreboard::{Delivered, Plain},
         segment::{Flags, Options, Segment},
         seq::Seq,
         settings::Recovery,
@@ -66,24 +66,70 @@ impl<B: Body> Endpoint<B> {
     /// New data is acknowledged and nothing else: the steady state.
     #[inline]
     fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) {
-        let mut news = News {
-            delivered: Delivered::NOTHING,
-            acked: ack.since(self.snd_una),
-            lost: 0,
-            new_sack: false,
-            prior_dup_acks: 0,
-            prior_in_flight: self.board.in_flight(),
-        };
-        if !self.board.acknowledge_plain(ack, &mut news.delivered) {
-            self.board.acknowledge(ack, &mut news.delivered);
-        }
+        let una = self.snd_una;
+        let prior_in_flight = self.board.in_flight();
+        let plain = self.board.acknowledge_plain(ack);
         self.snd_una = ack;
         self.buffer.release(ack);
         self.expiries = 0;
-        self.sample_rtt(now, segment, &news.delivered);
         self.recovery.limited = 0;
-        self.after_progress_always(now, true);
         let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        if !plain.complete || ce_marked {
+            self.on_odd_progress(now, segment, &plain, (una, prior_in_flight, ce_marked));
+            return;
+        }
+        let rtt = now.saturating_since(plain.last_sent_at);
+        self.rtt.note_min(rtt);
+        self.rtt.sample(
+            now.saturating_since(plain.first_sent_at),
+            &self.settings.rto_bounds(),
+        );
+        self.after_progress_always(now, true);
+        let acked = Bytes::new(ack.since(una));
+        let rate = if self.rated {
+            self.rate_sample(now, plain.octets, plain.latest)
+        } else {
+            None
+        };
+        self.control.on_ack(&Ack {
+            now,
+            acked,
+            sacked: Bytes::ZERO,
+            lost: Bytes::ZERO,
+            ce_marked: Bytes::ZERO,
+            prior_in_flight: Bytes::new(prior_in_flight),
+            in_flight: Bytes::new(self.board.in_flight()),
+            rtt: Some(rtt),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
+            rate,
+            round: self.round,
+            cwnd_limited: self.is_cwnd_limited(acked.get()),
+            app_limited: self.limited_by == LimitedBy::Application,
+            in_recovery: false,
+        });
+    }
+
+    /// As [`Self::on_plain_progress`], with a FIN, a part of a segment or a mark.
+    #[inline(never)]
+    fn on_odd_progress(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        plain: &Plain,
+        (una, prior_in_flight, ce_marked): (Seq, u64, bool),
+    ) {
+        let mut news = News {
+            delivered: plain.delivered(una, self.snd_una),
+            acked: self.snd_una.since(una),
+            lost: 0,
+            new_sack: false,
+            prior_dup_acks: 0,
+            prior_in_flight,
+        };
+        self.board.acknowledge(self.snd_una, &mut news.delivered);
+        self.sample_rtt(now, segment, &news.delivered);
+        self.after_progress_always(now, true);
         if ce_marked {
             self.on_echo(now);
         }
@@ -91,6 +137,21 @@ impl<B: Body> Endpoint<B> {
         if news.delivered.control_bits > 0 {
             self.after_control_bits(now);
         }
+    }
+
+    /// A delivery-rate sample from what an acknowledgment delivered.
+    #[inline(never)]
+    fn rate_sample(&mut self, now: Instant, octets: u64, latest: u64) -> Option<RateSample> {
+        let gone = self.board.gone();
+        let sampler = self.cold.rate.as_mut()?;
+        sampler.on_delivered(now, octets, (latest, gone), self.rtt.min_rtt())
+    }
+
+    /// Something that this acknowledges left before cwnd last held data back.
+    #[inline]
+    fn is_cwnd_limited(&self, acked: u64) -> bool {
+        !self.settings.cwnd_validation
+            || self.snd_una < self.cwnd_limited_until.saturating_add(acked)
     }
 
     /// As [`Self::on_plain_progress`], with losses or reordering about.
@@ -203,7 +264,6 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
-    #[inline]
     pub(super) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
         let sample =
             if delivered.last_resent_at == Instant::START && delivered.lowest_once != Seq::END {
@@ -213,7 +273,7 @@ impl<B: Body> Endpoint<B> {
             } else if let Some(timestamps) = segment.timestamps
                 && self.agreed.timestamps
             {
-                let ticks = super::output::timestamp(now).wrapping_sub(timestamps.echo);
+                let ticks = super::header::timestamp(now).wrapping_sub(timestamps.echo);
                 if ticks.cast_signed() <= 0 {
                     return;
                 }
@@ -415,12 +475,16 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    #[inline]
     fn tell_control(&mut self, now: Instant, news: &News, was_recovering: bool, ce_marked: bool) {
-        let delivered = &news.delivered;
+        let delivered = news.delivered;
         let rtt = if delivered.lowest_once != Seq::END && delivered.last_resent_at == Instant::START
         {
             Some(now.saturating_since(delivered.last_sent_at))
+        } else {
+            None
+        };
+        let rate = if self.rated {
+            self.rate_sample(now, delivered.fresh, delivered.latest)
         } else {
             None
         };
@@ -440,11 +504,9 @@ impl<B: Body> Endpoint<B> {
             rtt,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
-            rate: None,
+            rate,
             round: self.round,
-            // Something that this acknowledges left before cwnd last held data back.
-            cwnd_limited: !self.settings.cwnd_validation
-                || self.snd_una < self.cwnd_limited_until.saturating_add(news.acked),
+            cwnd_limited: self.is_cwnd_limited(news.acked),
             app_limited: self.limited_by == LimitedBy::Application,
             in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
         });

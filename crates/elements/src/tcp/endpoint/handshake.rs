@@ -117,6 +117,8 @@ impl<B: Body> Endpoint<B> {
             self.agreed.rcv_scale = self.settings.window_shift();
             // So that what is offered can be told exactly.
             self.receive_window &= !((1 << self.agreed.rcv_scale) - 1);
+        } else {
+            self.receive_window = self.receive_window.min(65_535);
         }
         let options = if self.agreed.timestamps {
             TIMESTAMPS_SIZE

@@ -15,25 +15,11 @@ use crate::{
             sack::{NextSeg, next_seg},
         },
         scoreboard::Marks,
-        segment::{Flags, Options, Segment, Timestamps},
+        segment::Flags,
         seq::Seq,
-        settings::EcnMode,
-        state::{Event, State},
+        state::Event,
     },
 };
-
-/// Picoseconds of a tick of the timestamp clock: 1 ms (RFC 7323 §5.4).
-const TICK: u64 = 1_000_000_000;
-
-/// The timestamp clock.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the clock wraps (RFC 7323 §5.4)"
-)]
-pub(super) const fn timestamp(now: Instant) -> u32 {
-    (now.as_picos() / TICK) as u32
-}
 
 /// What losses and reordering let leave.
 enum Trouble<B> {
@@ -56,7 +42,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    fn next_outgoing(&mut self, now: Instant) -> Option<Outgoing<B>> {
+    pub(super) fn next_outgoing(&mut self, now: Instant) -> Option<Outgoing<B>> {
         if self.wanted.urgent {
             return self.control_segment(now);
         }
@@ -67,7 +53,7 @@ impl<B: Body> Endpoint<B> {
         }
         if self.state.may_transmit() {
             if self.board.is_empty() && self.snd_nxt >= self.buffer.end() && !self.wanted.fin {
-                self.limited_by = LimitedBy::Application;
+                self.note_application_limit();
             } else if let Some(outgoing) = self.data(now) {
                 return Some(outgoing);
             }
@@ -224,11 +210,11 @@ impl<B: Body> Endpoint<B> {
                 self.wanted.wake = false;
             }
         } else if left == 0 && !self.wanted.fin {
-            self.limited_by = if edge <= self.snd_nxt {
-                LimitedBy::Window
+            if edge <= self.snd_nxt {
+                self.limited_by = LimitedBy::Window;
             } else {
-                LimitedBy::Application
-            };
+                self.note_application_limit();
+            }
             self.wanted.wake = false;
         }
     }
@@ -248,7 +234,7 @@ impl<B: Body> Endpoint<B> {
 
     /// A lone FIN, or what the override timeout lets leave.
     #[inline(never)]
-    fn transmit_rarely(&mut self, now: Instant, len: u32) -> Outgoing<B> {
+    pub(super) fn transmit_rarely(&mut self, now: Instant, len: u32) -> Outgoing<B> {
         self.transmit_new(now, len)
     }
 
@@ -259,7 +245,8 @@ impl<B: Body> Endpoint<B> {
         let mut flags = Flags::ACK;
         let mut marks = Marks::NONE;
         let mut taken = len;
-        if self.wanted.fin && start + u64::from(len) == self.buffer.end() {
+        let behind = start + u64::from(len);
+        if self.wanted.fin && behind == self.buffer.end() && behind < self.snd_edge {
             flags |= Flags::FIN;
             marks = Marks::FIN;
             taken += 1;
@@ -270,6 +257,9 @@ impl<B: Body> Endpoint<B> {
             self.cold.send_cwr = false;
         }
         self.snd_nxt += u64::from(taken);
+        if self.rated {
+            self.stamp(now, self.board.len());
+        }
         self.board.sent(start, taken, marks, now);
         if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
             self.recovery.limited += taken;
@@ -299,6 +289,9 @@ impl<B: Body> Endpoint<B> {
     fn retransmit(&mut self, now: Instant, index: usize) -> Outgoing<B> {
         let record = *self.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
+        if self.rated {
+            self.stamp(now, index);
+        }
         self.board.resent(index, now, twice, self.timed);
         let len = record.payload();
         let body = if len > 0 {
@@ -330,6 +323,28 @@ impl<B: Body> Endpoint<B> {
         outgoing
     }
 
+    /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
+    #[inline(never)]
+    fn stamp(&mut self, now: Instant, index: usize) {
+        let idle = self.board.is_empty();
+        let number = self.board.gone() + index as u64;
+        self.cold
+            .rate
+            .get_or_insert_default()
+            .on_sent(number, now, idle);
+    }
+
+    /// The application has nothing more to send now.
+    #[inline]
+    fn note_application_limit(&mut self) {
+        self.limited_by = LimitedBy::Application;
+        if self.rated
+            && let Some(rate) = &mut self.cold.rate
+        {
+            rate.on_app_limited(self.board.in_flight());
+        }
+    }
+
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
     #[inline(never)]
     fn nothing_sendable(&mut self, now: Instant) -> Option<Outgoing<B>> {
@@ -339,7 +354,7 @@ impl<B: Body> Endpoint<B> {
                 return Some(self.transmit_rarely(now, 0));
             }
         } else if self.snd_nxt >= end {
-            self.limited_by = LimitedBy::Application;
+            self.note_application_limit();
             return None;
         }
         self.limited_by = LimitedBy::Window;
@@ -381,213 +396,5 @@ impl<B: Body> Endpoint<B> {
                 rto: self.rtt.rto(),
             });
         }
-    }
-
-    /// A segment without payload that acknowledges.
-    #[inline]
-    fn acknowledgment(&mut self, now: Instant) -> Outgoing<B> {
-        self.stats.sent_acks += 1;
-        let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
-        if self.rcv_gaps || self.rcv_duplicate {
-            self.add_sack(&mut outgoing);
-        }
-        outgoing
-    }
-
-    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883).
-    #[inline(never)]
-    fn add_sack(&mut self, outgoing: &mut Outgoing<B>) {
-        self.rcv_duplicate = false;
-        if !self.agreed.sack {
-            return;
-        }
-        let room = if self.agreed.timestamps { 3 } else { 4 };
-        let (n, blocks) = self.receive().sack_blocks(room);
-        if n > 0 {
-            outgoing.segment.options = Options::Sack(n, blocks);
-            let size = outgoing.segment.options.size();
-            outgoing.size += size;
-            self.stats.sent_bytes += u64::from(size);
-        }
-    }
-
-    /// SYN, RST and probes.
-    #[cold]
-    fn control_segment(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        self.wanted.urgent = false;
-        if self.wanted.reset {
-            self.wanted.reset = false;
-            self.wanted.urgent = self.wanted.syn || self.wanted.probe;
-            let (seq, ack) = self.cold.reset.take()?;
-            let mut flags = Flags::RST;
-            if ack.is_some() {
-                flags |= Flags::ACK;
-            }
-            let segment = Segment {
-                seq,
-                ack: ack.unwrap_or(0),
-                window: 0,
-                flags,
-                timestamps: None,
-                options: Options::None,
-                body: B::default(),
-            };
-            let size = segment.ip_size();
-            self.stats.sent_acks += 1;
-            self.stats.sent_bytes += u64::from(size);
-            return Some(Outgoing {
-                segment,
-                size,
-                ecn: Ecn::NotEct,
-                retransmission: false,
-            });
-        }
-        if self.wanted.syn {
-            self.wanted.syn = false;
-            self.wanted.urgent = self.wanted.probe;
-            return Some(self.syn(now));
-        }
-        if self.wanted.probe {
-            self.wanted.probe = false;
-            if let Some(outgoing) = self.probe(now) {
-                return Some(outgoing);
-            }
-        }
-        self.next_outgoing(now)
-    }
-
-    fn syn(&mut self, now: Instant) -> Outgoing<B> {
-        let answers = self.state == State::SynReceived;
-        let retransmission = !self.board.is_empty();
-        if retransmission {
-            self.board.resent(0, now, false, false);
-        } else {
-            self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
-            self.snd_nxt += 1;
-        }
-        let mut flags = Flags::SYN;
-        if answers {
-            flags |= Flags::ACK;
-            if self.agreed.ecn {
-                flags |= Flags::ECE;
-            }
-        } else if self.settings.ecn == EcnMode::Rfc3168 {
-            flags |= Flags::ECE | Flags::CWR;
-        }
-        let s = &self.settings;
-        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
-        let offers = |on: bool, agreed: bool| on && (!answers || agreed);
-        let options = Options::Syn {
-            mss: s.mss_option(),
-            window_scale: offers(s.window_scaling, self.agreed.scaling).then(|| s.window_shift()),
-            sack_permitted: offers(s.sack, self.agreed.sack),
-        };
-        let timestamps = offers(s.timestamps, self.agreed.timestamps);
-        let window = s.receive_window_bytes().min(65_535);
-        self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
-        let segment = Segment {
-            seq: self.snd_una.wire(),
-            ack: if answers { self.rcv_nxt.wire() } else { 0 },
-            window: u16::try_from(window).unwrap_or(u16::MAX),
-            flags,
-            timestamps: timestamps.then(|| Timestamps {
-                value: timestamp(now),
-                echo: if answers { self.ts_recent } else { 0 },
-            }),
-            options,
-            body: B::default(),
-        };
-        self.ack.sent();
-        let size = segment.ip_size();
-        self.stats.sent_acks += 1;
-        self.stats.sent_bytes += u64::from(size);
-        Outgoing {
-            segment,
-            size,
-            ecn: Ecn::NotEct,
-            retransmission,
-        }
-    }
-
-    /// A probe of a closed window, or data that was too little to be worth a segment
-    /// (the override timeout of RFC 9293 §3.8.6.2.1).
-    fn probe(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        self.stop_timer();
-        if !self.state.may_transmit() || !self.board.is_empty() {
-            return None;
-        }
-        let edge = self.snd_edge.min(self.buffer.end());
-        let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
-        if permitted > 0 {
-            let len = u32::try_from(permitted).unwrap_or(self.smss);
-            return Some(self.transmit_rarely(now, len));
-        }
-        self.cold.probes = self.cold.probes.saturating_add(1);
-        self.start_persist_timer(now);
-        self.stats.window_probes += 1;
-        self.stats.sent_acks += 1;
-        Some(self.outgoing(now, self.snd_una - 1, Flags::ACK, B::default(), Ecn::NotEct))
-    }
-
-    /// Dresses a segment; it acknowledges everything received in order.
-    #[inline]
-    fn outgoing(
-        &mut self,
-        now: Instant,
-        seq: Seq,
-        mut flags: Flags,
-        body: B,
-        ecn: Ecn,
-    ) -> Outgoing<B> {
-        if self.agreed.ecn && self.cold.echo_ce {
-            flags |= Flags::ECE;
-        }
-        let window = self.advertise();
-        let segment = Segment {
-            seq: seq.wire(),
-            ack: self.rcv_nxt.wire(),
-            window,
-            flags,
-            timestamps: self.agreed.timestamps.then(|| Timestamps {
-                value: timestamp(now),
-                echo: self.ts_recent,
-            }),
-            options: Options::None,
-            body,
-        };
-        self.rcv_acked = self.rcv_nxt;
-        self.ack.sent();
-        let size = segment.ip_size();
-        self.stats.sent_bytes += u64::from(size);
-        if segment.body.len() > 0 {
-            self.last_sent = now;
-        }
-        Outgoing {
-            segment,
-            size,
-            ecn,
-            retransmission: false,
-        }
-    }
-
-    /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
-    #[inline]
-    fn advertise(&mut self) -> u16 {
-        let mut window = self.receive_window;
-        if !self.auto_read
-            && let Some(receive) = &self.cold.receive
-        {
-            window = window.saturating_sub(receive.unread());
-        }
-        let edge = self.rcv_nxt + window;
-        // It moves by a full segment or half the buffer, never back.
-        if edge.since(self.rcv_edge) < u64::from(self.smss).min(self.receive_window / 2) {
-            window = self.rcv_edge.since(self.rcv_nxt);
-        }
-        let scale = self.agreed.rcv_scale;
-        // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
-        let field = (window + (1 << scale) - 1) >> scale;
-        self.rcv_edge = self.rcv_nxt + (field << scale);
-        u16::try_from(field).unwrap_or(u16::MAX)
     }
 }

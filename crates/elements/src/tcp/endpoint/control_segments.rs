@@ -1,0 +1,134 @@
+//! Segments that neither carry data nor merely acknowledge: SYN, RST, window probes.
+
+use anabranch_core::{packet::Ecn, units::Instant};
+
+use super::{Endpoint, Outgoing, header::timestamp};
+use crate::{
+    body::Body,
+    tcp::{
+        scoreboard::Marks,
+        segment::{Flags, Options, Segment, Timestamps},
+        settings::EcnMode,
+        state::State,
+    },
+};
+
+impl<B: Body> Endpoint<B> {
+    /// SYN, RST and probes.
+    #[cold]
+    pub(super) fn control_segment(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        self.wanted.urgent = false;
+        if self.wanted.reset {
+            self.wanted.reset = false;
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe;
+            let (seq, ack) = self.cold.reset.take()?;
+            let mut flags = Flags::RST;
+            if ack.is_some() {
+                flags |= Flags::ACK;
+            }
+            let segment = Segment {
+                seq,
+                ack: ack.unwrap_or(0),
+                window: 0,
+                flags,
+                timestamps: None,
+                options: Options::None,
+                body: B::default(),
+            };
+            let size = segment.ip_size();
+            self.stats.sent_acks += 1;
+            self.stats.sent_bytes += u64::from(size);
+            return Some(Outgoing {
+                segment,
+                size,
+                ecn: Ecn::NotEct,
+                retransmission: false,
+            });
+        }
+        if self.wanted.syn {
+            self.wanted.syn = false;
+            self.wanted.urgent = self.wanted.probe;
+            return Some(self.syn(now));
+        }
+        if self.wanted.probe {
+            self.wanted.probe = false;
+            if let Some(outgoing) = self.probe(now) {
+                return Some(outgoing);
+            }
+        }
+        self.next_outgoing(now)
+    }
+
+    fn syn(&mut self, now: Instant) -> Outgoing<B> {
+        let answers = self.state == State::SynReceived;
+        let retransmission = !self.board.is_empty();
+        if retransmission {
+            self.board.resent(0, now, false, false);
+        } else {
+            self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
+            self.snd_nxt += 1;
+        }
+        let mut flags = Flags::SYN;
+        if answers {
+            flags |= Flags::ACK;
+            if self.agreed.ecn {
+                flags |= Flags::ECE;
+            }
+        } else if self.settings.ecn == EcnMode::Rfc3168 {
+            flags |= Flags::ECE | Flags::CWR;
+        }
+        let s = &self.settings;
+        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
+        let offers = |on: bool, agreed: bool| on && (!answers || agreed);
+        let options = Options::Syn {
+            mss: s.mss_option(),
+            window_scale: offers(s.window_scaling, self.agreed.scaling).then(|| s.window_shift()),
+            sack_permitted: offers(s.sack, self.agreed.sack),
+        };
+        let timestamps = offers(s.timestamps, self.agreed.timestamps);
+        let window = s.receive_window_bytes().min(65_535);
+        self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
+        let segment = Segment {
+            seq: self.snd_una.wire(),
+            ack: if answers { self.rcv_nxt.wire() } else { 0 },
+            window: u16::try_from(window).unwrap_or(u16::MAX),
+            flags,
+            timestamps: timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: if answers { self.ts_recent } else { 0 },
+            }),
+            options,
+            body: B::default(),
+        };
+        self.ack.sent();
+        let size = segment.ip_size();
+        self.stats.sent_acks += 1;
+        self.stats.sent_bytes += u64::from(size);
+        Outgoing {
+            segment,
+            size,
+            ecn: Ecn::NotEct,
+            retransmission,
+        }
+    }
+
+    /// A probe of a closed window, or data that was too little to be worth a segment
+    /// (the override timeout of RFC 9293 §3.8.6.2.1).
+    fn probe(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        self.stop_timer();
+        if !self.state.may_transmit() || !self.board.is_empty() {
+            return None;
+        }
+        let edge = self.snd_edge.min(self.buffer.end());
+        let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
+        if permitted > 0 {
+            let len = u32::try_from(permitted).unwrap_or(self.smss);
+            return Some(self.transmit_rarely(now, len));
+        }
+        self.cold.probes = self.cold.probes.saturating_add(1);
+        self.start_persist_timer(now);
+        self.stats.window_probes += 1;
+        self.stats.sent_acks += 1;
+        Some(self.outgoing(now, self.snd_una - 1, Flags::ACK, B::default(), Ecn::NotEct))
+    }
+}

@@ -1,0 +1,182 @@
+//! Delivery-rate samples (draft-ietf-ccwg-bbr §4.1), for the controls that want them.
+//!
+//! # Differs from Linux
+//! - A sample that spans less than the smallest round-trip time is left out here; Linux marks it.
+//!
+//! # Not implemented
+//! - Nothing of §4.1.
+
+use std::collections::VecDeque;
+
+use anabranch_core::units::{Bytes, Duration, Instant};
+
+use crate::cc::RateSample;
+
+/// What is noted of a segment when it leaves.
+#[derive(Debug, Clone, Copy)]
+struct Stamp {
+    /// P.delivered
+    delivered: u64,
+    /// P.delivered_time
+    delivered_at: Instant,
+    /// P.first_send_time
+    first_sent_at: Instant,
+    /// P.send_time
+    sent_at: Instant,
+    /// P.is_app_limited
+    app_limited: bool,
+}
+
+/// The connection's part of the estimator. Segments go by the number of their record in the
+/// [scoreboard](super::scoreboard).
+#[derive(Debug)]
+pub struct RateSampler {
+    /// C.delivered
+    delivered: u64,
+    /// C.delivered_time
+    delivered_at: Instant,
+    /// C.first_send_time
+    first_sent_at: Instant,
+    /// C.app_limited: samples are lower bounds until so much is delivered; zero for not at all.
+    app_limited: u64,
+    stamps: VecDeque<Stamp>,
+    /// Stamps that have left at the front.
+    gone: u64,
+}
+
+impl RateSampler {
+    /// Before anything is sent.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            delivered: 0,
+            delivered_at: Instant::START,
+            first_sent_at: Instant::START,
+            app_limited: 0,
+            stamps: VecDeque::new(),
+            gone: 0,
+        }
+    }
+
+    /// Segment `number` leaves, for the first time or again. `idle`: nothing was in flight.
+    pub fn on_sent(&mut self, number: u64, now: Instant, idle: bool) {
+        if idle {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let stamp = Stamp {
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            sent_at: now,
+            app_limited: self.app_limited != 0,
+        };
+        let index = usize::try_from(number.saturating_sub(self.gone)).unwrap_or(usize::MAX);
+        if let Some(old) = self.stamps.get_mut(index) {
+            *old = stamp;
+        } else {
+            if self.stamps.is_empty() {
+                self.gone = number;
+            }
+            self.stamps.push_back(stamp);
+        }
+    }
+
+    /// The application leaves `in_flight` octets in flight and the window open.
+    pub const fn on_app_limited(&mut self, in_flight: u64) {
+        self.app_limited = self.delivered + in_flight;
+        if self.app_limited == 0 {
+            self.app_limited = 1;
+        }
+    }
+
+    /// An acknowledgment delivered `octets`; the latest sent of their segments is `number`, and
+    /// those before `gone` are acknowledged.
+    pub fn on_delivered(
+        &mut self,
+        now: Instant,
+        octets: u64,
+        (number, gone): (u64, u64),
+        min_rtt: Duration,
+    ) -> Option<RateSample> {
+        self.delivered += octets;
+        self.delivered_at = now;
+        if self.app_limited != 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        let index = usize::try_from(number.checked_sub(self.gone)?).ok()?;
+        let stamp = *self.stamps.get(index)?;
+        while self.gone < gone && self.stamps.pop_front().is_some() {
+            self.gone += 1;
+        }
+        self.first_sent_at = self.first_sent_at.max(stamp.sent_at);
+        let send_elapsed = stamp.sent_at.saturating_since(stamp.first_sent_at);
+        let ack_elapsed = now.saturating_since(stamp.delivered_at);
+        let interval = send_elapsed.max(ack_elapsed);
+        (!interval.is_zero() && interval >= min_rtt).then(|| RateSample {
+            delivered: Bytes::new(self.delivered - stamp.delivered),
+            interval,
+            prior_delivered: Bytes::new(stamp.delivered),
+            app_limited: stamp.app_limited,
+        })
+    }
+}
+
+impl Default for RateSampler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_stream_is_sampled_at_its_rate() {
+        // A segment of 1,000 octets each ms, a round-trip time of 10 ms.
+        let mut rate = RateSampler::new();
+        let mut samples = Vec::new();
+        for n in 0..40 {
+            if n >= 10 {
+                let number = n - 10;
+                let sample = rate.on_delivered(
+                    Instant::from_millis(n),
+                    1000,
+                    (number, number + 1),
+                    Duration::from_millis(10),
+                );
+                samples.extend(sample);
+            }
+            rate.on_sent(n, Instant::from_millis(n), n == 0);
+        }
+        let last = samples.last().expect("samples");
+        assert_eq!(
+            (last.delivered, last.interval),
+            (Bytes::new(10_000), Duration::from_millis(10))
+        );
+        assert_eq!(last.prior_delivered, Bytes::new(20_000));
+        assert!(samples.iter().all(|sample| !sample.app_limited));
+    }
+
+    #[test]
+    fn what_leaves_after_an_idle_application_is_a_lower_bound() {
+        let mut rate = RateSampler::new();
+        rate.on_sent(0, Instant::START, true);
+        rate.on_app_limited(1000);
+        rate.on_sent(1, Instant::from_millis(5), false);
+        let sample = |rate: &mut RateSampler, at, number| {
+            rate.on_delivered(
+                Instant::from_millis(at),
+                1000,
+                (number, number + 1),
+                Duration::ZERO,
+            )
+            .map(|sample| sample.app_limited)
+        };
+        assert_eq!(sample(&mut rate, 10, 0), Some(false));
+        assert_eq!(sample(&mut rate, 15, 1), Some(true));
+        rate.on_sent(2, Instant::from_millis(15), true);
+        assert_eq!(sample(&mut rate, 25, 2), Some(false));
+    }
+}
