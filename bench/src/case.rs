@@ -1,0 +1,259 @@
+//! The five cases: networks, how long each is left to settle, and how long it is measured.
+
+use std::{fmt, str::FromStr};
+
+use anabranch::{
+    body::Length,
+    network::Network,
+    units::{Duration, Instant},
+};
+
+mod contract;
+mod dumbbell;
+mod parking_lot;
+mod stack;
+
+pub use contract::{Contract, scenarios};
+
+/// One of the cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Kind {
+    /// Bulk flows over a dumbbell, drop-tail.
+    Plain,
+    /// The same with the fast path off.
+    General,
+    /// The dumbbell with marking, ECN and random loss.
+    RedEcnLoss,
+    /// Three bottlenecks in a row, traffic both ways, short flows.
+    ParkingLot,
+    /// The contract's scenario files with samples and a packet log.
+    Contract,
+}
+
+impl Kind {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 5] = [
+        Self::Plain,
+        Self::General,
+        Self::RedEcnLoss,
+        Self::ParkingLot,
+        Self::Contract,
+    ];
+    /// As results name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::General => "general",
+            Self::RedEcnLoss => "red-ecn-loss",
+            Self::ParkingLot => "parking-lot",
+            Self::Contract => "contract",
+        }
+    }
+    /// The numbers of flows that it runs with; 0 where the scenario says how many.
+    const fn flows(self) -> &'static [u32] {
+        match self {
+            Self::Plain | Self::General => &[1, 10, 100, 1000],
+            Self::RedEcnLoss => &[10, 100],
+            Self::ParkingLot => &[35],
+            Self::Contract => &[0],
+        }
+    }
+    /// What a reader must know of this version's case.
+    pub const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::RedEcnLoss => Some(
+                "red-ecn-loss: RED is not part of this version; a queue of the benchmark's own marks \
+                 ECN-capable packets while 500 or more wait",
+            ),
+            Self::Contract => Some(
+                "contract: samples every 10 ms and a row per packet stay in memory (the files are \
+                 written by the Python layer); whole runs are timed, set-up and summary included",
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// A case with its number of flows, or its scenario file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// Which.
+    pub kind: Kind,
+    /// How many flows that send from start to end.
+    pub flows: u32,
+    /// The scenario's name, for [`Kind::Contract`].
+    pub scenario: Option<String>,
+}
+
+impl Case {
+    /// A case without a scenario file.
+    pub const fn new(kind: Kind, flows: u32) -> Self {
+        Self {
+            kind,
+            flows,
+            scenario: None,
+        }
+    }
+
+    /// All cases of these kinds, with these numbers of flows where any are given. What a scenario
+    /// file says that this version cannot run goes to `complain`.
+    pub fn all(kinds: &[Kind], flows: &[u32], mut complain: impl FnMut(String)) -> Vec<Self> {
+        let mut cases = Vec::new();
+        for &kind in kinds {
+            if kind == Kind::Contract {
+                for scenario in scenarios() {
+                    match Contract::open(scenario) {
+                        Ok(contract) => cases.push(Self {
+                            kind,
+                            flows: contract.flows(),
+                            scenario: Some(scenario.to_owned()),
+                        }),
+                        Err(error) => complain(format!("contract: {scenario}: {error}")),
+                    }
+                }
+                continue;
+            }
+            let wanted = kind
+                .flows()
+                .iter()
+                .filter(|n| flows.is_empty() || flows.contains(n));
+            cases.extend(wanted.map(|&n| Self::new(kind, n)));
+        }
+        cases
+    }
+
+    /// What is measured: from the first instant, when the flows have settled, to the second.
+    pub const fn span(&self) -> Span {
+        Span {
+            settled: Duration::from_secs(5),
+            end: Duration::from_secs(25),
+        }
+    }
+    /// The shorter span over which instructions are counted.
+    pub const fn counted(&self) -> Span {
+        Span {
+            settled: Duration::from_secs(5),
+            end: Duration::from_secs(10),
+        }
+    }
+    /// The span of the guard, short enough for every push.
+    pub const fn guarded(&self) -> Span {
+        Span {
+            settled: Duration::from_secs(2),
+            end: Duration::from_secs(4),
+        }
+    }
+
+    /// The network, before its first event; `None` for [`Kind::Contract`], which has no steady
+    /// state of its own.
+    pub fn network(&self, end: Duration, digest: bool) -> Option<Network<Length>> {
+        let end = Instant::START + end;
+        let builder = match self.kind {
+            Kind::Plain => dumbbell::builder(self.flows, end, dumbbell::Path::Clean),
+            Kind::General => {
+                let mut builder = dumbbell::builder(self.flows, end, dumbbell::Path::Clean);
+                builder.fast_path(false);
+                builder
+            }
+            Kind::RedEcnLoss => dumbbell::builder(self.flows, end, dumbbell::Path::MarkingAndLoss),
+            Kind::ParkingLot => parking_lot::builder(self.flows, end),
+            Kind::Contract => return None,
+        };
+        let mut builder = builder;
+        builder.digest(digest);
+        Some(builder.build())
+    }
+
+    /// The same case at the command line: `plain/10`, `contract/1/reordering`.
+    pub fn id(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind.name(), self.flows)?;
+        self.scenario
+            .as_ref()
+            .map_or(Ok(()), |scenario| write!(f, "/{scenario}"))
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split('/');
+        let kind = parts
+            .next()
+            .and_then(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name));
+        let flows = parts.next().and_then(|flows| flows.parse().ok());
+        match (kind, flows) {
+            (Some(kind), Some(flows)) => Ok(Self {
+                kind,
+                flows,
+                scenario: parts.next().map(str::to_owned),
+            }),
+            _ => Err(format!(
+                "`{text}` is no case; expected CASE/FLOWS, for example plain/10"
+            )),
+        }
+    }
+}
+
+/// A part of a run, in simulated time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// From here on things count.
+    pub settled: Duration,
+    /// Up to here.
+    pub end: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_read_back() {
+        let mut all = Case::all(&Kind::ALL, &[], |_| {});
+        assert!(all.len() > 10, "{all:?}");
+        all.retain(|case| case.id().parse() != Ok(case.clone()));
+        assert_eq!(all, []);
+        assert!("plane/1".parse::<Case>().is_err());
+    }
+
+    /// Every case keeps its bottleneck busy: what is timed is traffic.
+    #[test]
+    fn cases_fill_their_bottleneck() {
+        for kind in [
+            Kind::Plain,
+            Kind::General,
+            Kind::RedEcnLoss,
+            Kind::ParkingLot,
+        ] {
+            let flows = *kind.flows().first().expect("each has some");
+            let case = Case::new(kind, flows.max(10));
+            let end = Duration::from_secs(2);
+            let mut network = case.network(end, false).expect("a network");
+            network.run_through(Instant::START + end);
+            // 83,333 packets of 1,500 bytes a second at 1 Gbit/s; half of it for slow start.
+            assert!(
+                network.delivered_packets() > 83_333,
+                "{case}: {}",
+                network.delivered_packets()
+            );
+        }
+    }
+
+    #[test]
+    fn the_fast_path_changes_no_digest() {
+        let end = Duration::from_millis(500);
+        let digest = |kind| {
+            let mut network = Case::new(kind, 10).network(end, true).expect("a network");
+            network.run_through(Instant::START + end);
+            network.probe().digest()
+        };
+        assert!(digest(Kind::Plain).is_some());
+        assert_eq!(digest(Kind::Plain), digest(Kind::General));
+    }
+}

@@ -1,0 +1,91 @@
+//! The dumbbell: hosts on links of their own, one bottleneck between them, both directions.
+
+use anabranch::{
+    body::Length,
+    impair::{self, bernoulli_loss},
+    network::{App, Builder, FlowSpec, LinkId, LinkSpec, Stop, Traffic},
+    tcp::EcnMode,
+    units::{Duration, Fraction, Instant, Rate},
+};
+
+use super::stack;
+use crate::marking;
+
+/// Bandwidth-delay product of the bottleneck in packets: 1 Gbit/s × 40 ms ÷ 1,500 bytes.
+pub const BDP_PACKETS: u64 = 3_333;
+
+/// Propagation delay of an access link; with [`BOTTLENECK_DELAY`] a round trip of 40 ms.
+const ACCESS_DELAY: Duration = Duration::from_millis(5);
+const BOTTLENECK_DELAY: Duration = Duration::from_millis(10);
+
+/// The flows begin one by one within this time.
+const START_SPREAD: Duration = Duration::from_millis(100);
+
+/// What the bottleneck does to packets besides queueing them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// Nothing; a drop-tail queue of one bandwidth-delay product.
+    Clean,
+    /// Marks above a threshold, and loses one packet in a thousand.
+    MarkingAndLoss,
+}
+
+/// `flows` bulk flows over a bottleneck of 1 Gbit/s.
+pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
+    let mut builder = Builder::new(1, Instant::START, end);
+    let rate = Some(Rate::from_mbit_per_s(1_000));
+    let bottleneck =
+        LinkSpec::new("link.bottleneck.forward", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
+    let (bottleneck, ecn) = match path {
+        Path::Clean => (bottleneck, EcnMode::Off),
+        Path::MarkingAndLoss => {
+            let loss = bernoulli_loss::Params {
+                rate: Fraction::new(0.001),
+            };
+            let bottleneck = bottleneck
+                .queue(marking::config(500, BDP_PACKETS))
+                .impair(impair::Config::BernoulliLoss(loss));
+            (bottleneck, EcnMode::Rfc3168)
+        }
+    };
+    let forward = builder.link(bottleneck);
+    let reverse = builder
+        .link(LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS));
+    let settings = stack::settings(ecn);
+    for index in 0..flows {
+        let side = |builder: &mut Builder<Length>, side: &str| {
+            ["forward", "reverse"]
+                .map(|direction| access(builder, &format!("{side}-{index}"), direction))
+        };
+        let (left, right) = (side(&mut builder, "left"), side(&mut builder, "right"));
+        builder.flow(FlowSpec {
+            name: format!("bulk/{index}"),
+            route: [left[0], forward, right[0]].map(Stop::Link).to_vec(),
+            return_route: [right[1], reverse, left[1]].map(Stop::Link).to_vec(),
+            start: start(index, flows),
+            stop: None,
+            traffic: Traffic::Tcp {
+                settings: settings.clone(),
+                control: stack::control(),
+                app: App::Bulk,
+            },
+        });
+    }
+    builder
+}
+
+/// One direction of an access link: 10 Gbit/s.
+pub fn access(builder: &mut Builder<Length>, name: &str, direction: &str) -> LinkId {
+    let rate = Some(Rate::from_mbit_per_s(10_000));
+    builder.link(LinkSpec::new(
+        format!("link.{name}.{direction}"),
+        rate,
+        ACCESS_DELAY,
+    ))
+}
+
+/// When the `index`-th of `flows` starts.
+pub fn start(index: u32, flows: u32) -> Instant {
+    let step = START_SPREAD.as_picos() / u64::from(flows.max(1));
+    Instant::START + Duration::from_picos(step * u64::from(index))
+}

@@ -1,0 +1,212 @@
+//! `anabranch-bench`: how fast the engine is and what it holds in memory, beside other simulators.
+//!
+//! Without options it measures everything and prints a table. See `docs/bench.md`.
+#![forbid(unsafe_code)]
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Parser, Subcommand};
+
+mod case;
+mod child;
+mod cost;
+mod guard;
+mod marking;
+mod measure;
+mod peers;
+mod process;
+mod report;
+
+use case::{Case, Kind};
+use child::Task;
+use guard::{Baseline, Verdict};
+use report::Report;
+
+/// The compiler and target of this program, from its build script.
+const COMPILER: &str = env!("BENCH_COMPILER");
+
+/// Speed and memory of the engine.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch-bench", version, about)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
+struct Options {
+    /// One JSON document instead of the table.
+    #[arg(long)]
+    json: bool,
+    /// Only these cases (default: all).
+    #[arg(long = "case", value_enum)]
+    cases: Vec<Kind>,
+    /// Only these numbers of flows (default: each case's own).
+    #[arg(long)]
+    flows: Vec<u32>,
+    /// Timings per case, of which the best counts.
+    #[arg(long, default_value_t = 3)]
+    timings: u32,
+    /// Leave the other simulators out.
+    #[arg(long)]
+    no_peers: bool,
+    /// Count no instructions.
+    #[arg(long)]
+    no_instructions: bool,
+    /// Compare instructions per packet and digests with the record instead of measuring.
+    #[arg(long)]
+    guard: bool,
+    /// Put what the guard measures on record.
+    #[arg(long)]
+    record: bool,
+    /// The record.
+    #[arg(long, default_value_os_t = default_baseline())]
+    baseline: PathBuf,
+    #[command(subcommand)]
+    command: Option<Internal>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Internal {
+    /// One task in a process of its own.
+    #[command(hide = true)]
+    Child { case: Case, task: Task },
+}
+
+fn default_baseline() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("baseline.json")
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let done = match &options.command {
+        Some(Internal::Child { case, task }) => run_child(case, *task),
+        None if options.guard || options.record => run_guard(&options),
+        None => run_benchmark(&options),
+    };
+    done.unwrap_or_else(|message| {
+        eprintln!("anabranch-bench: {message}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run_child(case: &Case, task: Task) -> Result<ExitCode, String> {
+    let findings = child::run(case, task)?;
+    println!(
+        "{}",
+        serde_json::to_string(&findings).map_err(|error| error.to_string())?
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_benchmark(options: &Options) -> Result<ExitCode, String> {
+    let mut notes = Vec::new();
+    let kinds = if options.cases.is_empty() {
+        &Kind::ALL[..]
+    } else {
+        &options.cases
+    };
+    let cases = Case::all(kinds, &options.flows, |note| notes.push(note));
+    let kinds_run = |kind: &&Kind| cases.iter().any(|case| case.kind == **kind);
+    notes.extend(
+        kinds
+            .iter()
+            .filter(kinds_run)
+            .filter_map(|kind| kind.note())
+            .map(str::to_owned),
+    );
+    let counts = !options.no_instructions && valgrind_works();
+    if !options.no_instructions && !counts {
+        notes.push(
+            "valgrind is not installed, so no instructions were counted: apt-get install valgrind"
+                .to_owned(),
+        );
+    }
+    let effort = measure::Effort {
+        timings: options.timings,
+        instructions: counts,
+    };
+    let mut rows = Vec::new();
+    for case in &cases {
+        eprintln!("measuring {case}");
+        rows.push(measure::measure(case, effort).map_err(|error| error.to_string())?);
+    }
+    let mut peer_rows = Vec::new();
+    if !options.no_peers && kinds.contains(&Kind::Plain) {
+        for peer in peers::peers() {
+            peer_rows.extend(
+                peer.measure(&options.flows, counts, options.timings, |note| {
+                    notes.push(note)
+                }),
+            );
+        }
+    }
+    let report = Report {
+        dumbbell: rows,
+        peers: peer_rows,
+        compiler: COMPILER,
+        notes,
+    };
+    if options.json {
+        report.notes.iter().for_each(|note| eprintln!("{note}"));
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?
+        );
+    } else {
+        print!("{report}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn valgrind_works() -> bool {
+    let version = std::process::Command::new("valgrind")
+        .arg("--version")
+        .output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+fn run_guard(options: &Options) -> Result<ExitCode, String> {
+    let mut baseline = Baseline::read(&options.baseline).map_err(|error| error.to_string())?;
+    let measured = guard::measure().map_err(|error| error.to_string())?;
+    if measured.instructions_per_packet.is_empty() {
+        eprintln!(
+            "valgrind is not installed: only digests are compared (apt-get install valgrind)"
+        );
+    }
+    let verdicts = guard::compare(&baseline, &measured, COMPILER);
+    let (mut unknown, mut bad) = (false, false);
+    for verdict in &verdicts {
+        match verdict {
+            Verdict::Good(text) => println!("good     {text}"),
+            Verdict::Unknown(text) => {
+                unknown = true;
+                println!("unknown  {text}");
+            }
+            Verdict::Bad(text) => {
+                bad = true;
+                println!("BAD      {text}");
+            }
+        }
+    }
+    if options.record || unknown {
+        baseline.take(&measured, COMPILER, options.record);
+        baseline
+            .write(&options.baseline)
+            .map_err(|error| error.to_string())?;
+        println!("on record now:");
+        print!("{}", baseline.text());
+        if unknown && !options.record {
+            eprintln!("warning: something was not on record; commit bench/baseline.json");
+        }
+    }
+    if bad && !options.record {
+        eprintln!(
+            "the engine got slower or its results changed; if that is meant, commit a new record \
+             with the reason: anabranch-bench --guard --record"
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
