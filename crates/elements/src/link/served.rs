@@ -183,8 +183,10 @@ impl ServedLink {
             self.start_next(now);
         }
         self.account_queue(now);
-        self.statistics
-            .queue_length(self.window, now, self.queue.len());
+        // Behind a transmission that takes no time nobody waits.
+        if self.completion() > now {
+            self.statistics.queue_length(self.window, now, self.queue.len());
+        }
         self.count_drops(now, before);
     }
 

@@ -2,7 +2,7 @@
 
 use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
-use anabranch_elements::cc;
+use anabranch_elements::{cc, impair, queue};
 use serde_json::Value;
 
 use super::{
@@ -74,6 +74,40 @@ impl Extensions {
         let own_name = name.to_owned();
         self.with(name, move |params| {
             Ok(cc::Config::Custom(cc::Custom {
+                name: own_name.clone(),
+                params: params.clone(),
+                build: factory(params)?,
+            }))
+        })
+    }
+
+    /// Adds a queue discipline: `queue = "NAME"` or `queue = { kind = "NAME", … }`.
+    #[must_use]
+    pub fn queue(
+        self,
+        name: &str,
+        factory: impl Fn(&Value) -> Result<queue::Factory, String> + Send + Sync + 'static,
+    ) -> Self {
+        let own_name = name.to_owned();
+        self.with(name, move |params| {
+            Ok(queue::Config::Custom(queue::Custom {
+                name: own_name.clone(),
+                params: params.clone(),
+                build: factory(params)?,
+            }))
+        })
+    }
+
+    /// Adds an impairment: `{ kind = "NAME", … }` in a list of `impair`.
+    #[must_use]
+    pub fn impairment(
+        self,
+        name: &str,
+        factory: impl Fn(&Value) -> Result<impair::Factory, String> + Send + Sync + 'static,
+    ) -> Self {
+        let own_name = name.to_owned();
+        self.with(name, move |params| {
+            Ok(impair::Config::Custom(impair::Custom {
                 name: own_name.clone(),
                 params: params.clone(),
                 build: factory(params)?,
