@@ -167,7 +167,7 @@ impl CongestionControl for HighSpeed {
 
 const SCENARIO: &str = r#"
 title = "HighSpeed TCP beside CUBIC under random loss"
-duration = "120 s"
+duration = "320 s"
 warmup = "20 s"
 
 [link.path]
