@@ -305,7 +305,10 @@ impl<B: Body> Network<B> {
                 }
                 plain::Fate::Dropped => {
                     self.probe.observe(at, slot.element, packet, Fate::Dropped);
-                    self.discard(id);
+                    // A drop computed ahead of the end has not happened when the run ends.
+                    if at <= self.end {
+                        self.discard(id);
+                    }
                     return;
                 }
             }
@@ -328,6 +331,10 @@ impl<B: Body> Network<B> {
     }
 
     fn enter_served(&mut self, index: usize, id: PacketId) {
+        // A transmission that takes no time is over before the next packet of one burst arrives.
+        while self.links[index].completion_armed <= self.now {
+            self.complete(index);
+        }
         let packet = &self.pool[id];
         let item = Item {
             packet: id,
@@ -367,14 +374,18 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A served link's transmission ends.
+    /// The time at which a served link's transmission was to end has come.
     fn completion(&mut self, index: usize) {
         self.arrivals.pop();
-        let slot = &mut self.links[index];
-        if slot.completion_armed != self.now {
-            // The link's capacity changed since.
-            return;
+        // Otherwise the link's capacity changed since, or a packet of the same instant came first.
+        if self.links[index].completion_armed == self.now {
+            self.complete(index);
         }
+    }
+
+    /// A served link's transmission ends.
+    fn complete(&mut self, index: usize) {
+        let slot = &mut self.links[index];
         slot.completion_armed = Instant::NEVER;
         self.events += 1;
         let LinkKind::Served(link) = &mut slot.kind else {
@@ -384,7 +395,7 @@ impl<B: Body> Network<B> {
         let completed = link.complete(self.now, &mut impairing);
         let outcomes = link.has_outcomes();
         let (served::Completed::Exit(served::Exit { packet, .. })
-        | served::Completed::Lost(packet)
+        | served::Completed::Lost { packet, .. }
         | served::Completed::Resending(packet)
         | served::Completed::Resumed(packet)) = completed;
         for step in impairing.drain(..) {
@@ -411,7 +422,12 @@ impl<B: Body> Network<B> {
                     self.leave(index, packet, exit.at);
                 }
             }
-            served::Completed::Lost(_) => self.discard(packet),
+            served::Completed::Lost { at, .. } => {
+                // A loss past the end has not happened when the run ends.
+                if at <= self.end {
+                    self.discard(packet);
+                }
+            }
             served::Completed::Resending(_) => {
                 self.probe.observe(
                     self.now,

@@ -33,9 +33,9 @@ use error::{Fault, Place, Sources};
 use path::Path;
 use tree::Node;
 
-/// The largest scenario file, in bytes: 16 MiB. Thousands of flows fit in a few lines (`count`);
+/// The largest scenario file, in bytes: 4 MiB. Thousands of flows fit in a few lines (`count`);
 /// what is larger is no scenario.
-pub const MAX_BYTES: usize = 16 << 20;
+pub const MAX_BYTES: usize = 4 << 20;
 
 /// The longest text of one `--set`, in bytes.
 const MAX_SET_BYTES: usize = 1 << 20;

@@ -29,7 +29,7 @@ fn files_arrive_whole_and_nothing_is_left() {
             assert_eq!(
                 flow["delivered_bytes"].as_u64(),
                 Some(size),
-                "scenario {number}, {name}\n{text}"
+                "scenario {number}, {name}: {flow}\n{text}"
             );
             assert!(
                 flow["flow_completion_time_s"].as_f64().is_some(),

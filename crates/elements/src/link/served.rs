@@ -106,8 +106,13 @@ pub struct Impairing {
 pub enum Completed {
     /// The packet goes on.
     Exit(Exit),
-    /// An impairment lost or damaged it.
-    Lost(PacketId),
+    /// An impairment loses or damages it.
+    Lost {
+        /// The packet.
+        packet: PacketId,
+        /// When, on its way.
+        at: Instant,
+    },
     /// The link sends it again by itself.
     Resending(PacketId),
     /// A pause ended; the packet is being sent again.
@@ -185,7 +190,8 @@ impl ServedLink {
         self.account_queue(now);
         // Behind a transmission that takes no time nobody waits.
         if self.completion() > now {
-            self.statistics.queue_length(self.window, now, self.queue.len());
+            self.statistics
+                .queue_length(self.window, now, self.queue.len());
         }
         self.count_drops(now, before);
     }
@@ -258,7 +264,10 @@ impl ServedLink {
                     if self.window.contains(at) {
                         self.statistics.lost_packets += 1;
                     }
-                    return Completed::Lost(item.packet);
+                    return Completed::Lost {
+                        packet: item.packet,
+                        at,
+                    };
                 }
                 Verdict::Delay { by, may_overtake } => {
                     at = at.saturating_add(by);

@@ -324,6 +324,13 @@ const PATTERN: u32 = 251 * 256;
 /// What the application does when it gets a chance.
 #[inline]
 fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App) {
+    // A close before the handshake is over would give the connection up (RFC 9293 §3.10.4).
+    if matches!(
+        endpoint.state(),
+        State::Closed | State::Listen | State::SynSent | State::SynReceived
+    ) {
+        return;
+    }
     match app {
         App::Bulk => {
             endpoint.write_repeating(B::filler(PATTERN));

@@ -96,14 +96,16 @@ impl<'a> De<'a> {
                 params: true,
             }));
         }
+        let noun = noun(seam);
         let result = visitor.visit_newtype_struct(self);
         result.map_err(|mut fault| {
             let at_kind = kind.filter(|(_, place)| fault.place == Some(*place));
             match (&mut fault.unknown, at_kind) {
                 (Some(unknown), Some((name, place))) => {
                     if self.names.later(seam).contains(&name) {
-                        return later(&format!("`{name}`")).at(place);
+                        return later(&format!("the {noun} `{name}`")).at(place);
                     }
+                    unknown.noun = noun;
                     unknown
                         .expected
                         .extend(added.iter().map(ToString::to_string));
@@ -112,6 +114,19 @@ impl<'a> De<'a> {
                 _ => fault,
             }
         })
+    }
+}
+
+/// What people call a member of the seam.
+fn noun(seam: &str) -> &'static str {
+    match seam {
+        "cc" => "congestion control",
+        "queue" => "queue",
+        "impair" => "impairment",
+        "workload" => "workload",
+        "fec" => "error correction",
+        "service" => "service",
+        _ => "name",
     }
 }
 
@@ -149,7 +164,7 @@ impl<'de> Deserializer<'de> for De<'_> {
                     .and_then(|value| match items.rest.len() {
                         0 => Ok(value),
                         rest => Err(Fault::new(format!("this list has {} elements", list.len()))
-                            .help(format!("expected a list of {}", list.len() - rest))),
+                            .help(format!("expected a list of {} elements", list.len() - rest))),
                     })
             }
             Value::Table(table) => visitor.visit_map(Entries {

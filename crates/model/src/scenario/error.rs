@@ -22,7 +22,8 @@ pub struct Error {
     pub message: String,
     /// What was expected and the nearest valid name.
     pub help: Vec<String>,
-    excerpt: Option<Excerpt>,
+    /// Boxed to keep results small.
+    excerpt: Option<Box<Excerpt>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,12 @@ impl Place {
             start: small(range.start),
             end: small(range.end),
         }
+    }
+}
+
+impl Place {
+    pub(super) fn is_in_file(self) -> bool {
+        self.source == 0
     }
 }
 
@@ -136,15 +143,16 @@ impl Sources {
             line: source.is_file.then_some(position(line_number)),
             column: source.is_file.then_some(position(column)),
             message: one_line(&message.into()),
-            help: help.iter().map(|line| one_line(line)).collect(),
-            excerpt: (!line.trim().is_empty()).then(|| clean(line, from..to)),
+            help: help.into_iter().map(|line| one_line(&line)).collect(),
+            excerpt: (!line.trim().is_empty()).then(|| Box::new(clean(line, from..to))),
         }
     }
 
     /// The same for a fault found while reading values.
     pub(super) fn fault(&self, fault: Fault, otherwise: Place) -> Error {
+        let place = fault.place.unwrap_or(otherwise);
         let (message, help) = fault.explain();
-        self.error(fault.place.unwrap_or(otherwise), message, help)
+        self.error(place, message, help)
     }
 }
 
@@ -248,9 +256,9 @@ impl Fault {
         }
     }
 
-    fn explain(&self) -> (String, Vec<String>) {
-        let Some(unknown) = &self.unknown else {
-            return (self.message.clone(), self.help.clone());
+    fn explain(self) -> (String, Vec<String>) {
+        let Some(unknown) = self.unknown else {
+            return (self.message, self.help);
         };
         let message = format!("unknown {} `{}`", unknown.noun, unknown.name);
         (message, choice(&unknown.name, &unknown.expected))
@@ -321,7 +329,7 @@ fn edits(a: &[char], b: &[char]) -> usize {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.explain().0)
+        f.write_str(&self.clone().explain().0)
     }
 }
 
@@ -362,6 +370,7 @@ impl de::Error for Fault {
     }
     fn missing_field(name: &'static str) -> Self {
         Self::new(format!("the key `{name}` is missing here"))
+            .help(format!("expected `{name} = …`"))
     }
 }
 
@@ -396,7 +405,7 @@ fn wanted(expected: &dyn de::Expected) -> String {
         "a string" => "a text in quotation marks".to_owned(),
         "a sequence" => "a list".to_owned(),
         "a map" => "a table".to_owned(),
-        "an array of length 2" => "a list of two".to_owned(),
+        "an array of length 2" => "a list of 2 elements".to_owned(),
         _ => match text.strip_prefix("struct ") {
             Some(_) => "a table".to_owned(),
             None => text,

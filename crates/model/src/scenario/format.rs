@@ -1,20 +1,21 @@
 //! The tables of a scenario file. These types are the only source of the format: they parse it,
 //! and the JSON Schema and the reference come from them and their comments.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+mod named;
+mod queue;
+
+pub use named::{Anything, Named, SweepTable};
+pub use queue::Queue;
+
+use std::borrow::Cow;
 
 use anabranch_core::units::{Bytes, Duration, text::LinkRate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
-    ser::SerializeMap,
-};
+use serde::{Deserialize, Serialize};
 
 use super::{
     kind::{Kind, Seam},
-    schema,
-    types::{cc, impair, queue, tcp, workload},
+    types::{cc, impair, tcp, workload},
 };
 
 /// A scenario: a network, the flows on it, and how long to watch them.
@@ -167,57 +168,6 @@ impl Seam for Fec {
 impl<T: Default> Default for Kind<T> {
     fn default() -> Self {
         Self::BuiltIn(T::default())
-    }
-}
-
-/// A queue: its discipline, and the reordering inside it, which may stand beside any `kind`.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Queue {
-    /// What is sent next, and what is dropped.
-    pub discipline: Kind<queue::Config>,
-    /// Reordering inside the queue.
-    pub reorder: Option<queue::Reorder>,
-}
-
-impl<'de> Deserialize<'de> for Queue {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts;
-        impl<'de> Visitor<'de> for Parts {
-            type Value = Queue;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a queue: a name, or a table with `kind`")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Queue, A::Error> {
-                Ok(Queue {
-                    discipline: parts.next_element()?.unwrap_or_default(),
-                    reorder: parts.next_element()?,
-                })
-            }
-        }
-        deserializer.deserialize_newtype_struct("beside:reorder", Parts)
-    }
-}
-
-impl Serialize for Queue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::Error;
-        let mut table = serde_json::to_value(&self.discipline).map_err(S::Error::custom)?;
-        if let (Some(reorder), Some(table)) = (&self.reorder, table.as_object_mut()) {
-            let reorder = super::de::tagged(reorder).map_err(S::Error::custom)?;
-            table.insert("reorder".to_owned(), reorder);
-        }
-        table.serialize(serializer)
-    }
-}
-
-impl JsonSchema for Queue {
-    fn schema_name() -> Cow<'static, str> {
-        "queue-with-reorder".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let reorder = schema::kind_table::<queue::Reorder>(generator, "reorder", &[]);
-        let queue = schema::kind_table::<queue::Config>(generator, "queue", &[]);
-        schema::with_property(queue, "reorder", &reorder)
     }
 }
 
@@ -413,103 +363,5 @@ impl JsonSchema for Family {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "description": "A version of IP.", "enum": [4, 6] })
-    }
-}
-
-/// Tables by name, in the order of the file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Named<T>(pub Vec<(String, T)>);
-
-impl<T> Named<T> {
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tables<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Tables<T> {
-            type Value = Named<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a table of names")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<T>, A::Error> {
-                let mut tables = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    tables.push(entry);
-                }
-                Ok(Named(tables))
-            }
-        }
-        deserializer.deserialize_map(Tables(PhantomData))
-    }
-}
-
-impl<T: Serialize> Serialize for Named<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (name, value) in &self.0 {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Named<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("named-{}", T::schema_name()).into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let one = generator.subschema_for::<T>();
-        json_schema!({ "type": "object", "additionalProperties": one })
-    }
-}
-
-/// A value whose form the format leaves open here.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Anything(pub serde_json::Value);
-
-/// The table `[sweep]`, which single runs do not look into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SweepTable;
-
-impl<'de> Deserialize<'de> for SweepTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Self)
-    }
-}
-
-impl JsonSchema for SweepTable {
-    fn schema_name() -> Cow<'static, str> {
-        "sweep".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "object",
-            "description": "A grid of runs.",
-            "properties": {
-                "repeat": {
-                    "type": "integer", "minimum": 1,
-                    "description": "So many seeds, from `seed` on.",
-                },
-            },
-            "additionalProperties": {
-                "type": "array", "minItems": 1,
-                "description": "The values that the key's dotted path takes.",
-            },
-        })
     }
 }

@@ -103,9 +103,9 @@ impl Path {
                 }
                 Ok(())
             }
-            Value::List(list) => {
-                let index = index(list, last)?;
-                list[index] = value;
+            Value::List(elements) => {
+                let index = index(elements, last)?;
+                elements[index] = value;
                 Ok(())
             }
             _ => unreachable!("a step ends in a table or a list"),
@@ -256,12 +256,24 @@ pub(super) fn split_set(text: &str) -> Option<(&str, usize)> {
     None
 }
 
-/// The fault of a name that the file's table `section` does not have.
-pub(super) fn no_such(section: &str, name: &str, root: &Node) -> Fault {
+/// The fault of a name that the table `section` does not have; `offer` picks the names to offer.
+pub(super) fn no_such(
+    section: &str,
+    name: &str,
+    root: &Node,
+    offer: impl Fn(&Entry) -> bool,
+) -> Fault {
     let names: Vec<&str> = root
         .find(&[section])
         .and_then(Node::as_table)
-        .map(|table| table.0.iter().map(|entry| entry.key.as_str()).collect())
+        .map(|table| {
+            table
+                .0
+                .iter()
+                .filter(|entry| offer(entry))
+                .map(|entry| entry.key.as_str())
+                .collect()
+        })
         .unwrap_or_default();
     let mut fault = Fault::new(format!("there is no {section} `{name}`"));
     fault.help = choice(name, &names);

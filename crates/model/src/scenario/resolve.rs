@@ -17,6 +17,7 @@ use super::{
     error::{Error, Fault, Place, Sources},
     format::File,
     kind::{Kind, Seam},
+    path::no_such,
     tree::{Node, Value},
     types::{cc, impair, queue, tcp, workload},
     unavailable,
@@ -212,7 +213,8 @@ pub(super) fn typed(
             ],
         ));
     }
-    let file: File = read(root, extensions).map_err(|fault| sources.fault(fault, root.place))?;
+    let file: File = read(root, extensions)
+        .map_err(|fault| sources.fault(mistyped_table(root, fault), root.place))?;
     let first: Option<(Place, &str)> = unavailable::used(&file)
         .into_iter()
         .map(|(path, what)| (root.locate(&path), what))
@@ -221,6 +223,29 @@ pub(super) fn typed(
         Some((place, what)) => Err(sources.fault(later(what), place)),
         None => Ok(file),
     }
+}
+
+/// A table that `--set` created and that lacks its main keys was meant to be another.
+fn mistyped_table(root: &Node, fault: Fault) -> Fault {
+    let place = fault.place.filter(|place| !place.is_in_file());
+    for section in ["link", "group", "gateway", "flow"] {
+        let tables = root.find(&[section]).and_then(Node::as_table);
+        for entry in tables.into_iter().flat_map(|tables| &tables.0) {
+            if Some(entry.node.place) == place {
+                let mut better = no_such(section, &entry.key, root, |other| {
+                    other.node.place.is_in_file()
+                });
+                better.help.extend(
+                    fault
+                        .help
+                        .iter()
+                        .map(|help| format!("to make a new one: {help}")),
+                );
+                return better.at(entry.node.place);
+            }
+        }
+    }
+    fault
 }
 
 /// Resolves the tree; `seed` overrides the file's.
@@ -275,6 +300,7 @@ pub(super) fn resolve(
         .unwrap_or_else(|| sources.file().to_owned());
     file.title = Some(title.clone());
     link::write_out(&mut file, &links);
+    change::write_out(&mut file, &changes, &links);
     flow::write_out(&mut file, &flows, &links);
     let json = flow::with_settings(&file, &settings);
     Ok(Resolved {

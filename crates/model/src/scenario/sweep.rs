@@ -98,7 +98,7 @@ fn exists(path: &Path, root: &Node) -> Result<(), Fault> {
             ..,
         ] => match root.find(&[section, name]) {
             Some(_) => Ok(()),
-            None => Err(no_such(section, name, root)),
+            None => Err(no_such(section, name, root, |_| true)),
         },
         ["sweep", ..] => Err(Fault::new("a sweep does not vary itself")),
         _ => Ok(()),

@@ -165,7 +165,8 @@ fn link(
     core: bool,
 ) {
     let _ = writeln!(out, "[link.{name}]\nbetween = [\"{from}\", \"{to}\"]");
-    if d.chance(0.9) {
+    // Some links take no time, but every flow has one that does: the sender's.
+    if !core || d.chance(0.9) {
         let _ = writeln!(
             out,
             "rate = \"{} kbit/s\"",

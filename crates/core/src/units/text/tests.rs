@@ -52,28 +52,28 @@ fn says_what_is_wrong() {
     insta::assert_snapshot!(messages.join("\n"));
 }
 
-fn round_trip<T>(value: T)
+fn round_trip<T>(value: &T)
 where
     T: FromStr<Err = ParseQuantityError> + fmt::Display + fmt::Debug + PartialEq,
 {
     let text = value.to_string();
-    assert_eq!(text.parse::<T>().as_ref(), Ok(&value), "{text}");
+    assert_eq!(text.parse::<T>().as_ref(), Ok(value), "{text}");
 }
 
 proptest! {
     #[test]
     fn what_is_written_reads_back(bits in 1_u64.., ps in 0..=MAX_DURATION.as_picos(), n: u64, zeros in 0_u32..15, shift in 0_u32..40, factor in 0.0..1e6) {
         let bits = (bits % 1_000_000).max(1).saturating_mul(10_u64.pow(zeros)).max(1);
-        round_trip(Rate::new(bits).expect("positive"));
-        round_trip(LinkRate::Rate(Rate::new(bits).expect("positive")));
-        round_trip(Duration::from_picos(ps));
-        round_trip(Duration::from_picos((ps % 1_000).saturating_mul(10_u64.pow(zeros))));
-        round_trip(Bytes::new(n));
-        round_trip(Bytes::new((n % 5_000) << shift));
-        round_trip(Bytes::new(n % 5_000 * 10_u64.pow(zeros)));
-        round_trip(Limit::Packets(n));
-        round_trip(Limit::Bytes(Bytes::new(n)));
-        round_trip(Limit::Bdp(factor));
+        round_trip(&Rate::new(bits).expect("positive"));
+        round_trip(&LinkRate::Rate(Rate::new(bits).expect("positive")));
+        round_trip(&Duration::from_picos(ps));
+        round_trip(&Duration::from_picos((ps % 1_000).saturating_mul(10_u64.pow(zeros))));
+        round_trip(&Bytes::new(n));
+        round_trip(&Bytes::new((n % 5_000) << shift));
+        round_trip(&Bytes::new(n % 5_000 * 10_u64.pow(zeros)));
+        round_trip(&Limit::Packets(n));
+        round_trip(&Limit::Bytes(Bytes::new(n)));
+        round_trip(&Limit::Bdp(factor));
     }
 
     #[test]

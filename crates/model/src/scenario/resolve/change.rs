@@ -1,12 +1,16 @@
 //! Changes in mid-run.
 
-use anabranch_core::{packet::Direction, units::Instant};
+use anabranch_core::{
+    packet::Direction,
+    units::{Instant, text::LinkRate},
+};
 
 use super::{Change, ResolvedDirection, ResolvedLink, Resolver, What, link};
 use crate::scenario::{
     de::read,
-    error::{Error, Fault},
-    format::{At, File, Link},
+    error::{Error, Fault, nearest},
+    format::{Anything, At, File, Link, Named, Queue},
+    kind::Kind,
     path::{Path, no_such},
     tree::Node,
 };
@@ -18,6 +22,9 @@ pub(super) fn changes(
     file: &File,
     links: &[ResolvedLink],
 ) -> Result<Vec<Change>, Error> {
+    if file.at.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut order: Vec<(usize, &At)> = file.at.iter().enumerate().collect();
     order.sort_by_key(|(_, at)| at.time);
     let mut tree = resolver.root.clone();
@@ -47,7 +54,7 @@ pub(super) fn changes(
             let link_index = changeable(&path, entry, links, resolver.root)
                 .map_err(|fault| fail(fault.at(place)))?;
             path.set(&mut tree, entry.node.clone()).map_err(fail)?;
-            let changed = Resolver {
+            let later = Resolver {
                 root: &tree,
                 ..*resolver
             };
@@ -56,8 +63,7 @@ pub(super) fn changes(
             let table: Link = read(node, resolver.extensions).map_err(fail)?;
             for direction in Direction::BOTH {
                 let before = &mut now[link_index][direction as usize];
-                let mut after =
-                    link::direction(&changed, name, &table, direction, before.base_rtt)?;
+                let mut after = link::direction(&later, name, &table, direction, before.base_rtt)?;
                 if !path.names().contains(&"queue") {
                     // A limit of one bdp stays the bytes that it was when it was set.
                     after.queue = before.queue.clone();
@@ -85,29 +91,37 @@ fn changeable(
     root: &Node,
 ) -> Result<usize, Fault> {
     let names = path.names();
+    if names.len() < 3 && entry.node.as_table().is_some() {
+        return Err(Fault::new(format!("`{}` is a table", entry.key)).help(
+            "expected the whole path in quotation marks, for example \"link.NAME.up\" = false",
+        ));
+    }
     let ["link", name, rest @ ..] = &names[..] else {
         return Err(cannot(&path.text()));
     };
     let link = links
         .iter()
         .position(|link| link.name == **name)
-        .ok_or_else(|| no_such("link", name, root))?;
-    if rest.is_empty() && entry.node.as_table().is_some() {
-        return Err(
-            Fault::new(format!("`{}` is a table", entry.key)).help(format!(
-                "expected the whole path in quotation marks, for example \"link.{name}.up\""
-            )),
-        );
-    }
+        .ok_or_else(|| no_such("link", name, root, |_| true))?;
     match rest
         .strip_prefix(&["forward"])
         .or(rest.strip_prefix(&["reverse"]))
         .unwrap_or(rest)
     {
         ["up" | "rate" | "delay"] | ["queue", ..] => Ok(link),
-        _ => Err(cannot(&path.text())),
+        [key, ..] => {
+            let mut fault = cannot(&path.text());
+            fault
+                .help
+                .extend(nearest(key, CHANGEABLE).map(|near| format!("did you mean `{near}`?")));
+            Err(fault)
+        }
+        [] => Err(cannot(&path.text())),
     }
 }
+
+/// The keys of a link, or of one direction, that a change may set.
+const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue"];
 
 fn cannot(what: &str) -> Fault {
     Fault::new(format!("`{what}` cannot change in mid-run"))
@@ -138,4 +152,53 @@ fn differences(
         return Err("queue.reorder");
     }
     Ok(what)
+}
+
+/// Puts the changes into the tables, each for the direction that it touches: the tables of links
+/// write out every direction, so that a path to a whole link would touch none.
+pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLink]) {
+    let mut at: Vec<At> = Vec::new();
+    for change in changes {
+        let link = &links[change.link];
+        let way = change.direction;
+        let (key, value) = match &change.what {
+            What::Up(up) => ("up", serde_json::to_value(up)),
+            What::Rate(rate) => (
+                "rate",
+                serde_json::to_value(rate.map_or(LinkRate::Unlimited, LinkRate::Rate)),
+            ),
+            What::Delay(delay) => ("delay", serde_json::to_value(delay)),
+            What::Queue(queue) => (
+                "queue",
+                serde_json::to_value(Queue {
+                    discipline: Kind::BuiltIn(queue.clone()),
+                    reorder: link.directions[way as usize].reorder,
+                }),
+            ),
+        };
+        let value = Anything(value.expect("values are made of text, numbers and tables"));
+        let path = format!("link.{}.{}.{key}", quoted(&link.name), way.name());
+        let time = change.time - Instant::START;
+        match at.last_mut().filter(|last| last.time == time) {
+            Some(last) => last.set.0.push((path, value)),
+            None => at.push(At {
+                time,
+                set: Named(vec![(path, value)]),
+            }),
+        }
+    }
+    file.at = at;
+}
+
+/// The name as a part of a path.
+fn quoted(name: &str) -> String {
+    if name
+        .chars()
+        .all(|c| c.is_alphanumeric() || c == '_' || c == '-')
+    {
+        name.to_owned()
+    } else {
+        // Names of links have no control characters.
+        format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+    }
 }

@@ -1,6 +1,9 @@
 //! Flows: copies, start times, stacks.
 
-use anabranch_core::{rng::Stream, units::Instant};
+use anabranch_core::{
+    rng::Stream,
+    units::{Bytes, Instant},
+};
 
 use super::{
     Hop, ResolvedFlow, ResolvedLink, Resolver,
@@ -48,7 +51,10 @@ pub(super) fn flows(
                 copy,
                 ends,
                 start: start.saturating_add(late),
-                stop: flow.stop.map(|stop| Instant::START.saturating_add(stop)),
+                stop: flow
+                    .stop
+                    .filter(|stop| *stop < file.duration)
+                    .map(|stop| Instant::START.saturating_add(stop)),
                 stack: settings.clone(),
                 cc: cc.clone(),
                 workload: workload.clone(),
@@ -71,7 +77,7 @@ fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Se
         let given = resolver.root.find(&path).is_some();
         let fault = if unavailable::names("stack").contains(&flow.stack.as_str()) {
             let what = if given {
-                format!("`{}`", flow.stack)
+                format!("the stack `{}`", flow.stack)
             } else {
                 format!("the default stack, `{}`,", flow.stack)
             };
@@ -88,7 +94,13 @@ fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Se
     };
     profile.settings.with(&flow.transport).map_err(|problem| {
         let path = ["flow", table, "transport", problem.field];
-        resolver.fault(&path, <Fault as serde::de::Error>::custom(problem.message))
+        resolver.fault(
+            &path,
+            <Fault as serde::de::Error>::custom(format!(
+                "`{}`: {}",
+                problem.field, problem.message
+            )),
+        )
     })
 }
 
@@ -106,19 +118,39 @@ fn check_workload(
     table: &str,
     workload: &workload::Config,
 ) -> Result<(), Error> {
-    match workload {
-        workload::Config::Poisson(workload::Poisson { sizes, .. }) => match sizes.0 {
-            workload::Sizes::Pareto { shape, .. } if shape.is_nan() || shape <= 1.0 => {
-                Err(resolver.error(
-                    &["flow", table, "workload", "sizes", "shape"],
-                    format!("a Pareto distribution of shape {shape} has no mean"),
-                    vec!["expected a number above 1".to_owned()],
-                ))
-            }
-            _ => Ok(()),
-        },
-        _ => Ok(()),
-    }
+    let workload::Config::Poisson(poisson) = workload else {
+        return Ok(());
+    };
+    let (key, message, expected) = match poisson.sizes.0 {
+        workload::Sizes::Pareto { shape, .. } if shape.is_nan() || shape <= 1.0 => (
+            "shape",
+            format!("a Pareto distribution of shape {shape} has no mean"),
+            "a number above 1",
+        ),
+        workload::Sizes::LogNormal { sigma, .. } if !(sigma > 0.0 && sigma <= 4.0) => (
+            "sigma",
+            format!("{sigma} is no spread of a log-normal distribution"),
+            "a number above 0 and up to 4",
+        ),
+        workload::Sizes::Fixed { size: of }
+        | workload::Sizes::Exponential { mean: of }
+        | workload::Sizes::Pareto { mean: of, .. }
+        | workload::Sizes::LogNormal { median: of, .. }
+            if of == Bytes::ZERO =>
+        {
+            (
+                "kind",
+                "files of no bytes make no load".to_owned(),
+                "a size above 0",
+            )
+        }
+        _ => return Ok(()),
+    };
+    Err(resolver.error(
+        &["flow", table, "workload", "sizes", key],
+        message,
+        vec![format!("expected {expected}")],
+    ))
 }
 
 /// Puts what was resolved into the tables.
@@ -145,8 +177,11 @@ pub(super) fn write_out(file: &mut File, flows: &[ResolvedFlow], links: &[Resolv
 pub(super) fn with_settings(file: &File, settings: &[tcp::Settings]) -> serde_json::Value {
     let mut json = serde_json::to_value(file).expect("tables are made of text, numbers and lists");
     for ((name, _), settings) in file.flow.0.iter().zip(settings) {
-        json["flow"][name]["transport"] =
+        let mut transport =
             serde_json::to_value(settings).expect("settings are made of text, numbers and lists");
+        // In a scenario the segment size carries its unit.
+        transport["mss"] = Bytes::new(u64::from(settings.mss)).to_string().into();
+        json["flow"][name]["transport"] = transport;
     }
     json
 }

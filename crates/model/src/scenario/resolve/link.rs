@@ -33,9 +33,12 @@ impl<'a> Effective<'a> {
             Direction::Forward => link.forward.as_ref(),
             Direction::Reverse => link.reverse.as_ref(),
         };
-        let path = |key, replaced: bool| match replaced {
-            true => vec!["link", name, direction.name(), key],
-            false => vec!["link", name, key],
+        let path = |key, replaced: bool| {
+            if replaced {
+                vec!["link", name, direction.name(), key]
+            } else {
+                vec!["link", name, key]
+            }
         };
         let own_queue = own.and_then(|own| own.queue.as_ref());
         let own_impair = own.and_then(|own| own.impair.as_ref());
@@ -98,7 +101,7 @@ pub(super) fn direction(
         delay: effective.delay,
         base_rtt: rtt,
         queue,
-        reorder: queue_spec.reorder.clone(),
+        reorder: queue_spec.reorder,
         impair,
         up: effective.up,
     })
@@ -181,7 +184,7 @@ fn one_way(
         delay: Some(direction.delay),
         queue: Some(Queue {
             discipline: Kind::BuiltIn(direction.queue.clone()),
-            reorder: direction.reorder.clone(),
+            reorder: direction.reorder,
         }),
         impair: Some(
             direction

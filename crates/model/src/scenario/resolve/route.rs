@@ -214,7 +214,7 @@ impl Graph {
             let place = ["flow", flow, key, &k.to_string()].map(str::to_owned);
             let place = place.each_ref().map(String::as_str);
             let Some(&link) = self.links.get(name) else {
-                return Err(resolver.fault(&place, no_such("link", name, resolver.root)));
+                return Err(resolver.fault(&place, no_such("link", name, resolver.root, |_| true)));
             };
             let Some((hop, next)) = self.hop(node, link) else {
                 let [a, b] = self.ends[link].map(|end| &self.nodes[end]);

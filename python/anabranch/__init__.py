@@ -1,0 +1,43 @@
+"""Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.
+
+from anabranch import Scenario
+
+result = Scenario.from_file("reordering.toml").set("flow.main.cc", "cubic-plus").run(seed=3)
+print(result.flows["main"]["goodput_mbit_s"])
+print(result.table("samples"))
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anabranch._engine import ScenarioError
+    from anabranch.errors import UserError
+    from anabranch.result import RunResult
+    from anabranch.scenario import Scenario
+    from anabranch.study import Study
+    from anabranch.sweep import SweepResult
+
+    __version__: str
+
+__all__ = ["RunResult", "Scenario", "ScenarioError", "Study", "SweepResult", "UserError", "__version__"]
+
+_HOMES = {
+    "RunResult": "anabranch.result",
+    "Scenario": "anabranch.scenario",
+    "ScenarioError": "anabranch._engine",
+    "Study": "anabranch.study",
+    "SweepResult": "anabranch.sweep",
+    "UserError": "anabranch.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: the command line must not pay for what it does not need."""
+    import importlib
+
+    if name == "__version__":
+        engine = importlib.import_module("anabranch._engine")
+        return engine.version()
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'anabranch' has no attribute {name!r}")

@@ -1,0 +1,55 @@
+"""The compiled engine (Rust, PyO3). Nothing outside this package needs it directly."""
+
+from collections.abc import Callable
+
+class ScenarioError(ValueError):
+    """Bad input. ``str(error)`` is the complete rendered message, with the source line and a caret.
+
+    Attributes:
+        file: Name of the scenario, as given.
+        line: Line of the mistake, from 1; ``None`` where it has no place.
+        column: Column of the mistake, from 1, in characters.
+        message: The first line of the message, without the place.
+    """
+
+    file: str
+    line: int | None
+    column: int | None
+    message: str
+
+class ArrowTable:
+    """A table that hands itself over through the Arrow C stream interface, without a copy."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class Run:
+    """The result of one run."""
+
+    @property
+    def summary_json(self) -> str: ...
+    def table(self, name: str) -> ArrowTable: ...
+
+def version() -> str: ...
+def resolve(text: str, file: str, sets: list[str], seed: int | None) -> str: ...
+def run(
+    text: str,
+    file: str,
+    sets: list[str],
+    *,
+    seed: int | None = None,
+    digest: bool = True,
+    samples_ms: float | None = None,
+    packets: bool = False,
+    fast_path: bool = True,
+    progress: Callable[[float], None] | None = None,
+) -> Run: ...
+def run_many(
+    jobs: list[tuple[str, str, list[str], int | None]],
+    *,
+    threads: int | None = None,
+    digest: bool = True,
+    samples_ms: float | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> list[Run]: ...
+def schema() -> str: ...
+def registry() -> str: ...

@@ -1,0 +1,32 @@
+"""Where the checkout is, if we run from one: its studies and its benchmark program live there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def find_checkout() -> Path | None:
+    """The root of the checkout around the working directory or around this package, whichever comes first."""
+    for start in (Path.cwd(), Path(__file__).resolve().parent):
+        for directory in (start, *start.parents):
+            if (directory / "crates").is_dir() and (directory / "python" / "anabranch").is_dir():
+                return directory
+    return None
+
+
+def study_roots() -> list[Path]:
+    """Directories that hold the studies that ship: the checkout's, then the installed package's."""
+    checkout = find_checkout()
+    roots = [checkout / "studies"] if checkout else []
+    roots.append(Path(__file__).resolve().parent / "studies")
+    return [root for root in roots if root.is_dir()]
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Name → directory of every study that ships."""
+    found: dict[str, Path] = {}
+    for root in study_roots():
+        for path in sorted(root.iterdir()):
+            if (path / "study.toml").is_file():
+                found.setdefault(path.name, path)
+    return found

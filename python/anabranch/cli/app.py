@@ -1,0 +1,154 @@
+"""The commands and their options; each command's work is in a module of its own, imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from anabranch.cli.common import Engine, exit_status
+
+# Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.
+
+app = typer.Typer(
+    name="anabranch",
+    help="Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.",
+    epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).")]
+Sets = Annotated[
+    Optional[list[str]],  # noqa: UP045 - see above
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a value; may be given more than once."),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
+Out = Annotated[
+    Optional[Path],  # noqa: UP045 - see above
+    typer.Option("--out", metavar="DIR", help="Write the results into this directory."),
+]
+EngineOption = Annotated[Engine, typer.Option("--engine", help="In virtual time, or live between namespaces.")]
+Jobs = Annotated[
+    Optional[int],  # noqa: UP045 - see above
+    typer.Option("--jobs", metavar="N", help="Threads; all cores when left out."),
+]
+Digest = Annotated[bool, typer.Option("--digest/--no-digest", help="Hash every packet observation.")]
+
+
+@app.callback(invoke_without_command=True)
+def top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity."""
+    if version:
+        with exit_status():
+            from anabranch import _engine
+
+            typer.echo(f"anabranch {_engine.version()}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    file: File,
+    seed: Annotated[Optional[int], typer.Option(metavar="N", help="Instead of the scenario's seed.")] = None,  # noqa: UP045
+    set_: Sets = None,
+    json: Json = False,
+    out: Out = None,
+    engine: EngineOption = Engine.sim,
+    digest: Digest = True,
+    packets: Annotated[bool, typer.Option("--packets/--no-packets", help="With --out: a row per packet.")] = True,
+    samples: Annotated[float, typer.Option(metavar="MS", help="With --out: sampling interval in ms.")] = 10.0,
+    fast_path: Annotated[
+        bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
+    ] = True,
+) -> None:
+    """Run one scenario once."""
+    with exit_status():
+        from anabranch.cli.run import RunOptions, run_once
+
+        run_once(file, set_ or [], RunOptions(seed, json, out, engine, digest, packets, samples, fast_path))
+
+
+@app.command()
+def study(
+    names: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(metavar="NAME|DIRECTORY...", help="Studies that ship, by name, or directories; all that ship."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The study's quick grid instead of the full one.")] = False,
+    robustness: Annotated[
+        bool, typer.Option("--robustness", help="Also judge over the open parameters' ranges, and keep the answer.")
+    ] = False,
+    json: Json = False,
+    out: Out = None,
+    engine: EngineOption = Engine.sim,
+    jobs: Jobs = None,
+) -> None:
+    """Reproduce published studies: claims with verdicts, figures."""
+    with exit_status():
+        from anabranch.cli.study import StudyOptions, run_studies
+
+        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs))
+
+
+@app.command()
+def sweep(
+    file: File,
+    grid: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--grid", metavar="PATH=A,B,C", help="Values of one path; may be given more than once."),
+    ] = None,
+    repeat: Annotated[Optional[int], typer.Option(metavar="N", help="Seeds per point, from the seed on.")] = None,  # noqa: UP045
+    set_: Sets = None,
+    jobs: Jobs = None,
+    ray: Annotated[Optional[str], typer.Option(metavar="ADDRESS", help="On a cluster (not in this version).")] = None,  # noqa: UP045
+    json: Json = False,
+    out: Out = None,
+    digest: Digest = True,
+) -> None:
+    """Run a scenario over a grid, on all cores.
+
+    With --out an interrupted sweep goes on where it stopped.
+    """
+    with exit_status():
+        from anabranch.cli.sweep import SweepOptions, run_sweep
+
+        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest))
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[Optional[str], typer.Argument(metavar="KIND", help="cc, queue, impair, stack, …")] = None,  # noqa: UP045
+    json: Json = False,
+) -> None:
+    """Show what there is, by kind."""
+    with exit_status():
+        from anabranch.cli.explain import list_kinds
+
+        list_kinds(kind, json)
+
+
+@app.command()
+def explain(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch list` shows it.")],
+    json: Json = False,
+) -> None:
+    """What one thing does, its sources, parameters and bounds."""
+    with exit_status():
+        from anabranch.cli.explain import explain_name
+
+        explain_name(name, json)
+
+
+@app.command()
+def bench(json: Json = False) -> None:
+    """Measure the engine's speed and memory (from a checkout)."""
+    with exit_status():
+        from anabranch.cli.bench import run_bench
+
+        run_bench(json)

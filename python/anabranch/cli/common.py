@@ -1,0 +1,113 @@
+"""What every command shares: exit statuses, output, options given more than once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anabranch.scenario import Scenario
+
+FAILED = 1
+BAD_INPUT = 2
+
+
+class Engine(str, Enum):
+    """In which engine."""
+
+    sim = "sim"
+    live = "live"
+
+
+@contextmanager
+def exit_status() -> Iterator[None]:
+    """Turn what went wrong into a message on standard error and the contract's exit status."""
+    from anabranch._engine import ScenarioError
+    from anabranch.errors import RunFailedError, UserError
+
+    try:
+        yield
+    except (ScenarioError, UserError) as error:
+        complain(str(error))
+        raise typer.Exit(BAD_INPUT) from None
+    except RunFailedError as error:
+        complain(str(error))
+        raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt:
+        complain("interrupted")
+        raise typer.Exit(FAILED) from None
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open until the process ends
+        raise typer.Exit(0) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}")
+        raise typer.Exit(FAILED) from None
+
+
+def complain(message: str) -> None:
+    """A message on standard error."""
+    sys.stderr.write(f"error: {message}\n")
+
+
+def note(message: str) -> None:
+    """A remark on standard error, so that standard output stays the result."""
+    sys.stderr.write(f"{message}\n")
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    from anabranch.output import to_json
+
+    sys.stdout.write(to_json(value).decode())
+    sys.stdout.flush()
+
+
+def console() -> Console:
+    """Standard output for people; on a pipe as wide as its content."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 160
+    return Console(highlight=False, width=width)
+
+
+def only_sim(engine: Engine) -> None:
+    """Refuse the live engine, which this version does not have.
+
+    Raises:
+        UserError: ``engine`` is live.
+    """
+    from anabranch.errors import UserError
+
+    if engine is Engine.live:
+        raise UserError(
+            "the live engine (--engine live) is not available in this version", hint="leave --engine out, or give sim"
+        )
+
+
+def load_scenario(file: Path, sets: list[str]) -> Scenario:
+    """A scenario file with the changes of ``--set``.
+
+    Raises:
+        UserError: The file cannot be read, or a change is not PATH=VALUE.
+    """
+    from anabranch.errors import UserError
+    from anabranch.scenario import Scenario
+
+    scenario = Scenario.from_file(file)
+    for change in sets:
+        path, equals, _ = change.partition("=")
+        if not equals or not path.strip():
+            raise UserError(f"--set {change!r}: PATH=VALUE was expected", hint="--set flow.main.cc=cubic")
+        scenario._sets.append(change)
+    return scenario

@@ -1,0 +1,128 @@
+"""``anabranch list`` and ``anabranch explain``: the engine's registry, and the studies that ship."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Any
+
+from anabranch.cli.common import console, print_json
+
+
+def registry() -> list[dict[str, Any]]:
+    """Everything that has a name: the engine's items, then studies."""
+    from anabranch import _engine, toml_text
+    from anabranch.checkout import shipped_studies
+    from anabranch.scenario import read_text
+
+    items: list[dict[str, Any]] = json_module.loads(_engine.registry())
+    for name, directory in shipped_studies().items():
+        path = directory / "study.toml"
+        values = toml_text.parse(read_text(path), str(path))
+        items.append(
+            {
+                "kind": "study",
+                "name": name,
+                "title": str(values.get("title", name)),
+                "summary": str(values.get("about", "")),
+                "sources": [{"id": str(values.get("source", "")), "items": []}],
+                "parameters": [],
+                "details": {str(c.get("id")): str(c.get("claim")) for c in values.get("claim", [])},
+            }
+        )
+    return items
+
+
+def list_kinds(kind: str | None, json: bool) -> None:
+    """Print the registry, or one kind of it.
+
+    Raises:
+        UserError: There is no such kind.
+    """
+    from rich import box
+    from rich.table import Table
+
+    from anabranch.errors import UserError, nearest
+
+    items = registry()
+    kinds = list(dict.fromkeys(item["kind"] for item in items))
+    if kind is not None:
+        if kind not in kinds:
+            raise UserError(f'there is no kind "{kind}"', hint=nearest(kind, kinds))
+        items = [item for item in items if item["kind"] == kind]
+    if json:
+        print_json([{key: item[key] for key in ("kind", "name", "title", "summary")} for item in items])
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("kind", "name", "what it is"):
+        table.add_column(heading)
+    previous = None
+    for item in items:
+        shown = item["kind"] if item["kind"] != previous else ""
+        previous = item["kind"]
+        table.add_row(shown, item["name"], item["title"])
+    console().print(table)
+
+
+def explain_name(name: str, json: bool) -> None:
+    """Print what one name is; every item of that name, where kinds share it.
+
+    Raises:
+        UserError: There is nothing of that name.
+    """
+    from anabranch.errors import UserError, nearest
+
+    items = registry()
+    found = [item for item in items if item["name"] == name]
+    if not found:
+        raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [item["name"] for item in items]))
+    if json:
+        print_json(found[0] if len(found) == 1 else found)
+        return
+    for item in found:
+        _print(item)
+
+
+def _print(item: dict[str, Any]) -> None:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    out.print(f"[bold]{escape(item['name'])}[/bold] ({escape(item['kind'])}): {escape(item['title'])}\n")
+    if item["summary"]:
+        out.print(escape(item["summary"]) + "\n")
+    if item["sources"]:
+        cited = (", ".join([source["id"], *source["items"]]) for source in item["sources"])
+        out.print(f"Source: {escape('; '.join(cited))}\n")
+    if item["parameters"]:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("parameter", "type", "default", "bounds", "meaning"):
+            table.add_column(heading)
+        for p in item["parameters"]:
+            table.add_row(
+                *(
+                    escape(str(v))
+                    for v in (p["name"], p["type"], _value(p.get("default")), _bounds(p), p["description"])
+                )
+            )
+        out.print(table)
+    if item.get("details"):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
+        table.add_column("", no_wrap=True)
+        table.add_column("")
+        for key, value in item["details"].items():
+            table.add_row(escape(str(key)), escape(_value(value)))
+        out.print(table)
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else json_module.dumps(value, ensure_ascii=False)
+
+
+def _bounds(parameter: dict[str, Any]) -> str:
+    low, high = parameter.get("minimum"), parameter.get("maximum")
+    if low is None and high is None:
+        return ""
+    return f"{_value(low) if low is not None else ''}‥{_value(high) if high is not None else ''}"

@@ -1,0 +1,104 @@
+"""``anabranch run``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch.cli.common import Engine, console, load_scenario, note, only_sim
+
+if TYPE_CHECKING:
+    from anabranch.result import RunResult
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options of the command; ``samples_ms`` and ``packets`` matter only with ``out``."""
+
+    seed: int | None
+    json: bool
+    out: Path | None
+    engine: Engine
+    digest: bool
+    packets: bool
+    samples_ms: float
+    fast_path: bool
+
+
+def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
+    """Run, print, write.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: An option is.
+    """
+    from anabranch.errors import UserError
+    from anabranch.output import check_target
+    from anabranch.progress import Progress
+
+    only_sim(options.engine)
+    if not options.samples_ms > 0:
+        raise UserError(f"--samples {options.samples_ms:g}: more than 0 ms was expected")
+    scenario = load_scenario(file, sets)
+    if options.out is not None:
+        check_target(options.out, "run")
+    with Progress(file.name, 1) as progress:
+        result = scenario.run(
+            seed=options.seed,
+            digest=options.digest,
+            samples_ms=options.samples_ms if options.out else None,
+            packets=options.packets and options.out is not None,
+            fast_path=options.fast_path,
+            progress=progress.update,
+        )
+    if options.out is not None:
+        result.write(options.out)
+        note(f"wrote {options.out / 'report.html'}, figures and tables")
+    if options.json:
+        # As the engine wrote it: the document is the contract's, digit by digit.
+        sys.stdout.write(result.summary_json.rstrip() + "\n")
+    else:
+        _print(result)
+
+
+def _print(result: RunResult) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from anabranch.report.format import figure
+
+    summary = result.summary
+    out = console()
+    title = summary.get("scenario") or "scenario"
+    out.print(f"[bold]{title}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s simulated")
+    flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",
+                    "retrans-\nmitted", "fast re-\ncoveries", "timeouts", "reordered"):  # fmt: skip
+        flows.add_column(heading, justify="left" if heading == "flow" else "right")
+    for name, flow in result.flows.items():
+        flows.add_row(
+            name, figure(flow.get("goodput_mbit_s")), figure(flow.get("throughput_mbit_s")),
+            figure(flow.get("mean_srtt_ms")), figure(flow.get("mean_cwnd_packets")), figure(flow.get("sent_packets")),
+            figure(flow.get("retransmitted_packets")), figure(flow.get("fast_recoveries")),
+            figure(flow.get("timeouts")), figure(flow.get("reordered_ratio"), ratio=True),
+        )  # fmt: skip
+    out.print(flows)
+    links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
+                    "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
+        links.add_column(heading, justify="left" if heading in ("link", "direction") else "right")
+    for name, directions in result.links.items():
+        for direction, link in directions.items():
+            links.add_row(
+                name, direction, figure(link.get("sent_packets")), figure(link.get("dropped_packets")),
+                figure(link.get("lost_packets")), figure(link.get("reordered_packets")),
+                figure(link.get("utilization"), ratio=True), figure(link.get("mean_queue_packets")),
+                figure(link.get("max_queue_packets")), figure(link.get("p95_queue_delay_ms")),
+            )  # fmt: skip
+    out.print(links)
+    if len(result.flows) > 1:
+        out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
+    if result.digest:
+        out.print(f"digest {result.digest}")

@@ -1,0 +1,147 @@
+"""``anabranch sweep``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.cli.common import console, load_scenario, note, print_json
+
+if TYPE_CHECKING:
+    from anabranch.sweep import Estimate, SweepResult
+
+_MANY_FLOWS = 4
+"""From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """The options of the command."""
+
+    repeat: int | None
+    jobs: int | None
+    ray: str | None
+    json: bool
+    out: Path | None
+    digest: bool
+
+
+def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> None:
+    """Run the grid, print its table, write it.
+
+    Raises:
+        ScenarioError: The scenario, or a point of the grid, is wrong.
+        UserError: An option is.
+    """
+    from anabranch.errors import UserError
+    from anabranch.progress import Progress
+
+    if options.ray is not None:
+        raise UserError("--ray comes in a later version", hint="leave it out to use the cores of this machine")
+    scenario = load_scenario(file, sets)
+    grid = dict(parse_grid(text) for text in grids)
+    with Progress("sweep", 1) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done)
+
+        try:
+            result = scenario.sweep(
+                grid, repeat=options.repeat, jobs=options.jobs, digest=options.digest, out=options.out, progress=report
+            )
+        except KeyboardInterrupt:
+            if options.out is not None:
+                note(f"finished points are in {options.out}; the same command goes on from there")
+            raise
+    if options.out is not None:
+        note(f"wrote {options.out / 'runs.parquet'} and {options.out / 'table.parquet'}")
+    if options.json:
+        print_json(to_json(result))
+    else:
+        _print(result)
+
+
+def parse_grid(text: str) -> tuple[str, list[Any]]:
+    """``PATH=A,B,C`` or ``PATH=[…]`` (TOML) as path and values.
+
+    Raises:
+        UserError: It is neither.
+    """
+    from anabranch import toml_text
+    from anabranch.errors import UserError
+
+    path, equals, values = text.partition("=")
+    if not equals or not path.strip() or not values.strip():
+        raise UserError(
+            f"--grid {text!r}: PATH=A,B,C or PATH=[ … ] was expected", hint="--grid flow.main.cc=reno,cubic"
+        )
+    if values.strip().startswith("["):
+        parsed = toml_text.parse_value(values)
+        if not isinstance(parsed, list):
+            raise UserError(f"--grid {text!r}: not a TOML array", hint='--grid \'flow.main.cc=["reno", "cubic"]\'')
+        return path.strip(), parsed
+    return path.strip(), [toml_text.parse_value(v.strip()) for v in values.split(",")]
+
+
+def to_json(result: SweepResult) -> dict[str, Any]:
+    """The sweep as one JSON document: every figure at every point, with its interval."""
+    points: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for figure in result.figures():
+        for point, value in result.estimates(figure):
+            row = points.setdefault(point, {"point": dict(zip(result.axes, point, strict=True)), "figures": {}})
+            row["figures"][figure] = _estimate_json(value)
+    return {"format": 1, "axes": result.axes, "points": list(points.values())}
+
+
+def _estimate_json(value: Estimate | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    interval = value.interval
+    return {
+        "mean": interval.mean,
+        "lower": interval.lower,
+        "upper": interval.upper,
+        "level": interval.level,
+        "n": interval.n,
+        "deterministic": value.deterministic,
+    }
+
+
+def _print(result: SweepResult) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from anabranch.report.format import interval
+
+    flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
+             if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
+    shown: list[tuple[str, str]] = []
+    for flow in flows[:_MANY_FLOWS]:
+        who = f"{flow} " if len(flows) > 1 else ""
+        shown.append((f"{who}goodput\nMbit/s", f"flow.{flow}.goodput_mbit_s"))
+        shown.append((f"{who}srtt\nms", f"flow.{flow}.mean_srtt_ms"))
+        shown.append((f"{who}retransmitted\npackets", f"flow.{flow}.retransmitted_packets"))
+    if len(flows) > 1:
+        shown.append(("Jain index", "fairness.jain_index"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption="mean ± half of the 95 % interval over the repeats")
+    for axis in result.axes:
+        table.add_column(axis.rsplit(".", 1)[-1] if len(result.axes) > 2 else axis)
+    table.add_column("n", justify="right")
+    for heading, _ in shown:
+        table.add_column(heading, justify="right")
+    columns = [result.estimates(figure) for _, figure in shown]
+    deterministic = False
+    for i, (point, first) in enumerate(columns[0] if columns else []):
+        deterministic |= bool(first and first.deterministic)
+        n = str(first.interval.n) if first else "–"
+        table.add_row(*[str(v) for v in point], n, *[interval(column[i][1]) for column in columns])
+    out = console()
+    out.print(table)
+    if deterministic:
+        out.print(
+            "n = 1: nothing in the scenario is random; the repeats gave the same packets, and there is no interval."
+        )
+    if len(flows) > _MANY_FLOWS:
+        out.print(f"{_MANY_FLOWS} of {len(flows)} flows shown; --out keeps them all.")

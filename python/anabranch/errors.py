@@ -1,0 +1,66 @@
+"""Errors a user can mend. The engine's own ``ScenarioError`` is the same kind of thing, for scenario files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """Bad input outside a scenario file: a path, an option, a study. Exit status 2.
+
+    Args:
+        message: What is wrong and what was expected, in one sentence.
+        file: The file it stands in, if any.
+        line: Line in that file, from 1.
+        column: Column in that line, from 1, in characters.
+        source: The text of that line, shown with a caret below the column.
+        hint: The nearest valid name, or what to do instead.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        source: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.source = source
+        self.hint = hint
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """The whole message: place, sentence, source line with a caret, hint."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        lines = [f"{place}: {self.message}" if place else self.message]
+        if self.source is not None and self.line is not None:
+            number = str(self.line)
+            lines.append(f"  {number} | {self.source}")
+            if self.column is not None:
+                lines.append(f"  {' ' * len(number)} | {' ' * (self.column - 1)}^")
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+class RunFailedError(RuntimeError):
+    """The input was good and the work still failed: exit status 1."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """A hint that names the valid name closest to ``name``, or lists them when none is close."""
+    names = sorted(set(valid))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    if close:
+        return f'did you mean "{close[0]}"?'
+    if not names:
+        return "there are none"
+    shown = ", ".join(names[:12])
+    return f"valid: {shown}{', …' if len(names) > 12 else ''}"

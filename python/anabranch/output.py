@@ -1,0 +1,112 @@
+"""Output directories that appear whole or not at all.
+
+Everything is written into a hidden directory beside the target and renamed into place at the end. A directory we
+made carries a manifest of what we wrote; only such a directory, holding nothing else, is ever replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anabranch.errors import UserError
+
+MANIFEST = "anabranch.json"
+
+
+def check_target(target: Path, kind: str) -> None:
+    """Refuse a target that holds something we did not write, before any work is done.
+
+    Raises:
+        UserError: ``target`` is a file, or a directory with foreign content.
+    """
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise UserError(f"{target} is a file; --out needs a directory")
+    present = {str(p.relative_to(target)) for p in target.rglob("*") if not p.is_dir()}
+    if not present:
+        return
+    manifest = read_manifest(target)
+    if manifest is None:
+        raise UserError(
+            f"{target} is not empty and was not written by anabranch; it is left as it is",
+            hint="give --out a new directory",
+        )
+    if manifest.get("kind") != kind:
+        raise UserError(
+            f"{target} holds the results of `anabranch {manifest.get('kind')}`; it is left as it is",
+            hint="give --out a new directory",
+        )
+    foreign = sorted(present - set(manifest.get("files", [])) - {MANIFEST})
+    if foreign and kind != "sweep":
+        raise UserError(
+            f"{target} holds files that are not ours ({', '.join(foreign[:3])}); it is left as it is",
+            hint="move them, or give --out a new directory",
+        )
+
+
+@contextmanager
+def whole_directory(target: Path, kind: str) -> Iterator[Path]:
+    """A directory to write into that becomes ``target`` when the block ends well, and vanishes when it does not."""
+    check_target(target, kind)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.parent / f".{target.name}.{os.getpid()}.part"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    try:
+        yield aside
+        write_manifest(aside, kind)
+        _swap(aside, target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write one file so that it appears whole: aside, then renamed over."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_manifest(directory: Path, kind: str) -> None:
+    """Note in ``directory`` what it is and which files are ours."""
+    files = sorted(str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name != MANIFEST)
+    write_whole(directory / MANIFEST, to_json({"format": 1, "kind": kind, "files": files}))
+
+
+def read_manifest(directory: Path) -> dict[str, Any] | None:
+    """The manifest of a directory we wrote; ``None`` if it is somebody else's."""
+    try:
+        manifest = json.loads((directory / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return manifest if isinstance(manifest, dict) and "kind" in manifest else None
+
+
+def to_json(value: Any) -> bytes:
+    """JSON for people and machines: two spaces, UTF-8, one newline at the end, no NaN."""
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _swap(aside: Path, target: Path) -> None:
+    if not target.exists():
+        aside.rename(target)
+        return
+    old = target.parent / f".{target.name}.{os.getpid()}.old"
+    target.rename(old)
+    try:
+        aside.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
+    shutil.rmtree(old)

@@ -1,0 +1,46 @@
+"""The static figures of one run: cwnd, queue, sequence and reordering over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, new_figure, thin, thin_points
+from anabranch.report.columns import RunColumns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from anabranch.report.columns import Chart
+
+_LEGEND_LIMIT = 10
+
+
+def figures(columns: RunColumns) -> Iterator[tuple[str, Figure]]:
+    """(name, figure) of every chart that has data."""
+    for chart in columns.charts():
+        yield chart.name, _draw(chart)
+
+
+def _draw(chart: Chart) -> Figure:
+    figure, axes = new_figure()
+    for i, series in enumerate(chart.series):
+        colour = COLOURS[i % len(COLOURS)]
+        if series.kind == "line":
+            x, y = thin(series.x, series.y)
+            axes.plot(x, y, color=colour, label=series.label, linestyle="--" if series.faint else "-")
+        else:
+            x, y = thin_points(series.x, series.y)
+            marks: dict[str, Any] = {"rasterized": len(x) > MAX_VECTOR_MARKS}
+            axes.plot(x, y, ".", markersize=2.5, color=colour, label=series.label, **marks)
+    axes.set_xlabel("Time (s)")
+    axes.set_ylabel(chart.y_label)
+    axes.set_ylim(bottom=0)
+    _legend(axes, len(chart.series))
+    return figure
+
+
+def _legend(axes: Axes, count: int) -> None:
+    if 1 < count <= _LEGEND_LIMIT:
+        axes.legend(loc="best", fontsize=8)

@@ -1,0 +1,175 @@
+"""The figures of a study: those its ``study.toml`` declares, then those its ``plot.py`` draws."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch.errors import UserError
+from anabranch.plot.style import COLOURS, MARKERS, new_figure, thin
+from anabranch.study.definition import Figure as FigureDefinition
+from anabranch.study.results import Results
+from anabranch.study.series import NoValueError, Series, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class Drawing:
+    """What a study's ``plot.py`` gets: the results, asked in the language of claims.
+
+        def figures(study):
+            figure, axes = study.new_figure()
+            axes.plot(*study.line("normalised[cubic]", "ri"), label="CUBIC")
+            yield "figure-3", "Normalised throughput", figure
+
+    Attributes:
+        results: The runs.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+
+    def new_figure(self, width: float = 5.0, height: float = 3.1) -> tuple[Figure, Axes]:
+        """A figure of one panel in our style; inches."""
+        return new_figure(width, height)
+
+    def series(self, expression: str, experiment: str | None = None) -> Series:
+        """Any expression of the language of claims, as a series.
+
+        Raises:
+            UserError: The expression is not well formed, or there is nothing it speaks of.
+        """
+        from anabranch.study.expression import ExpressionError, Names, compile_expression
+
+        definition = self.results.definition
+        names = Names(
+            quantities=list(definition.quantities),
+            axes=[*definition.axes, "variant", "seed", "time_s"],
+            variants=list(definition.variants),
+            experiments=list(definition.experiments),
+        )
+        try:
+            value = compile_expression(expression, names).evaluate(
+                self.results, {}, experiment or definition.default_experiment
+            )
+        except (ExpressionError, NoValueError) as error:
+            raise UserError(f"{expression}: {error}", file=str(definition.directory / "plot.py")) from None
+        return value if isinstance(value, Series) else Series((), {(): value})
+
+    def line(self, expression: str, x: str, experiment: str | None = None) -> tuple[list[float], list[float]]:
+        """An expression against an axis, means over seeds, in the axis' order: ready for ``axes.plot``."""
+        return _points(self.series(expression, experiment).collapsed(), x)
+
+
+def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
+    """(name, title, figure) of every figure of the study.
+
+    Raises:
+        UserError: ``plot.py`` is wrong.
+    """
+    drawing = Drawing(results)
+    for definition in results.definition.figures:
+        try:
+            yield definition.id, definition.title, _declared(definition, results)
+        except NoValueError as error:
+            raise UserError(
+                f"[[figure]] {definition.id}: {error}", file=str(results.definition.directory / "study.toml")
+            ) from None
+    path = results.definition.directory / "plot.py"
+    if path.exists():
+        yield from _own(path, drawing)
+
+
+def _declared(definition: FigureDefinition, results: Results) -> Figure:
+    figure, axes = new_figure()
+    value = definition.y.evaluate(results, {}, definition.experiment)
+    if not isinstance(value, Series):
+        raise NoValueError("a single value; nothing to draw")
+    present = value
+    variants = definition.variants if "variant" in present.axes else ("",)
+    drawn = 0
+    for variant in variants:
+        part = present
+        if variant:
+            part = present.keep(lambda point, variant=variant: point["variant"] == variant)  # type: ignore[misc]
+            if not part.cells:
+                continue
+            part = part.drop("variant")
+        label = results.definition.variants[variant].label if variant else ""
+        colour, marker = COLOURS[drawn % len(COLOURS)], MARKERS[drawn % len(MARKERS)]
+        _line(axes, part, definition, label, colour, marker)
+        drawn += 1
+    axes.set_xlabel(definition.x_label)
+    axes.set_ylabel(definition.y_label)
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    if drawn > 1:
+        axes.legend(loc="best", fontsize=8)
+    return figure
+
+
+def _line(axes: Axes, part: Series, definition: FigureDefinition, label: str, colour: str, marker: str) -> None:
+    import numpy as np
+
+    if definition.x == "time_s" and "seed" in part.axes:
+        # One run over time, not the mean of several: a mean of sawtooths is nobody's window.
+        first = min(number(point["seed"]) for point, _ in part)
+        part = part.keep(lambda point: point["seed"] == first)
+    xs, ys = _points(part.collapsed(), definition.x)
+    if definition.x == "time_s":
+        x, y = thin(np.array(xs, dtype=float), np.array(ys, dtype=float))
+        axes.plot(x, y, color=colour, label=label)
+        return
+    _band(axes, part, definition.x, colour)
+    style = "" if definition.kind == "points" else "-"
+    axes.plot(xs, ys, linestyle=style or "none", marker=marker, color=colour, label=label)
+
+
+def _band(axes: Axes, part: Series, x: str, colour: str) -> None:
+    """The 95 % interval over seeds, where there are several and they differ."""
+    from anabranch.study.series import interval_ends
+
+    try:
+        lower, upper = interval_ends(part)
+    except NoValueError:
+        return
+    xs, low = _points(lower, x)
+    _, high = _points(upper, x)
+    axes.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _points(series: Series, x: str) -> tuple[list[float], list[float]]:
+    if x not in series.axes:
+        raise NoValueError(f"there is no axis {x} to draw against")
+    if len(series.axes) > 1:
+        rest = ", ".join(a for a in series.axes if a != x)
+        raise NoValueError(f"several lines ({rest}); select one")
+    rows = sorted((number(key[0]), math.nan if v is None else number(v)) for key, v in series.cells.items())
+    return [a for a, _ in rows], [b for _, b in rows]
+
+
+def _own(path: Path, drawing: Drawing) -> Iterator[tuple[str, str, Figure]]:
+    spec = importlib.util.spec_from_file_location("anabranch_study_plot", path)
+    if spec is None or spec.loader is None:
+        raise UserError("cannot be imported", file=str(path))
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"cannot be imported: {type(error).__name__}: {error}", file=str(path)) from error
+    draw = getattr(module, "figures", None)
+    if not callable(draw):
+        raise UserError("has no function figures(study)", file=str(path), hint="see docs/studies.md")
+    try:
+        yield from draw(drawing)
+    except UserError:
+        raise
+    except Exception as error:
+        line = error.__traceback__
+        while line is not None and line.tb_next is not None and line.tb_next.tb_frame.f_code.co_filename == str(path):
+            line = line.tb_next
+        raise UserError(f"figures() failed: {type(error).__name__}: {error}", file=str(path)) from error

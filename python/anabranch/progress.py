@@ -1,0 +1,65 @@
+"""A progress bar on standard error for anything that takes longer than two seconds."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+PATIENCE_S = 2.0
+"""Seconds of silence before a bar appears."""
+
+
+class Progress:
+    """Counts finished work; draws only on a terminal, only after :data:`PATIENCE_S`.
+
+    Args:
+        label: What is being done.
+        total: How much there is to do, in whatever unit ``update`` counts.
+    """
+
+    def __init__(self, label: str, total: float) -> None:
+        self.label = label
+        self.total = total
+        self._started = time.monotonic()
+        self._bar: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def update(self, done: float) -> None:
+        """``done`` of ``total`` is finished."""
+        if self._bar is None:
+            if time.monotonic() - self._started < PATIENCE_S:
+                return
+            self._open()
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=self.total)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn() if self.total > 1 else TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task(self.label, total=self.total)
+        self._bar.start()

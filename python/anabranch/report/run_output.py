@@ -1,0 +1,96 @@
+"""What ``anabranch run --out`` writes: summary, tables, figures, and one HTML report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anabranch.output import whole_directory
+from anabranch.report.columns import RunColumns
+from anabranch.report.format import figure
+from anabranch.report.page import page, table, text
+
+if TYPE_CHECKING:
+    from anabranch.report.columns import Chart
+    from anabranch.result import RunResult
+
+
+def write_run(result: RunResult, directory: Path) -> None:
+    """Write everything; the directory appears whole or not at all.
+
+    Raises:
+        UserError: The directory holds something else.
+    """
+    from anabranch.plot import run as run_figures
+    from anabranch.plot.style import house_style, save
+    from anabranch.result import TABLES
+
+    columns = RunColumns(result)
+    with whole_directory(directory, "run") as aside:
+        (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
+        for name in TABLES:
+            frame = result.table(name)
+            # A table that was not recorded is left out: an empty one would say that nothing happened.
+            if frame.height > 0 or name in ("flows", "links"):
+                frame.write_parquet(aside / f"{name}.parquet", compression="zstd")
+        with house_style():
+            for name, drawn in run_figures.figures(columns):
+                save(drawn, aside / "figures" / name)
+        (aside / "report.html").write_text(html_report(result, columns), encoding="utf-8")
+
+
+def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
+    """The report of a run as one page that needs nothing else."""
+    summary = result.summary
+    charts = list((columns or RunColumns(result)).charts())
+    title = summary.get("scenario") or "Scenario"
+    facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s simulated",
+             f"anabranch {summary.get('anabranch_version')}"]  # fmt: skip
+    if result.digest:
+        facts.append(f"digest <code>{text(result.digest)}</code>")
+    body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", _flows(result), _links(result)]
+    if charts:
+        body.append(
+            "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run.</p>"
+        )
+    body += [_chart(chart) for chart in charts]
+    resolved = json.dumps(summary.get("resolved_scenario", {}), indent=2, ensure_ascii=False)
+    body.append(
+        "<h2>Scenario</h2><details><summary>With every default written out</summary>"
+        f"<pre>{text(resolved)}</pre></details>"
+    )
+    return page(str(title), "\n".join(body), charts=charts)
+
+
+def _chart(chart: Chart) -> str:
+    about = f"<p class='soft'>{text(chart.about)}</p>" if chart.about else ""
+    return f"<h2>{text(chart.title)}</h2>{about}<div class='chart' id='chart-{chart.name}'></div>"
+
+
+def _flows(result: RunResult) -> str:
+    rows = (
+        (name, figure(f.get("goodput_mbit_s")), figure(f.get("throughput_mbit_s")), figure(f.get("mean_srtt_ms")),
+         figure(f.get("mean_cwnd_packets")), figure(f.get("sent_packets")), figure(f.get("retransmitted_packets")),
+         figure(f.get("spurious_retransmissions")), figure(f.get("fast_recoveries")), figure(f.get("timeouts")),
+         figure(f.get("reordered_ratio"), ratio=True))
+        for name, f in result.flows.items()
+    )  # fmt: skip
+    return "<h2>Flows</h2>" + table(
+        ("flow", "goodput (Mbit/s)", "throughput (Mbit/s)", "srtt (ms)", "cwnd (packets)", "sent (packets)",
+         "retransmitted", "of them needless", "fast recoveries", "timeouts", "reordered"), rows,
+    )  # fmt: skip
+
+
+def _links(result: RunResult) -> str:
+    rows = (
+        (name, direction, figure(k.get("sent_packets")), figure(k.get("dropped_packets")),
+         figure(k.get("lost_packets")), figure(k.get("reordered_packets")), figure(k.get("utilization"), ratio=True),
+         figure(k.get("mean_queue_packets")), figure(k.get("max_queue_packets")), figure(k.get("p95_queue_delay_ms")))
+        for name, directions in result.links.items()
+        for direction, k in directions.items()
+    )  # fmt: skip
+    return "<h2>Links</h2>" + table(
+        ("link", "direction", "sent (packets)", "dropped", "lost", "reordered", "utilization", "mean queue (packets)",
+         "max queue", "p95 queue delay (ms)"), rows, left=2,
+    )  # fmt: skip

@@ -1,0 +1,205 @@
+"""What ``anabranch study --out`` writes: verdicts as JSON, Markdown and HTML, figures, and the runs as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.output import to_json, whole_directory
+from anabranch.report.format import share
+from anabranch.report.page import image, page, table, text
+
+if TYPE_CHECKING:
+    from anabranch.study import ClaimResult, StudyResult
+    from anabranch.study.definition import Open
+
+_CLASS = {"reproduced": "reproduced", "reproduced (fragile)": "fragile", "not reproduced": "not"}
+
+
+def write_study(result: StudyResult, directory: Path) -> None:
+    """Write everything; the directory appears whole or not at all.
+
+    Raises:
+        UserError: The directory holds something else, or ``plot.py`` is wrong.
+    """
+    from anabranch.plot import study as study_figures
+    from anabranch.plot.style import house_style, save
+
+    with whole_directory(directory, "study") as aside:
+        figures = []
+        with house_style():
+            for name, title, drawn in study_figures.figures(result.results):
+                save(drawn, aside / "figures" / name)
+                figures.append((name, title))
+        (aside / "study.json").write_bytes(to_json(result.to_json()))
+        result.results.frame().write_parquet(aside / "runs.parquet", compression="zstd")
+        for name in ("samples", "link_samples"):
+            samples = result.results.samples(name)
+            if samples is not None:
+                samples.write_parquet(aside / f"{name}.parquet", compression="zstd")
+        (aside / "report.md").write_text(markdown(result, figures), encoding="utf-8")
+        (aside / "report.html").write_text(html_report(result, figures, aside / "figures"), encoding="utf-8")
+
+
+def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directory: Path) -> str:
+    """The report as one page with its figures inside."""
+    definition = result.definition
+    body = [
+        f"<h1>{text(definition.title)}</h1>",
+        f"<p class='soft'>{text(definition.source)}</p>",
+        f"<p class='soft'>{text(_facts(result))}</p>",
+    ]
+    if definition.about:
+        body.append(f"<p>{text(definition.about)}</p>")
+    body.append("<h2>Claims</h2>" + _claims(result.claims))
+    body += [f"<p class='hint'>{text(remark)}</p>" for remark in (*_legend(result), *result.notes)]
+    if figures:
+        shown = (
+            f"<figure>{image((directory / f'{name}.svg').read_bytes(), title)}"
+            f"<figcaption>{text(title)}{_claims_of(result, name)}</figcaption></figure>"
+            for name, title in figures
+        )
+        body.append(f"<h2>Figures</h2><div class='figures'>{''.join(shown)}</div>")
+    body.append("<h2>Setting</h2>" + _setting(result))
+    checked = [c for c in result.claims if c.control is not None or c.claim.invariant]
+    rows = (
+        (c.claim.id, _wrong(result, c), c.control.word if c.control else "–", c.control.measured if c.control else "–")
+        for c in checked
+    )
+    body.append(
+        "<h2>Controls</h2>"
+        "<p class='soft'>Every check is also made on a system known to be wrong, and must fail there.</p>"
+        + table(("claim", "wrong system", "the check says", "measured there"), rows, left=4)
+    )
+    body.append(f"<h2>To repeat it</h2><pre>{text(_command(result))}</pre>")
+    return page(definition.title, "\n".join(body))
+
+
+def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
+    """The report as Markdown, its figures beside it."""
+    definition = result.definition
+    lines = [f"# {definition.title}", "", definition.source, "", _facts(result), ""]
+    if definition.about:
+        lines += [definition.about, ""]
+    lines += _markdown_table(
+        ("", "claim", "published", "accept if", "measured", "verdict", "robustness", "jitter", "control"),
+        (
+            (c.claim.id, c.claim.claim, c.claim.published, c.claim.accept_if, c.plain.measured,
+             f"**{c.verdict}**{': ' + c.why if c.why else ''}", share(c.robustness, stale=c.stale), share(c.jitter),
+             c.control.word if c.control else "none")
+            for c in result.claims
+        ),
+    )  # fmt: skip
+    for remark in (*_legend(result), *result.notes):
+        lines += ["", remark]
+    if figures:
+        lines += ["", "## Figures"]
+        for name, title in figures:
+            lines += ["", f"![{title}](figures/{name}.png)", "", title]
+    lines += ["", "## Setting", ""]
+    if definition.setting_why:
+        lines += [definition.setting_why, ""]
+    rows = [(p, _plain(v)) for p, v in definition.setting.items()]
+    if rows:
+        lines += [*_markdown_table(("key", "value"), rows), ""]
+    if definition.opens:
+        lines += _markdown_table(
+            ("open parameter", "chosen", "plausible", "why"),
+            ((p.title, _plain(p.value), _range(p), p.why) for p in definition.opens),
+        )
+    lines += ["", "## To repeat it", "", "```", _command(result), "```", ""]
+    return "\n".join(lines)
+
+
+def _facts(result: StudyResult) -> str:
+    document = result.to_json()
+    made_by = f"engine {document['engine']}, anabranch {document['anabranch_version']}"
+    return f"{result.mode} grid, {result.runs} runs, {made_by}"
+
+
+def _claims(claims: Sequence[ClaimResult]) -> str:
+    rows = []
+    for c in claims:
+        css = _CLASS.get(c.verdict, "inconclusive")
+        why = f"<br><span class='soft'>{text(c.why)}</span>" if c.why else ""
+        note = f"<br><span class='soft'>{text(c.claim.note)}</span>" if c.claim.note else ""
+        rows.append(
+            (text(c.claim.id),
+             f"{text(c.claim.claim)}{note}<br><span class='soft'>accept if: {text(c.claim.accept_if)}</span>",
+             text(c.claim.published), text(c.plain.measured) + why,
+             f"<span class='verdict {css}'>{text(c.verdict)}</span>", share(c.robustness, stale=c.stale),
+             share(c.jitter), text(c.control.word if c.control else "none"))
+        )  # fmt: skip
+    headings = ("", "claim", "published", "measured", "verdict", "robustness", "start jitter", "control")
+    return table(headings, rows, left=5, raw=True)
+
+
+def _claims_of(result: StudyResult, figure: str) -> str:
+    ids = [c.id for c in (r.claim for r in result.claims) if figure in c.figures]
+    published = next((f.published for f in result.definition.figures if f.id == figure), "")
+    parts = [f"published: {published}"] if published else []
+    parts += [f"claims {', '.join(ids)}"] if ids else []
+    return f" ({text('; '.join(parts))})" if parts else ""
+
+
+def _legend(result: StudyResult) -> list[str]:
+    remarks = []
+    if result.robustness:
+        stale = ", computed before the last change (stale)" if result.robustness.stale else ""
+        remarks.append(
+            f"Robustness: share of {result.robustness.points} Latin-hypercube points over the open parameters' ranges "
+            f"at which the claim holds, on the quick grid{stale}."
+        )
+    elif result.definition.opens:
+        remarks.append("Robustness has not been computed: anabranch study … --robustness.")
+    if result.definition.jitter:
+        remarks.append(
+            f"Start jitter: share of {result.definition.jitter.seeds} seeds of spread start times for which it holds."
+        )
+    return remarks
+
+
+def _setting(result: StudyResult) -> str:
+    definition = result.definition
+    parts = [f"<p>{text(definition.setting_why)}</p>"] if definition.setting_why else []
+    if definition.setting:
+        parts.append(table(("key", "value"), ((p, _plain(v)) for p, v in definition.setting.items()), left=2))
+    if definition.opens:
+        rows = ((p.title, _plain(p.value), _range(p), p.why) for p in definition.opens)
+        parts.append("<p></p>" + table(("left open by the source", "chosen", "plausible", "why"), rows, left=4))
+    for path, content in definition.texts.items():
+        parts.append(f"<details><summary>{text(path)}</summary><pre>{text(content)}</pre></details>")
+    return "".join(parts)
+
+
+def _range(parameter: Open) -> str:
+    if parameter.choices:
+        return ", ".join(_plain(c) for c in parameter.choices)
+    return f"{_plain(parameter.low)}‥{_plain(parameter.high)}"
+
+
+def _plain(value: Any) -> str:
+    from anabranch.toml_text import write_value
+
+    return value if isinstance(value, str) else write_value(value)
+
+
+def _wrong(result: StudyResult, claim: ClaimResult) -> str:
+    if claim.claim.control is None:
+        return f"none: {claim.claim.invariant}"
+    return result.definition.wrongs[claim.claim.control].title
+
+
+def _command(result: StudyResult) -> str:
+    quick = " --quick" if result.mode == "quick" else ""
+    return f"anabranch study {result.definition.name}{quick} --out DIR"
+
+
+def _markdown_table(headings: Sequence[str], rows: Any) -> list[str]:
+    def cell(value: str) -> str:
+        return value.replace("|", "\\|").replace("\n", " ")
+
+    out = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    out += [f"| {' | '.join(cell(str(v)) for v in row)} |" for row in rows]
+    return out

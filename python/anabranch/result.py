@@ -1,0 +1,86 @@
+"""The result of one run: the summary as typed dictionaries, the tables as Polars frames."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from anabranch import _engine
+    from anabranch.summary import FlowSummary, GroupSummary, LinkSummary, Summary
+
+TABLES = ("flows", "links", "samples", "link_samples", "packets")
+"""Every table a run may have; the last three only when they were recorded."""
+
+
+class RunResult:
+    """What one run gave.
+
+    Attributes:
+        summary: The contract's JSON document, as dictionaries.
+    """
+
+    def __init__(self, run: _engine.Run) -> None:
+        self._run = run
+        self._frames: dict[str, pl.DataFrame] = {}
+        self.summary: Summary = json.loads(run.summary_json)
+
+    @property
+    def summary_json(self) -> str:
+        """The summary as the engine wrote it."""
+        return self._run.summary_json
+
+    @property
+    def digest(self) -> str | None:
+        """Hash over every packet observation; equal for equal runs, ``None`` when it was turned off."""
+        return self.summary.get("digest")
+
+    @property
+    def flows(self) -> dict[str, FlowSummary]:
+        """Per flow: goodput, retransmissions, mean cwnd and more."""
+        return self.summary["flows"]
+
+    @property
+    def links(self) -> dict[str, dict[str, LinkSummary]]:
+        """Per link and direction: packets, drops, queue, utilisation."""
+        return self.summary["links"]
+
+    @property
+    def groups(self) -> dict[str, GroupSummary]:
+        """Per aggregated link: members, changes, energy."""
+        return self.summary.get("groups", {})
+
+    def table(self, name: str) -> pl.DataFrame:
+        """One table as a Polars frame; the columns are the engine's own memory, not a copy.
+
+        Args:
+            name: ``"flows"``, ``"links"``, ``"samples"``, ``"link_samples"`` or ``"packets"``.
+
+        Raises:
+            UserError: There is no table of that name.
+        """
+        import polars as pl
+
+        from anabranch.errors import UserError, nearest
+
+        if name not in TABLES:
+            raise UserError(f'there is no table "{name}"', hint=nearest(name, TABLES))
+        if name not in self._frames:
+            self._frames[name] = pl.DataFrame(self._run.table(name))
+        return self._frames[name]
+
+    def write(self, directory: str | Path) -> None:
+        """Write summary, tables, figures and report into a directory, which appears whole or not at all.
+
+        Raises:
+            UserError: The directory holds something else.
+        """
+        from anabranch.report.run_output import write_run
+
+        write_run(self, Path(directory))
+
+    def __repr__(self) -> str:
+        return f"<RunResult of {self.summary.get('scenario')!r}, seed {self.summary.get('seed')}>"

@@ -1,0 +1,388 @@
+"""A scenario: a file, a text, or built from code; changed by ``set``; run once, or over a grid."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from anabranch import toml_text
+from anabranch.errors import UserError
+
+if TYPE_CHECKING:
+    from anabranch.result import RunResult
+    from anabranch.summary import Resolved
+    from anabranch.sweep import SweepResult
+
+Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value]"
+"""What may stand in a scenario: quantities are text with their unit (``"15 ms"``), ratios bare numbers."""
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+"""Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
+
+
+class Scenario:
+    """A path, the flows on it, and how long to watch.
+
+    Built from code, every method returns the scenario itself, so that calls chain:
+
+        scenario = (
+            Scenario("Two hosts", duration="10 s")
+            .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms", queue="1 bdp")
+            .flow("main", source="S", target="R", cc="cubic")
+        )
+
+    Args:
+        title: What the scenario shows.
+        duration: Simulated time, with its unit (``"10 s"``).
+        seed: Seed of every random draw.
+        warmup: Metrics start here, with its unit.
+    """
+
+    def __init__(
+        self,
+        title: str | None = None,
+        *,
+        duration: str | None = None,
+        seed: int | None = None,
+        warmup: str | None = None,
+    ) -> None:
+        top = {"title": title, "duration": duration, "seed": seed, "warmup": warmup}
+        self._document: dict[str, Any] | None = _present(top)
+        self._text = ""
+        self._file = "<code>"
+        self._sets: list[str] = []
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Scenario:
+        """A scenario file (TOML).
+
+        Raises:
+            UserError: The file cannot be read, or is not text.
+        """
+        return cls.from_text(read_text(Path(path)), file=str(path))
+
+    @classmethod
+    def from_text(cls, text: str, *, file: str = "<text>") -> Scenario:
+        """A scenario given as TOML text; ``file`` is its name in error messages."""
+        scenario = cls()
+        scenario._document, scenario._text, scenario._file = None, text, file
+        return scenario
+
+    @property
+    def text(self) -> str:
+        """The TOML this scenario starts from, before ``sets``."""
+        return self._text if self._document is None else toml_text.write_document(self._document)
+
+    @property
+    def file(self) -> str:
+        """The name it has in error messages."""
+        return self._file
+
+    @property
+    def sets(self) -> list[str]:
+        """The changes over ``text``, as ``PATH=VALUE``, in order."""
+        return list(self._sets)
+
+    def copy(self) -> Scenario:
+        """A scenario of its own with the same content."""
+        return copy.deepcopy(self)
+
+    def set(self, path: str, value: Value) -> Scenario:
+        """Change one value.
+
+        Args:
+            path: Dotted TOML key, integers index lists from 0: ``"link.a.forward.impair.0.rate"``.
+            value: The new value; missing tables are created.
+        """
+        self._sets.append(f"{path}={toml_text.write_value(value)}")
+        return self
+
+    def link(
+        self,
+        name: str,
+        *,
+        between: tuple[str, str],
+        rate: str | None = None,
+        delay: str | None = None,
+        queue: Value | None = None,
+        impair: Sequence[Value] | None = None,
+        service: Value | None = None,
+        up: bool | None = None,
+        forward: Mapping[str, Value] | None = None,
+        reverse: Mapping[str, Value] | None = None,
+    ) -> Scenario:
+        """Add a link.
+
+        Args:
+            name: Its name in results.
+            between: Its two ends; ``forward`` runs from the first to the second.
+            rate: Capacity (``"10 Mbit/s"``); unlimited when left out.
+            delay: Propagation delay of one direction (``"15 ms"``).
+            queue: A queue's name or table, in both directions.
+            impair: What happens to packets after the delay, in order.
+            service: How the capacity changes (``"fixed"`` when left out).
+            up: Whether it carries packets at the start.
+            forward: What differs in the forward direction (``{"queue": …}``).
+            reverse: What differs in the reverse direction.
+        """
+        return self._add("link", name, {
+            "between": list(between), "rate": rate, "delay": delay, "queue": queue, "impair": impair,
+            "service": service, "up": up, "forward": forward, "reverse": reverse,
+        })  # fmt: skip
+
+    def group(
+        self,
+        name: str,
+        *,
+        between: tuple[str, str],
+        members: int,
+        rate: str | None = None,
+        delay: str | None = None,
+        queue: Value | None = None,
+        spread: str | None = None,
+        control: Value | None = None,
+        wake_time: str | None = None,
+    ) -> Scenario:
+        """Add an aggregated link of ``members`` links of ``rate`` each.
+
+        Args:
+            name: Its name in results.
+            between: Its two ends.
+            members: Number of member links.
+            rate: Capacity of one member.
+            delay: Propagation delay of one direction.
+            queue: The queue all members share, per direction.
+            spread: ``"per-packet"`` or ``"per-flow"``.
+            control: Which members are on, and when.
+            wake_time: Time a member needs to come up.
+        """
+        return self._add("group", name, {
+            "between": list(between), "members": members, "rate": rate, "delay": delay, "queue": queue,
+            "spread": spread, "control": control, "wake_time": wake_time,
+        })  # fmt: skip
+
+    def gateway(
+        self,
+        name: str,
+        *,
+        between: tuple[str, str],
+        routes: Sequence[str],
+        split: Value | None = None,
+        restore: Value | None = None,
+        overhead: int | None = None,
+    ) -> Scenario:
+        """Add a pair of gateways that spread flows over several links.
+
+        Args:
+            name: Its name in results.
+            between: The two gateways.
+            routes: The links between them it uses.
+            split: How packets are spread.
+            restore: How order is restored (``"none"``: not at all).
+            overhead: Bytes the tunnel adds to each packet.
+        """
+        return self._add("gateway", name, {
+            "between": list(between), "routes": list(routes), "split": split, "restore": restore, "overhead": overhead,
+        })  # fmt: skip
+
+    def host(
+        self,
+        name: str,
+        *,
+        processing_jitter: Value | None = None,
+        attach: str | None = None,
+        execute: Value | None = None,
+    ) -> Scenario:
+        """Say what an end host adds to its packets.
+
+        Args:
+            name: A node some link names.
+            processing_jitter: Random delay of the host itself.
+            attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
+            execute: Live engine only: the program to run there (the file's ``exec``).
+        """
+        return self._add("host", name, {
+            "processing_jitter": processing_jitter, "attach": attach, "exec": execute,
+        })  # fmt: skip
+
+    def flow(
+        self,
+        name: str,
+        *,
+        source: str,
+        target: str,
+        cc: Value | None = None,
+        stack: str | None = None,
+        transport: Mapping[str, Value] | None = None,
+        workload: Value | None = None,
+        start: str | None = None,
+        start_spread: str | None = None,
+        stop: str | None = None,
+        count: int | None = None,
+        protocol: str | None = None,
+        family: int | None = None,
+        fec: Value | None = None,
+        route: Sequence[str] | None = None,
+        return_route: Sequence[str] | None = None,
+    ) -> Scenario:
+        """Add a flow.
+
+        Args:
+            name: Its name in results.
+            source: The sending host (the file's ``from``).
+            target: The receiving host (the file's ``to``).
+            cc: Congestion control, name or table; the stack's own when left out.
+            stack: TCP profile (``"linux"``, ``"rfc"``, …).
+            transport: Switches over the profile's.
+            workload: What it sends (``"bulk"`` when left out).
+            start: When it starts (``"0.2 s"``).
+            start_spread: Plus a uniform draw of up to this.
+            stop: When it stops.
+            count: How many alike.
+            protocol: ``"tcp"`` or ``"udp"``.
+            family: 4 or 6.
+            fec: Forward error correction inside TCP.
+            route: Links on the way there; by fewest hops when left out.
+            return_route: Links on the way back.
+        """
+        return self._add("flow", name, {
+            "from": source, "to": target, "protocol": protocol, "family": family, "start": start,
+            "start_spread": start_spread, "stop": stop, "count": count, "stack": stack, "cc": cc,
+            "transport": transport, "fec": fec, "workload": workload, "route": route, "return_route": return_route,
+        })  # fmt: skip
+
+    def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
+        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code."""
+        if self._document is None:
+            raise UserError("changes in mid-run belong into the scenario's file", hint='write [[at]] time = "…"')
+        self._document.setdefault("at", []).append({"time": time, "set": dict(changes)})
+        return self
+
+    def resolve(self, *, seed: int | None = None) -> Resolved:
+        """Parse and check without running.
+
+        Raises:
+            ScenarioError: The scenario is wrong; the message has file, line and column.
+        """
+        from anabranch import _engine
+
+        resolved: Resolved = json.loads(_engine.resolve(self.text, self._file, self._sets, seed))
+        return resolved
+
+    def run(
+        self,
+        *,
+        seed: int | None = None,
+        digest: bool = True,
+        samples_ms: float | None = None,
+        packets: bool = False,
+        fast_path: bool = True,
+        progress: Callable[[float], None] | None = None,
+    ) -> RunResult:
+        """Run once.
+
+        Args:
+            seed: Instead of the scenario's.
+            digest: Hash every packet observation, so that equal runs can be told.
+            samples_ms: Record cwnd, queue and the like every so many milliseconds.
+            packets: Record one row per data packet sent.
+            fast_path: Let the engine fold plain links; the results are the same.
+            progress: Called with the finished share (0‥1).
+
+        Raises:
+            ScenarioError: The scenario is wrong; the message has file, line and column.
+        """
+        from anabranch import _engine
+        from anabranch.result import RunResult
+
+        return RunResult(
+            _engine.run(
+                self.text,
+                self._file,
+                self._sets,
+                seed=seed,
+                digest=digest,
+                samples_ms=samples_ms,
+                packets=packets,
+                fast_path=fast_path,
+                progress=progress,
+            )
+        )
+
+    def sweep(
+        self,
+        grid: Mapping[str, Sequence[Value]] | None = None,
+        *,
+        repeat: int | None = None,
+        jobs: int | None = None,
+        digest: bool = True,
+        out: str | Path | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> SweepResult:
+        """Run over a grid.
+
+        Args:
+            grid: Dotted path → values; over the scenario's own ``[sweep]``.
+            repeat: Seeds per point, from the scenario's seed on.
+            jobs: Threads; all cores when left out.
+            digest: As in :meth:`run`; without it equal repeats are not recognised.
+            out: Directory that keeps finished points and the table; resumed if it exists.
+            progress: Called with (finished, total) points.
+
+        Raises:
+            ScenarioError: The scenario or a point of the grid is wrong.
+            UserError: ``out`` holds something else.
+        """
+        from anabranch.sweep import sweep
+
+        return sweep(self, grid or {}, repeat=repeat, jobs=jobs, digest=digest, out=out, progress=progress)
+
+    def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
+        if self._document is None:
+            return self.set(f"{kind}.{toml_text.write_key(name)}", _present(entry))
+        self._document.setdefault(kind, {})[name] = _present(entry)
+        return self
+
+    def __repr__(self) -> str:
+        changes = f", {len(self._sets)} set" if self._sets else ""
+        return f"<Scenario {self._file}{changes}>"
+
+
+def read_text(path: Path) -> str:
+    """The text of a scenario or study file, with errors a user can act on.
+
+    Raises:
+        UserError: There is no such file, it is a directory, far too large, or not UTF-8.
+    """
+    import difflib
+
+    from anabranch.errors import nearest
+
+    try:
+        size = path.stat().st_size
+        if path.is_dir():
+            raise UserError(f"{path} is a directory; a scenario file (TOML) was expected")
+        if size > MAX_FILE_BYTES:
+            raise UserError(f"{path} has {size:,} bytes; a scenario file has at most {MAX_FILE_BYTES:,}")
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        beside = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        raise UserError(
+            f"{path}: no such file",
+            hint=nearest(path.name, beside) if difflib.get_close_matches(path.name, beside, 1) else None,
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
+        raise UserError("not UTF-8 text; a scenario file is TOML", file=str(path), line=line, column=column) from None
+
+
+def _present(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if value is not None}

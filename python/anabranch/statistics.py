@@ -1,0 +1,175 @@
+"""Small-sample statistics: means with Student-t intervals, rank correlation, Latin hypercubes.
+
+Kept here, a page long, rather than pulled in with a numerical library many times the size of the engine.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its two-sided confidence interval.
+
+    Attributes:
+        mean: Arithmetic mean of the values.
+        lower: Lower end, ``None`` where there is no interval (n = 1, or a deterministic repeat).
+        upper: Upper end, likewise.
+        n: Number of independent values.
+        level: Confidence level (0‥1).
+    """
+
+    mean: float
+    lower: float | None
+    upper: float | None
+    n: int
+    level: float = 0.95
+
+
+def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+    """Mean and Student-t interval of independent values.
+
+    Raises:
+        ValueError: ``values`` is empty.
+    """
+    n = len(values)
+    if n == 0:
+        raise ValueError("no values")
+    mean = math.fsum(values) / n
+    if n == 1:
+        return Interval(mean, None, None, 1, level)
+    variance = math.fsum((v - mean) ** 2 for v in values) / (n - 1)
+    half = t_quantile(0.5 + level / 2, n - 1) * math.sqrt(variance / n)
+    return Interval(mean, mean - half, mean + half, n, level)
+
+
+def t_quantile(p: float, degrees: int) -> float:
+    """The value Student's t with ``degrees`` degrees of freedom stays below with probability ``p`` (0.5 < p < 1)."""
+    low, high = 0.0, 1.0
+    while _t_cdf(high, degrees) < p:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        if _t_cdf(middle, degrees) < p:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def runs_needed(values: Sequence[float], threshold: float, level: float = 0.95) -> int | None:
+    """How many values would put ``threshold`` outside the interval if mean and spread stay as they are.
+
+    ``None`` when there is no telling: fewer than two values, or the mean is the threshold.
+    """
+    interval = mean_interval(values, level) if values else None
+    if interval is None or interval.lower is None or interval.mean == threshold:
+        return None
+    sd = (interval.mean - interval.lower) * math.sqrt(interval.n) / t_quantile(0.5 + level / 2, interval.n - 1)
+    n = 2
+    while t_quantile(0.5 + level / 2, n - 1) * sd / math.sqrt(n) >= abs(interval.mean - threshold):
+        n = max(n + 1, math.ceil(n * 1.1))
+        if n > 1_000_000:
+            return None
+    return n
+
+
+def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Spearman's rank correlation (−1‥1), ties sharing their mean rank; ``None`` if either side is constant."""
+    return pearson(_ranks(x), _ranks(y))
+
+
+def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Pearson's correlation (−1‥1); ``None`` for fewer than two pairs or a constant side."""
+    if len(x) != len(y):
+        raise ValueError("both sides need the same number of values")
+    if len(x) < 2:
+        return None
+    mx, my = math.fsum(x) / len(x), math.fsum(y) / len(y)
+    sxy = math.fsum((a - mx) * (b - my) for a, b in zip(x, y, strict=True))
+    sxx = math.fsum((a - mx) ** 2 for a in x)
+    syy = math.fsum((b - my) ** 2 for b in y)
+    if sxx == 0 or syy == 0:
+        return None
+    return sxy / math.sqrt(sxx * syy)
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Least-squares slope of y against x; ``None`` when x is constant."""
+    if len(x) < 2:
+        return None
+    mx, my = math.fsum(x) / len(x), math.fsum(y) / len(y)
+    sxx = math.fsum((a - mx) ** 2 for a in x)
+    if sxx == 0:
+        return None
+    return math.fsum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sxx
+
+
+def latin_hypercube(points: int, dimensions: int, seed: int) -> list[list[float]]:
+    """``points`` points of the unit cube: in every dimension exactly one in each of ``points`` equal slices."""
+    rng = random.Random(seed)  # noqa: S311 - a design, not a secret
+    columns = []
+    for _ in range(dimensions):
+        slices = list(range(points))
+        rng.shuffle(slices)
+        columns.append([(s + rng.random()) / points for s in slices])
+    return [[column[i] for column in columns] for i in range(points)]
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    ranks = [0.0] * len(values)
+    i = 0
+    while i < len(order):
+        j = i
+        while j + 1 < len(order) and values[order[j + 1]] == values[order[i]]:
+            j += 1
+        for k in range(i, j + 1):
+            ranks[order[k]] = (i + j) / 2 + 1
+        i = j + 1
+    return ranks
+
+
+def _t_cdf(t: float, degrees: int) -> float:
+    """P(T ≤ t) for t ≥ 0, by the regularised incomplete beta function."""
+    x = degrees / (degrees + t * t)
+    return 1 - 0.5 * _beta_regularised(x, degrees / 2, 0.5)
+
+
+def _beta_regularised(x: float, a: float, b: float) -> float:
+    if x <= 0:
+        return 0.0
+    if x >= 1:
+        return 1.0
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
+    if x < (a + 1) / (a + b + 2):
+        return front * _beta_fraction(x, a, b) / a
+    return 1 - front * _beta_fraction(1 - x, b, a) / b
+
+
+def _beta_fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function (Lentz's method; NIST DLMF 8.17.22)."""
+    tiny = 1e-300
+    c, d = 1.0, 1 / max(1 - (a + b) * x / (a + 1), tiny)
+    result = d
+    for m in range(1, 500):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        d = 1 / _away_from_zero(1 + even * d, tiny)
+        c = _away_from_zero(1 + even / c, tiny)
+        result *= c * d
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / _away_from_zero(1 + odd * d, tiny)
+        c = _away_from_zero(1 + odd / c, tiny)
+        step = c * d
+        result *= step
+        if abs(step - 1) < 1e-15:
+            break
+    return result
+
+
+def _away_from_zero(value: float, tiny: float) -> float:
+    return value if abs(value) > tiny else tiny

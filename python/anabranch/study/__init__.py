@@ -1,0 +1,229 @@
+"""Studies: published results as claims, checked by running them.
+
+from anabranch import Study
+
+result = Study.load("reordering").run(quick=True)
+for claim in result.claims:
+    print(claim.claim.id, claim.verdict, claim.plain.measured)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from anabranch.errors import UserError, nearest
+from anabranch.study import robustness as robustness_module
+from anabranch.study.definition import Definition
+from anabranch.study.parse import load
+from anabranch.study.results import Condition, Pool, Results
+from anabranch.study.robustness import Robustness
+from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
+
+__all__ = ["ClaimJson", "ClaimResult", "Study", "StudyJson", "StudyResult"]
+
+
+class ClaimJson(TypedDict, total=False):
+    """One claim in the JSON of ``anabranch study``; shares are ratios, ``why`` stands unless it was reproduced."""
+
+    id: str
+    claim: str
+    published: str
+    accept_if: str
+    measured: str
+    verdict: str
+    robustness: float | None
+    robustness_stale: bool
+    jitter: float | None
+    control: str | None
+    why: str
+    measures: dict[str, Any]
+
+
+class StudyJson(TypedDict):
+    """The JSON of ``anabranch study``."""
+
+    study: str
+    title: str
+    mode: str
+    engine: str
+    anabranch_version: str
+    claims: list[ClaimJson]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A study that was run.
+
+    Attributes:
+        definition: What was run.
+        mode: ``"quick"`` or ``"full"``.
+        claims: Every claim with its verdict, in the order of the study.
+        results: The runs themselves.
+        robustness: What is known of it, if anything.
+        notes: What a reader should know of the runs as a whole.
+    """
+
+    definition: Definition
+    mode: str
+    claims: list[ClaimResult]
+    results: Results
+    robustness: Robustness | None
+    notes: list[str]
+    runs: int
+
+    @property
+    def failed(self) -> bool:
+        """Some check is no check: it accepts the wrong system, too."""
+        return any(c.check_failed for c in self.claims)
+
+    def to_json(self) -> StudyJson:
+        """The document of ``anabranch study --json``."""
+        from anabranch import _engine
+
+        return {
+            "study": self.definition.name,
+            "title": self.definition.title,
+            "mode": self.mode,
+            "engine": "sim",
+            "anabranch_version": _engine.version(),
+            "claims": [_claim_json(c) for c in self.claims],
+        }
+
+    def write(self, directory: str | Path) -> None:
+        """Write figures, tables and reports into a directory, which appears whole or not at all."""
+        from anabranch.report.study_output import write_study
+
+        write_study(self, Path(directory))
+
+
+class Study:
+    """A study's directory, read and checked."""
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+
+    @classmethod
+    def load(cls, name: str | Path) -> Study:
+        """A study that ships, by name, or any directory with a ``study.toml``.
+
+        Raises:
+            UserError: There is none, or it is wrong; the message has file, line and column.
+        """
+        return cls(load(find(name)))
+
+    def run(
+        self,
+        *,
+        quick: bool = False,
+        robustness: bool = False,
+        jobs: int | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> StudyResult:
+        """Run everything and judge every claim: plainly, with start jitter, and on its wrong system.
+
+        Args:
+            quick: The quick grid rather than the full one.
+            robustness: Also judge over the open parameters' ranges (takes as many times longer as there are points).
+            jobs: Threads; all cores when left out.
+            progress: Called with (what, finished, total).
+
+        Raises:
+            ScenarioError: A scenario of the study is wrong.
+            UserError: The study asks for a figure that does not exist.
+        """
+        definition = self.definition
+        pool = Pool(definition, jobs)
+        conditions = {"plain": Condition(full=not quick)}
+        if definition.jitter:
+            conditions["jitter"] = Condition(full=not quick, jitter=True)
+        for name in dict.fromkeys(c.control for c in definition.claims if c.control):
+            conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
+        plans = {name: pool.plan(condition) for name, condition in conditions.items()}
+        everything = [job for plan in plans.values() for job in plan]
+        total = len(pool.missing(everything))
+        pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)
+        results = {name: pool.results(plan) for name, plan in plans.items()}
+
+        known: Robustness | None
+        if robustness:
+            known = robustness_module.compute(
+                definition, pool, lambda n, of: progress("robustness", n, of) if progress else None
+            )
+        else:
+            known = robustness_module.kept(definition, lambda: self._quick(pool))
+        claims = []
+        for claim in definition.claims:
+            share = known.claims.get(claim.id) if known else None
+            if quick and claim.full_only:
+                plain = Judgement(None, {}, "the quick grid cannot judge it; run the full study (one run per point)")
+                claims.append(conclude(claim, plain, robustness=share, stale=bool(known and known.stale)))
+                continue
+            jitter = results.get("jitter")
+            held = [judge(claim, jitter.only_seed(s)).holds is True for s in jitter.seeds()] if jitter else []
+            claims.append(
+                conclude(
+                    claim,
+                    judge(claim, results["plain"]),
+                    control=judge(claim, results[f"wrong {claim.control}"]) if claim.control else None,
+                    jitter=sum(held) / len(held) if held else None,
+                    robustness=share,
+                    stale=bool(known and known.stale),
+                )
+            )
+        notes = self._notes(results["plain"])
+        mode = "quick" if quick else "full"
+        return StudyResult(definition, mode, claims, results["plain"], known, notes, total)
+
+    def _quick(self, pool: Pool) -> Results:
+        jobs = pool.plan(Condition())
+        pool.make(jobs)
+        return pool.results(jobs)
+
+    def _notes(self, plain: Results) -> list[str]:
+        if self.definition.jitter or len(plain.seeds()) > 1:
+            return []
+        return ["One seed and no [jitter]: where nothing in a scenario is random, every figure is a single sample."]
+
+
+def find(name: str | Path) -> Path:
+    """The directory of a study, by path or by the name of one that ships.
+
+    Raises:
+        UserError: There is none.
+    """
+    from anabranch.checkout import shipped_studies
+
+    path = Path(name)
+    if (path / "study.toml").is_file():
+        return path
+    shipped = shipped_studies()
+    if str(name) in shipped:
+        return shipped[str(name)]
+    if path.is_file():
+        raise UserError(f"{name} is a file; a study is a directory with a study.toml")
+    if path.is_dir():
+        raise UserError(f"{name} has no study.toml", hint="a study is a directory with a study.toml")
+    raise UserError(f'there is no study "{name}"', hint=nearest(str(name), shipped) if shipped else "give a directory")
+
+
+def _claim_json(result: ClaimResult) -> ClaimJson:
+    claim: ClaimJson = {
+        "id": result.claim.id,
+        "claim": result.claim.claim,
+        "published": result.claim.published,
+        "accept_if": result.claim.accept_if,
+        "measured": result.plain.measured,
+        "verdict": result.verdict,
+        "robustness": result.robustness,
+        "robustness_stale": result.stale,
+        "jitter": result.jitter,
+        "control": result.control.word if result.control else None,
+        "measures": {k: v if not isinstance(v, float) or abs(v) != float("inf") else None
+                     for k, v in result.plain.measures.items()},
+    }  # fmt: skip
+    if result.verdict != "reproduced":
+        claim["why"] = result.why
+    return claim

@@ -1,0 +1,229 @@
+"""What a study is: the parsed, checked form of its ``study.toml``.
+
+The form is described for people in ``docs/studies.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from anabranch import toml_text
+from anabranch.study.expression import Expression
+
+Sets: TypeAlias = "Mapping[str, Any]"
+"""Dotted path → value, applied to a scenario in order."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a grid.
+
+    Attributes:
+        name: As expressions call it.
+        set: Path → template; ``"{}"`` alone passes the number, text around it makes a quantity (``"{} ms"``).
+        quick: Values of the quick grid.
+        full: Values of the full grid.
+        label: On figures.
+    """
+
+    name: str
+    set: Sets
+    quick: tuple[float, ...]
+    full: tuple[float, ...]
+    label: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One of the things compared: the changes that make it, and how figures call it."""
+
+    name: str
+    label: str
+    set: Sets
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A scenario run for every variant over a grid of axes, with so many seeds per point.
+
+    Attributes:
+        samples: Condition on the points whose samples over time are kept, if any are.
+        where: Condition on the points that are run at all.
+    """
+
+    name: str
+    scenario: Path
+    set: Sets
+    variants: tuple[str, ...]
+    axes: tuple[str, ...]
+    where: Expression | None
+    repeat_quick: int
+    repeat_full: int
+    samples: Expression | None
+    samples_ms: float
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A figure claims speak of: a path in the summary, a column of samples, or an expression over other quantities."""
+
+    name: str
+    label: str
+    path: str | None = None
+    combine: str | None = None
+    table: str | None = None
+    column: str | None = None
+    select: Mapping[str, str] = field(default_factory=dict)
+    expression: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Open:
+    """A parameter the source leaves open: what we chose, why, and what else would have been plausible.
+
+    Attributes:
+        low: Smallest plausible value, or ``None`` when ``choices`` lists them.
+        integer: Only whole numbers are plausible.
+        log: Ranges over orders of magnitude: points are spread evenly over the logarithm.
+    """
+
+    name: str
+    title: str
+    set: Sets
+    value: Any
+    why: str
+    low: float | None
+    high: float | None
+    choices: tuple[Any, ...]
+    integer: bool
+    log: bool
+    experiments: tuple[str, ...]
+
+    def at(self, unit: float) -> Any:
+        """The plausible value at ``unit`` (0‥1) of the range."""
+        if self.choices:
+            return self.choices[min(int(unit * len(self.choices)), len(self.choices) - 1)]
+        assert self.low is not None  # noqa: S101 - a parameter has choices or a range
+        assert self.high is not None  # noqa: S101 - likewise
+        if self.integer:
+            if self.log:
+                return min(round(self.low * (self.high / self.low) ** unit), int(self.high))
+            return min(int(self.low + unit * (self.high - self.low + 1)), int(self.high))
+        if self.log:
+            return float(self.low * (self.high / self.low) ** unit)
+        return self.low + unit * (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A system that is known to be wrong, on which checks must fail."""
+
+    name: str
+    title: str
+    replace: Mapping[str, str]
+    set: Sets
+    experiments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """How starts are spread where nothing else in a scenario is random."""
+
+    set: Sets
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One published result and how it is checked.
+
+    Attributes:
+        measures: Name → expression, in order; a later one may use an earlier one.
+        accept: Conditions that must all hold.
+        undecided: A difference and a threshold: while the 95 % interval over seeds of the difference holds the
+            threshold at some point, a failed check is *inconclusive*, with the number of runs that would settle it.
+        control: The wrong system on which the check must fail; ``None`` only with ``invariant``.
+        invariant: Why there is no wrong system: the claim is about what does not change.
+        full_only: The quick grid cannot judge it.
+    """
+
+    id: str
+    claim: str
+    published: str
+    accept_if: str
+    experiment: str
+    measures: Mapping[str, Expression]
+    accept: tuple[Expression, ...]
+    undecided: Expression | None
+    undecided_from: float
+    control: str | None
+    invariant: str | None
+    full_only: bool
+    note: str
+    why: str
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure drawn from the results: an expression against an axis, one line per variant."""
+
+    id: str
+    title: str
+    y: Expression
+    x: str
+    experiment: str
+    variants: tuple[str, ...]
+    x_label: str
+    y_label: str
+    kind: str
+    published: str
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A whole study."""
+
+    directory: Path
+    name: str
+    title: str
+    source: str
+    about: str
+    setting: Sets
+    setting_why: str
+    experiments: Mapping[str, Experiment]
+    axes: Mapping[str, Axis]
+    variants: Mapping[str, Variant]
+    quantities: Mapping[str, Quantity]
+    opens: tuple[Open, ...]
+    wrongs: Mapping[str, Wrong]
+    jitter: Jitter | None
+    robustness_points: int
+    robustness_seed: int
+    claims: tuple[Claim, ...]
+    figures: tuple[Figure, ...]
+    texts: Mapping[Path, str]
+    values: Mapping[str, Any]
+
+    @property
+    def default_experiment(self) -> str:
+        """The experiment meant where none is named: the first."""
+        return next(iter(self.experiments))
+
+
+def fill(template: Any, value: Any) -> Any:
+    """``template`` with ``value`` in the place of ``{}``; ``"{}"`` alone keeps the value's type."""
+    if template == "{}":
+        return value
+    if isinstance(template, str):
+        shown = f"{value:.12g}" if isinstance(value, float) else str(value)
+        return template.replace("{}", shown)
+    return template
+
+
+def as_sets(changes: Mapping[str, Any]) -> list[str]:
+    """Changes as the engine takes them: ``PATH=VALUE``."""
+    return [f"{path}={toml_text.write_value(value)}" for path, value in changes.items()]

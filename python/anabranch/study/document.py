@@ -1,0 +1,149 @@
+"""Reading ``study.toml``: typed access to a TOML document, every error with file, line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from anabranch import toml_text
+from anabranch.errors import UserError, nearest
+
+Number = (int, float)
+
+
+class Node:
+    """A table of the document, with its place."""
+
+    def __init__(self, document: Document, path: toml_text.Path, value: dict[str, Any]) -> None:
+        self.document = document
+        self.path = path
+        self.value = value
+
+    def error(self, message: str, *keys: str | int, hint: str | None = None, offset: int = 0) -> UserError:
+        """An error at one of this table's keys, or at the table; ``offset`` characters into the value's text."""
+        return self.document.error(message, (*self.path, *keys), hint=hint, offset=offset)
+
+    def reject_unknown(self, known: Collection[str]) -> None:
+        """No key but ``known``."""
+        for key in self.value:
+            if key not in known:
+                raise self.document.error(
+                    f'unknown key "{key}"', (*self.path, key), hint=nearest(key, known), at_key=True
+                )
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.value
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text; required unless there is a default."""
+        value = self._get(key, default)
+        if not isinstance(value, str):
+            raise self.error(f"{key} must be text", key)
+        return value
+
+    def optional_text(self, key: str) -> str | None:
+        """A text, or nothing."""
+        return self.text(key) if key in self.value else None
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A number; required unless there is a default."""
+        value = self._get(key, default)
+        if isinstance(value, bool) or not isinstance(value, Number):
+            raise self.error(f"{key} must be a number", key)
+        return float(value)
+
+    def count(self, key: str, default: int | None = None) -> int:
+        """A whole number of at least 1; required unless there is a default."""
+        value = self._get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise self.error(f"{key} must be a whole number of at least 1", key)
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self.value.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(f"{key} must be true or false", key)
+        return value
+
+    def texts(self, key: str, valid: Collection[str] | None = None, what: str = "name") -> list[str] | None:
+        """A list of texts (one text is a list of one), each among ``valid``; ``None`` when left out."""
+        if key not in self.value:
+            return None
+        value = self.value[key]
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(i, str) for i in items):
+            raise self.error(f"{key} must be a list of texts", key)
+        for i, item in enumerate(items):
+            if valid is not None and item not in valid:
+                where = (key,) if isinstance(value, str) else (key, i)
+                raise self.error(f'"{item}" is no {what}', *where, hint=nearest(item, valid))
+        return list(items)
+
+    def table(self, key: str) -> dict[str, Any]:
+        """A table of anything; empty when left out."""
+        value = self.value.get(key, {})
+        if not isinstance(value, dict):
+            raise self.error(f"{key} must be a table", key)
+        return value
+
+    def child(self, key: str) -> Node | None:
+        """A table to read further; ``None`` when left out."""
+        return Node(self.document, (*self.path, key), self.table(key)) if key in self.value else None
+
+    def children(self, key: str) -> Iterator[tuple[str, Node]]:
+        """The named tables below ``key``: ``[key.NAME]``."""
+        for name, value in self.table(key).items():
+            if not isinstance(value, dict):
+                raise self.error(f"{key}.{name} must be a table", key, name)
+            yield name, Node(self.document, (*self.path, key, name), value)
+
+    def entries(self, key: str) -> Iterator[Node]:
+        """The tables of ``[[key]]``."""
+        value = self.value.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+            raise self.error(f"{key} must be written [[{key}]]", key)
+        for i, entry in enumerate(value):
+            yield Node(self.document, (*self.path, key, i), entry)
+
+    def _get(self, key: str, default: object) -> Any:
+        if key in self.value:
+            return self.value[key]
+        if default is None:
+            raise self.error(f'"{key}" is missing')
+        return default
+
+
+class Document:
+    """A parsed TOML file that knows where everything stands."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.file = str(path)
+        self.text = text
+        self.values = toml_text.parse(text, self.file)
+        self.places = toml_text.locate(text)
+        self.root = Node(self, (), self.values)
+
+    def error(
+        self,
+        message: str,
+        path: toml_text.Path,
+        *,
+        hint: str | None = None,
+        offset: int = 0,
+        at_key: bool = False,
+    ) -> UserError:
+        """An error at ``path``, or at the nearest table around it that stands somewhere."""
+        exact = path in self.places
+        while path and path not in self.places:
+            path = path[:-1]
+        if not path:
+            return UserError(message, file=self.file, hint=hint)
+        key, value = self.places[path]
+        place = key if at_key and exact else value
+        source = toml_text.source_line(self.text, place.line)
+        # Into the text of a one-line string; a string over several lines is shown at its opening quotes.
+        inside = exact and offset > 0 and not source[place.column - 1 :].startswith(('"""', "'''"))
+        column = place.column + offset + 1 if inside else place.column
+        return UserError(message, file=self.file, line=place.line, column=column, source=source, hint=hint)

@@ -1,0 +1,439 @@
+"""From ``study.toml`` to a :class:`Definition`; every mistake has file, line and column."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from anabranch import toml_text
+from anabranch.errors import UserError, nearest
+from anabranch.scenario import read_text
+from anabranch.study.definition import (
+    Axis,
+    Claim,
+    Definition,
+    Experiment,
+    Figure,
+    Jitter,
+    Open,
+    Quantity,
+    Variant,
+    Wrong,
+)
+from anabranch.study.document import Document, Node
+from anabranch.study.expression import Expression, ExpressionError, Names, compile_expression
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+_RESERVED = {"variant", "seed", "time_s"}
+_TABLES = ("samples", "link_samples", "packets")
+MIN_ROBUSTNESS_POINTS = 32
+MIN_JITTER_SEEDS = 20
+
+
+def load(directory: Path) -> Definition:
+    """Read and check a study's directory.
+
+    Raises:
+        UserError: It is no study; the message has file, line and column.
+    """
+    path = directory / "study.toml"
+    if not directory.is_dir():
+        raise UserError(f"{directory}: no such directory", hint="a study is a directory with a study.toml")
+    if not path.exists():
+        raise UserError(f"{directory} has no study.toml", hint="a study is a directory with a study.toml")
+    _check_plot(directory / "plot.py")
+    return _Parser(directory, Document(path, read_text(path))).definition()
+
+
+def _check_plot(path: Path) -> None:
+    """A slip in ``plot.py`` must show before the runs, not after them."""
+    if not path.exists():
+        return
+    text = read_text(path)
+    try:
+        compile(text, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise UserError(
+            f"not valid Python: {getattr(error, 'msg', error)}",
+            file=str(path),
+            line=line,
+            column=getattr(error, "offset", None),
+            source=toml_text.source_line(text, line) if line else None,
+        ) from None
+
+
+class _Parser:
+    def __init__(self, directory: Path, document: Document) -> None:
+        self.directory = directory
+        self.document = document
+        self.root = document.root
+        self.texts: dict[Path, str] = {}
+
+    def definition(self) -> Definition:
+        root = self.root
+        root.reject_unknown(
+            ["title", "source", "about", "setting", "setting_why", "open", "axis", "variant", "experiment",
+             "quantity", "wrong", "jitter", "robustness", "claim", "figure"]
+        )  # fmt: skip
+        axes = {name: self.axis(name, node) for name, node in root.children("axis")}
+        variants = {name: self.variant(name, node) for name, node in root.children("variant")}
+        self.names = Names(
+            quantities=[name for name, _ in root.children("quantity")],
+            axes=[*axes, *_RESERVED],
+            variants=list(variants),
+            experiments=[name for name, _ in root.children("experiment")],
+        )
+        for name in self.names.experiments:
+            if name in variants:
+                raise root.error(f'"{name}" is the name of a variant as well', "experiment", name)
+        if not self.names.experiments:
+            raise root.error("a study needs at least one [experiment.NAME]")
+        experiments = {n: self.experiment(n, node, axes, variants) for n, node in root.children("experiment")}
+        quantities = {n: self.quantity(n, node) for n, node in root.children("quantity")}
+        self.no_cycles(quantities)
+        wrongs = {n: self.wrong(n, node, variants) for n, node in root.children("wrong")}
+        figures = tuple(self.figure(node, axes) for node in root.entries("figure"))
+        claims: list[Claim] = []
+        for node in root.entries("claim"):
+            claim = self.claim(node, wrongs, [f.id for f in figures])
+            if claim.id in {c.id for c in claims}:
+                raise node.error(f'a second claim "{claim.id}"', "id")
+            claims.append(claim)
+        if not claims:
+            raise root.error("a study needs at least one [[claim]]")
+        robustness = root.child("robustness")
+        points = MIN_ROBUSTNESS_POINTS
+        if robustness is not None:
+            robustness.reject_unknown(["points", "seed"])
+            points = robustness.count("points", MIN_ROBUSTNESS_POINTS)
+            if points < MIN_ROBUSTNESS_POINTS:
+                raise robustness.error(f"at least {MIN_ROBUSTNESS_POINTS} points are needed", "points")
+        return Definition(
+            directory=self.directory,
+            name=self.directory.resolve().name,
+            title=root.text("title"),
+            source=root.text("source"),
+            about=root.text("about", ""),
+            setting=root.table("setting"),
+            setting_why=root.text("setting_why", ""),
+            experiments=experiments,
+            axes=axes,
+            variants=variants,
+            quantities=quantities,
+            opens=tuple(self.open(node) for node in root.entries("open")),
+            wrongs=wrongs,
+            jitter=self.jitter(),
+            robustness_points=points,
+            robustness_seed=robustness.count("seed", 1) if robustness else 1,
+            claims=tuple(claims),
+            figures=figures,
+            texts=self.texts,
+            values=self.document.values,
+        )
+
+    def axis(self, name: str, node: Node) -> Axis:
+        self.check_name(name, node)
+        node.reject_unknown(["path", "set", "values", "quick", "full", "label"])
+        if ("path" in node) == ("set" in node):
+            raise node.error("an axis needs either path or set")
+        sets = {node.text("path"): "{}"} if "path" in node else node.table("set")
+        if "values" in node:
+            full = quick = self.values(node, "values")
+        else:
+            quick = self.values(node, "quick")
+            full = self.values(node, "full") if "full" in node else quick
+        return Axis(name, sets, quick, full, node.text("label", name))
+
+    def values(self, node: Node, key: str) -> tuple[float, ...]:
+        value = node.value.get(key)
+        if isinstance(value, dict):
+            span = Node(node.document, (*node.path, key), value)
+            span.reject_unknown(["from", "to", "step"])
+            low, high, step = span.number("from"), span.number("to"), span.number("step", 1)
+            if step <= 0 or high < low:
+                raise span.error("from must be at most to, and step above 0")
+            whole = all(isinstance(v, int) for v in value.values())
+            steps = int((high - low) / step + 1e-9) + 1
+            if steps > 100_000:
+                raise span.error("more than 100,000 values")
+            return tuple(int(low + i * step) if whole else low + i * step for i in range(steps))
+        numbers = isinstance(value, list) and all(
+            isinstance(v, (int, float)) and not isinstance(v, bool) for v in value
+        )
+        if not isinstance(value, list) or not value or not numbers:
+            raise node.error(f"{key} must be a list of numbers, or {{ from, to, step }}", key)
+        return tuple(value)
+
+    def variant(self, name: str, node: Node) -> Variant:
+        node.reject_unknown(["label", "set"])
+        return Variant(name, node.text("label", name), node.table("set"))
+
+    def experiment(self, name: str, node: Node, axes: dict[str, Axis], variants: dict[str, Variant]) -> Experiment:
+        self.check_name(name, node)
+        node.reject_unknown(["scenario", "set", "variants", "axes", "where", "repeat", "samples", "samples_ms"])
+        scenario = Path(node.text("scenario"))
+        try:
+            self.texts[scenario] = read_text(self.directory / scenario)
+        except UserError as error:
+            raise node.error(error.message, "scenario", hint=error.hint) from None
+        chosen_axes = tuple(node.texts("axes", axes, "axis") or ())
+        chosen = node.texts("variants", variants, "variant")
+        quick, full = self.repeats(node)
+        inside = Names(axes=chosen_axes)
+        return Experiment(
+            name=name,
+            scenario=scenario,
+            set=node.table("set"),
+            variants=tuple(variants if chosen is None else chosen),
+            axes=chosen_axes,
+            where=self.expression(node, ("where",), inside) if "where" in node else None,
+            repeat_quick=quick,
+            repeat_full=full,
+            samples=self.samples(node, inside),
+            samples_ms=node.number("samples_ms", 10),
+        )
+
+    def samples(self, node: Node, inside: Names) -> Expression | None:
+        if node.value.get("samples") is True:
+            return compile_expression("True", inside)
+        return self.expression(node, ("samples",), inside) if "samples" in node else None
+
+    def repeats(self, node: Node) -> tuple[int, int]:
+        if isinstance(node.value.get("repeat"), dict):
+            both = node.child("repeat")
+            assert both is not None  # noqa: S101 - the key was just seen
+            both.reject_unknown(["quick", "full"])
+            return both.count("quick"), both.count("full")
+        count = node.count("repeat", 1)
+        return count, count
+
+    def quantity(self, name: str, node: Node) -> Quantity:
+        self.check_name(name, node)
+        node.reject_unknown(
+            [
+                "path",
+                "combine",
+                "table",
+                "column",
+                "flow",
+                "link",
+                "direction",
+                "group",
+                "expression",
+                "label",
+            ]
+        )
+        label = node.text("label", name.replace("_", " "))
+        kinds = [k for k in ("path", "table", "expression") if k in node]
+        if len(kinds) != 1:
+            raise node.error("a quantity needs one of path, table or expression")
+        if kinds[0] == "path":
+            combine = node.optional_text("combine")
+            if combine not in {None, "sum", "mean", "min", "max"}:
+                raise node.error(f'"{combine}" combines nothing', "combine", hint="valid: sum, mean, min, max")
+            path = node.text("path")
+            if "*" in path and combine is None:
+                raise node.error("a path with * needs combine", "path", hint='combine = "sum"')
+            return Quantity(name, label, path=path, combine=combine)
+        if kinds[0] == "table":
+            table = node.text("table")
+            if table not in _TABLES:
+                raise node.error(f'there is no table "{table}" over time', "table", hint=nearest(table, _TABLES))
+            select = {k: node.text(k) for k in ("flow", "link", "direction", "group") if k in node}
+            return Quantity(name, label, table=table, column=node.text("column"), select=select)
+        return Quantity(name, label, expression=self.expression(node, ("expression",), self.names))
+
+    def no_cycles(self, quantities: dict[str, Quantity]) -> None:
+        import ast
+
+        uses = {
+            name: {n.id for n in ast.walk(q.expression.tree) if isinstance(n, ast.Name) and n.id in quantities}
+            for name, q in quantities.items()
+            if q.expression is not None
+        }
+        for name, direct in uses.items():
+            reach, todo = set[str](), list(direct)
+            while todo:
+                step = todo.pop()
+                if step == name:
+                    raise self.root.error(f'"{name}" is made of itself', "quantity", name, "expression")
+                if step not in reach:
+                    reach.add(step)
+                    todo.extend(uses.get(step, ()))
+
+    def open(self, node: Node) -> Open:
+        node.reject_unknown(
+            [
+                "name",
+                "title",
+                "path",
+                "set",
+                "value",
+                "why",
+                "range",
+                "choices",
+                "integer",
+                "log",
+                "experiments",
+            ]
+        )
+        name = node.text("name")
+        if ("path" in node) == ("set" in node):
+            raise node.error("an open parameter needs either path or set")
+        if "value" not in node:
+            raise node.error('"value" is missing: what was chosen')
+        low: float | None = None
+        high: float | None = None
+        choices = node.value.get("choices", [])
+        if ("range" in node) == ("choices" in node):
+            raise node.error("an open parameter needs either range = [low, high] or choices = [ … ]")
+        integer, log = node.flag("integer", False), node.flag("log", False)
+        if "range" in node:
+            bounds = node.value["range"]
+            good = isinstance(bounds, list) and len(bounds) == 2 and all(isinstance(b, (int, float)) for b in bounds)
+            if not good or bounds[0] >= bounds[1] or (log and bounds[0] <= 0):
+                raise node.error("range must be [low, high], low below high (above 0 with log)", "range")
+            low, high = bounds
+        elif not isinstance(choices, list) or len(choices) < 2:
+            raise node.error("choices must list at least two values", "choices")
+        return Open(
+            name=name,
+            title=node.text("title", name),
+            set={node.text("path"): "{}"} if "path" in node else node.table("set"),
+            value=node.value["value"],
+            why=node.text("why"),
+            low=low,
+            high=high,
+            choices=tuple(choices),
+            integer=integer,
+            log=log,
+            experiments=tuple(
+                node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments
+            ),
+        )
+
+    def wrong(self, name: str, node: Node, variants: dict[str, Variant]) -> Wrong:
+        node.reject_unknown(["title", "replace", "set", "experiments"])
+        replace = node.table("replace")
+        for old, new in replace.items():
+            for variant in (old, new):
+                if variant not in variants:
+                    raise node.error(f'"{variant}" is no variant', "replace", old, hint=nearest(str(variant), variants))
+        if not replace and not node.table("set"):
+            raise node.error("a wrong system needs replace or set: what is wrong with it")
+        experiments = node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments
+        return Wrong(name, node.text("title"), replace, node.table("set"), tuple(experiments))
+
+    def jitter(self) -> Jitter | None:
+        node = self.root.child("jitter")
+        if node is None:
+            return None
+        node.reject_unknown(["set", "seeds"])
+        seeds = node.count("seeds", MIN_JITTER_SEEDS)
+        if seeds < MIN_JITTER_SEEDS:
+            raise node.error(f"at least {MIN_JITTER_SEEDS} seeds are needed", "seeds")
+        if not node.table("set"):
+            raise node.error('"set" is missing: which starts are spread, and how far')
+        return Jitter(node.table("set"), seeds)
+
+    def figure(self, node: Node, axes: dict[str, Axis]) -> Figure:
+        node.reject_unknown(
+            ["id", "title", "y", "x", "experiment", "variants", "x_label", "y_label", "kind", "published"]
+        )
+        x = node.text("x")
+        valid = [*axes, "time_s"]
+        if x not in valid:
+            raise node.error(f'"{x}" is no axis', "x", hint=nearest(x, valid))
+        kind = node.text("kind", "line")
+        if kind not in {"line", "points"}:
+            raise node.error(f'there is no kind "{kind}"', "kind", hint="valid: line, points")
+        y = self.expression(node, ("y",), self.names)
+        return Figure(
+            id=node.text("id"),
+            title=node.text("title"),
+            y=y,
+            x=x,
+            experiment=self.experiment_name(node),
+            variants=tuple(node.texts("variants", self.names.variants, "variant") or self.names.variants),
+            x_label=node.text("x_label", "Time (s)" if x == "time_s" else axes[x].label),
+            y_label=node.text("y_label", y.text),
+            kind=kind,
+            published=node.text("published", ""),
+        )
+
+    def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
+        node.reject_unknown(
+            ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
+             "invariant", "full_only", "note", "why", "figures"]
+        )  # fmt: skip
+        measures: dict[str, Expression] = {}
+        for name in node.table("measure"):
+            if not _NAME.match(name):
+                raise node.error(f'"{name}" cannot name a measure', "measure", name, hint="letters, digits and _")
+            known = Names(self.names.quantities, self.names.axes, self.names.variants, self.names.experiments,
+                          tuple(measures))  # fmt: skip
+            measures[name] = self.expression(node, ("measure", name), known)
+        if not measures:
+            raise node.error('a claim needs measure = { name = "expression" }')
+        known = Names(self.names.quantities, self.names.axes, self.names.variants, self.names.experiments,
+                      tuple(measures))  # fmt: skip
+        conditions = [node.value.get("accept")] if isinstance(node.value.get("accept"), str) else node.texts("accept")
+        if not conditions:
+            raise node.error('"accept" is missing: the condition(s) under which the claim is reproduced')
+        single = isinstance(node.value["accept"], str)
+        accept = tuple(
+            self.expression(node, ("accept",) if single else ("accept", i), known) for i in range(len(conditions))
+        )
+        control, invariant = node.optional_text("control"), node.optional_text("invariant")
+        if (control is None) == (invariant is None):
+            raise node.error(
+                "a claim needs either control (a wrong system) or invariant (why there can be none)",
+                hint=nearest(control or "", wrongs),
+            )
+        if control is not None and control not in wrongs:
+            raise node.error(f'there is no wrong system "{control}"', "control", hint=nearest(control, wrongs))
+        undecided = node.child("undecided")
+        if undecided is not None:
+            undecided.reject_unknown(["difference", "from"])
+        return Claim(
+            id=node.text("id"),
+            claim=node.text("claim"),
+            published=node.text("published"),
+            accept_if=node.text("accept_if"),
+            experiment=self.experiment_name(node),
+            measures=measures,
+            accept=accept,
+            undecided=self.expression(undecided, ("difference",), known) if undecided else None,
+            undecided_from=undecided.number("from", 0) if undecided else 0.0,
+            control=control,
+            invariant=invariant,
+            full_only=node.flag("full_only", False),
+            note=node.text("note", ""),
+            why=node.text("why", ""),
+            figures=tuple(node.texts("figures", figures, "figure") or ()),
+        )
+
+    def experiment_name(self, node: Node) -> str:
+        name = node.text("experiment", next(iter(self.names.experiments)))
+        if name not in self.names.experiments:
+            raise node.error(f'"{name}" is no experiment', "experiment", hint=nearest(name, self.names.experiments))
+        return name
+
+    def expression(self, node: Node, key: tuple[str | int, ...], names: Names) -> Expression:
+        text: Any = node.value
+        for part in key:
+            text = text[part]
+        if not isinstance(text, str):
+            raise node.error("an expression in quotes was expected", *key)
+        try:
+            return compile_expression(text, names)
+        except ExpressionError as error:
+            # The parser counts bytes; people count characters.
+            column = len(text.encode()[: error.column].decode(errors="ignore"))
+            raise node.error(error.message, *key, hint=error.hint, offset=column) from None
+
+    def check_name(self, name: str, node: Node) -> None:
+        if not _NAME.match(name) or name in _RESERVED:
+            raise node.error(f'"{name}" cannot be a name here', hint="letters, digits and _, not a reserved name")

@@ -1,0 +1,376 @@
+"""The runs of a study: which there are to make, making each once, and reading quantities out of them."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.errors import UserError, nearest
+from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
+from anabranch.study.series import Cell, Key, NoValueError, Series
+from anabranch.sweep import flatten
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from anabranch import _engine
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Under what a study is run.
+
+    Attributes:
+        full: The full grid rather than the quick one.
+        opens: Values of open parameters other than the chosen ones.
+        wrong: A wrong system in the place of the right one.
+        jitter: Starts are spread, one seed after the other.
+    """
+
+    full: bool = False
+    opens: tuple[tuple[str, Any], ...] = ()
+    wrong: Wrong | None = None
+    jitter: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: where it stands in its experiment, and what the engine is given."""
+
+    experiment: str
+    variant: str
+    point: tuple[float, ...]
+    seed: int
+    scenario: Path
+    sets: tuple[str, ...]
+    samples_ms: float | None
+
+    @property
+    def key(self) -> tuple[Path, tuple[str, ...], int, float | None]:
+        """Equal for jobs the engine cannot tell apart."""
+        return (self.scenario, self.sets, self.seed, self.samples_ms)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is kept of a run."""
+
+    figures: Mapping[str, float | None]
+    digest: str | None
+    tables: Mapping[str, pl.DataFrame]
+
+
+def plan(definition: Definition, condition: Condition, first_seed: Callable[[Path], int]) -> list[Job]:
+    """Every run of the study under a condition, in a fixed order."""
+    jobs: list[Job] = []
+    for experiment in definition.experiments.values():
+        repeat = experiment.repeat_full if condition.full else experiment.repeat_quick
+        if condition.jitter and definition.jitter:
+            repeat = definition.jitter.seeds
+        first = first_seed(experiment.scenario)
+        for point in grid(definition, experiment, condition.full):
+            for variant in experiment.variants or ("",):
+                sets = tuple(as_sets(_changes(definition, experiment, variant, point, condition)))
+                samples = experiment.samples_ms if _wants_samples(experiment, point) else None
+                jobs.extend(
+                    Job(experiment.name, variant, point, seed, experiment.scenario, sets, samples)
+                    for seed in range(first, first + repeat)
+                )
+    return jobs
+
+
+def grid(definition: Definition, experiment: Experiment, full: bool) -> list[tuple[float, ...]]:
+    """The points of an experiment, in the order of its axes."""
+    axes = [definition.axes[name] for name in experiment.axes]
+    points = list(itertools.product(*((a.full if full else a.quick) for a in axes)))
+    if experiment.where is None:
+        return points
+    where = experiment.where
+    return [p for p in points if where.evaluate(_Nothing(), dict(zip(experiment.axes, p, strict=True)))]
+
+
+class Pool:
+    """Makes runs, each different one once, and remembers them."""
+
+    def __init__(self, definition: Definition, threads: int | None = None) -> None:
+        self.definition = definition
+        self.threads = threads
+        self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
+        self.first_seed = cache(self._first_seed)
+
+    def plan(self, condition: Condition) -> list[Job]:
+        """The runs of a condition."""
+        return plan(self.definition, condition, self.first_seed)
+
+    def missing(self, jobs: Iterable[Job]) -> list[Job]:
+        """Those not made yet, each once."""
+        return list({j.key: j for j in jobs if j.key not in self.outcomes}.values())
+
+    def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
+        """Make what is missing of ``jobs``; ``progress`` gets the number made so far.
+
+        Raises:
+            ScenarioError: A scenario of the study is wrong.
+        """
+        from anabranch import _engine
+
+        made = 0
+        todo = self.missing(jobs)
+        for samples_ms in sorted({j.samples_ms for j in todo}, key=lambda v: v or 0):
+            batch = [j for j in todo if j.samples_ms == samples_ms]
+            # Bounded batches bound the memory of what the engine hands back.
+            for start in range(0, len(batch), 256):
+                chunk = batch[start : start + 256]
+                base = made
+
+                def report(n: int, base: int = base) -> None:
+                    if progress:
+                        progress(base + n)
+
+                runs = _engine.run_many(
+                    [self._task(j) for j in chunk],
+                    threads=self.threads,
+                    samples_ms=samples_ms,
+                    progress=report,
+                )
+                for job, run in zip(chunk, runs, strict=True):
+                    self.outcomes[job.key] = self._outcome(run, job.samples_ms is not None)
+                made += len(chunk)
+
+    def results(self, jobs: Sequence[Job]) -> Results:
+        """The outcomes of ``jobs``, which have been made."""
+        return Results(self.definition, [(j, self.outcomes[j.key]) for j in jobs])
+
+    def _task(self, job: Job) -> tuple[str, str, list[str], int | None]:
+        file = str(self.definition.directory / job.scenario)
+        return (self.definition.texts[job.scenario], file, list(job.sets), job.seed)
+
+    def _first_seed(self, scenario: Path) -> int:
+        from anabranch import _engine
+
+        file = str(self.definition.directory / scenario)
+        return int(json.loads(_engine.resolve(self.definition.texts[scenario], file, [], None))["seed"])
+
+    def _outcome(self, run: _engine.Run, samples: bool) -> Outcome:
+        import polars as pl
+
+        summary = json.loads(run.summary_json)
+        names = {q.table for q in self.definition.quantities.values() if q.table} if samples else set()
+        tables = {name: pl.DataFrame(run.table(name)) for name in sorted(names) if name is not None}
+        return Outcome(flatten(summary, distributions=True), summary.get("digest"), tables)
+
+
+class Results:
+    """The outcomes of a study's runs, as the quantities its claims speak of."""
+
+    def __init__(self, definition: Definition, runs: Sequence[tuple[Job, Outcome]]) -> None:
+        self.definition = definition
+        self.runs = runs
+        self._cache: dict[tuple[str, str], Series] = {}
+
+    def only_seed(self, seed: int) -> Results:
+        """The runs of one seed."""
+        return Results(self.definition, [(j, o) for j, o in self.runs if j.seed == seed])
+
+    def seeds(self) -> list[int]:
+        """Every seed there are runs of."""
+        return sorted({j.seed for j, _ in self.runs})
+
+    def digests(self) -> list[str | None]:
+        """The digest of every run, in order: what the engine answered."""
+        return [o.digest for _, o in self.runs]
+
+    def axis(self, name: str, experiment: str | None) -> Series:
+        """An axis as a series of itself."""
+        chosen = experiment or self.definition.default_experiment
+        order = self._axes(chosen)
+        if name == "time_s" or name not in order:
+            having = [e.name for e in self.definition.experiments.values() if name in e.axes]
+            if not having:
+                raise NoValueError(f"the experiment {chosen} has no axis {name}")
+            chosen, order = having[0], self._axes(having[0])
+        at = order.index(name)
+        cells: dict[Key, Cell] = {}
+        for job, _ in self._of(chosen):
+            key: Key = (job.variant, *job.point, job.seed)
+            cells[(key[at],)] = key[at]
+        return Series((name,), cells)
+
+    def quantity(self, name: str, experiment: str | None) -> Series:
+        """Every value of a quantity in an experiment."""
+        chosen = experiment or self.definition.default_experiment
+        if (name, chosen) not in self._cache:
+            self._cache[name, chosen] = self._compute(self.definition.quantities[name], chosen)
+        return self._cache[name, chosen]
+
+    def frame(self) -> pl.DataFrame:
+        """One row per run: experiment, variant, axes, seed, digest, every figure."""
+        import polars as pl
+
+        names = list(dict.fromkeys(n for _, o in self.runs for n in o.figures if ".reordering." not in n))
+        columns: dict[str, list[Any]] = {
+            "experiment": [j.experiment for j, _ in self.runs],
+            "variant": [j.variant for j, _ in self.runs],
+        }
+        for axis in self.definition.axes:
+            columns[axis] = [self._coordinate(j, axis) for j, _ in self.runs]
+        columns["seed"] = [j.seed for j, _ in self.runs]
+        columns["digest"] = [o.digest for _, o in self.runs]
+        figures = [pl.Series(n, [o.figures.get(n) for _, o in self.runs], dtype=pl.Float64) for n in names]
+        return pl.DataFrame(columns, strict=False).with_columns(figures)
+
+    def samples(self, table: str) -> pl.DataFrame | None:
+        """The samples of every run that kept any, with the run's coordinates; ``None`` if none did."""
+        import polars as pl
+
+        parts = []
+        for job, outcome in self.runs:
+            if table in outcome.tables:
+                axes = self.definition.experiments[job.experiment].axes
+                where = [pl.lit(v).alias(a) for a, v in zip(axes, job.point, strict=True)]
+                parts.append(
+                    outcome.tables[table].select(
+                        pl.lit(job.experiment).alias("experiment"),
+                        pl.lit(job.variant).alias("variant"),
+                        *where,
+                        pl.lit(job.seed).alias("seed"),
+                        pl.all(),
+                    )
+                )
+        return pl.concat(parts, how="diagonal_relaxed") if parts else None
+
+    def _coordinate(self, job: Job, axis: str) -> float | None:
+        axes = self.definition.experiments[job.experiment].axes
+        return float(job.point[axes.index(axis)]) if axis in axes else None
+
+    def _of(self, experiment: str) -> list[tuple[Job, Outcome]]:
+        return [(j, o) for j, o in self.runs if j.experiment == experiment]
+
+    def _axes(self, experiment: str) -> tuple[str, ...]:
+        return ("variant", *self.definition.experiments[experiment].axes, "seed")
+
+    def _compute(self, quantity: Quantity, experiment: str) -> Series:
+        if quantity.expression is not None:
+            value = quantity.expression.evaluate(self, {}, experiment)
+            return value if isinstance(value, Series) else Series((), {(): value})
+        axes = self._axes(experiment)
+        cells: dict[Key, Cell] = {}
+        for job, outcome in self._of(experiment):
+            key: Key = (job.variant, *job.point, job.seed)
+            if quantity.path is not None:
+                cells[key] = self._figure(quantity, outcome)
+            elif quantity.table is not None and quantity.table in outcome.tables:
+                for time_s, value in self._samples(quantity, outcome.tables[quantity.table]):
+                    moment: Key = (*key, time_s)
+                    cells[moment] = value
+        if quantity.path is None:
+            axes = (*axes, "time_s")
+            if not cells:
+                raise NoValueError(f"no samples were kept for {quantity.name}")
+        series = Series(axes, cells)
+        if self.definition.experiments[experiment].variants == ():
+            series = series.drop("variant")
+        return series
+
+    def _figure(self, quantity: Quantity, outcome: Outcome) -> Cell:
+        path = quantity.path or ""
+        if "*" not in path:
+            if path not in outcome.figures:
+                raise self._unknown(quantity, path, outcome.figures)
+            return outcome.figures[path]
+        values = [v for n, v in outcome.figures.items() if fnmatch.fnmatchcase(n, path)]
+        if not values:
+            raise self._unknown(quantity, path, outcome.figures)
+        known = [v for v in values if v is not None]
+        if len(known) < len(values):
+            return None
+        if quantity.combine == "min":
+            return min(known)
+        if quantity.combine == "max":
+            return max(known)
+        total = math.fsum(known)
+        return total if quantity.combine == "sum" else total / len(known)
+
+    def _unknown(self, quantity: Quantity, path: str, valid: Iterable[str]) -> UserError:
+        where = f"[quantity.{quantity.name}]"
+        file = str(self.definition.directory / "study.toml")
+        names = [v for v in valid if ".reordering." not in v]
+        return UserError(f'{where}: the summary has no figure "{path}"', file=file, hint=nearest(path, names))
+
+    def _samples(self, quantity: Quantity, frame: pl.DataFrame) -> list[tuple[Cell, Cell]]:
+        import polars as pl
+
+        file = str(self.definition.directory / "study.toml")
+        column = quantity.column or ""
+        time = "time_s" if "time_s" in frame.columns else "sent_s"
+        for name in (column, *quantity.select):
+            if name not in frame.columns:
+                message = f'[quantity.{quantity.name}]: the table {quantity.table} has no column "{name}"'
+                raise UserError(message, file=file, hint=nearest(name, frame.columns))
+        for name, wanted in quantity.select.items():
+            frame = frame.filter(pl.col(name) == wanted)
+        values = frame.get_column(column).to_list()
+        # A slow-start threshold that was never set is infinite, not missing.
+        if column == "ssthresh_packets":
+            values = [math.inf if v is None else v for v in values]
+        return list(zip(frame.get_column(time).to_list(), values, strict=True))
+
+
+class _Nothing:
+    """For conditions over axes alone."""
+
+    def quantity(self, name: str, experiment: str | None) -> Series:
+        raise NoValueError(f"{name} is not known before the runs (experiment {experiment})")
+
+    def axis(self, name: str, experiment: str | None) -> Series:
+        raise NoValueError(f"{name} is not an axis here (experiment {experiment})")
+
+
+def _wants_samples(experiment: Experiment, point: tuple[float, ...]) -> bool:
+    if experiment.samples is None:
+        return False
+    here = dict(zip(experiment.axes, point, strict=True))
+    return bool(experiment.samples.evaluate(_Nothing(), here))
+
+
+def _changes(
+    definition: Definition,
+    experiment: Experiment,
+    variant: str,
+    point: tuple[float, ...],
+    condition: Condition,
+) -> dict[str, Any]:
+    """All changes to the scenario, later ones over earlier ones: setting, open, experiment, variant, axes, wrong."""
+    changes: dict[str, Any] = dict(definition.setting)
+    other = dict(condition.opens)
+    for parameter in definition.opens:
+        if experiment.name in parameter.experiments:
+            value = other.get(parameter.name, parameter.value)
+            changes.update({path: fill(template, value) for path, template in parameter.set.items()})
+    wrong = condition.wrong if condition.wrong and experiment.name in condition.wrong.experiments else None
+    _override(changes, experiment.set)
+    if variant:
+        stands_for = wrong.replace.get(variant, variant) if wrong else variant
+        _override(changes, definition.variants[stands_for].set)
+    for name, value in zip(experiment.axes, point, strict=True):
+        templates = definition.axes[name].set
+        _override(changes, {path: fill(template, value) for path, template in templates.items()})
+    if wrong:
+        _override(changes, wrong.set)
+    if condition.jitter and definition.jitter:
+        _override(changes, definition.jitter.set)
+    return changes
+
+
+def _override(changes: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Later changes come last even where an earlier one had the same path: a whole table may lie in between."""
+    for path, value in more.items():
+        changes.pop(path, None)
+        changes[path] = value

@@ -1,0 +1,124 @@
+"""In what share of the open parameters' plausible range does a verdict hold?
+
+The answer stays in the study's directory with the digest of what it was computed from: the parts of ``study.toml``
+that decide a verdict, the scenarios, the engine's version, and the engine's own digests on the quick grid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import UserError
+from anabranch.output import to_json, write_whole
+from anabranch.statistics import latin_hypercube
+from anabranch.study.definition import Definition
+from anabranch.study.results import Condition, Pool, Results
+from anabranch.study.verdict import judge
+
+FILE = "robustness.json"
+_DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
+                "figure", "figures", "invariant"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Kept shares.
+
+    Attributes:
+        claims: Claim → share of points where it holds (0‥1).
+        points: Number of points.
+        stale: What it was computed from has changed since.
+    """
+
+    claims: Mapping[str, float]
+    points: int
+    stale: bool
+
+
+def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], None] | None = None) -> Robustness:
+    """Judge every claim at a Latin hypercube of the open parameters on the quick grid, and keep the answer.
+
+    Raises:
+        UserError: The study declares no open parameter.
+        ScenarioError: A plausible point is not a scenario.
+    """
+    if not definition.opens:
+        raise UserError(
+            "there is no [[open]] parameter to vary", file=str(definition.directory / "study.toml"),
+            hint="name what the source leaves open, with a plausible range",
+        )  # fmt: skip
+    quick = pool.plan(Condition())
+    design = latin_hypercube(definition.robustness_points, len(definition.opens), definition.robustness_seed)
+    claims = [c for c in definition.claims if not c.full_only]
+    held: dict[str, int] = {c.id: 0 for c in claims}
+    records = []
+    total = (len(design) + 1) * len(quick)
+    pool.make(quick, lambda n: progress(n, total) if progress else None)
+    for i, unit in enumerate(design):
+        chosen = tuple((p.name, p.at(u)) for p, u in zip(definition.opens, unit, strict=True))
+        jobs = pool.plan(Condition(opens=chosen))
+        base = (i + 1) * len(quick)
+        # Not remembered: no other question asks for these runs, and there are many.
+        once = Pool(definition, pool.threads)
+        once.make(jobs, lambda n, base=base: progress(base + n, total) if progress else None)  # type: ignore[misc]
+        results = once.results(jobs)
+        holds = {c.id: judge(c, results).holds for c in claims}
+        for claim_id, hold in holds.items():
+            held[claim_id] += hold is True
+        records.append({"parameters": dict(chosen), "holds": holds})
+    shares = {claim_id: n / len(design) for claim_id, n in held.items()}
+    kept = {
+        "format": 1,
+        "study": definition.name,
+        "computed_from": inputs_digest(definition, pool.results(quick)),
+        "grid": "quick",
+        "claims": shares,
+        "points": records,
+    }
+    write_whole(definition.directory / FILE, to_json(kept))
+    return Robustness(shares, len(design), stale=False)
+
+
+def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | None:
+    """What an earlier computation kept; ``quick`` gives the runs of the quick grid, to tell whether it is stale."""
+    path = definition.directory / FILE
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_bytes())
+        shares = {str(k): float(v) for k, v in content["claims"].items()}
+        points = len(content["points"])
+        computed_from = content["computed_from"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(
+            "not a robustness result", file=str(path), hint="delete it, or compute it anew with --robustness"
+        ) from None
+    return Robustness(shares, points, stale=computed_from != inputs_digest(definition, quick()))
+
+
+def inputs_digest(definition: Definition, quick: Results) -> str:
+    """A hash of everything that decides the verdicts; wording does not count."""
+    from anabranch import _engine
+
+    content = {
+        "study": _deciding(definition.values),
+        "scenarios": {str(path): text for path, text in sorted(definition.texts.items())},
+        "engine": _engine.version(),
+        "runs": quick.digests(),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _deciding(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _deciding(v) for k, v in value.items() if not (k in _DESCRIPTIVE and _is_prose(k, v))}
+    return [_deciding(v) for v in value] if isinstance(value, list) else value
+
+
+def _is_prose(key: str, value: Any) -> bool:
+    """``claim`` and ``figure`` are also the names of tables; of those, figures decide nothing and claims do."""
+    return isinstance(value, str) or key in {"figure", "figures"}

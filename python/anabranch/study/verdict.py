@@ -1,0 +1,198 @@
+"""Judging claims: measure, compare with what was to be accepted, and say why when it is not reproduced."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from anabranch import statistics
+from anabranch.study.definition import Claim
+from anabranch.study.functions import Value
+from anabranch.study.results import Results
+from anabranch.study.series import Cell, NoValueError, Series, number
+
+REPRODUCED = "reproduced"
+FRAGILE = "reproduced (fragile)"
+NOT_REPRODUCED = "not reproduced"
+INCONCLUSIVE = "inconclusive"
+_UNITS = {"_mbit_s": "Mbit/s", "_packets": "packets", "_bytes": "bytes", "_percent": "%", "_ms": "ms", "_s": "s"}
+FRAGILE_BELOW = 0.5
+"""Share of points, or of start-jitter seeds, below which a verdict that holds is fragile."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One claim measured on one set of runs.
+
+    Attributes:
+        holds: Whether every condition held; ``None`` when it cannot be told.
+        measures: Name → measured value; those that came out.
+        reason: Why not, or why it cannot be told; empty when it holds.
+    """
+
+    holds: bool | None
+    measures: dict[str, Cell] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def word(self) -> str:
+        """The verdict these runs alone would give."""
+        if self.holds is None:
+            return INCONCLUSIVE
+        return REPRODUCED if self.holds else NOT_REPRODUCED
+
+    @property
+    def measured(self) -> str:
+        """The measured figures, for people."""
+        return ", ".join(_said(name, value) for name, value in self.measures.items())
+
+
+@dataclass(frozen=True)
+class ClaimResult:
+    """A claim and everything found out about it.
+
+    Attributes:
+        robustness: Share of the open parameters' plausible points where it holds, if that was computed.
+        stale: The robustness was computed from something that has changed since.
+        jitter: Share of start-jitter seeds where it holds, where starts are spread.
+        control: What the check says on the wrong system; ``None`` where the claim declares there is none.
+    """
+
+    claim: Claim
+    plain: Judgement
+    verdict: str
+    why: str
+    robustness: float | None = None
+    stale: bool = False
+    jitter: float | None = None
+    control: Judgement | None = None
+
+    @property
+    def check_failed(self) -> bool:
+        """The check itself is no good: it accepts its wrong system, too."""
+        return self.control is not None and self.control.holds is True
+
+
+def judge(claim: Claim, results: Results) -> Judgement:
+    """Measure a claim's figures and test its conditions."""
+    values: dict[str, Value] = {}
+    shown: dict[str, Cell] = {}
+    missing = []
+    for name, expression in claim.measures.items():
+        try:
+            values[name] = expression.evaluate(results, values, claim.experiment)
+            shown.update(_shown(name, values[name]))
+        except NoValueError as error:
+            values[name] = None
+            missing.append(f"{name}: {error}")
+    failed, unknown = [], []
+    for condition in claim.accept:
+        try:
+            if not _truth(condition.evaluate(results, values, claim.experiment)):
+                failed.append(condition.text)
+        except NoValueError as error:
+            unknown.append(f"{condition.text}: {error}")
+    if failed:
+        undecided = _undecided(claim, results, values)
+        return Judgement(None if undecided else False, shown, undecided or f"does not hold: {'; '.join(failed)}")
+    if unknown:
+        return Judgement(None, shown, "; ".join(missing or unknown))
+    return Judgement(True, shown)
+
+
+def conclude(
+    claim: Claim,
+    plain: Judgement,
+    *,
+    control: Judgement | None = None,
+    jitter: float | None = None,
+    robustness: float | None = None,
+    stale: bool = False,
+) -> ClaimResult:
+    """The verdict, from everything that was found out."""
+    verdict, why = plain.word, plain.reason
+    if plain.holds is False and claim.why:
+        why = f"{why}. {claim.why}"
+    if control is not None and plain.holds is True:
+        if control.holds is True:
+            verdict = INCONCLUSIVE
+            why = f"the check accepts the wrong system, too ({control.measured}): no number of runs settles it"
+        elif control.holds is None:
+            why = f"the check cannot be made on the wrong system: {control.reason}"
+            verdict = INCONCLUSIVE
+    if verdict == REPRODUCED:
+        reasons = []
+        if jitter is not None and jitter < FRAGILE_BELOW:
+            reasons.append(f"with start jitter it holds for only {jitter:.0%} of the seeds")
+        if robustness is not None and robustness < FRAGILE_BELOW:
+            old = " (computed before the last change)" if stale else ""
+            reasons.append(f"it holds at only {robustness:.0%} of the open parameters' plausible points{old}")
+        if reasons:
+            verdict, why = FRAGILE, "; ".join(reasons)
+    return ClaimResult(claim, plain, verdict, why, robustness, stale, jitter, control)
+
+
+def show(value: Cell) -> str:
+    """A measured value, for people: four significant digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return f"{value:.6g}" if float(value).is_integer() else f"{value:.4g}"
+    return value
+
+
+def _said(name: str, value: Cell) -> str:
+    """``goodput_mbit_s`` and 9.5 as "goodput 9.5 Mbit/s"."""
+    for suffix, unit in _UNITS.items():
+        if name.endswith(suffix):
+            return f"{name.removesuffix(suffix).replace('_', ' ')} {show(value)} {unit}"
+    return f"{name.replace('_', ' ')} {show(value)}"
+
+
+def _truth(value: Value) -> bool:
+    if isinstance(value, Series):
+        flat = value.collapsed()
+        if len(flat.cells) != 1:
+            raise NoValueError("several points; say all(…) or share(…)")
+        value = next(iter(flat.cells.values()))
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        raise NoValueError("no value")
+    return bool(value)
+
+
+def _shown(name: str, value: Value) -> dict[str, Cell]:
+    """A measure for people: a single figure as it is, several not at all (later measures reduce them)."""
+    if not isinstance(value, Series):
+        if value is None:
+            raise NoValueError("no value")
+        return {name: value}
+    flat = value.collapsed()
+    return {name: next(iter(flat.cells.values()))} if len(flat.cells) == 1 else {}
+
+
+def _undecided(claim: Claim, results: Results, values: dict[str, Value]) -> str:
+    """Why more runs could turn a failed check, and how many; empty if they could not or it is not known."""
+    if claim.undecided is None:
+        return ""
+    try:
+        difference = claim.undecided.evaluate(results, values, claim.experiment)
+    except NoValueError:
+        return ""
+    if not isinstance(difference, Series) or "seed" not in difference.axes:
+        return ""
+    _, groups = difference.groups("seed")
+    needed: list[int | None] = []
+    for rows in groups.values():
+        sample = [number(v) for _, v in rows]
+        interval = statistics.mean_interval(sample)
+        if interval.lower is None or interval.upper is None:
+            return f"one run per point; at least 2 are needed to compare {claim.undecided.text}"
+        if interval.lower <= claim.undecided_from <= interval.upper:
+            needed.append(statistics.runs_needed(sample, claim.undecided_from))
+    if not needed:
+        return ""
+    known = [n for n in needed if n is not None]
+    count = f"about {max(known)} runs per point would settle it" if len(known) == len(needed) else "no count settles it"
+    return f"the 95 % interval holds {claim.undecided_from:g} at {len(needed)} point(s); {count}"

@@ -1,0 +1,120 @@
+"""The summary of one run, typed: the JSON document of ``anabranch run --json``.
+
+A figure that does not apply is ``None``, never 0. Rates count from the later of flow start and warm-up to the
+flow's end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class FecSummary(TypedDict, total=False):
+    """What forward error correction did for a flow. Rates are ratios (0‥1)."""
+
+    redundant_packets: int
+    recovered_packets: int
+    redundancy_rate: float | None
+    effective_recovery_rate: float | None
+
+
+class ReorderingSummary(TypedDict, total=False):
+    """Reordering seen by a flow's receiver.
+
+    ``n_reordering`` maps n to the ratio of n-reordered packets (RFC 4737 §5.4), ``density`` a displacement in
+    packets to its share of all packets (RFC 5236 §4).
+    """
+
+    n_reordering: dict[str, float]
+    density: dict[str, float]
+
+
+class FlowSummary(TypedDict, total=False):
+    """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive."""
+
+    goodput_mbit_s: float | None
+    throughput_mbit_s: float | None
+    delivered_bytes: int
+    sent_packets: int
+    retransmitted_packets: int
+    spurious_retransmissions: int
+    fast_recoveries: int
+    timeouts: int
+    mean_cwnd_packets: float | None
+    mean_srtt_ms: float | None
+    min_rtt_ms: float | None
+    flow_completion_time_s: float | None
+    reordered_ratio: float | None
+    reordering_extent_p95_packets: float | None
+    reordering: ReorderingSummary
+    fec: FecSummary
+
+
+class LinkSummary(TypedDict, total=False):
+    """One direction of a link: ``dropped`` by queues, ``lost`` by impairments; means are time-weighted."""
+
+    sent_packets: int
+    dropped_packets: int
+    lost_packets: int
+    reordered_packets: int
+    utilization: float | None
+    mean_queue_packets: float | None
+    max_queue_packets: float | None
+    p95_queue_delay_ms: float | None
+
+
+class GroupSummary(TypedDict, total=False):
+    """An aggregated link and what its control did."""
+
+    mean_active_members: float | None
+    member_seconds_off: float | None
+    energy_joules: float | None
+    changes: int
+
+
+class FairnessSummary(TypedDict, total=False):
+    """Jain's index over the flows' goodputs (1/n‥1)."""
+
+    jain_index: float | None
+
+
+class EngineStats(TypedDict, total=False):
+    """What the run cost."""
+
+    events: int
+    delivered_packets: int
+    cpu_s: float | None
+    wall_s: float | None
+    peak_rss_bytes: int | None
+
+
+class Summary(TypedDict, total=False):
+    """The whole document."""
+
+    format: int
+    scenario: str
+    seed: int
+    engine: str
+    duration_s: float
+    digest: str | None
+    anabranch_version: str
+    resolved_scenario: dict[str, Any]
+    platform: str
+    flows: dict[str, FlowSummary]
+    links: dict[str, dict[str, LinkSummary]]
+    groups: dict[str, GroupSummary]
+    fairness: FairnessSummary
+    engine_stats: EngineStats
+
+
+class Resolved(TypedDict, total=False):
+    """A scenario after parsing, before a run: what it will do and what it sweeps."""
+
+    title: str
+    seed: int
+    duration_s: float
+    warmup_s: float
+    flows: list[str]
+    links: list[str]
+    sweep: dict[str, Any]
+    resolved_scenario: dict[str, Any]

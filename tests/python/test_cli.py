@@ -1,0 +1,260 @@
+"""The commands as a user meets them: output, messages, exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from anabranch import _engine
+from anabranch.cli.app import app
+from anabranch.cli.sweep import parse_grid
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Done:
+    status: int
+    out: str
+    err: str
+
+
+Call: TypeAlias = Callable[..., Done]
+
+
+@pytest.fixture
+def anabranch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    def call(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app(prog_name="anabranch")
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return Done(code if isinstance(code, int) else 0, captured.out, captured.err)
+
+    return call
+
+
+def test_help(anabranch: Call) -> None:
+    done = anabranch("--help")
+    assert done.status == 0
+    assert done.out == (
+        "Usage: anabranch [OPTIONS] COMMAND [ARGS]...\n\n"
+        "  Anabranch: what TCP does on a path that reorders, loses, delays, splits or\n"
+        "  changes its capacity.\n\n"
+        "Options:\n"
+        "  --version  Print the version.\n"
+        "  --help     Show this message and exit.\n\n"
+        "Commands:\n"
+        "  run      Run one scenario once.\n"
+        "  study    Reproduce published studies: claims with verdicts, figures.\n"
+        "  sweep    Run a scenario over a grid, on all cores.\n"
+        "  list     Show what there is, by kind.\n"
+        "  explain  What one thing does, its sources, parameters and bounds.\n"
+        "  bench    Measure the engine's speed and memory (from a checkout).\n\n"
+        "  Exit status: 0 done, 1 the run or a check failed, 2 bad input.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("run", ["--seed", "--set", "--json", "--out", "--engine", "--no-digest", "--no-packets", "--no-fast-path"]),
+        ("study", ["--quick", "--robustness", "--json", "--out", "--engine", "--jobs"]),
+        ("sweep", ["--grid", "--repeat", "--jobs", "--ray", "--out", "--set", "--json"]),
+        ("list", ["KIND", "--json"]),
+        ("explain", ["NAME", "--json"]),
+        ("bench", ["--json"]),
+    ],
+)
+def test_every_option_of_the_contract(anabranch: Call, command: str, options: list[str]) -> None:
+    done = anabranch(command, "--help")
+    assert done.status == 0
+    for option in options:
+        assert option in done.out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['anabranch', '--help']\n"
+        "import anabranch.cli\n"
+        "try:\n    anabranch.cli.main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'polars', 'matplotlib', 'numpy', 'rich.console', 'anabranch._engine'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+
+
+def test_version(anabranch: Call) -> None:
+    assert anabranch("--version").out == f"anabranch {_engine.version()}\n"
+
+
+def test_run_json_is_one_document(anabranch: Call, scenario_file: Path) -> None:
+    done = anabranch("run", scenario_file, "--json", "--seed", 7, "--set", "flow.main.cc=new-reno")
+    assert (done.status, done.err) == (0, "")
+    document = json.loads(done.out)
+    assert (document["format"], document["seed"]) == (1, 7)
+    assert set(document) >= {"scenario", "digest", "flows", "links", "fairness", "engine_stats", "resolved_scenario"}
+
+
+def test_run_for_people(anabranch: Call, scenario_file: Path) -> None:
+    done = anabranch("run", scenario_file, "--no-digest")
+    assert done.status == 0
+    assert done.out.splitlines()[0].endswith("  seed 1, 10.2 s simulated")
+    assert "goodput" in done.out
+    assert "digest" not in done.out
+
+
+def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    arguments = ("run", scenario_file, "--set", "duration='2 s'", "--out", out, "--json")
+    done = anabranch(*arguments)
+    assert done.status == 0
+    assert json.loads(done.out)["format"] == 1
+    names = {p.name for p in out.iterdir()}
+    assert names == {"anabranch.json", "summary.json", "report.html", "figures"} | {
+        f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets")
+    }
+    assert anabranch(*arguments).status == 0
+    (out / "mine.txt").write_text("mine")
+    done = anabranch(*arguments)
+    assert (done.status, done.out) == (2, "")
+    assert "files that are not ours (mine.txt)" in done.err
+    assert (out / "mine.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "{file}", "--engine", "live"],
+         "error: the live engine (--engine live) is not available in this version\n"
+         "  leave --engine out, or give sim\n"),
+        (["run", "{file}", "--set", "flow.main.cc"],
+         "error: --set 'flow.main.cc': PATH=VALUE was expected\n  --set flow.main.cc=cubic\n"),
+        (["run", "{file}", "--samples", "0"], "error: --samples 0: more than 0 ms was expected\n"),
+        (["sweep", "{file}", "--ray", "auto"],
+         "error: --ray comes in a later version\n  leave it out to use the cores of this machine\n"),
+        (["sweep", "{file}", "--grid", "flow.main.cc"],
+         "error: --grid 'flow.main.cc': PATH=A,B,C or PATH=[ … ] was expected\n"
+         "  --grid flow.main.cc=reno,cubic\n"),
+        (["study", "--engine", "live", "x"],
+         "error: the live engine (--engine live) is not available in this version\n"
+         "  leave --engine out, or give sim\n"),
+        (["list", "queues"], 'error: there is no kind "queues"\n  did you mean "queue"?\n'),
+        (["explain", "cubik"], 'error: there is nothing called "cubik"\n  did you mean "cubic"?\n'),
+    ],
+)  # fmt: skip
+def test_bad_input(anabranch: Call, scenario_file: Path, arguments: list[str], message: str) -> None:
+    done = anabranch(*(a.replace("{file}", str(scenario_file)) for a in arguments))
+    assert (done.status, done.out, done.err) == (2, "", message)
+
+
+def test_a_missing_file(anabranch: Call, tmp_path: Path) -> None:
+    done = anabranch("run", tmp_path / "no.toml")
+    assert (done.status, done.err) == (2, f"error: {tmp_path / 'no.toml'}: no such file\n")
+
+
+def test_a_mistake_in_a_scenario(anabranch: Call, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('titel = "x"\n')
+    done = anabranch("run", tmp_path / "s.toml", "--out", tmp_path / "out")
+    assert (done.status, done.out) == (2, "")
+    assert "titel" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_option(anabranch: Call) -> None:
+    assert anabranch("run", "x.toml", "--sed", "3").status == 2
+
+
+def test_interrupted(anabranch: Call, scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_engine, "run", stop)
+    done = anabranch("run", scenario_file)
+    assert (done.status, done.out, done.err) == (1, "", "error: interrupted\n")
+
+
+def test_sweep(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
+    common = ("sweep", scenario_file, "--grid", "flow.main.cc=cubic,new-reno", "--set", "duration='1 s'",
+              "--grid", "link.bottleneck.forward.queue.reorder.interval=[5, 50]")  # fmt: skip
+    done = anabranch(*common, "--repeat", 2, "--jobs", 2, "--out", tmp_path / "out")
+    assert done.status == 0
+    assert "new-reno" in done.out
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "anabranch.json",
+        "points",
+        "runs.parquet",
+        "table.parquet",
+    }
+    document = json.loads(anabranch(*common, "--json").out)
+    assert len(document["points"]) == 4
+    assert document["points"][0]["point"] == {
+        "flow.main.cc": "cubic", "link.bottleneck.forward.queue.reorder.interval": 5,
+    }  # fmt: skip
+
+
+def test_parse_grid() -> None:
+    assert parse_grid("a.b=1,2.5,x y") == ("a.b", [1, 2.5, "x y"])
+    assert parse_grid("a=['1 ms', 2]") == ("a", ["1 ms", 2])
+    assert parse_grid("a=true,false") == ("a", [True, False])
+
+
+def test_study_json(anabranch: Call, sample_study: Path) -> None:
+    done = anabranch("study", sample_study, "--quick", "--json")
+    assert (done.status, done.err) in {(0, ""), (1, done.err)}
+    document = json.loads(done.out)
+    assert (document["study"], document["mode"], document["engine"]) == ("sample-study", "quick", "sim")
+    both = json.loads(anabranch("study", sample_study, sample_study, "--quick", "--json").out)
+    assert [d["study"] for d in both] == ["sample-study", "sample-study"]
+
+
+def test_study_whose_check_is_none(anabranch: Call, sample_study: Path, tmp_path: Path) -> None:
+    target = tmp_path / "study"
+    shutil.copytree(sample_study, target)
+    path = target / "study.toml"
+    text = path.read_text(encoding="utf-8").replace('"0.40 <= lowest <= 0.60"', '"lowest > 0"')
+    path.write_text(text, encoding="utf-8")
+    done = anabranch("study", target, "--quick", "--json")
+    assert done.status == 1
+    assert done.err == ("error: a check accepts its wrong system as well, so it proves nothing: study S2\n")
+    claim = next(c for c in json.loads(done.out)["claims"] if c["id"] == "S2")
+    assert (claim["verdict"], claim["control"]) == ("inconclusive", "reproduced")
+
+
+def test_study_with_a_mistake(anabranch: Call, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text("titel = 1\n")
+    done = anabranch("study", tmp_path)
+    assert done.status == 2
+    assert done.err == (
+        f'error: {tmp_path}/study.toml:1:1: unknown key "titel"\n  1 | titel = 1\n    | ^\n  did you mean "title"?\n'
+    )
+
+
+def test_list_and_explain(anabranch: Call) -> None:
+    items = json.loads(anabranch("list", "--json").out)
+    assert {"cc", "queue", "stack"} <= {i["kind"] for i in items}
+    assert all(i["kind"] == "cc" for i in json.loads(anabranch("list", "cc", "--json").out))
+    told = anabranch("explain", "cubic").out
+    assert "RFC 9438" in told
+    assert json.loads(anabranch("explain", "cubic", "--json").out)["name"] == "cubic"
+    assert "cubic" in anabranch("list").out
+
+
+def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.checkout.find_checkout", lambda: None)
+    done = anabranch("bench")
+    assert (done.status, done.err) == (
+        2, "error: the benchmark is built from source, and there is no checkout here\n  run it in a clone\n",
+    )  # fmt: skip
