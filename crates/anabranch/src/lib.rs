@@ -53,3 +53,5 @@ pub use anabranch_model::{
 pub use anabranch_sim::{
     Error as RunError, Finished, FlowSample, LinkSample, Progress, Samples, Simulation,
 };
+/// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.
+pub use serde_json::Value;
