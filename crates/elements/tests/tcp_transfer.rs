@@ -103,7 +103,7 @@ fn transfer(
     sizes: [usize; 2],
     timed: bool,
 ) {
-    let link_marks = link.seed % 4 == 0;
+    let link_marks = link.seed.is_multiple_of(4);
     let streams = [octets(link.seed, sizes[0]), octets(!link.seed, sizes[1])];
     let mut net: Net<Octets> = Net::new(client, server, link, iss);
     if timed {

@@ -114,7 +114,7 @@ pub struct Delivered {
     pub highest: Seq,
     /// Sequence numbers delivered, each counted when it was first known.
     pub fresh: u64,
-    /// The number of the record that was sent latest (see [`Scoreboard::gone`]).
+    /// The number of the record that was sent latest (see [`gone`](super::Scoreboard::gone)).
     pub latest: u64,
     /// Octets reported by SACK for the first time.
     pub sacked: u64,
@@ -153,7 +153,7 @@ impl Delivered {
     }
 }
 
-/// What [`Scoreboard::acknowledge_plain`] delivered.
+/// What [`acknowledge_plain`](super::Scoreboard::acknowledge_plain) delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain {
     /// When the earliest of the segments was sent; never if there is none.
@@ -164,7 +164,7 @@ pub struct Plain {
     pub octets: u64,
     /// The number of the latest record.
     pub latest: u64,
-    /// Nothing is left for [`Scoreboard::acknowledge`].
+    /// Nothing is left for [`acknowledge`](super::Scoreboard::acknowledge).
     pub complete: bool,
 }
 
