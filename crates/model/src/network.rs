@@ -142,7 +142,7 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn next_event(&self) -> Instant {
         let change = self.changes.front().map_or(Instant::NEVER, |(at, _)| *at);
-        let entry = self.arrivals.peek().min(self.timers.peek());
+        let entry = self.arrivals.earliest().min(self.timers.earliest());
         if entry == Entry::NEVER {
             change
         } else {

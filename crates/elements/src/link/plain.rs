@@ -58,39 +58,50 @@ impl PlainLink {
     /// A packet arrives. Calls must come in order of time.
     #[inline]
     pub fn enqueue(&mut self, now: Instant, size: u32) -> Fate {
-        let start = if self.busy_until <= now {
-            self.waiting.clear();
-            self.waiting_bytes = 0;
-            now
-        } else {
-            while let Some(&(start, size)) = self.waiting.front()
-                && start <= now
-            {
-                self.waiting.pop_front();
-                self.waiting_bytes -= u64::from(size);
+        let queue_delay = if self.busy_until <= now {
+            // Nobody waits: the way of most packets on most links.
+            if !self.waiting.is_empty() {
+                self.waiting.clear();
+                self.waiting_bytes = 0;
             }
-            let bytes = self.waiting_bytes + u64::from(size);
-            if !self.limit.admits(self.waiting.len() as u64, bytes) {
-                if self.window.contains(now) {
-                    self.statistics.dropped_packets += 1;
-                }
+            self.busy_until = now + self.serialization.of(size);
+            self.statistics.unqueued_packets += u64::from(self.window.contains(now));
+            Duration::ZERO
+        } else {
+            let start = self.busy_until;
+            if !self.wait(now, start, size) {
                 return Fate::Dropped;
             }
-            self.waiting.push_back((self.busy_until, size));
-            self.waiting_bytes = bytes;
-            self.statistics
-                .queue_length(self.window, now, self.waiting.len());
-            self.busy_until
+            self.busy_until = start + self.serialization.of(size);
+            start - now
         };
-        let queue_delay = start - now;
-        self.busy_until = start + self.serialization.of(size);
-        self.statistics.waited(self.window, now, start);
-        self.statistics.queue_time += u128::from(self.window.overlap(now, start).as_picos());
         self.statistics.sent(self.window, self.busy_until, size);
         Fate::Arrives {
             at: self.busy_until + self.delay,
             queue_delay,
         }
+    }
+
+    /// A packet is to wait from `now` to `start`; `false` if there is no room.
+    fn wait(&mut self, now: Instant, start: Instant, size: u32) -> bool {
+        while let Some(&(begun, size)) = self.waiting.front()
+            && begun <= now
+        {
+            self.waiting.pop_front();
+            self.waiting_bytes -= u64::from(size);
+        }
+        let bytes = self.waiting_bytes + u64::from(size);
+        if !self.limit.admits(self.waiting.len() as u64, bytes) {
+            self.statistics.dropped_packets += u64::from(self.window.contains(now));
+            return false;
+        }
+        self.waiting.push_back((start, size));
+        self.waiting_bytes = bytes;
+        self.statistics
+            .queue_length(self.window, now, self.waiting.len());
+        self.statistics.waited(self.window, now, start);
+        self.statistics.queue_time += u128::from(self.window.overlap(now, start).as_picos());
+        true
     }
 
     /// Whether a packet of any size is certain to arrive later than it was sent.
