@@ -53,7 +53,7 @@ impl Kind {
     const fn flows(self) -> &'static [u32] {
         match self {
             Self::Plain | Self::General => &[1, 10, 100, 1000],
-            Self::RedEcnLoss => &[10, 100],
+            Self::RedEcnLoss => &[100, 1000],
             Self::ParkingLot => &[35],
             Self::Contract => &[0],
         }
@@ -211,6 +211,8 @@ pub struct Span {
 
 #[cfg(test)]
 mod tests {
+    use anabranch::packet::FlowId;
+
     use super::*;
 
     #[test]
@@ -255,5 +257,23 @@ mod tests {
         };
         assert!(digest(Kind::Plain).is_some());
         assert_eq!(digest(Kind::Plain), digest(Kind::General));
+    }
+
+    /// The stand-in for RED marks, the endpoints answer, and packets are lost besides.
+    #[test]
+    fn marks_and_losses_reach_the_endpoints() {
+        let end = Duration::from_secs(5);
+        let case = Case::new(Kind::RedEcnLoss, 200);
+        let mut network = case.network(end, false).expect("a network");
+        network.run_through(Instant::START + end);
+        let (mut reductions, mut resent) = (0, 0);
+        for flow in 0..case.flows {
+            let (_, stats) = network.snapshot(FlowId(flow)).expect("our TCP");
+            reductions += stats.ecn_reductions;
+            resent += stats.retransmitted_packets;
+        }
+        assert!(reductions > 100, "{reductions}");
+        // A thousandth of some 400,000 packets.
+        assert!(resent > 200, "{resent}");
     }
 }
