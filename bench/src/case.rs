@@ -122,28 +122,6 @@ impl Case {
         cases
     }
 
-    /// What is measured: from the first instant, when the flows have settled, to the second.
-    pub const fn span(&self) -> Span {
-        Span {
-            settled: Duration::from_secs(5),
-            end: Duration::from_secs(25),
-        }
-    }
-    /// The shorter span over which instructions are counted.
-    pub const fn counted(&self) -> Span {
-        Span {
-            settled: Duration::from_secs(5),
-            end: Duration::from_secs(10),
-        }
-    }
-    /// The span of the guard, short enough for every push.
-    pub const fn guarded(&self) -> Span {
-        Span {
-            settled: Duration::from_secs(2),
-            end: Duration::from_secs(4),
-        }
-    }
-
     /// The network, before its first event; `None` for [`Kind::Contract`], which has no steady
     /// state of its own.
     pub fn network(&self, end: Duration, digest: bool) -> Option<Network<Length>> {
@@ -207,6 +185,22 @@ pub struct Span {
     pub settled: Duration,
     /// Up to here.
     pub end: Duration,
+}
+
+impl Span {
+    /// What is timed.
+    pub const TIMED: Self = Self::seconds(5, 25);
+    /// The shorter span over which instructions are counted, some fifty times as slowly.
+    pub const COUNTED: Self = Self::seconds(4, 6);
+    /// The span of the guard, short enough for every push.
+    pub const GUARDED: Self = Self::seconds(2, 4);
+
+    const fn seconds(settled: u64, end: u64) -> Self {
+        Self {
+            settled: Duration::from_secs(settled),
+            end: Duration::from_secs(end),
+        }
+    }
 }
 
 #[cfg(test)]
