@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -84,7 +85,6 @@ def test_without_prr_loss_free_rows_agree_closer(rows: list[Row], more: list[The
     [
         pytest.param("3.44", "NewReno", OUR_CUBIC.format(friendly="true"), 8, id="new-reno-answered-by-cubic"),
         pytest.param("3.44", "Cubic", OUR_NEW_RENO, 6, id="cubic-answered-by-new-reno"),
-        pytest.param("3.37", "Cubic", OUR_CUBIC.format(friendly="true"), 8, id="friendly-cubic-for-3.37"),
         pytest.param("3.44", "Cubic", OUR_CUBIC.format(friendly="false"), 6, id="unfriendly-cubic-for-3.44"),
         pytest.param("3.37", "NewReno", '"reno"', 6, id="bytes-counted-instead-of-acks"),
         pytest.param("3.44", "Cubic", '{ kind = "cubic", beta = 0.5 }', 6, id="halving-cubic"),
@@ -92,6 +92,20 @@ def test_without_prr_loss_free_rows_agree_closer(rows: list[Row], more: list[The
 )
 def test_a_wrong_control_misses(table: list[Theirs], version: str, cc: str, control: str, least: int) -> None:
     assert len(outside(table, version, cc, control)) >= least
+
+
+def test_3_37_is_told_from_cubic_with_the_friendly_region(table: list[Theirs], rows: list[Row]) -> None:
+    """Its outliers are many, so counting them tells nothing; the size of the error does."""
+    key = ("3.37", "Cubic")
+
+    def error(compared: list[Row]) -> float:
+        lossy = [row for row in compared if row.key[:2] == key and row.theirs.path.loss_rate > 0]
+        assert len(lossy) == 8
+        return sum(abs(math.log(row.ours.goodput / row.theirs.goodput)) for row in lossy) / len(lossy)
+
+    wrong = {**CONTROLS, key: OUR_CUBIC.format(friendly="true")}
+    some = [row for row in table if (row.version, row.cc) == key]
+    assert error(rows) < 0.6 * error(compare_ns3.compare(some, wrong, seeds=10))
 
 
 def test_a_row_moved_by_a_tenth_is_a_surprise(rows: list[Row]) -> None:
