@@ -169,8 +169,10 @@ def markdown(rows: Iterable[Row]) -> str:
             far = outside(group)
             count = sum(row.interval >= FIRST_COMPARED for row in group)
             compared = f"{count} intervals from {FIRST_COMPARED} on, range over versions ± {TOLERANCE}"
-            result = "all within" if not far else "outside at RI " + ", ".join(
-                f"{row.interval} (by {row.distance:.2f})" for row in far
+            result = (
+                "all within"
+                if not far
+                else "outside at RI " + ", ".join(f"{row.interval} (by {row.distance:.2f})" for row in far)
             )
         lines.append(f"| {setting} | {control} | {compared} | {result} |")
     return "\n".join(lines)
@@ -179,12 +181,12 @@ def markdown(rows: Iterable[Row]) -> str:
 def table(rows: Iterable[Row]) -> str:
     """Every row, as comma-separated values."""
     lines = ["setting,cc,ns3_version,reorder_interval,ns3_normalised,normalised,ns3_timeouts,timeouts"]
-    for row in rows:
-        for version in row.theirs:
-            lines.append(
-                f"{row.setting},{row.control},{version},{row.interval},{row.theirs[version]:.4f},"
-                f"{row.ours[version]:.4f},{row.their_timeouts[version]},{row.our_timeouts[version]}"
-            )
+    lines += [
+        f"{row.setting},{row.control},{version},{row.interval},{row.theirs[version]:.4f},"
+        f"{row.ours[version]:.4f},{row.their_timeouts[version]},{row.our_timeouts[version]}"
+        for row in rows
+        for version in row.theirs
+    ]
     return "\n".join(lines)
 
 

@@ -351,7 +351,10 @@ def _changes(
     changes: dict[str, Any] = dict(definition.setting)
     other = dict(condition.opens)
     opens = [
-        (parameter.variants, {path: fill(t, other.get(parameter.name, parameter.value)) for path, t in parameter.set.items()})
+        (
+            parameter.variants,
+            {path: fill(t, other.get(parameter.name, parameter.value)) for path, t in parameter.set.items()},
+        )
         for parameter in definition.opens
         if experiment.name in parameter.experiments
     ]
