@@ -53,7 +53,7 @@ impl Kind {
     const fn flows(self) -> &'static [u32] {
         match self {
             Self::Plain | Self::General => &[1, 10, 100, 1000],
-            Self::RedEcnLoss => &[10, 100],
+            Self::RedEcnLoss => &[100, 1000],
             Self::ParkingLot => &[35],
             Self::Contract => &[0],
         }
@@ -122,28 +122,6 @@ impl Case {
         cases
     }
 
-    /// What is measured: from the first instant, when the flows have settled, to the second.
-    pub const fn span(&self) -> Span {
-        Span {
-            settled: Duration::from_secs(5),
-            end: Duration::from_secs(25),
-        }
-    }
-    /// The shorter span over which instructions are counted.
-    pub const fn counted(&self) -> Span {
-        Span {
-            settled: Duration::from_secs(5),
-            end: Duration::from_secs(10),
-        }
-    }
-    /// The span of the guard, short enough for every push.
-    pub const fn guarded(&self) -> Span {
-        Span {
-            settled: Duration::from_secs(2),
-            end: Duration::from_secs(4),
-        }
-    }
-
     /// The network, before its first event; `None` for [`Kind::Contract`], which has no steady
     /// state of its own.
     pub fn network(&self, end: Duration, digest: bool) -> Option<Network<Length>> {
@@ -209,8 +187,26 @@ pub struct Span {
     pub end: Duration,
 }
 
+impl Span {
+    /// What is timed.
+    pub const TIMED: Self = Self::seconds(5, 25);
+    /// The shorter span over which instructions are counted, some fifty times as slowly.
+    pub const COUNTED: Self = Self::seconds(4, 6);
+    /// The span of the guard, short enough for every push.
+    pub const GUARDED: Self = Self::seconds(2, 4);
+
+    const fn seconds(settled: u64, end: u64) -> Self {
+        Self {
+            settled: Duration::from_secs(settled),
+            end: Duration::from_secs(end),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use anabranch::packet::FlowId;
+
     use super::*;
 
     #[test]
@@ -255,5 +251,23 @@ mod tests {
         };
         assert!(digest(Kind::Plain).is_some());
         assert_eq!(digest(Kind::Plain), digest(Kind::General));
+    }
+
+    /// The stand-in for RED marks, the endpoints answer, and packets are lost besides.
+    #[test]
+    fn marks_and_losses_reach_the_endpoints() {
+        let end = Duration::from_secs(5);
+        let case = Case::new(Kind::RedEcnLoss, 200);
+        let mut network = case.network(end, false).expect("a network");
+        network.run_through(Instant::START + end);
+        let (mut reductions, mut resent) = (0, 0);
+        for flow in 0..case.flows {
+            let (_, stats) = network.snapshot(FlowId(flow)).expect("our TCP");
+            reductions += stats.ecn_reductions;
+            resent += stats.retransmitted_packets;
+        }
+        assert!(reductions > 100, "{reductions}");
+        // A thousandth of some 400,000 packets.
+        assert!(resent > 200, "{resent}");
     }
 }

@@ -6,12 +6,12 @@ use anabranch::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    case::{Case, Contract},
+    case::{Case, Contract, Span},
     cost,
 };
 
 /// How often a scenario file is run within one timing.
-const TIMED_RUNS: u32 = 50;
+const TIMED_RUNS: u64 = 50;
 const WARMING_RUNS: u32 = 5;
 
 /// What a child is asked to do.
@@ -83,7 +83,7 @@ pub fn run(case: &Case, task: Task) -> Result<Findings, String> {
 }
 
 fn run_network(case: &Case, task: Task) -> Findings {
-    let span = case.span();
+    let span = Span::TIMED;
     let end = match task {
         Task::Time => span.end,
         Task::Count(end) | Task::Observe(end) => end,
@@ -141,7 +141,7 @@ fn run_scenario(contract: &Contract, task: Task) -> Findings {
             TIMED_RUNS
         }
         // A second of a network's run stands for a run of the file.
-        Task::Count(end) => end.as_secs_f64() as u32,
+        Task::Count(end) => end.as_picos() / Duration::from_secs(1).as_picos(),
         Task::Observe(_) => 1,
     };
     let heap_before = cost::heap_bytes();

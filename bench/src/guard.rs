@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    case::{Case, Kind},
+    case::{Case, Kind, Span},
     measure, process,
 };
 
@@ -76,7 +76,7 @@ pub enum Error {
 pub fn measure() -> Result<Measured, Error> {
     let mut measured = Measured::default();
     for case in cases() {
-        let span = case.guarded();
+        let span = Span::GUARDED;
         if let Some(digest) = measure::digest(&case, span.end)? {
             measured.digests.insert(case.id(), digest);
         }

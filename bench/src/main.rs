@@ -137,7 +137,7 @@ fn run_benchmark(options: &Options) -> Result<ExitCode, String> {
         for peer in peers::peers() {
             peer_rows.extend(
                 peer.measure(&options.flows, counts, options.timings, |note| {
-                    notes.push(note)
+                    notes.push(note);
                 }),
             );
         }

@@ -51,7 +51,7 @@ impl Error {
 
 /// Ourselves, asked to do one task.
 pub fn child(case: &Case, task: Task) -> Result<Findings, Error> {
-    Ok(run(&mut ourselves(&[])?.args(arguments(case, task)))?.0)
+    Ok(run(ourselves(&[])?.args(arguments(case, task)))?.0)
 }
 
 /// The same under callgrind: what it found, and how many instructions it took in all.

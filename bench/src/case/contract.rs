@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use anabranch::{Extensions, Finished, Resolved, Scenario, Simulation, units::Duration};
+use anabranch::{
+    Extensions, Finished, Resolved, Scenario, Simulation, scenario::Error, units::Duration,
+};
 
 /// The five files, by name.
 pub const fn scenarios() -> [&'static str; 5] {
@@ -30,15 +32,13 @@ impl Contract {
         let file = format!("scenarios/{name}.toml");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(&file);
         let text = fs::read_to_string(path).map_err(|_| format!("there is no {file}"))?;
-        let scenario = Scenario::parse(&text, &file, &Extensions::default());
-        let resolved = scenario.and_then(|scenario| scenario.resolve(None));
-        let resolved = resolved.map_err(|error| {
+        let refused = |error: Error| {
             let text = error.to_string();
-            format!(
-                "not run by this version: {}",
-                text.lines().next().unwrap_or_default()
-            )
-        })?;
+            let line = text.lines().next().unwrap_or_default();
+            format!("not run by this version: {line}")
+        };
+        let scenario = Scenario::parse(&text, &file, &Extensions::default()).map_err(refused)?;
+        let resolved = scenario.resolve(None).map_err(refused)?;
         Ok(Self { resolved })
     }
     /// How many flows it has.

@@ -392,33 +392,38 @@ impl Div<Rate> for Bytes {
 /// 4 GiB, for the packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SerializationDelay {
-    /// Picoseconds per byte, rounded up, with 64 fractional bits.
-    ps_per_byte: u128,
+    /// Picoseconds per byte, rounded up: whole ones, and 64 fractional bits.
+    whole: u64,
+    part: u64,
 }
 
 impl SerializationDelay {
     /// A link with no rate: a packet takes no time.
-    pub const NONE: Self = Self { ps_per_byte: 0 };
+    pub const NONE: Self = Self { whole: 0, part: 0 };
 
     /// For a link of this rate.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     pub fn at(rate: Rate) -> Self {
         // 8e12 is below 2^43, so the shifted numerator fits 107 bits.
         let numerator = (8 * u128::from(PS_PER_S)) << 64;
+        let ps_per_byte = numerator.div_ceil(u128::from(rate.0));
         Self {
-            ps_per_byte: numerator.div_ceil(u128::from(rate.0)),
+            whole: (ps_per_byte >> 64) as u64,
+            part: ps_per_byte as u64,
         }
     }
     /// The time that `bytes` take.
     #[must_use]
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the upper half of a product"
+    )]
     pub fn of(self, bytes: u32) -> Duration {
         let n = u64::from(bytes);
-        let whole = (self.ps_per_byte >> 64) as u64;
-        #[expect(clippy::cast_possible_truncation, reason = "the fractional 64 bits")]
-        let part = self.ps_per_byte as u64;
-        let carry = (u128::from(n) * u128::from(part)) >> 64;
-        Duration(n * whole + carry as u64)
+        let carry = (u128::from(n) * u128::from(self.part)) >> 64;
+        Duration(n * self.whole + carry as u64)
     }
 }
 

@@ -98,21 +98,46 @@ impl Entry {
 const ARITY: usize = 4;
 
 /// A 4-ary heap of entries, earliest first.
+///
+/// Taking the earliest leaves a vacancy at the top, which the next push fills with one way down the
+/// heap; most events cause exactly one other, so this saves them the way up.
 #[derive(Debug, Default)]
 pub struct EventQueue {
     heap: Vec<Entry>,
+    vacant: bool,
 }
 
 impl EventQueue {
     /// The earliest entry; [`Entry::NEVER`] if there is none.
     #[must_use]
     #[inline]
-    pub fn peek(&self) -> Entry {
+    pub fn peek(&mut self) -> Entry {
+        if self.vacant {
+            self.close_vacancy();
+        }
         self.heap.first().copied().unwrap_or(Entry::NEVER)
+    }
+    /// The same without touching anything.
+    #[must_use]
+    pub fn earliest(&self) -> Entry {
+        let skip = usize::from(self.vacant);
+        // Below a vacancy the earliest is one of the first children.
+        self.heap
+            .iter()
+            .skip(skip)
+            .take(ARITY)
+            .min()
+            .copied()
+            .unwrap_or(Entry::NEVER)
     }
     /// Adds an entry.
     #[inline]
     pub fn push(&mut self, entry: Entry) {
+        if self.vacant {
+            self.vacant = false;
+            self.sift_down(entry);
+            return;
+        }
         let mut hole = self.heap.len();
         self.heap.push(entry);
         while hole > 0 {
@@ -125,16 +150,12 @@ impl EventQueue {
         }
         self.heap[hole] = entry;
     }
-    /// Removes the earliest entry.
+    /// Removes the earliest entry, which [`Self::peek`] has just named.
     #[inline]
     pub fn pop(&mut self) {
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
-            self.sift_down(last);
-        }
+        self.vacant = !self.heap.is_empty();
     }
-    /// Puts `entry` in the place of the earliest: cheaper than a pop and a push.
+    /// Puts `entry` in the place of the earliest, which [`Self::peek`] has just named.
     #[inline]
     pub fn replace_top(&mut self, entry: Entry) {
         self.sift_down(entry);
@@ -142,12 +163,22 @@ impl EventQueue {
     /// Entries held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len() - usize::from(self.vacant)
     }
     /// Whether nothing is due.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
+    }
+
+    #[inline]
+    fn close_vacancy(&mut self) {
+        self.vacant = false;
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sift_down(last);
+        }
     }
 
     #[inline]
@@ -156,22 +187,32 @@ impl EventQueue {
         let mut hole = 0;
         loop {
             let first = hole * ARITY + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let last = (first + ARITY).min(heap.len());
-            let mut least = first;
-            let mut least_entry = heap[first];
-            for (child, &child_entry) in heap[first..last].iter().enumerate().skip(1) {
-                if child_entry < least_entry {
-                    (least, least_entry) = (first + child, child_entry);
+            let (least, least_entry) = match heap.get(first..) {
+                Some(&[a, b, c, d, ..]) => {
+                    let (left, left_entry) = if b < a { (1, b) } else { (0, a) };
+                    let (right, right_entry) = if d < c { (3, d) } else { (2, c) };
+                    if right_entry < left_entry {
+                        (right, right_entry)
+                    } else {
+                        (left, left_entry)
+                    }
                 }
-            }
+                Some(&[a, ref rest @ ..]) => {
+                    let mut least = (0, a);
+                    for (index, &other) in (1..).zip(rest) {
+                        if other < least.1 {
+                            least = (index, other);
+                        }
+                    }
+                    least
+                }
+                _ => break,
+            };
             if entry <= least_entry {
                 break;
             }
             heap[hole] = least_entry;
-            hole = least;
+            hole = first + least;
         }
         heap[hole] = entry;
     }
@@ -215,6 +256,7 @@ mod tests {
         for i in 0..20 {
             queue.push(entry(10 * i, i as usize));
         }
+        assert_eq!(queue.peek(), entry(0, 0));
         queue.replace_top(entry(45, 99));
         let mut times = Vec::new();
         while !queue.is_empty() {
@@ -223,6 +265,36 @@ mod tests {
         }
         assert!(times.is_sorted());
         assert_eq!(times.len(), 20);
+    }
+
+    #[test]
+    fn a_push_after_a_pop_takes_the_vacancy() {
+        let entry = |t| Entry::new(Instant::from_nanos(t), Source::new(Class::Arrival, 0));
+        let mut queue = EventQueue::default();
+        let mut model = std::collections::BTreeSet::new();
+        let mut state = 7_u64;
+        for step in 0..5_000_u64 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            if state >> 62 == 0 && !queue.is_empty() {
+                assert_eq!(
+                    queue.peek(),
+                    *model.first().expect("the model holds the same")
+                );
+                queue.pop();
+                model.pop_first();
+            } else {
+                let new = entry((state >> 40) % 1_000 * 10_000 + step);
+                queue.push(new);
+                model.insert(new);
+            }
+            assert_eq!(queue.len(), model.len());
+            assert_eq!(
+                queue.earliest(),
+                model.first().copied().unwrap_or(Entry::NEVER)
+            );
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use anabranch_core::{
 use anabranch_elements::{
     body::Body,
     impair::Verdict,
-    link::{PlainLink, ServedLink, Statistics, plain, served},
+    link::{PlainLink, ServedLink, Statistics, Window, plain, served},
     middlebox::{Middlebox, Output},
     queue::{Item, Outcome},
     transport::Transport,
@@ -66,7 +66,20 @@ enum Target {
 #[derive(Debug)]
 enum LinkKind {
     Plain(PlainLink),
-    Served(Box<ServedLink>),
+    Served(Box<ServedSlot>),
+}
+
+/// A served link and what the network keeps of it.
+#[derive(Debug)]
+struct ServedSlot {
+    link: ServedLink,
+    /// The transmission end that stands in the event queue.
+    completion_armed: Instant,
+    /// What propagates where packets may overtake each other.
+    unordered: Option<BinaryHeap<Reverse<InFlight>>>,
+    /// The arrival that stands in the event queue for `unordered`.
+    armed: Instant,
+    exits: u32,
 }
 
 /// A packet on its way to the far end of a link.
@@ -81,17 +94,20 @@ struct InFlight {
 #[derive(Debug)]
 struct LinkSlot {
     kind: LinkKind,
-    element: ElementId,
-    /// What propagates, in order of arrival.
+    /// What propagates, in order of arrival; empty where packets may overtake each other.
     fifo: VecDeque<InFlight>,
-    /// What propagates where packets may overtake each other.
-    unordered: Option<BinaryHeap<Reverse<InFlight>>>,
-    /// The arrival that stands in the event queue for `unordered`.
-    armed: Instant,
-    /// The transmission end that stands in the event queue.
-    completion_armed: Instant,
-    exits: u32,
-    rate_bits_per_s: Option<u64>,
+    element: ElementId,
+}
+
+impl LinkSlot {
+    /// # Panics
+    /// If the link is plain.
+    fn served(&mut self) -> &mut ServedSlot {
+        match &mut self.kind {
+            LinkKind::Served(slot) => slot,
+            LinkKind::Plain(_) => unreachable!("only served links complete and change"),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -106,11 +122,12 @@ struct MiddleboxSlot<B: Body> {
 #[derive(Debug)]
 pub struct Network<B: Body> {
     now: Instant,
-    end: Instant,
+    window: Window,
     arrivals: EventQueue,
     timers: EventQueue,
     pool: Pool<Transport<B>>,
     links: Vec<LinkSlot>,
+    rates: Vec<Option<u64>>,
     middleboxes: Vec<MiddleboxSlot<B>>,
     routes: Vec<Target>,
     agents: Vec<AgentSlot<B>>,
@@ -136,13 +153,13 @@ impl<B: Body> Network<B> {
     /// When the run ends.
     #[must_use]
     pub fn end(&self) -> Instant {
-        self.end
+        self.window.end()
     }
     /// When something happens next; [`Instant::NEVER`] if nothing will.
     #[must_use]
     pub fn next_event(&self) -> Instant {
         let change = self.changes.front().map_or(Instant::NEVER, |(at, _)| *at);
-        let entry = self.arrivals.peek().min(self.timers.peek());
+        let entry = self.arrivals.earliest().min(self.timers.earliest());
         if entry == Entry::NEVER {
             change
         } else {
@@ -177,7 +194,11 @@ impl<B: Body> Network<B> {
 
     /// Handles all that is due up to and including `until`, but nothing past the end of the run.
     pub fn run_through(&mut self, until: Instant) {
-        self.run_before(until.min(self.end).saturating_add(Duration::from_picos(1)));
+        self.run_before(
+            until
+                .min(self.window.end())
+                .saturating_add(Duration::from_picos(1)),
+        );
     }
 
     /// Handles all that is due before `until`.
@@ -192,7 +213,7 @@ impl<B: Body> Network<B> {
         }
         self.run_events_before(until);
         // Events that a driver asked for exclusively leave the clock just before it.
-        self.now = self.now.max(until.min(self.end));
+        self.now = self.now.max(until.min(self.window.end()));
     }
 
     fn run_events_before(&mut self, until: Instant) {
@@ -230,32 +251,18 @@ impl<B: Body> Network<B> {
     fn arrival(&mut self, index: usize) {
         let source = Source::new(Class::Arrival, index);
         let slot = &mut self.links[index];
-        let packet = if let Some(unordered) = &mut slot.unordered {
-            self.arrivals.pop();
-            if slot.armed != self.now {
-                // An earlier arrival has taken this entry's place.
-                return;
+        let packet = match slot.fifo.pop_front() {
+            Some(first) => {
+                match slot.fifo.front() {
+                    Some(next) => self.arrivals.replace_top(Entry::new(next.at, source)),
+                    None => self.arrivals.pop(),
+                }
+                first.packet
             }
-            let Reverse(first) = unordered
-                .pop()
-                .expect("an armed link has a packet on its way");
-            slot.armed = unordered
-                .peek()
-                .map_or(Instant::NEVER, |Reverse(next)| next.at);
-            if slot.armed != Instant::NEVER {
-                self.arrivals.push(Entry::new(slot.armed, source));
-            }
-            first.packet
-        } else {
-            let first = slot
-                .fifo
-                .pop_front()
-                .expect("an entry belongs to a packet on its way");
-            match slot.fifo.front() {
-                Some(next) => self.arrivals.replace_top(Entry::new(next.at, source)),
-                None => self.arrivals.pop(),
-            }
-            first.packet
+            None => match self.unordered_arrival(index) {
+                Some(packet) => packet,
+                None => return,
+            },
         };
         self.events += 1;
         match self.routes[self.pool[packet].hop as usize] {
@@ -265,6 +272,28 @@ impl<B: Body> Network<B> {
                 self.enter_link(index as usize, packet, self.now)
             }
         }
+    }
+
+    /// The same where packets may overtake each other; `None` if an earlier arrival has taken this
+    /// entry's place.
+    fn unordered_arrival(&mut self, index: usize) -> Option<PacketId> {
+        self.arrivals.pop();
+        let slot = self.links[index].served();
+        if slot.armed != self.now {
+            return None;
+        }
+        let unordered = slot.unordered.as_mut()?;
+        let Reverse(first) = unordered
+            .pop()
+            .expect("an armed link has a packet on its way");
+        slot.armed = unordered
+            .peek()
+            .map_or(Instant::NEVER, |Reverse(next)| next.at);
+        if slot.armed != Instant::NEVER {
+            self.arrivals
+                .push(Entry::new(slot.armed, Source::new(Class::Arrival, index)));
+        }
+        Some(first.packet)
     }
 
     /// A packet goes on to the next element of its route, now.
@@ -292,7 +321,7 @@ impl<B: Body> Network<B> {
                 self.enter_served(index, id);
                 return;
             };
-            match link.enqueue(at, packet.size) {
+            match link.enqueue(self.window, at, packet.size) {
                 plain::Fate::Arrives {
                     at: arrives,
                     queue_delay,
@@ -306,7 +335,7 @@ impl<B: Body> Network<B> {
                 plain::Fate::Dropped => {
                     self.probe.observe(at, slot.element, packet, Fate::Dropped);
                     // A drop computed ahead of the end has not happened when the run ends.
-                    if at <= self.end {
+                    if at <= self.window.end() {
                         self.discard(id);
                     }
                     return;
@@ -332,7 +361,7 @@ impl<B: Body> Network<B> {
 
     fn enter_served(&mut self, index: usize, id: PacketId) {
         // A transmission that takes no time is over before the next packet of one burst arrives.
-        while self.links[index].completion_armed <= self.now {
+        while self.links[index].served().completion_armed <= self.now {
             self.complete(index);
         }
         let packet = &self.pool[id];
@@ -348,6 +377,7 @@ impl<B: Body> Network<B> {
         let LinkKind::Served(link) = &mut slot.kind else {
             unreachable!("the caller looked")
         };
+        let link = &mut link.link;
         link.arrive(self.now, item);
         if link.has_outcomes() {
             self.carry_out(index, Some(id));
@@ -360,11 +390,8 @@ impl<B: Body> Network<B> {
 
     /// Puts the end of the transmission under way into the event queue, if it is not there.
     fn arm_completion(&mut self, index: usize) {
-        let slot = &mut self.links[index];
-        let LinkKind::Served(link) = &slot.kind else {
-            return;
-        };
-        let due = link.completion();
+        let slot = self.links[index].served();
+        let due = slot.link.completion();
         if due != slot.completion_armed {
             slot.completion_armed = due;
             if due != Instant::NEVER {
@@ -378,19 +405,17 @@ impl<B: Body> Network<B> {
     fn completion(&mut self, index: usize) {
         self.arrivals.pop();
         // Otherwise the link's capacity changed since, or a packet of the same instant came first.
-        if self.links[index].completion_armed == self.now {
+        if self.links[index].served().completion_armed == self.now {
             self.complete(index);
         }
     }
 
     /// A served link's transmission ends.
     fn complete(&mut self, index: usize) {
-        let slot = &mut self.links[index];
-        slot.completion_armed = Instant::NEVER;
         self.events += 1;
-        let LinkKind::Served(link) = &mut slot.kind else {
-            unreachable!("only served links complete")
-        };
+        let slot = self.links[index].served();
+        slot.completion_armed = Instant::NEVER;
+        let link = &mut slot.link;
         let mut impairing = std::mem::take(&mut self.impairing);
         let completed = link.complete(self.now, &mut impairing);
         let outcomes = link.has_outcomes();
@@ -424,7 +449,7 @@ impl<B: Body> Network<B> {
             }
             served::Completed::Lost { at, .. } => {
                 // A loss past the end has not happened when the run ends.
-                if at <= self.end {
+                if at <= self.window.end() {
                     self.discard(packet);
                 }
             }
@@ -446,26 +471,28 @@ impl<B: Body> Network<B> {
 
     /// A packet has left a served link and propagates.
     fn leave(&mut self, index: usize, packet: PacketId, at: Instant) {
-        let slot = &mut self.links[index];
         let source = Source::new(Class::Arrival, index);
+        let slot = self.links[index].served();
+        let sequence = slot.exits;
+        slot.exits = sequence.wrapping_add(1);
         let entry = InFlight {
             at,
-            sequence: slot.exits,
+            sequence,
             packet,
         };
-        slot.exits = slot.exits.wrapping_add(1);
         if let Some(unordered) = &mut slot.unordered {
             unordered.push(Reverse(entry));
             if at < slot.armed {
                 slot.armed = at;
                 self.arrivals.push(Entry::new(at, source));
             }
-        } else {
-            if slot.fifo.is_empty() {
-                self.arrivals.push(Entry::new(at, source));
-            }
-            slot.fifo.push_back(entry);
+            return;
         }
+        let fifo = &mut self.links[index].fifo;
+        if fifo.is_empty() {
+            self.arrivals.push(Entry::new(at, source));
+        }
+        fifo.push_back(entry);
     }
 
     /// What a queue decided. `arriving` is the packet whose arrival made it decide.
@@ -475,7 +502,7 @@ impl<B: Body> Network<B> {
             return;
         };
         let mut outcomes = std::mem::take(&mut self.outcomes);
-        link.take_outcomes(&mut outcomes);
+        link.link.take_outcomes(&mut outcomes);
         let element = slot.element;
         let mut accepted = arriving;
         for outcome in outcomes.drain(..) {
@@ -572,25 +599,22 @@ impl<B: Body> Network<B> {
     /// The statistics of a link's direction up to now.
     pub fn link_statistics(&mut self, link: LinkId) -> LinkReport {
         let now = self.now;
-        let slot = &mut self.links[link.0 as usize];
-        match &mut slot.kind {
-            LinkKind::Plain(plain) => {
-                let window = plain.window();
-                let seconds = window.overlap(Instant::START, now).as_secs_f64();
+        let measured = self.window.overlap(Instant::START, now);
+        let rate = self.rates[link.0 as usize];
+        match &mut self.links[link.0 as usize].kind {
+            LinkKind::Plain(plain) => LinkReport {
+                statistics: plain.statistics(),
+                capacity_bits: rate.map(|rate| rate as f64 * measured.as_secs_f64()),
+                measured,
+                queue_packets: plain.queue(now).0,
+            },
+            LinkKind::Served(slot) => {
+                let capacity = slot.link.capacity_bits(now);
                 LinkReport {
-                    statistics: plain.statistics().clone(),
-                    capacity_bits: slot.rate_bits_per_s.map(|rate| rate as f64 * seconds),
-                    measured: window.overlap(Instant::START, now),
-                    queue_packets: plain.queue(now).0,
-                }
-            }
-            LinkKind::Served(link) => {
-                let capacity = link.capacity_bits(now);
-                LinkReport {
-                    statistics: link.statistics(now).clone(),
+                    statistics: slot.link.statistics(now).clone(),
                     capacity_bits: (capacity > 0.0).then_some(capacity),
-                    measured: link.window().overlap(Instant::START, now),
-                    queue_packets: link.queue_packets(),
+                    measured,
+                    queue_packets: slot.link.queue_packets(),
                 }
             }
         }
@@ -604,15 +628,15 @@ impl<B: Body> Network<B> {
                 LinkState {
                     queue_packets,
                     queue_bytes,
-                    sent_packets: plain.sent_by(self.now),
-                    dropped_packets: plain.statistics().dropped_packets,
+                    sent_packets: plain.sent_by(self.window, self.now),
+                    dropped_packets: plain.dropped_packets(),
                 }
             }
-            LinkKind::Served(link) => LinkState {
-                queue_packets: link.queue_packets(),
-                queue_bytes: link.queue_bytes(),
-                sent_packets: link.counters().sent_packets,
-                dropped_packets: link.counters().dropped_packets,
+            LinkKind::Served(slot) => LinkState {
+                queue_packets: slot.link.queue_packets(),
+                queue_bytes: slot.link.queue_bytes(),
+                sent_packets: slot.link.counters().sent_packets,
+                dropped_packets: slot.link.counters().dropped_packets,
             },
         }
     }

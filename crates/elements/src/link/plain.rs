@@ -10,17 +10,25 @@ use anabranch_core::units::{Duration, Instant, Rate, SerializationDelay, text::L
 
 use super::statistics::{Statistics, Window};
 
-/// One direction of a plain link.
+/// One direction of a plain link. What every packet touches fits a cache line.
 #[derive(Debug)]
 pub struct PlainLink {
     serialization: SerializationDelay,
     delay: Duration,
-    limit: Limit,
     busy_until: Instant,
+    sent_packets: u64,
+    sent_bytes: u64,
+    unqueued_packets: u64,
+    queue: Box<Waiting>,
+}
+
+/// What only packets that wait touch.
+#[derive(Debug)]
+struct Waiting {
+    limit: Limit,
     /// When each waiting packet starts to be sent, in order, and its size.
-    waiting: VecDeque<(Instant, u32)>,
-    waiting_bytes: u64,
-    window: Window,
+    packets: VecDeque<(Instant, u32)>,
+    bytes: u64,
     statistics: Statistics,
 }
 
@@ -42,86 +50,101 @@ impl PlainLink {
     /// A link with nothing on it. `rate` `None` means that a packet takes no time to send; `limit`
     /// counts what waits.
     #[must_use]
-    pub fn new(rate: Option<Rate>, delay: Duration, limit: Limit, window: Window) -> Self {
+    pub fn new(rate: Option<Rate>, delay: Duration, limit: Limit) -> Self {
         Self {
             serialization: rate.map_or(SerializationDelay::NONE, SerializationDelay::at),
             delay,
-            limit,
             busy_until: Instant::START,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            window,
-            statistics: Statistics::default(),
+            sent_packets: 0,
+            sent_bytes: 0,
+            unqueued_packets: 0,
+            queue: Box::new(Waiting {
+                limit,
+                packets: VecDeque::new(),
+                bytes: 0,
+                statistics: Statistics::default(),
+            }),
         }
     }
 
     /// A packet arrives. Calls must come in order of time.
     #[inline]
-    pub fn enqueue(&mut self, now: Instant, size: u32) -> Fate {
-        let start = if self.busy_until <= now {
-            self.waiting.clear();
-            self.waiting_bytes = 0;
-            now
+    pub fn enqueue(&mut self, window: Window, now: Instant, size: u32) -> Fate {
+        let queue_delay = if self.busy_until <= now {
+            // Nobody waits: the way of most packets on most links.
+            self.busy_until = now + self.serialization.of(size);
+            self.unqueued_packets += u64::from(window.contains(now));
+            Duration::ZERO
         } else {
-            while let Some(&(start, size)) = self.waiting.front()
-                && start <= now
-            {
-                self.waiting.pop_front();
-                self.waiting_bytes -= u64::from(size);
-            }
-            let bytes = self.waiting_bytes + u64::from(size);
-            if !self.limit.admits(self.waiting.len() as u64, bytes) {
-                if self.window.contains(now) {
-                    self.statistics.dropped_packets += 1;
-                }
+            let start = self.busy_until;
+            if !self.queue.join(window, now, start, size) {
                 return Fate::Dropped;
             }
-            self.waiting.push_back((self.busy_until, size));
-            self.waiting_bytes = bytes;
-            self.statistics
-                .queue_length(self.window, now, self.waiting.len());
-            self.busy_until
+            self.busy_until = start + self.serialization.of(size);
+            start - now
         };
-        let queue_delay = start - now;
-        self.busy_until = start + self.serialization.of(size);
-        self.statistics.waited(self.window, now, start);
-        self.statistics.queue_time += u128::from(self.window.overlap(now, start).as_picos());
-        self.statistics.sent(self.window, self.busy_until, size);
+        if window.contains(self.busy_until) {
+            self.sent_packets += 1;
+            self.sent_bytes += u64::from(size);
+        }
         Fate::Arrives {
             at: self.busy_until + self.delay,
             queue_delay,
         }
     }
 
-    /// Whether a packet of any size is certain to arrive later than it was sent.
-    #[must_use]
-    pub fn takes_time(&self) -> bool {
-        self.serialization != SerializationDelay::NONE || !self.delay.is_zero()
-    }
     /// What it counted.
     #[must_use]
-    pub fn statistics(&self) -> &Statistics {
-        &self.statistics
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            sent_packets: self.sent_packets,
+            sent_bytes: self.sent_bytes,
+            unqueued_packets: self.unqueued_packets,
+            ..self.queue.statistics.clone()
+        }
     }
-    /// What it measures.
+    /// Packets dropped so far.
     #[must_use]
-    pub fn window(&self) -> Window {
-        self.window
+    pub fn dropped_packets(&self) -> u64 {
+        self.queue.statistics.dropped_packets
     }
     /// Packets sent by `now`, without those accepted and yet to be sent.
     #[must_use]
-    pub fn sent_by(&self, now: Instant) -> u64 {
-        let in_service = u64::from(self.busy_until > now && self.busy_until <= self.window.end());
+    pub fn sent_by(&self, window: Window, now: Instant) -> u64 {
+        let in_service = u64::from(self.busy_until > now && self.busy_until <= window.end());
         let waiting = self.queue(now).0 as u64;
-        self.statistics
-            .sent_packets
-            .saturating_sub(waiting + in_service)
+        self.sent_packets.saturating_sub(waiting + in_service)
     }
     /// Packets and bytes that wait at `now`, which must not be before the last arrival.
     #[must_use]
     pub fn queue(&self, now: Instant) -> (usize, u64) {
-        let started = self.waiting.partition_point(|&(start, _)| start <= now);
-        let rest = self.waiting.range(started..);
+        let packets = &self.queue.packets;
+        let started = packets.partition_point(|&(start, _)| start <= now);
+        let rest = packets.range(started..);
         (rest.len(), rest.map(|&(_, size)| u64::from(size)).sum())
+    }
+}
+
+impl Waiting {
+    /// A packet is to wait from `now` to `start`; `false` if there is no room.
+    fn join(&mut self, window: Window, now: Instant, start: Instant, size: u32) -> bool {
+        while let Some(&(begun, size)) = self.packets.front()
+            && begun <= now
+        {
+            self.packets.pop_front();
+            self.bytes -= u64::from(size);
+        }
+        let bytes = self.bytes + u64::from(size);
+        if !self.limit.admits(self.packets.len() as u64, bytes) {
+            self.statistics.dropped_packets += u64::from(window.contains(now));
+            return false;
+        }
+        self.packets.push_back((start, size));
+        self.bytes = bytes;
+        self.statistics
+            .queue_length(window, now, self.packets.len());
+        self.statistics.waited(window, now, start);
+        self.statistics.queue_time += u128::from(window.overlap(now, start).as_picos());
+        true
     }
 }

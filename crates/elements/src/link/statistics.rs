@@ -66,17 +66,30 @@ pub struct Statistics {
     pub queue_time: u128,
     /// The most packets that ever waited at once.
     pub max_queue_packets: u32,
-    /// Waiting times, in picoseconds.
+    /// Packets that did not wait.
+    pub unqueued_packets: u64,
+    /// Waiting times of those that did, in picoseconds.
     pub queue_delay: Histogram,
 }
 
 impl Statistics {
-    /// A packet waited from `arrived` to `started`.
+    /// A packet that came at `arrived` began to be sent at `started`.
     #[inline]
     pub fn waited(&mut self, window: Window, arrived: Instant, started: Instant) {
         if window.contains(started) {
-            self.queue_delay.record((started - arrived).as_picos());
+            if started == arrived {
+                self.unqueued_packets += 1;
+            } else {
+                self.queue_delay.record((started - arrived).as_picos());
+            }
         }
+    }
+    /// A percentile of the waiting times of all packets that began to be sent, `p` in percent.
+    #[must_use]
+    pub fn queue_delay_percentile(&self, p: f64) -> Option<Duration> {
+        let mut all = self.queue_delay.clone();
+        all.record_many(0, self.unqueued_packets);
+        all.percentile(p).map(Duration::from_picos)
     }
     /// A transmission ended.
     #[inline]

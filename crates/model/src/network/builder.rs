@@ -30,7 +30,8 @@ use anabranch_elements::{
 };
 
 use super::{
-    App, Change, End, LinkId, LinkKind, LinkSlot, MiddleboxId, MiddleboxSlot, Network, Target,
+    App, Change, End, LinkId, LinkKind, LinkSlot, MiddleboxId, MiddleboxSlot, Network, ServedSlot,
+    Target,
     agent::{AgentSlot, tcp_ends},
     connection::{Connection, Flow, Totals},
     spawner::Spawner,
@@ -293,6 +294,11 @@ impl<B: Body> Builder<B> {
             ElementId(elements - 1)
         };
         let mut names = Vec::new();
+        let rates = self
+            .links
+            .iter()
+            .map(|spec| spec.rate.map(Rate::bits_per_s))
+            .collect();
         let links = self
             .links
             .into_iter()
@@ -324,11 +330,12 @@ impl<B: Body> Builder<B> {
             .collect();
         let mut network = Network {
             now: Instant::START,
-            end: window.end(),
+            window,
             arrivals: EventQueue::default(),
             timers: EventQueue::default(),
             pool: Pool::default(),
             links,
+            rates,
             middleboxes,
             routes: Vec::new(),
             agents: Vec::new(),
@@ -582,11 +589,10 @@ fn link_slot(
             impaired
         })
         .collect();
-    let rate_bits_per_s = spec.rate.map(Rate::bits_per_s);
     let kind = if let Some(limit) = plain {
-        LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit, window))
+        LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit))
     } else {
-        LinkKind::Served(Box::new(ServedLink::new(Parts {
+        let link = ServedLink::new(Parts {
             queue: Queue::new(spec.queue.build(), spec.reorder),
             service: spec
                 .service
@@ -596,20 +602,18 @@ fn link_slot(
             up: spec.up,
             stream: Stream::new(seed, &spec.name),
             window,
-        })))
-    };
-    let unordered = match &kind {
-        LinkKind::Served(served) if served.reorders() => Some(BinaryHeap::new()),
-        _ => None,
+        });
+        LinkKind::Served(Box::new(ServedSlot {
+            completion_armed: Instant::NEVER,
+            unordered: link.reorders().then(BinaryHeap::new),
+            armed: Instant::NEVER,
+            exits: 0,
+            link,
+        }))
     };
     LinkSlot {
         kind,
-        element,
         fifo: VecDeque::new(),
-        unordered,
-        armed: Instant::NEVER,
-        completion_armed: Instant::NEVER,
-        exits: 0,
-        rate_bits_per_s,
+        element,
     }
 }

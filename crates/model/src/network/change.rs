@@ -48,15 +48,17 @@ impl<B: Body> Network<B> {
             unreachable!("a link that changes is built as a served link")
         };
         match change {
-            Change::Up(_, up) => served.set_up(now, up),
-            Change::Rate(_, rate) => served.set_service(now, AnyService::Fixed(Fixed::new(rate))),
-            Change::Delay(_, delay) => served.set_delay(delay),
+            Change::Up(_, up) => served.link.set_up(now, up),
+            Change::Rate(_, rate) => served
+                .link
+                .set_service(now, AnyService::Fixed(Fixed::new(rate))),
+            Change::Delay(_, delay) => served.link.set_delay(delay),
             Change::Limit(_, limit) => {
-                served.set_limit(limit);
+                served.link.set_limit(limit);
             }
             Change::BeginMeasuring(_) | Change::EndMeasuring(_) => {}
         }
-        if served.has_outcomes() {
+        if served.link.has_outcomes() {
             self.carry_out(index, None);
         }
         self.arm_completion(index);

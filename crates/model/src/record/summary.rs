@@ -251,9 +251,8 @@ impl From<&LinkReport> for LinkSummary {
             mean_queue_packets: (time > 0).then(|| counted.queue_time as f64 / time as f64),
             max_queue_packets: counted.max_queue_packets,
             p95_queue_delay_ms: counted
-                .queue_delay
-                .percentile(95.0)
-                .map(|ps| Duration::from_picos(ps).as_millis_f64()),
+                .queue_delay_percentile(95.0)
+                .map(Duration::as_millis_f64),
         }
     }
 }
