@@ -468,7 +468,7 @@ impl<B: Body> Endpoint<B> {
                     now,
                     in_flight: Bytes::new(in_flight),
                 });
-                self.recovery.lose(self.snd_nxt);
+                self.recovery.restart(self.snd_nxt);
                 self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}
