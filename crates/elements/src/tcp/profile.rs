@@ -191,7 +191,7 @@ fn ns3_2018() -> Profile {
             ),
             (
                 "partial_ack_restarts_timer",
-                "each acknowledgment of new data restarted the timer",
+                "only the first partial acknowledgment restarted the timer, from 2016 on",
             ),
             ("delayed_ack", "two segments and 200 ms by default"),
             ("min_rto", "one second by default"),
@@ -210,7 +210,7 @@ fn ns3_2018() -> Profile {
             dsack: false,
             recovery: Recovery::NewReno,
             recover_inclusive: true,
-            partial_ack_restarts_timer: true,
+            partial_ack_restarts_timer: false,
             retries: 6,
             send_buffer: Limit::Bytes(Bytes::new(131_072)),
             receive_window: Limit::Bytes(Bytes::new(131_072)),

@@ -1,0 +1,35 @@
+"""Write the digests anew, from the installed package."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from anabranch import _engine
+
+ROOT = Path(__file__).resolve().parents[2]
+DIGESTS = Path(__file__).with_name("digests.tsv")
+
+CASES: list[tuple[str, list[str]]] = [
+    ("scenarios/reordering.toml", []),
+    ("scenarios/reordering.toml", ["flow.main.cc=new-reno", "flow.main.stack=rfc"]),
+    (
+        "scenarios/reordering.toml",
+        ["flow.main.cc=cubic-plus", "link.bottleneck.forward.queue.reorder.interval=10"],
+    ),
+    (
+        "scenarios/reordering.toml",
+        ['link.egress.impair=[{ kind = "bernoulli-loss", rate = 0.01 }]', "flow.main.count=3"],
+    ),
+]
+
+
+def digest(file: str, sets: list[str]) -> str:
+    """The digest of one case."""
+    run = _engine.run((ROOT / file).read_text(), file, sets)
+    return str(json.loads(run.summary_json)["digest"])
+
+
+if __name__ == "__main__":
+    lines = ["\t".join([file, digest(file, sets), *sets]) for file, sets in CASES]
+    DIGESTS.write_text("\n".join(lines) + "\n")
