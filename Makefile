@@ -22,7 +22,7 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 test: setup ## Run all tests
 	$(RUN) cargo nextest run --workspace --exclude anabranch-py --locked
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
-	$(RUN) python -m pytest tests/python tests/tools
+	$(RUN) python -m pytest tests/python tests/tools tests/oracle tests/studies
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
@@ -50,7 +50,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_locks.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools
+	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools tests/oracle tests/studies
 
 generate: setup ## Write the generated reference and the JSON Schema
 	$(RUN) python tools/generate.py

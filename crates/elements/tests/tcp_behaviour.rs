@@ -112,7 +112,7 @@ fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
         window: 1000,
         flags: Flags::SYN | Flags::ACK,
         timestamps: None,
-        options: None,
+        options: Options::None,
         body: Length(0),
     };
     end.on_segment(ms(8000), &answer, Ecn::NotEct);
@@ -244,7 +244,7 @@ fn a_segment_for_no_connection_is_reset() {
         window: 0,
         flags: Flags::ACK,
         timestamps: None,
-        options: None,
+        options: Options::None,
         body: Length(10),
     };
     end.on_segment(Instant::START, &stray, Ecn::NotEct);
@@ -257,7 +257,7 @@ fn a_segment_for_no_connection_is_reset() {
         Instant::START,
         &Segment {
             flags: Flags::NONE,
-            ..stray.clone()
+            ..stray
         },
         Ecn::NotEct,
     );
@@ -273,7 +273,7 @@ fn a_segment_for_no_connection_is_reset() {
         Instant::START,
         &Segment {
             flags: Flags::RST,
-            ..stray.clone()
+            ..stray
         },
         Ecn::NotEct,
     );
@@ -447,11 +447,11 @@ fn established(s: &Settings) -> Endpoint<Length> {
         window: 65_535,
         flags: Flags::SYN | Flags::ACK,
         timestamps: None,
-        options: Some(Box::new(Options::Syn {
+        options: Options::Syn {
             mss: 1000,
             window_scale: None,
             sack_permitted: s.sack,
-        })),
+        },
         body: Length(0),
     };
     end.on_segment(ms(50), &answer, Ecn::NotEct);
@@ -467,7 +467,7 @@ fn ack(_end: &Endpoint<Length>, n: u32) -> Segment<Length> {
         window: 65_535,
         flags: Flags::ACK,
         timestamps: None,
-        options: None,
+        options: Options::None,
         body: Length(0),
     }
 }
@@ -776,28 +776,28 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
         prop_oneof![Just(Flags::ACK.0), 0_u16..512],
         prop_oneof![Just(None), (any::<u32>(), any::<u32>()).prop_map(Some)],
         prop_oneof![
-            Just(None),
+            Just(Options::None),
             (
                 any::<u16>(),
                 proptest::option::of(any::<u8>()),
                 any::<bool>()
             )
                 .prop_map(|(mss, window_scale, sack_permitted)| {
-                    Some(Box::new(Options::Syn {
+                    Options::Syn {
                         mss,
                         window_scale,
                         sack_permitted,
-                    }))
+                    }
                 }),
             (any::<u8>(), proptest::array::uniform4((number(), number()))).prop_map(
                 |(n, blocks)| {
-                    Some(Box::new(Options::Sack(
+                    Options::Sack(
                         n,
                         blocks.map(|(left, right)| SackBlock {
                             left: 101_u32.wrapping_add_signed(left),
                             right: 101_u32.wrapping_add_signed(right),
                         }),
-                    )))
+                    )
                 }
             ),
         ],

@@ -56,6 +56,17 @@ pub struct Finished<B: Body = Length> {
     pub samples: Samples,
 }
 
+/// Operating system and processor that this was compiled for.
+const PLATFORM: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+    "linux x86_64"
+} else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+    "linux aarch64"
+} else if cfg!(target_os = "macos") {
+    "macos"
+} else {
+    "other"
+};
+
 /// Progress is reported this often per run.
 const REPORTS: u64 = 200;
 
@@ -152,6 +163,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             scenario: resolved.title.clone(),
             seed: resolved.seed,
             resolved_scenario: resolved.json.clone(),
+            platform: PLATFORM.to_owned(),
         };
         let summary = Summary::of(&mut network, about, &links);
         Ok(Finished {

@@ -101,7 +101,9 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
                 continue
             part = part.drop("variant")
         label = results.definition.variants[variant].label if variant else ""
-        colour, marker = COLOURS[drawn % len(COLOURS)], MARKERS[drawn % len(MARKERS)]
+        # The same in every figure, whatever else is drawn there.
+        place = list(results.definition.variants).index(variant) if variant else 0
+        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
         _line(axes, part, definition, label, colour, marker)
         drawn += 1
     axes.set_xlabel(definition.x_label)

@@ -88,6 +88,7 @@ class Open:
         low: Smallest plausible value, or ``None`` when ``choices`` lists them.
         integer: Only whole numbers are plausible.
         log: Ranges over orders of magnitude: points are spread evenly over the logarithm.
+        variants: The only variants it is a parameter of, set after the variant's own changes; empty: all, set before.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Open:
     integer: bool
     log: bool
     experiments: tuple[str, ...]
+    variants: tuple[str, ...]
 
     def at(self, unit: float) -> Any:
         """The plausible value at ``unit`` (0‥1) of the range."""

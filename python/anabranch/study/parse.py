@@ -277,6 +277,7 @@ class _Parser:
                 "integer",
                 "log",
                 "experiments",
+                "variants",
             ]
         )
         name = node.text("name")
@@ -312,6 +313,7 @@ class _Parser:
             experiments=tuple(
                 node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments
             ),
+            variants=tuple(node.texts("variants", self.names.variants, "variant") or ()),
         )
 
     def wrong(self, name: str, node: Node, variants: dict[str, Variant]) -> Wrong:

@@ -350,15 +350,25 @@ def _changes(
     """All changes to the scenario, later ones over earlier ones: setting, open, experiment, variant, axes, wrong."""
     changes: dict[str, Any] = dict(definition.setting)
     other = dict(condition.opens)
-    for parameter in definition.opens:
-        if experiment.name in parameter.experiments:
-            value = other.get(parameter.name, parameter.value)
-            changes.update({path: fill(template, value) for path, template in parameter.set.items()})
+    opens = [
+        (
+            parameter.variants,
+            {path: fill(t, other.get(parameter.name, parameter.value)) for path, t in parameter.set.items()},
+        )
+        for parameter in definition.opens
+        if experiment.name in parameter.experiments
+    ]
+    for variants, sets in opens:
+        if not variants:
+            changes.update(sets)
     wrong = condition.wrong if condition.wrong and experiment.name in condition.wrong.experiments else None
     _override(changes, experiment.set)
     if variant:
         stands_for = wrong.replace.get(variant, variant) if wrong else variant
         _override(changes, definition.variants[stands_for].set)
+        for variants, sets in opens:
+            if stands_for in variants:
+                _override(changes, sets)
     for name, value in zip(experiment.axes, point, strict=True):
         templates = definition.axes[name].set
         _override(changes, {path: fill(template, value) for path, template in templates.items()})

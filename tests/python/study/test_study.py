@@ -182,3 +182,31 @@ def test_a_slip_in_plot_py_shows_before_the_runs(sample: Path) -> None:
     (sample / "plot.py").write_text("def figures(study:\n")
     with pytest.raises(UserError, match=r"plot\.py:1:12: not valid Python"):
         Study.load(sample)
+
+
+def test_an_open_parameter_of_single_variants_comes_after_their_own_changes(sample: Path) -> None:
+    path = sample / "study.toml"
+    more = """
+[[open]]
+name = "beta"
+path = "flow.main.cc.beta"
+variants = ["cubic"]
+value = 0.8
+choices = [0.7, 0.8]
+why = "a test"
+"""
+    path.write_text(path.read_text(encoding="utf-8") + more, encoding="utf-8")
+    study = Study.load(sample)
+    plain = {job.variant: list(job.sets) for job in Pool(study.definition, 1).plan(Condition())}
+    assert plain["cubic"].index("flow.main.cc.beta=0.8") > plain["cubic"].index('flow.main.cc="cubic"')
+    assert not [entry for variant in ("newreno", "cubic_plus") for entry in plain[variant] if "beta" in entry]
+    other = {job.variant: list(job.sets) for job in Pool(study.definition, 1).plan(Condition(opens=(("beta", 0.7),)))}
+    assert "flow.main.cc.beta=0.7" in other["cubic"]
+    # A wrong system's replacement takes its parameters along.
+    wrong = study.definition.wrongs["cubic_for_cubic_plus"]
+    replaced = {job.variant: list(job.sets) for job in Pool(study.definition, 1).plan(Condition(wrong=wrong))}
+    assert "flow.main.cc.beta=0.8" in replaced["cubic_plus"]
+    text = path.read_text(encoding="utf-8").replace('variants = ["cubic"]\nvalue', 'variants = ["cubc"]\nvalue')
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match="cubc"):
+        Study.load(sample)

@@ -36,6 +36,8 @@ pub struct RecoveryState {
     /// `recover` (RFC 6582) or RecoveryPoint (RFC 6675): behind the highest number sent when the
     /// last recovery began.
     pub recover: Seq,
+    /// A timer rule has ended the last recovery and started over.
+    pub restarted: bool,
     /// Behind the highest number sent when cwnd was last reduced for a mark (RFC 3168 §6.1.2).
     pub reduced: Seq,
     /// What RFC 6582 adds to cwnd during fast recovery; below zero after a large partial
@@ -55,6 +57,7 @@ impl RecoveryState {
             dup_acks: 0,
             limited: 0,
             recover: first,
+            restarted: false,
             reduced: first,
             inflation: 0,
             rescue: first,
@@ -65,6 +68,7 @@ impl RecoveryState {
     pub const fn enter(&mut self, nxt: Seq) {
         self.phase = Phase::Recovery;
         self.recover = nxt;
+        self.restarted = false;
         self.partial_acks = 0;
         self.inflation = 0;
         self.limited = 0;
@@ -74,9 +78,16 @@ impl RecoveryState {
     pub const fn lose(&mut self, nxt: Seq) {
         self.phase = Phase::Loss;
         self.recover = nxt;
+        self.restarted = false;
         self.dup_acks = 0;
         self.inflation = 0;
         self.limited = 0;
+    }
+
+    /// As [`Self::lose`], for what a timer rule has found during a recovery.
+    pub const fn restart(&mut self, nxt: Seq) {
+        self.lose(nxt);
+        self.restarted = true;
     }
 
     /// No loss is left.

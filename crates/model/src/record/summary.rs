@@ -305,7 +305,7 @@ impl Summary {
             digest: network.probe().digest().map(|digest| digest.to_string()),
             anabranch_version: env!("CARGO_PKG_VERSION"),
             resolved_scenario: about.resolved_scenario,
-            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            platform: about.platform,
             flows,
             links: by_link,
             groups: Map::new(),
@@ -330,6 +330,8 @@ pub struct About {
     pub seed: u64,
     /// The scenario with every default written out.
     pub resolved_scenario: Value,
+    /// Operating system and processor, as whoever runs it knows them.
+    pub platform: String,
 }
 
 #[cfg(test)]

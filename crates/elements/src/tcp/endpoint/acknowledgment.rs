@@ -13,7 +13,7 @@ use crate::{
             dupthresh::{self, Duplicate},
         },
         scoreboard::{Delivered, Plain},
-        segment::{Flags, Segment},
+        segment::{Flags, Options, Segment},
         seq::Seq,
         settings::Recovery,
     },
@@ -54,7 +54,7 @@ impl<B: Body> Endpoint<B> {
             && self.recovery.dup_acks == 0
             && self.board.is_plain()
             && !self.timed
-            && segment.options.is_none()
+            && matches!(segment.options, Options::None)
         {
             self.on_plain_progress(now, segment, ack);
         } else if !self.board.is_empty() {
@@ -249,7 +249,7 @@ impl<B: Body> Endpoint<B> {
     /// Takes the blocks of a SACK option (RFC 2018); whether they told something new.
     fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, delivered: &mut Delivered) -> bool {
         let mut new = false;
-        for block in segment.sack_blocks() {
+        for block in segment.options.sack_blocks() {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
             if left >= right || right > self.snd_nxt {
@@ -468,7 +468,7 @@ impl<B: Body> Endpoint<B> {
                     now,
                     in_flight: Bytes::new(in_flight),
                 });
-                self.recovery.lose(self.snd_nxt);
+                self.recovery.restart(self.snd_nxt);
                 self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}

@@ -32,7 +32,7 @@ impl<B: Body> Endpoint<B> {
                 window: 0,
                 flags,
                 timestamps: None,
-                options: None,
+                options: Options::None,
                 body: B::default(),
             };
             let size = segment.ip_size();
@@ -97,7 +97,7 @@ impl<B: Body> Endpoint<B> {
                 value: timestamp(now),
                 echo: if answers { self.ts_recent } else { 0 },
             }),
-            options: Some(Box::new(options)),
+            options,
             body: B::default(),
         };
         self.ack.sent();

@@ -93,12 +93,12 @@ impl<B: Body> Endpoint<B> {
         self.rcv_nxt = irs + 1;
         self.rcv_acked = self.rcv_nxt;
         self.rcv_edge = self.rcv_nxt;
-        let (mss, window_scale, sack_permitted) = match segment.options.as_deref() {
-            Some(&Options::Syn {
+        let (mss, window_scale, sack_permitted) = match segment.options {
+            Options::Syn {
                 mss,
                 window_scale,
                 sack_permitted,
-            }) => (mss, window_scale, sack_permitted),
+            } => (mss, window_scale, sack_permitted),
             // RFC 9293 §3.7.1: 536 where the option is missing.
             _ => (536, None, false),
         };

@@ -46,8 +46,8 @@ impl<B: Body> Endpoint<B> {
         let room = if self.agreed.timestamps { 3 } else { 4 };
         let (n, blocks) = self.receive().sack_blocks(room);
         if n > 0 {
-            outgoing.segment.options = Some(Box::new(Options::Sack(n, blocks)));
-            let size = outgoing.segment.options_size();
+            outgoing.segment.options = Options::Sack(n, blocks);
+            let size = outgoing.segment.options.size();
             outgoing.size += size;
             self.stats.sent_bytes += u64::from(size);
         }
@@ -76,7 +76,7 @@ impl<B: Body> Endpoint<B> {
                 value: timestamp(now),
                 echo: self.ts_recent,
             }),
-            options: None,
+            options: Options::None,
             body,
         };
         self.rcv_acked = self.rcv_nxt;

@@ -77,7 +77,7 @@ impl<B: Body> Endpoint<B> {
         let plain = len > 0
             && segment.ack == self.snd_una.wire()
             && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
-            && segment.sack_blocks().is_empty();
+            && segment.options.sack_blocks().is_empty();
         if !plain && !self.on_acknowledgment(now, segment) {
             return;
         }

@@ -102,7 +102,7 @@ impl<B: Body> Endpoint<B> {
             // RFC 5681 §3.1: FlightSize before anything is sent again.
             self.control.on_rto(&Rto {
                 now,
-                in_flight: Bytes::new(self.flight_size()),
+                in_flight: Bytes::new(self.flight_size_at_timeout()),
                 consecutive: self.expiries,
             });
             self.recovery.lose(self.snd_nxt);
@@ -120,6 +120,16 @@ impl<B: Body> Endpoint<B> {
         self.snd_nxt
             .since(self.snd_una)
             .saturating_sub(self.recovery.limited as u64)
+    }
+
+    /// FlightSize as a timeout sees it. One segment whose retransmission was lost too holds SND.UNA
+    /// back while a recovery goes on sending, so what SACK reports as arrived can be many windows;
+    /// it is not in the network and says nothing about how much fits. Never less than cwnd leaves,
+    /// if that much is outstanding: a recovery under way has reduced it already.
+    fn flight_size_at_timeout(&self) -> u64 {
+        let flight = self.flight_size();
+        let missing = flight.saturating_sub(self.board.sacked());
+        flight.min(missing.max(self.control.cwnd().get()))
     }
 
     /// Nothing will happen any more by itself.

@@ -51,6 +51,36 @@ pub fn reached(state: &RecoveryState, una: Seq, settings: &Settings, timed: bool
     match settings.recovery {
         Recovery::Reno if !timed => state.phase != Phase::Recovery,
         // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
-        _ => una > state.recover || (settings.recover_inclusive && una == state.recover),
+        // A restart by a timer rule sends again what has mostly arrived, and the duplicates that
+        // answer stop at `recover`: there `recover_inclusive` would take them for a loss.
+        _ => {
+            una > state.recover
+                || (settings.recover_inclusive && !state.restarted && una == state.recover)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::{profile::Profile, seq::Seq};
+
+    #[test]
+    fn duplicates_at_the_edge_of_a_restart_tell_of_nothing() {
+        let settings = Profile::named("ns3-2018").expect("it exists").settings;
+        assert!(settings.recover_inclusive);
+        let edge = Seq::first(9000);
+        let mut state = RecoveryState::new(Seq::first(0));
+        let mut holds = |change: fn(&mut RecoveryState, Seq), una| {
+            change(&mut state, edge);
+            state.dup_acks = settings.dupthresh;
+            reached(&state, una, &settings, true)
+        };
+        assert!(holds(RecoveryState::enter, edge));
+        assert!(holds(RecoveryState::lose, edge));
+        assert!(!holds(RecoveryState::restart, edge));
+        assert!(holds(RecoveryState::restart, edge + 1));
+        // The next recovery is as any other.
+        assert!(holds(RecoveryState::enter, edge));
     }
 }

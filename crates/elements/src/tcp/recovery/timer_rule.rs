@@ -15,6 +15,10 @@
 //!   only what has timed out counts as lost. The first such segment leaves at once, others as the
 //!   window permits. Until everything outstanding then is acknowledged, further ones are sent again
 //!   without another reduction.
+//! - Most of what is sent again after that has arrived, and is answered by duplicates of the number
+//!   that was next then. They begin no recovery (RFC 6582 §3.2 steps 2 and 4), also where
+//!   `recover_inclusive` lets those of a fast retransmit: the source restarts so that cwnd does not
+//!   wither in recoveries that follow one another.
 //! - A retransmission that times out as well doubles the time given to retransmissions, until
 //!   something is delivered: a round-trip time that is out of date would otherwise send everything
 //!   again with every acknowledgment, without end.
