@@ -13,8 +13,9 @@ import resource
 import sys
 import time
 from importlib.metadata import version
+from typing import Any
 
-from ns import ns
+from ns import ns  # type: ignore[import-not-found,unused-ignore]
 
 # What fits a packet of 1,500 bytes beside 40 bytes of headers and 12 of timestamps.
 SEGMENT_BYTES = 1448
@@ -35,7 +36,7 @@ def configure() -> None:
     config("ns3::TcpCubic::HyStart", ns.BooleanValue(False))
 
 
-def link(rate: str, delay: str, packets: int) -> object:
+def link(rate: str, delay: str, packets: int) -> Any:
     """Return a helper for links with this queue in each direction."""
     helper = ns.PointToPointHelper()
     helper.SetDeviceAttribute("DataRate", ns.StringValue(rate))
@@ -44,7 +45,7 @@ def link(rate: str, delay: str, packets: int) -> object:
     return helper
 
 
-def build(flows: int) -> list[object]:
+def build(flows: int) -> list[Any]:
     """Build the network; return the sinks."""
     routers = ns.NodeContainer()
     routers.Create(2)
@@ -55,7 +56,7 @@ def build(flows: int) -> list[object]:
     # uninstalled, before addresses are given.
     none = ns.TrafficControlHelper()
 
-    def join(a: object, b: object, helper: object, network: str) -> object:
+    def join(a: Any, b: Any, helper: Any, network: str) -> Any:
         devices = helper.Install(a, b)
         addresses.SetBase(ns.Ipv4Address(network), ns.Ipv4Mask("255.255.255.252"))
         interfaces = addresses.Assign(devices)

@@ -36,7 +36,6 @@ pub fn measure(case: &Case, effort: Effort) -> Result<Row, Error> {
         None
     };
     let per_flow = |bytes: u64| bytes as f64 / f64::from(case.flows.max(1));
-    let grown = observed.peak_bytes.saturating_sub(observed.built_bytes);
     Ok(Row {
         case: case.kind.name(),
         scenario: case.scenario.clone(),
@@ -46,8 +45,7 @@ pub fn measure(case: &Case, effort: Effort) -> Result<Row, Error> {
         events_per_packet,
         bytes_per_flow: per_flow(observed.peak_bytes),
         built_bytes_per_flow: (case.kind != Kind::Contract).then(|| per_flow(observed.built_bytes)),
-        bytes_per_packet_in_flight: (observed.in_flight > 0)
-            .then(|| grown as f64 / observed.in_flight as f64),
+        packets_in_flight: (observed.in_flight > 0).then_some(observed.in_flight),
         peak_rss_bytes,
         digest: observed.digest,
     })

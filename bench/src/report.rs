@@ -37,8 +37,8 @@ pub struct Row {
     pub bytes_per_flow: f64,
     /// The network's heap before its first event over its flows.
     pub built_bytes_per_flow: Option<f64>,
-    /// What the heap grew by during the run over the most packets on their way at once.
-    pub bytes_per_packet_in_flight: Option<f64>,
+    /// The most packets on their way at once, acknowledgments included.
+    pub packets_in_flight: Option<u64>,
     /// The most memory that the process held.
     pub peak_rss_bytes: Option<u64>,
     /// The digest of a separate run with the digest on.
@@ -78,7 +78,7 @@ impl fmt::Display for Report {
                 "events",
                 "B/flow",
                 "built",
-                "B/packet",
+                "in flight",
                 "peak MB",
                 "digest",
             ]
@@ -137,7 +137,8 @@ impl Row {
             number(Some(self.events_per_packet), 2),
             number(Some(self.bytes_per_flow), 0),
             number(self.built_bytes_per_flow, 0),
-            number(self.bytes_per_packet_in_flight, 0),
+            self.packets_in_flight
+                .map_or(NONE.to_owned(), |n| n.to_string()),
             megabytes(self.peak_rss_bytes),
             self.digest
                 .as_ref()
