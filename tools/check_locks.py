@@ -46,9 +46,7 @@ def main() -> int:
         text=True,
         check=True,
     )
-    paths = sorted(
-        {path for path in listing.stdout.splitlines() if is_lock(path) and (ROOT / path).is_file()}
-    )
+    paths = sorted({path for path in listing.stdout.splitlines() if is_lock(path) and (ROOT / path).is_file()})
     found = [line for path in paths for line in addresses(path, (ROOT / path).read_text("utf-8"))]
     for line in found:
         print(line, file=sys.stderr)

@@ -38,9 +38,7 @@ def test_edges_downwards_are_allowed() -> None:
 def test_edges_upwards_and_sideways_are_found(name: str, target: str, kind: str | None) -> None:
     metadata = {"packages": [package(name, target, kind=kind), package(target)]}
     findings = check_layers.check_edges(metadata)
-    assert [str(finding) for finding in findings] == [
-        f"{name}: must not know {target} ({kind or 'normal'} dependency)"
-    ]
+    assert [str(finding) for finding in findings] == [f"{name}: must not know {target} ({kind or 'normal'} dependency)"]
 
 
 def test_a_crate_without_a_layer_is_found() -> None:

@@ -27,9 +27,7 @@ def run(
     file: Annotated[Path, typer.Argument(help="A scenario file.")],
     *,
     seed: Annotated[int | None, typer.Option(help="Seed.")] = None,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="A change.")
-    ] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="A change.")] = None,
     engine: Annotated[Engine, typer.Option(help="Which.")] = Engine.SIM,
     repeat: Annotated[int, typer.Option(help="How often.")] = 3,
     json: Annotated[bool, typer.Option("--json", help="One document.")] = False,

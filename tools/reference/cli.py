@@ -40,9 +40,7 @@ def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 def _section(path: str, command: Any) -> list[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and not _is_help(p)]
-    usage = " ".join(
-        [path, *(_metavar(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])]
-    )
+    usage = " ".join([path, *(_metavar(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])])
     out = [f"## {path}\n", f"```text\n{usage}\n```\n"]
     if command.help:
         out.append(inspect.cleandoc(command.help).replace("\b\n", "") + "\n")

@@ -416,10 +416,6 @@ impl SerializationDelay {
     /// The time that `bytes` take.
     #[must_use]
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the upper half of a product"
-    )]
     pub fn of(self, bytes: u32) -> Duration {
         let n = u64::from(bytes);
         let carry = (u128::from(n) * u128::from(self.part)) >> 64;

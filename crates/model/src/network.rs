@@ -86,8 +86,8 @@ struct ServedSlot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     at: Instant,
-    /// Order of leaving, for those that arrive at the same time.
-    sequence: u32,
+    /// The link that it is on; where packets may overtake each other, the order of leaving.
+    link: u32,
     packet: PacketId,
 }
 
@@ -97,6 +97,10 @@ struct LinkSlot {
     /// What propagates, in order of arrival; empty where packets may overtake each other.
     fifo: VecDeque<InFlight>,
     element: ElementId,
+    /// The link whose `fifo` holds what this one passes on: itself, or the one that it is folded
+    /// behind. What one link feeds mostly arrives in the order in which it left, so all of it can wait
+    /// in one place with one entry in the event queue; what does not goes into its own.
+    ring: u32,
 }
 
 impl LinkSlot {
@@ -249,17 +253,10 @@ impl<B: Body> Network<B> {
     /// The packet at the head of a link's far end arrives.
     #[inline]
     fn arrival(&mut self, index: usize) {
-        let source = Source::new(Class::Arrival, index);
-        let slot = &mut self.links[index];
-        let packet = match slot.fifo.pop_front() {
-            Some(first) => {
-                match slot.fifo.front() {
-                    Some(next) => self.arrivals.replace_top(Entry::new(next.at, source)),
-                    None => self.arrivals.pop(),
-                }
-                first.packet
-            }
-            None => match self.unordered_arrival(index) {
+        let ring = self.links[index].ring as usize;
+        let packet = match self.take_first(ring, index) {
+            Some(packet) => packet,
+            None => match self.detached_arrival(ring, index) {
                 Some(packet) => packet,
                 None => return,
             },
@@ -269,14 +266,37 @@ impl<B: Body> Network<B> {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Link(index) | Target::Folded(index) => {
-                self.enter_link(index as usize, packet, self.now)
+                self.enter_link(index as usize, packet, self.now);
             }
         }
     }
 
-    /// The same where packets may overtake each other; `None` if an earlier arrival has taken this
-    /// entry's place.
-    fn unordered_arrival(&mut self, index: usize) -> Option<PacketId> {
+    /// Takes the packet that is due from the head of a ring, if it is on the link `index`.
+    #[inline]
+    fn take_first(&mut self, ring: usize, index: usize) -> Option<PacketId> {
+        let fifo = &mut self.links[ring].fifo;
+        let first = fifo.front()?;
+        if first.link as usize != index || first.at != self.now {
+            return None;
+        }
+        let packet = first.packet;
+        fifo.pop_front();
+        match fifo.front() {
+            Some(next) => {
+                let source = Source::new(Class::Arrival, next.link as usize);
+                self.arrivals.replace_top(Entry::new(next.at, source));
+            }
+            None => self.arrivals.pop(),
+        }
+        Some(packet)
+    }
+
+    /// As [`Self::arrival`], for a packet that did not fit into the order of its ring, and where packets
+    /// may overtake each other; `None` if an earlier arrival has taken this entry's place.
+    fn detached_arrival(&mut self, ring: usize, index: usize) -> Option<PacketId> {
+        if ring != index {
+            return self.take_first(index, index);
+        }
         self.arrivals.pop();
         let slot = self.links[index].served();
         if slot.armed != self.now {
@@ -301,7 +321,7 @@ impl<B: Body> Network<B> {
     fn go_on(&mut self, packet: PacketId) {
         match self.routes[self.pool[packet].hop as usize] {
             Target::Link(index) | Target::Folded(index) => {
-                self.enter_link(index as usize, packet, self.now)
+                self.enter_link(index as usize, packet, self.now);
             }
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::End => self.reach_end(packet),
@@ -346,17 +366,49 @@ impl<B: Body> Network<B> {
                 continue;
             }
             self.pool[id].hop = cursor;
-            if slot.fifo.is_empty() {
-                self.arrivals
-                    .push(Entry::new(at, Source::new(Class::Arrival, index)));
-            }
-            slot.fifo.push_back(InFlight {
-                at,
-                sequence: 0,
-                packet: id,
-            });
+            self.propagate(index, id, at);
             return;
         }
+    }
+
+    /// A packet is to arrive at the far end of a plain link.
+    #[inline]
+    fn propagate(&mut self, index: usize, packet: PacketId, at: Instant) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "links are counted in 32 bits"
+        )]
+        let entry = InFlight {
+            at,
+            link: index as u32,
+            packet,
+        };
+        let slot = &mut self.links[index];
+        let ring = slot.ring as usize;
+        if ring != index {
+            // Once a packet has gone into the link's own ring, those behind it follow.
+            let own_is_empty = slot.fifo.is_empty();
+            let shared = &mut self.links[ring].fifo;
+            match shared.back() {
+                Some(last) if own_is_empty && (last.at, last.link) < (at, entry.link) => {
+                    shared.push_back(entry);
+                    return;
+                }
+                None if own_is_empty => {
+                    shared.push_back(entry);
+                    self.arrivals
+                        .push(Entry::new(at, Source::new(Class::Arrival, index)));
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let fifo = &mut self.links[index].fifo;
+        if fifo.is_empty() {
+            self.arrivals
+                .push(Entry::new(at, Source::new(Class::Arrival, index)));
+        }
+        fifo.push_back(entry);
     }
 
     fn enter_served(&mut self, index: usize, id: PacketId) {
@@ -473,15 +525,14 @@ impl<B: Body> Network<B> {
     fn leave(&mut self, index: usize, packet: PacketId, at: Instant) {
         let source = Source::new(Class::Arrival, index);
         let slot = self.links[index].served();
-        let sequence = slot.exits;
-        slot.exits = sequence.wrapping_add(1);
-        let entry = InFlight {
-            at,
-            sequence,
-            packet,
-        };
+        let number = slot.exits;
+        slot.exits = number.wrapping_add(1);
         if let Some(unordered) = &mut slot.unordered {
-            unordered.push(Reverse(entry));
+            unordered.push(Reverse(InFlight {
+                at,
+                link: number,
+                packet,
+            }));
             if at < slot.armed {
                 slot.armed = at;
                 self.arrivals.push(Entry::new(at, source));
@@ -492,7 +543,15 @@ impl<B: Body> Network<B> {
         if fifo.is_empty() {
             self.arrivals.push(Entry::new(at, source));
         }
-        fifo.push_back(entry);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "links are counted in 32 bits"
+        )]
+        fifo.push_back(InFlight {
+            at,
+            link: index as u32,
+            packet,
+        });
     }
 
     /// What a queue decided. `arriving` is the packet whose arrival made it decide.

@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// The engine's own choices: none of them changes a result.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, Copy)]
 pub struct Engine {
     /// Plain links become arithmetic.

@@ -22,7 +22,10 @@ pub const META: Meta = Meta {
     name: "bernoulli-loss",
     title: "Bernoulli loss",
     summary: "Loses each packet independently with one probability.",
-    sources: &[Source { id: "tc-netem(8)", items: &["loss random"] }],
+    sources: &[Source {
+        id: "tc-netem(8)",
+        items: &["loss random"],
+    }],
 };
 
 /// Bernoulli loss has one parameter.
@@ -35,7 +38,9 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { rate: Fraction::ZERO }
+        Self {
+            rate: Fraction::ZERO,
+        }
     }
 }
 
@@ -49,13 +54,19 @@ impl BernoulliLoss {
     /// With these parameters.
     #[must_use]
     pub fn new(params: &Params) -> Self {
-        Self { rate: params.rate.get() }
+        Self {
+            rate: params.rate.get(),
+        }
     }
 }
 
 impl Impairment for BernoulliLoss {
     fn judge(&mut self, _now: Instant, _packet: View, draw: &mut Draw) -> Verdict {
-        if draw.chance(self.rate) { Verdict::Lose } else { Verdict::Pass }
+        if draw.chance(self.rate) {
+            Verdict::Lose
+        } else {
+            Verdict::Pass
+        }
     }
 }
 
@@ -66,12 +77,18 @@ mod tests {
 
     #[test]
     fn loses_its_share() {
-        let mut loss = BernoulliLoss::new(&Params { rate: Fraction::new(0.01) });
+        let mut loss = BernoulliLoss::new(&Params {
+            rate: Fraction::new(0.01),
+        });
         let stream = Stream::new(1, "link.a.forward.impair.bernoulli-loss.0");
         let n = 200_000_u32;
         let lost = (0..u64::from(n))
             .filter(|&index| {
-                let view = View { size: 1500, ecn: Ecn::NotEct, index };
+                let view = View {
+                    size: 1500,
+                    ecn: Ecn::NotEct,
+                    index,
+                };
                 loss.judge(Instant::START, view, &mut stream.at(index)) == Verdict::Lose
             })
             .count();

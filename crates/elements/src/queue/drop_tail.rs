@@ -25,7 +25,10 @@ pub const META: Meta = Meta {
     name: "drop-tail",
     title: "Drop-tail",
     summary: "First in, first out; what finds the queue full is dropped.",
-    sources: &[Source { id: "RFC 7567", items: &["§2.1"] }],
+    sources: &[Source {
+        id: "RFC 7567",
+        items: &["§2.1"],
+    }],
 };
 
 /// Drop-tail has one parameter.
@@ -61,7 +64,11 @@ impl DropTail {
     /// An empty queue.
     #[must_use]
     pub fn new(params: &Params) -> Self {
-        Self { limit: params.limit, items: VecDeque::new(), bytes: 0 }
+        Self {
+            limit: params.limit,
+            items: VecDeque::new(),
+            bytes: 0,
+        }
     }
     fn has_room(&self, item: &Item, cx: &QueueContext<'_>) -> bool {
         let packets = self.items.len() as u64 + u64::from(cx.held_packets);

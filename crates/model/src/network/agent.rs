@@ -20,6 +20,10 @@ use crate::event_queue::{Class, Entry, Source};
 
 /// One end of a connection.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all of them are the large one, and a box would cost a look-up per packet"
+)]
 pub enum End<B: Body> {
     /// Our TCP.
     Tcp(Endpoint<B>, App),
@@ -169,10 +173,10 @@ impl<B: Body> Network<B> {
         let slot = &mut self.agents[index];
         match &mut slot.end {
             End::Tcp(endpoint, _) if endpoint.deadline() <= self.now => {
-                endpoint.on_deadline(self.now)
+                endpoint.on_deadline(self.now);
             }
             End::Host(host) if host.timer().is_some_and(|due| due <= self.now) => {
-                host.on_timer(self.now)
+                host.on_timer(self.now);
             }
             _ => {}
         }

@@ -187,8 +187,12 @@ pub struct FlowSpec<B: Body> {
     pub traffic: Traffic<B>,
 }
 
+/// A middlebox and the links that its ports lead into.
+type MiddleboxSpec<B> = (Box<dyn Middlebox<B>>, Vec<LinkId>);
+
 /// Collects the parts of a network.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Builder<B: Body> {
     seed: u64,
     window: Window,
@@ -197,7 +201,7 @@ pub struct Builder<B: Body> {
     digest: bool,
     packet_log: bool,
     links: Vec<LinkSpec>,
-    middleboxes: Vec<(Box<dyn Middlebox<B>>, Vec<LinkId>)>,
+    middleboxes: Vec<MiddleboxSpec<B>>,
     flows: Vec<FlowSpec<B>>,
     changes: Vec<(Instant, Change)>,
 }
@@ -241,11 +245,17 @@ impl<B: Body> Builder<B> {
         self
     }
     /// Adds one direction of a link.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them.
     pub fn link(&mut self, spec: LinkSpec) -> LinkId {
         self.links.push(spec);
         LinkId(u32::try_from(self.links.len() - 1).expect("links are counted in 32 bits"))
     }
     /// Adds a middlebox whose ports lead into `ports`.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them.
     pub fn middlebox(
         &mut self,
         middlebox: Box<dyn Middlebox<B>>,
@@ -257,6 +267,9 @@ impl<B: Body> Builder<B> {
         )
     }
     /// Adds a flow.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them.
     pub fn flow(&mut self, spec: FlowSpec<B>) -> FlowId {
         self.flows.push(spec);
         FlowId(u32::try_from(self.flows.len() - 1).expect("flows are counted in 32 bits"))
@@ -286,8 +299,9 @@ impl<B: Body> Builder<B> {
         let folded = if self.fold {
             folded_links(&self.links, &plain, &self.flows, &self.middleboxes)
         } else {
-            vec![false; self.links.len()]
+            vec![None; self.links.len()]
         };
+        let rings = shared_rings(&folded, &self.flows);
         let mut elements = 0;
         let mut next_element = || {
             elements += 1;
@@ -303,12 +317,14 @@ impl<B: Body> Builder<B> {
             .links
             .into_iter()
             .zip(plain)
-            .map(|(spec, limit)| {
+            .zip(rings)
+            .map(|((spec, limit), ring)| {
                 link_slot(
                     spec,
                     limit,
                     self.seed,
                     window,
+                    ring,
                     &mut next_element,
                     &mut names,
                 )
@@ -375,7 +391,7 @@ impl<B: Body> Network<B> {
         elements: [ElementId; 2],
         seed: u64,
         run: Window,
-        folded: &[bool],
+        folded: &[Option<u32>],
         routes: &mut Routes,
     ) {
         let route = [
@@ -482,7 +498,7 @@ impl<B: Body> Network<B> {
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
 
-    fn add_route(&mut self, stops: &[Stop], folded: &[bool], routes: &mut Routes) -> u32 {
+    fn add_route(&mut self, stops: &[Stop], folded: &[Option<u32>], routes: &mut Routes) -> u32 {
         let key = stops
             .iter()
             .map(|stop| match stop {
@@ -495,7 +511,7 @@ impl<B: Body> Network<B> {
         }
         let start = u32::try_from(self.routes.len()).expect("routes are counted in 32 bits");
         self.routes.extend(stops.iter().map(|stop| match stop {
-            Stop::Link(link) if folded[link.0 as usize] => Target::Folded(link.0),
+            Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
             Stop::Link(link) => Target::Link(link.0),
             Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
         }));
@@ -516,15 +532,16 @@ enum Feed {
     Other,
 }
 
-/// The links that can be computed ahead: plain, and fed by one plain link alone. Both must take
+/// The links that can be computed ahead, and what feeds each of them: plain, and fed by one plain
+/// link alone. Both must take
 /// time: what a folded link passes on must come later than what it is computed from, or the
 /// order of events at one instant could depend on the folding.
 fn folded_links<B: Body>(
     links: &[LinkSpec],
     plain: &[Option<Limit>],
     flows: &[FlowSpec<B>],
-    middleboxes: &[(Box<dyn Middlebox<B>>, Vec<LinkId>)],
-) -> Vec<bool> {
+    middleboxes: &[MiddleboxSpec<B>],
+) -> Vec<Option<u32>> {
     let takes_time = |index: u32| {
         let spec = &links[index as usize];
         spec.rate.is_some() || !spec.delay.is_zero()
@@ -560,7 +577,36 @@ fn folded_links<B: Body>(
     (0..links.len())
         .map(|index| {
             let here = u32::try_from(index).expect("links are counted in 32 bits");
-            plain[index].is_some() && takes_time(here) && matches!(feeds[index], Feed::Plain(_))
+            match feeds[index] {
+                Feed::Plain(feeder) if plain[index].is_some() && takes_time(here) => Some(feeder),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// Where what each link passes on waits: in its own ring, or in that of the link it is folded
+/// behind, if that one passes on nothing else.
+fn shared_rings<B: Body>(folded: &[Option<u32>], flows: &[FlowSpec<B>]) -> Vec<u32> {
+    let mut feeds_only_folded = vec![true; folded.len()];
+    for stops in flows
+        .iter()
+        .flat_map(|flow| [&flow.route, &flow.return_route])
+    {
+        for (position, stop) in stops.iter().enumerate() {
+            let next_is_folded = matches!(stops.get(position + 1),
+                Some(Stop::Link(next)) if folded[next.0 as usize].is_some());
+            if let Stop::Link(link) = stop {
+                feeds_only_folded[link.0 as usize] &= next_is_folded;
+            }
+        }
+    }
+    (0..)
+        .zip(folded)
+        .map(|(index, feeder)| {
+            feeder
+                .filter(|&f| feeds_only_folded[f as usize])
+                .unwrap_or(index)
         })
         .collect()
 }
@@ -570,6 +616,7 @@ fn link_slot(
     plain: Option<Limit>,
     seed: u64,
     window: Window,
+    ring: u32,
     next_element: &mut impl FnMut() -> ElementId,
     names: &mut Vec<String>,
 ) -> LinkSlot {
@@ -615,5 +662,6 @@ fn link_slot(
         kind,
         fifo: VecDeque::new(),
         element,
+        ring,
     }
 }

@@ -160,7 +160,7 @@ impl<B: Body> Network<B> {
 
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
-            End::Tcp(endpoint, _) => endpoint.stats().clone(),
+            End::Tcp(endpoint, _) => *endpoint.stats(),
             End::Host(host) => Stats {
                 delivered_bytes: host.delivered_bytes(),
                 ..Stats::default()

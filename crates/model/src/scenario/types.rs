@@ -22,9 +22,10 @@ impl Seam for queue::Config {
     const NAME: &'static str = "queue";
     const MARK: &'static str = "kind:queue";
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
-        match self {
-            Self::Custom(custom) => Some((&custom.name, &custom.params)),
-            _ => None,
+        if let Self::Custom(custom) = self {
+            Some((&custom.name, &custom.params))
+        } else {
+            None
         }
     }
 }
@@ -33,9 +34,10 @@ impl Seam for impair::Config {
     const NAME: &'static str = "impair";
     const MARK: &'static str = "kind:impair";
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
-        match self {
-            Self::Custom(custom) => Some((&custom.name, &custom.params)),
-            _ => None,
+        if let Self::Custom(custom) = self {
+            Some((&custom.name, &custom.params))
+        } else {
+            None
         }
     }
 }
