@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup study test bench examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.PHONY: help setup study test bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -26,6 +26,9 @@ test: setup ## Run all tests
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
+
+guard: setup ## Compare instructions per packet and digests with the record
+	$(RUN) cargo run --release --locked --quiet -p anabranch-bench -- --guard
 
 examples: setup ## Build and run the examples outside the workspace, and the one in CONTRIBUTING.md
 	$(RUN) examples/run

@@ -34,6 +34,8 @@ pub struct Item {
     pub arrived: Instant,
     /// Its ECN field.
     pub ecn: Ecn,
+    /// Its number among the arrivals at the link, from 0; wraps.
+    pub order: u32,
 }
 
 /// What a queue decided about packets other than handing one out.

@@ -33,8 +33,11 @@ const INDEX_BITS: u32 = 28;
 impl Source {
     /// The `index`-th source of a class.
     ///
+    /// There are fewer than 2^28 of a class: a scenario has at most a million flows, and debug builds
+    /// check.
+    ///
     /// # Panics
-    /// If there are 2^28 sources or more of a class.
+    /// If there are 2^32 sources of a class.
     #[must_use]
     #[inline]
     pub fn new(class: Class, index: usize) -> Self {
@@ -239,7 +242,9 @@ mod tests {
             })
             .collect();
         let mut queue = EventQueue::default();
-        entries.iter().for_each(|&e| queue.push(e));
+        for &entry in &entries {
+            queue.push(entry);
+        }
         entries.sort_unstable();
         for &expected in &entries {
             assert_eq!(queue.peek(), expected);
@@ -253,8 +258,8 @@ mod tests {
     fn replacing_the_top_is_a_pop_and_a_push() {
         let entry = |t, i| Entry::new(Instant::from_nanos(t), Source::new(Class::Arrival, i));
         let mut queue = EventQueue::default();
-        for i in 0..20 {
-            queue.push(entry(10 * i, i as usize));
+        for i in 0..20_u32 {
+            queue.push(entry(u64::from(10 * i), i as usize));
         }
         assert_eq!(queue.peek(), entry(0, 0));
         queue.replace_top(entry(45, 99));

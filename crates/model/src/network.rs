@@ -79,14 +79,14 @@ struct ServedSlot {
     unordered: Option<BinaryHeap<Reverse<InFlight>>>,
     /// The arrival that stands in the event queue for `unordered`.
     armed: Instant,
-    exits: u32,
 }
 
 /// A packet on its way to the far end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     at: Instant,
-    /// The link that it is on; where packets may overtake each other, the order of leaving.
+    /// The link that it is on; where packets may overtake each other, its number
+    /// among the arrivals there.
     link: u32,
     packet: PacketId,
 }
@@ -313,6 +313,7 @@ impl<B: Body> Network<B> {
             self.arrivals
                 .push(Entry::new(slot.armed, Source::new(Class::Arrival, index)));
         }
+        slot.link.count_order(first.link, self.now);
         Some(first.packet)
     }
 
@@ -424,6 +425,7 @@ impl<B: Body> Network<B> {
             connection: packet.connection,
             arrived: self.now,
             ecn: packet.ecn,
+            order: 0,
         };
         let slot = &mut self.links[index];
         let LinkKind::Served(link) = &mut slot.kind else {
@@ -491,12 +493,11 @@ impl<B: Body> Network<B> {
             served::Completed::Exit(exit) => {
                 if exit.duplicate {
                     let copy = self.pool[packet].clone();
-                    self.connections[copy.connection.0 as usize].live += 1;
                     let copy = self.pool.insert(copy);
-                    self.leave(index, packet, exit.at);
-                    self.leave(index, copy, exit.at);
+                    self.leave(index, packet, exit.order, exit.at);
+                    self.leave(index, copy, exit.order, exit.at);
                 } else {
-                    self.leave(index, packet, exit.at);
+                    self.leave(index, packet, exit.order, exit.at);
                 }
             }
             served::Completed::Lost { at, .. } => {
@@ -522,15 +523,13 @@ impl<B: Body> Network<B> {
     }
 
     /// A packet has left a served link and propagates.
-    fn leave(&mut self, index: usize, packet: PacketId, at: Instant) {
+    fn leave(&mut self, index: usize, packet: PacketId, order: u32, at: Instant) {
         let source = Source::new(Class::Arrival, index);
         let slot = self.links[index].served();
-        let number = slot.exits;
-        slot.exits = number.wrapping_add(1);
         if let Some(unordered) = &mut slot.unordered {
             unordered.push(Reverse(InFlight {
                 at,
-                link: number,
+                link: order,
                 packet,
             }));
             if at < slot.armed {
@@ -595,7 +594,6 @@ impl<B: Body> Network<B> {
     /// A packet is no more.
     #[inline]
     fn discard(&mut self, packet: PacketId) {
-        self.connections[self.pool[packet].connection.0 as usize].live -= 1;
         self.pool.free(packet);
     }
 
@@ -634,7 +632,6 @@ impl<B: Body> Network<B> {
                 self.probe.observe(self.now, slot.element, &packet, fate);
             }
             let port = port.map(|port| slot.ports[usize::from(port)]);
-            self.connections[packet.connection.0 as usize].live += 1;
             let id = self.pool.insert(packet);
             match port {
                 None => self.go_on(id),
@@ -647,7 +644,12 @@ impl<B: Body> Network<B> {
         }
         self.output = output;
         let slot = &mut self.middleboxes[index];
-        let due = slot.middlebox.timer().unwrap_or(Instant::NEVER);
+        // What was due already is due now.
+        let due = slot
+            .middlebox
+            .timer()
+            .unwrap_or(Instant::NEVER)
+            .max(self.now);
         if due < slot.armed {
             slot.armed = due;
             self.timers

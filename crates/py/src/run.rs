@@ -114,10 +114,6 @@ fn make(
 #[pyo3(signature = (text, file, sets, *, seed = None, digest = true, samples_ms = None, packets = false,
     fast_path = true, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
-#[expect(
-    clippy::fn_params_excessive_bools,
-    reason = "keywords of a Python function"
-)]
 pub fn run(
     py: Python<'_>,
     text: Text,
@@ -171,6 +167,7 @@ pub fn run(
 /// raises it; Ctrl-C ends all.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, progress = None))]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_many(
     py: Python<'_>,
     jobs: Vec<(Text, String, Vec<String>, Option<u64>)>,
@@ -246,7 +243,7 @@ pub fn run_many(
     if let Some(error) = raised {
         return Err(error);
     }
-    if let Some(progress) = progress {
+    if let Some(progress) = progress.as_ref() {
         progress.call1(py, (results.len(),))?;
     }
     results

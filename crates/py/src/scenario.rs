@@ -36,7 +36,6 @@ impl Job {
 /// scenario with every default written out. Raises `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None))]
-#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn resolve(
     py: Python<'_>,
     text: Text,

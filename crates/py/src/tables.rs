@@ -136,7 +136,7 @@ fn samples(run: &Finished<Length>) -> Columns {
                 u32::try_from(flow).unwrap_or(u32::MAX),
             ))
         })
-        .map(|mss| mss.unwrap_or(1) as f64)
+        .map(|mss| f64::from(mss.unwrap_or(1)))
         .collect();
     let packets =
         |flow: anabranch::packet::FlowId, bytes: Bytes| bytes.get() as f64 / mss[flow.0 as usize];

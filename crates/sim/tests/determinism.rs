@@ -141,3 +141,44 @@ fn the_seed_matters_where_something_is_random() {
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1), digest(2));
 }
+
+/// Transfers end while packets that are computed ahead of time are dropped, and others take their
+/// places.
+#[test]
+fn places_of_ended_transfers_do_not_depend_on_folding() {
+    for seed in 1..=6 {
+        let text = format!(
+            r#"
+            duration = "200 s"
+            seed = {seed}
+            [link.a]
+            between = ["A", "R"]
+            rate = "100 Mbit/s"
+            delay = "10 ms"
+            [link.b]
+            between = ["R", "B"]
+            rate = "1 Mbit/s"
+            delay = "20 ms"
+            queue = {{ kind = "drop-tail", limit = "20 packets" }}
+            [flow.web]
+            from = "A"
+            to = "B"
+            stack = "rfc"
+            transport = {{ time_wait = "{} ms" }}
+            workload = {{ kind = "poisson", rate = "900 kbit/s", sizes = {{ kind = "exponential", mean = "20 kB" }} }}
+            "#,
+            1 + seed * 100
+        );
+        let resolved = resolve(&text);
+        let fast = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let general = Simulation::<Length>::new(&resolved)
+            .fast_path(false)
+            .run()
+            .expect("no hosts");
+        assert!(fast.network.folded_links() > 0);
+        assert!(fast.summary.flows["web"]["transfers"]["completed"].as_u64() > Some(500));
+        assert_same(&fast, &general, seed, &text);
+    }
+}

@@ -29,14 +29,14 @@ pub struct ServedLink {
     up: bool,
     in_service: Option<InService>,
     stream: Stream,
-    arrivals: u64,
+    arrivals: u32,
     transmissions: u64,
     latest_exit: Instant,
     reorders: bool,
     window: Window,
     statistics: Statistics,
-    /// The latest arrival here among the packets that have left.
-    latest_arrival_left: Instant,
+    /// The next expected of the numbers that arrivals here were given.
+    next_order: u32,
     /// Packets that have waited since `queue_since`.
     queue_packets: usize,
     queue_since: Instant,
@@ -84,6 +84,8 @@ struct InService {
 pub struct Exit {
     /// The packet.
     pub packet: PacketId,
+    /// Its number among the arrivals here.
+    pub order: u32,
     /// When it arrives at the far end.
     pub at: Instant,
     /// Whether a second copy arrives with it.
@@ -157,7 +159,7 @@ impl ServedLink {
             reorders,
             window: parts.window,
             statistics: Statistics::default(),
-            latest_arrival_left: Instant::START,
+            next_order: 0,
             queue_packets: 0,
             queue_since: Instant::START,
             capacity_bits: 0.0,
@@ -167,8 +169,9 @@ impl ServedLink {
     }
 
     /// A packet arrives. What the queue decided is in [`ServedLink::take_outcomes`].
-    pub fn arrive(&mut self, now: Instant, item: Item) {
-        self.arrivals += 1;
+    pub fn arrive(&mut self, now: Instant, mut item: Item) {
+        item.order = self.arrivals;
+        self.arrivals = self.arrivals.wrapping_add(1);
         if !self.up {
             self.outcomes.push(Outcome::Dropped(item));
             self.count_drops(now, 0);
@@ -281,20 +284,25 @@ impl ServedLink {
             at = at.max(self.latest_exit);
         }
         self.latest_exit = self.latest_exit.max(at);
-        self.count_order(item, at);
+        if !self.reorders {
+            self.count_order(item.order, at);
+        }
         Completed::Exit(Exit {
             packet: item.packet,
+            order: item.order,
             at,
             duplicate,
         })
     }
 
-    /// RFC 4737 §4 by arrival at this link: a packet is reordered if one that came later has left
-    /// before it.
-    fn count_order(&mut self, item: Item, at: Instant) {
-        if item.arrived >= self.latest_arrival_left {
-            self.latest_arrival_left = item.arrived;
-        } else if self.window.contains(at) {
+    /// RFC 4737 §4 by arrival at this link: the packet that came as number `order` has got through
+    /// at `at`, and is reordered if one that came later did so before. Where packets may overtake
+    /// each other the owner calls this as they arrive at the far end.
+    pub fn count_order(&mut self, order: u32, at: Instant) {
+        if order.wrapping_sub(self.next_order).cast_signed() >= 0 {
+            self.next_order = order.wrapping_add(1);
+        } else if order.wrapping_add(1) != self.next_order && self.window.contains(at) {
+            // The copy of a doubled packet comes right behind it and is not reordered.
             self.statistics.reordered_packets += 1;
         }
     }
@@ -325,7 +333,12 @@ impl ServedLink {
     }
 
     fn serve(&mut self, now: Instant, item: Item, bits: u64) {
-        let done = self.service.finish(now, bits);
+        // A pause may end while the link is down.
+        let done = if self.up {
+            self.service.finish(now, bits)
+        } else {
+            Instant::NEVER
+        };
         self.in_service = Some(InService {
             item,
             remaining_bits: bits,

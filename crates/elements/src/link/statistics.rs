@@ -5,10 +5,13 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-/// The part of a run that is measured: from `warmup` to the end, both included.
+/// The part of a run that is measured: after `start`, up to and with `end`. A run's first instant
+/// belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     start: Instant,
+    /// The first instant that counts.
+    first: Instant,
     end: Instant,
 }
 
@@ -16,13 +19,21 @@ impl Window {
     /// From `start` to `end`.
     #[must_use]
     pub const fn new(start: Instant, end: Instant) -> Self {
-        Self { start, end }
+        let first = match start.as_picos() {
+            0 => 0,
+            later => later + 1,
+        };
+        Self {
+            start,
+            first: Instant::from_picos(first),
+            end,
+        }
     }
     /// Whether it is measured.
     #[must_use]
     #[inline]
     pub fn contains(self, at: Instant) -> bool {
-        self.start <= at && at <= self.end
+        self.first <= at && at <= self.end
     }
     /// The measured part of a span.
     #[must_use]

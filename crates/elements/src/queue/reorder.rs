@@ -169,6 +169,7 @@ mod tests {
             connection: ConnectionId(0),
             arrived: Instant::START,
             ecn: Ecn::NotEct,
+            order: number,
         }
     }
 

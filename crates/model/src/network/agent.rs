@@ -106,7 +106,11 @@ impl<B: Body> Network<B> {
         self.probe
             .observe(self.now, slot.element, packet, Fate::Received);
         let conn = &mut self.connections[connection.0 as usize];
-        conn.live -= 1;
+        if conn.is_stale(direction, packet.index) {
+            // A late packet of a transfer that is over, whose place another has taken.
+            self.pool.free(id);
+            return;
+        }
         let mut arrival = None;
         if direction == Direction::Forward {
             self.delivered_packets += u64::from(packet.payload.payload_len() > 0);
@@ -168,7 +172,6 @@ impl<B: Body> Network<B> {
                 endpoint.close();
                 *app = App::Finished;
             }
-            self.connections[index / 2].stopped(self.now);
         }
         let slot = &mut self.agents[index];
         match &mut slot.end {
@@ -247,7 +250,6 @@ impl<B: Body> Network<B> {
         let conn = &mut self.connections[conn_index];
         let index = conn.next_index[direction as usize];
         conn.next_index[direction as usize] = index.wrapping_add(1);
-        conn.live += 1;
         let packet = Packet {
             connection: ConnectionId(
                 u32::try_from(conn_index).expect("connections are counted in 32 bits"),
@@ -281,13 +283,12 @@ impl<B: Body> Network<B> {
     #[inline]
     fn rearm_agent(&mut self, index: usize) {
         let slot = &mut self.agents[index];
-        let due = slot.deadline();
+        // What was due already is due now.
+        let due = slot.deadline().max(self.now);
         if due < slot.armed {
             slot.armed = due;
-            self.timers.push(Entry::new(
-                due.max(self.now),
-                Source::new(Class::AgentTimer, index),
-            ));
+            self.timers
+                .push(Entry::new(due, Source::new(Class::AgentTimer, index)));
         }
     }
 
@@ -299,9 +300,13 @@ impl<B: Body> Network<B> {
             End::Vacant => return,
         };
         let conn = &mut self.connections[conn_index];
-        if delivered != conn.delivered {
-            conn.delivered = delivered;
-            conn.receiver.last_delivery = self.now;
+        if delivered == conn.delivered {
+            return;
+        }
+        conn.delivered = delivered;
+        conn.receiver.last_delivery = self.now;
+        if delivered == conn.size {
+            self.transfer_is_complete(conn_index);
         }
     }
 }

@@ -412,8 +412,6 @@ impl<B: Body> Network<B> {
             name: spec.name,
             connection: None,
             window,
-            stop,
-            file: None,
             settings: None,
             control: None,
             totals: Totals::default(),
@@ -448,14 +446,12 @@ impl<B: Body> Network<B> {
                 app,
             } => {
                 let ends = tcp_ends(&settings, &control, app);
-                flow.file = if let App::File(size) = app {
-                    Some(size)
-                } else {
-                    None
-                };
                 (flow.settings, flow.control) = (Some(settings), Some(control));
                 flow.connection =
                     Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+                if let (App::File(size), Some(connection)) = (app, flow.connection) {
+                    self.connections[connection as usize].size = size;
+                }
             }
             Traffic::Hosts([sender, receiver]) => {
                 let ends = [End::Host(sender), End::Host(receiver)];
@@ -654,7 +650,6 @@ fn link_slot(
             completion_armed: Instant::NEVER,
             unordered: link.reorders().then(BinaryHeap::new),
             armed: Instant::NEVER,
-            exits: 0,
             link,
         }))
     };

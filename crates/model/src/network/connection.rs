@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_core::{
-    packet::FlowId,
+    packet::{Direction, FlowId},
     reordering,
     units::{Duration, Instant},
 };
@@ -26,16 +26,18 @@ pub(super) struct Connection {
     pub(super) next_index: [u32; 2],
     /// Initial sequence numbers, forward and reverse.
     pub(super) iss: [u32; 2],
-    /// Packets of this connection now on their way.
-    pub(super) live: u32,
+    /// The first packets of this transfer: those before belong to one that had the place before.
+    pub(super) first_index: [u32; 2],
+    /// Octets after which the transfer is complete; `u64::MAX` for one that has no end.
+    pub(super) size: u64,
     /// Bytes delivered in order to the far end.
     pub(super) delivered: u64,
     pub(super) sender: SenderMeter,
     pub(super) receiver: ReceiverMeter,
     /// Counters at the start of the measured time.
     pub(super) base: Option<Box<Base>>,
-    /// Counters when the application was told to stop.
-    pub(super) at_stop: Option<Instant>,
+    /// Counters are taken and final: the file is complete, or the application was told to stop.
+    pub(super) settled: bool,
     /// The workload that this connection is one transfer of.
     pub(super) spawner: Option<u32>,
     pub(super) started: Instant,
@@ -49,8 +51,14 @@ pub(super) struct Base {
 }
 
 impl Connection {
-    pub(super) fn stopped(&mut self, now: Instant) {
-        self.at_stop = Some(now);
+    /// Whether a packet belongs to a transfer that had this place before. Numbers go on from one
+    /// transfer to the next, and wrap.
+    #[inline]
+    pub(super) fn is_stale(&self, direction: Direction, index: u32) -> bool {
+        index
+            .wrapping_sub(self.first_index[direction as usize])
+            .cast_signed()
+            < 0
     }
 }
 
@@ -61,8 +69,6 @@ pub(super) struct Flow<B: Body> {
     /// Its connection, unless a workload makes them one by one.
     pub(super) connection: Option<u32>,
     pub(super) window: Window,
-    pub(super) stop: Option<Instant>,
-    pub(super) file: Option<u64>,
     /// Our TCP's switches and control; hosts from outside have none.
     pub(super) settings: Option<Arc<Settings>>,
     pub(super) control: Option<cc::Config>,
@@ -79,6 +85,8 @@ pub(super) struct Totals {
     pub(super) delivered_bytes: u64,
     pub(super) completion_times: Vec<Duration>,
     pub(super) started: u64,
+    /// The measured time is over.
+    pub(super) frozen: bool,
 }
 
 /// Transfers of a workload of many.
@@ -113,6 +121,8 @@ pub struct FlowReport {
     pub snapshot: Option<Snapshot>,
     /// Payload bytes of a full segment.
     pub smss: u64,
+    /// Our TCP runs over it; of hosts from outside only what arrives is known.
+    pub is_tcp: bool,
     /// From the start to the last in-order delivery of a file.
     pub completion_time: Option<Duration>,
     /// Reordering at the receiver.
@@ -176,12 +186,7 @@ impl<B: Body> Network<B> {
     }
     /// The measured time begins for a flow: remember its counters.
     pub(super) fn begin_measuring(&mut self, flow: FlowId) {
-        let connections: Vec<usize> = match self.flows[flow.0 as usize].connection {
-            Some(connection) => vec![connection as usize],
-            None => (0..self.connections.len())
-                .filter(|&c| self.connections[c].flow == flow)
-                .collect(),
-        };
+        let connections = self.connections_of(flow);
         for connection in connections {
             let base = self.counters(connection);
             self.connections[connection].base = Some(Box::new(base));
@@ -190,13 +195,50 @@ impl<B: Body> Network<B> {
         let totals = &mut self.flows[flow.0 as usize].totals;
         *totals = Totals::default();
     }
-    /// The measured time of a flow ends before the run does: remember its counters.
+    /// The measured time of a flow ends before the run does: its counters are final.
     pub(super) fn end_measuring(&mut self, flow: FlowId) {
-        if let Some(connection) = self.flows[flow.0 as usize].connection {
-            let counters = self.counters(connection as usize);
-            let base = self.connections[connection as usize].base.take();
-            self.flows[flow.0 as usize].totals.base = counters.since(base.as_deref());
-            self.connections[connection as usize].at_stop = Some(self.now);
+        for connection in self.connections_of(flow) {
+            self.settle(connection);
+        }
+        self.flows[flow.0 as usize].totals.frozen = true;
+    }
+    /// All of a transfer has been delivered.
+    pub(super) fn transfer_is_complete(&mut self, connection: usize) {
+        let conn = &mut self.connections[connection];
+        let took = self.now - conn.started;
+        let flow = &mut self.flows[conn.flow.0 as usize];
+        if conn.spawner.is_some() {
+            if flow.window.contains(self.now) {
+                flow.totals.completion_times.push(took);
+            }
+        } else {
+            self.settle(connection);
+        }
+    }
+    /// Adds a connection's counters up to now to its flow's totals, once.
+    pub(super) fn settle(&mut self, connection: usize) {
+        if std::mem::replace(&mut self.connections[connection].settled, true) {
+            return;
+        }
+        let counters = self.counters(connection);
+        let conn = &mut self.connections[connection];
+        conn.sender.stop(self.now);
+        let sums = counters.since(conn.base.take().as_deref());
+        let totals = &mut self.flows[conn.flow.0 as usize].totals;
+        if !totals.frozen {
+            totals.base.add(&sums);
+        }
+    }
+    /// The connections of a flow that are not over.
+    fn connections_of(&self, flow: FlowId) -> Vec<usize> {
+        match self.flows[flow.0 as usize].connection {
+            Some(connection) => vec![connection as usize],
+            None => (0..self.connections.len())
+                .filter(|&c| {
+                    self.connections[c].flow == flow
+                        && !matches!(self.agents[c * 2].end, End::Vacant)
+                })
+                .collect(),
         }
     }
 
@@ -213,16 +255,15 @@ impl<B: Body> Network<B> {
         let counters = self.counters(connection);
         let flow = &self.flows[id.0 as usize];
         let conn = &mut self.connections[connection];
-        let sums = match conn.at_stop {
-            Some(_) if flow.stop.is_some() => flow.totals.base.clone(),
-            _ => counters.since(conn.base.as_deref()),
-        };
-        let completed = flow.file.is_some_and(|size| conn.delivered >= size);
-        let end = if completed {
-            conn.receiver.last_delivery
+        let sums = if conn.settled {
+            flow.totals.base.clone()
         } else {
-            now.min(flow.window.end())
+            counters.since(conn.base.as_deref())
         };
+        let end = now.min(flow.window.end());
+        let last = conn.receiver.last_delivery;
+        let completed = conn.delivered >= conn.size && last <= end;
+        let end = if completed { last } else { end };
         let (mean_cwnd_bytes, mean_srtt_ms) = conn.sender.finish(end);
         let summary = conn.receiver.reordering.summary();
         let snapshot = match &self.agents[connection * 2].end {
@@ -239,10 +280,8 @@ impl<B: Body> Network<B> {
             mean_cwnd_bytes: snapshot.is_some().then_some(mean_cwnd_bytes).flatten(),
             mean_srtt_ms: snapshot.is_some().then_some(mean_srtt_ms).flatten(),
             snapshot,
-            smss: flow
-                .settings
-                .as_ref()
-                .map_or(1, |settings| u64::from(settings.mss)),
+            smss: flow.smss(),
+            is_tcp: snapshot.is_some(),
             completion_time: completed.then(|| end.saturating_since(conn.started)),
             reordering: Some(summary),
             completions: None,
@@ -250,21 +289,19 @@ impl<B: Body> Network<B> {
     }
 
     fn workload_report(&mut self, id: FlowId, now: Instant) -> FlowReport {
-        let live: Vec<usize> = (0..self.connections.len())
-            .filter(|&c| {
-                self.connections[c].flow == id && !matches!(self.agents[c * 2].end, End::Vacant)
-            })
-            .collect();
-        let mut sums = self.flows[id.0 as usize].totals.base.clone();
+        let live = self.connections_of(id);
         let Totals {
             mut ip_bytes,
             mut spurious,
             ..
         } = self.flows[id.0 as usize].totals;
+        let mut sums = self.flows[id.0 as usize].totals.base.clone();
         for connection in live {
             let counters = self.counters(connection);
             let conn = &self.connections[connection];
-            sums.add(&counters.since(conn.base.as_deref()));
+            if !conn.settled {
+                sums.add(&counters.since(conn.base.as_deref()));
+            }
             ip_bytes += conn.receiver.ip_bytes;
             spurious += conn.receiver.spurious_retransmissions;
         }
@@ -281,10 +318,8 @@ impl<B: Body> Network<B> {
             mean_cwnd_bytes: None,
             mean_srtt_ms: None,
             snapshot: None,
-            smss: flow
-                .settings
-                .as_ref()
-                .map_or(1, |settings| u64::from(settings.mss)),
+            smss: flow.smss(),
+            is_tcp: true,
             completion_time: None,
             reordering: None,
             completions: Some(Completions {
@@ -292,6 +327,15 @@ impl<B: Body> Network<B> {
                 times: flow.totals.completion_times.clone(),
             }),
         }
+    }
+}
+
+impl<B: Body> Flow<B> {
+    /// Payload bytes of a full segment; 1 for hosts from outside.
+    fn smss(&self) -> u64 {
+        self.settings
+            .as_ref()
+            .map_or(1, |settings| u64::from(settings.mss))
     }
 }
 
@@ -316,12 +360,13 @@ impl Connection {
             route,
             next_index: [0; 2],
             iss: [0; 2],
-            live: 0,
+            first_index: [0; 2],
+            size: u64::MAX,
             delivered: 0,
             sender: SenderMeter::new(window),
             receiver: ReceiverMeter::new(window),
             base: None,
-            at_stop: None,
+            settled: false,
             spawner: None,
             started: window.start(),
         }

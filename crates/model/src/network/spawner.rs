@@ -68,9 +68,11 @@ impl<B: Body> Network<B> {
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
+        connection.size = size;
         let place = if let Some(place) = vacant {
             // The numbers go on, so that a packet's name stays unique.
             connection.next_index = self.connections[place as usize].next_index;
+            connection.first_index = connection.next_index;
             self.connections[place as usize] = connection;
             place as usize
         } else {
@@ -89,28 +91,21 @@ impl<B: Body> Network<B> {
         self.after_agent(place * 2);
     }
 
-    /// Gives a transfer's place back once both ends have closed and none of its packets is left.
+    /// Gives a transfer's place back once both ends have closed. Packets of it that are still on their
+    /// way are known by their numbers.
     pub(super) fn retire_if_over(&mut self, place: usize) {
-        let over = self.connections[place].live == 0
-            && self.agents[place * 2].is_over()
+        let over = self.agents[place * 2].is_over()
             && self.agents[place * 2 + 1].is_over()
             && !matches!(self.agents[place * 2].end, End::Vacant);
         if !over {
             return;
         }
-        let counters = self.counters(place);
+        self.settle(place);
         let conn = &mut self.connections[place];
-        let sums = counters.since(conn.base.as_deref());
         let flow = &mut self.flows[conn.flow.0 as usize];
-        flow.totals.base.add(&sums);
         flow.totals.ip_bytes += conn.receiver.ip_bytes;
         flow.totals.spurious += conn.receiver.spurious_retransmissions;
         flow.totals.delivered_bytes += conn.delivered;
-        if flow.window.contains(conn.receiver.last_delivery) {
-            flow.totals
-                .completion_times
-                .push(conn.receiver.last_delivery - conn.started);
-        }
         let spawner = conn.spawner.expect("only a workload's connections retire");
         for side in 0..2 {
             let slot = &mut self.agents[place * 2 + side];

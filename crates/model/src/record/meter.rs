@@ -42,6 +42,14 @@ impl SenderMeter {
             samples: 0,
         }
     }
+    /// The measured time is over at `now`, whatever comes.
+    pub fn stop(&mut self, now: Instant) {
+        self.settle(now);
+        if now >= self.next_sample {
+            self.sample(now);
+        }
+        self.window = Window::new(self.window.start(), now.min(self.window.end()));
+    }
     /// The state after an event at `now`.
     #[inline]
     pub fn update(&mut self, now: Instant, cwnd: Bytes, srtt: Duration) {

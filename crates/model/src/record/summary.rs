@@ -80,15 +80,15 @@ pub struct FlowSummary {
     /// In-order application bytes.
     pub delivered_bytes: u64,
     /// Packets with data, retransmissions included.
-    pub sent_packets: u64,
+    pub sent_packets: Option<u64>,
     /// Packets sent again.
-    pub retransmitted_packets: u64,
+    pub retransmitted_packets: Option<u64>,
     /// Of those, the ones whose data arrived anyway.
-    pub spurious_retransmissions: u64,
+    pub spurious_retransmissions: Option<u64>,
     /// Times that a fast recovery began.
-    pub fast_recoveries: u64,
+    pub fast_recoveries: Option<u64>,
     /// Times that the retransmission timer expired.
-    pub timeouts: u64,
+    pub timeouts: Option<u64>,
     /// Time-weighted mean of cwnd ÷ mss, inflation excluded.
     pub mean_cwnd_packets: Option<f64>,
     /// Mean of the smoothed round-trip time, sampled every 10 ms.
@@ -172,15 +172,16 @@ impl From<&FlowReport> for FlowSummary {
     fn from(report: &FlowReport) -> Self {
         let snapshot = report.snapshot.as_ref();
         let order = report.reordering.as_ref();
+        let tcp = |count| report.is_tcp.then_some(count);
         Self {
             goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
             throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
             delivered_bytes: report.receiver.delivered_bytes,
-            sent_packets: report.sender.sent_packets,
-            retransmitted_packets: report.sender.retransmitted_packets,
-            spurious_retransmissions: report.spurious_retransmissions,
-            fast_recoveries: report.sender.fast_recoveries,
-            timeouts: report.sender.timeouts,
+            sent_packets: tcp(report.sender.sent_packets),
+            retransmitted_packets: tcp(report.sender.retransmitted_packets),
+            spurious_retransmissions: tcp(report.spurious_retransmissions),
+            fast_recoveries: tcp(report.sender.fast_recoveries),
+            timeouts: tcp(report.sender.timeouts),
             mean_cwnd_packets: report
                 .mean_cwnd_bytes
                 .map(|bytes| bytes / report.smss as f64),
