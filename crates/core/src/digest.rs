@@ -73,7 +73,9 @@ mod tests {
         );
         let of = |list: &[Observation]| {
             let mut digest = Digest::default();
-            list.iter().for_each(|o| digest.add(o));
+            for o in list {
+                digest.add(o);
+            }
             digest
         };
         assert_eq!(of(&[a, b]), of(&[b, a]));

@@ -435,7 +435,7 @@ mod tests {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             let rate = Rate::new(1 + (state >> 20)).expect("positive");
-            let bytes = (state >> 7) as u32 % 70_000;
+            let bytes = u32::try_from((state >> 7) % 70_000).expect("it is small");
             assert_eq!(
                 SerializationDelay::at(rate).of(bytes),
                 Bytes::new(u64::from(bytes)) / rate,

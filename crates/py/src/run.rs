@@ -114,6 +114,7 @@ fn make(
 #[pyo3(signature = (text, file, sets, *, seed = None, digest = true, samples_ms = None, packets = false,
     fast_path = true, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run(
     py: Python<'_>,
     text: Text,

@@ -82,7 +82,7 @@ mod tests {
         });
         let stream = Stream::new(1, "link.a.forward.impair.bernoulli-loss.0");
         let n = 200_000_u32;
-        let lost = (0..u64::from(n))
+        let gone = (0..u64::from(n))
             .filter(|&index| {
                 let view = View {
                     size: 1500,
@@ -93,6 +93,6 @@ mod tests {
             })
             .count();
         // Four standard deviations of a binomial: 4 * sqrt(n p (1 - p)) = 178.
-        assert!((lost as f64 - 2000.0).abs() < 178.0, "{lost}");
+        assert!((gone as f64 - 2000.0).abs() < 178.0, "{gone}");
     }
 }

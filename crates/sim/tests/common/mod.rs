@@ -134,7 +134,7 @@ pub fn text(number: u64, shape: Shape) -> String {
     }
     if shape.changes {
         for _ in 0..pick(&mut d, 4) {
-            let name = &names[pick(&mut d, names.len() as u64) as usize];
+            let name = &names[choose(&mut d, names.len())];
             let at = 100 + pick(&mut d, shape.seconds * 1000 - 200);
             let (key, value) = match pick(&mut d, 4) {
                 0 => ("rate", format!("\"{} kbit/s\"", 200 + pick(&mut d, 20_000))),
@@ -153,6 +153,11 @@ pub fn text(number: u64, shape: Shape) -> String {
 
 fn pick(d: &mut Draw, n: u64) -> u64 {
     u64::from(d.bits()) % n
+}
+
+/// One of `n` places.
+fn choose(d: &mut Draw, n: usize) -> usize {
+    d.bits() as usize % n
 }
 
 fn link(
@@ -209,12 +214,12 @@ fn link(
         ));
     }
     if shape.mangle && d.chance(0.3) {
-        let share = |d: &mut Draw| f64::from(d.bits() % 30) / 1000.0;
+        let chance = |d: &mut Draw| f64::from(d.bits() % 30) / 1000.0;
         impair.push(format!(
             "{{ kind = \"mangle\", duplicate = {}, late = {}, corrupt = {}, by_ms = {} }}",
-            share(d),
-            share(d),
-            share(d),
+            chance(d),
+            chance(d),
+            chance(d),
             1 + pick(d, 40)
         ));
     }
@@ -224,8 +229,8 @@ fn link(
 }
 
 fn flow(out: &mut String, d: &mut Draw, i: u64, shape: Shape) {
-    let cc = ["reno", "cubic", "cubic-plus"][pick(d, 3) as usize];
-    let stack = ["rfc", "ns3-2018", "linux"][pick(d, 3) as usize];
+    let cc = ["reno", "cubic", "cubic-plus"][choose(d, 3)];
+    let stack = ["rfc", "ns3-2018", "linux"][choose(d, 3)];
     let (from, to) = if d.chance(0.5) {
         ("S", "D")
     } else {
