@@ -221,6 +221,15 @@ fn kinds() {
                 "a parameter out of range",
                 with("cc = \"reno\"", "cc = { kind = \"cubic\", beta = 2 }"),
             ),
+        ],
+    );
+}
+
+#[test]
+fn workloads() {
+    snapshot(
+        "workloads",
+        &[
             (
                 "files of no bytes",
                 with(

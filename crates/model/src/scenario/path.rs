@@ -89,19 +89,16 @@ impl Path {
     /// `kind` before a parameter is put beside it.
     pub(super) fn set(&self, root: &mut Node, value: Node) -> Result<(), Fault> {
         self.copy_inherited(root);
-        // What is wrong with the name of a table that is not there shows when it is read.
-        let names = self.names();
-        let known = root.find(&names[..names.len().min(2)]).is_some();
+        let unknown = self.unknown_table(root);
         let (last, way) = self.segments.split_last().expect("a path has a segment");
         let mut node = root;
         for (depth, segment) in way.iter().enumerate() {
-            if known
-                && LISTS.contains(&segment.name.as_str())
+            if LISTS.contains(&segment.name.as_str())
                 && node
                     .as_table()
                     .is_some_and(|table| table.get(&segment.name).is_none())
             {
-                return Err(self.empty_list(depth));
+                return Err(unknown.unwrap_or_else(|| self.empty_list(depth)));
             }
             node = step(node, segment, &self.segments[depth + 1])?;
         }
@@ -124,6 +121,21 @@ impl Path {
             }
             _ => unreachable!("a step ends in a table or a list"),
         }
+    }
+
+    /// The fault of a path into a link, a flow, … that is not there. One may be made, so this is
+    /// only for what cannot be.
+    fn unknown_table(&self, root: &Node) -> Option<Fault> {
+        let [section, table, ..] = &self.segments[..] else {
+            return None;
+        };
+        let tables = root.find(&[&section.name])?.as_table()?;
+        tables.get(&table.name).is_none().then(|| {
+            no_such(&section.name, &table.name, root, |other| {
+                other.node.place.is_in_file()
+            })
+            .at(table.place)
+        })
     }
 
     /// The fault of a path that goes on behind a list that is not there.
