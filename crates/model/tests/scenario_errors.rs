@@ -114,6 +114,14 @@ fn keys_and_values() {
                 ),
             ),
             (
+                "an interval too large",
+                with(
+                    "limit = ",
+                    "reorder = { kind = \"interval\", interval = 5000000000 }, limit = ",
+                ),
+            ),
+            ("too long", with("\"10 s\"", "\"1e30 s\"")),
+            (
                 "missing parameter",
                 with("limit = ", "reorder = \"interval\", limit = "),
             ),
@@ -213,11 +221,41 @@ fn kinds() {
                 "a parameter out of range",
                 with("cc = \"reno\"", "cc = { kind = \"cubic\", beta = 2 }"),
             ),
+        ],
+    );
+}
+
+#[test]
+fn workloads() {
+    snapshot(
+        "workloads",
+        &[
             (
                 "files of no bytes",
                 with(
                     "cc = ",
                     "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"fixed\", size = \"0 bytes\" } }\ncc = ",
+                ),
+            ),
+            (
+                "a file of no bytes",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"file\", size = \"0 bytes\" }\ncc = ",
+                ),
+            ),
+            (
+                "files of no bytes on average",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"log-normal\", median = \"0 kB\", sigma = 1 } }\ncc = ",
+                ),
+            ),
+            (
+                "too wide a spread",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"log-normal\", median = \"9 kB\", sigma = 4.1 } }\ncc = ",
                 ),
             ),
             (
@@ -280,6 +318,13 @@ fn the_network() {
                     .unwrap_or_default(),
             ),
             (
+                "a round trip in no time",
+                error(
+                    "duration = \"1 s\"\n[link.a]\nbetween = [\"S\", \"R\"]\n[flow.main]\nfrom = \"S\"\nto = \"R\"\nstack = \"rfc\"",
+                    &[],
+                ),
+            ),
+            (
                 "warm-up past the end",
                 with("\"10 s\"", "\"10 s\"\nwarmup = \"10 s\""),
             ),
@@ -320,6 +365,24 @@ fn changes_in_mid_run() {
                     "\"link.access.queue.reorder\" = { kind = \"interval\", interval = 4 }",
                 ),
             ),
+            (
+                "reordering inside the queue",
+                at("2 s", "\"link.bottleneck.queue.reorder.interval\" = 4"),
+            ),
+            (
+                "a misspelt parameter",
+                at(
+                    "2 s",
+                    "\"link.bottleneck.forward.queue.limti\" = \"9 packets\"",
+                ),
+            ),
+            (
+                "the end of all delays and rates",
+                at(
+                    "2 s",
+                    "\"link.access.rate\" = \"unlimited\", \"link.access.delay\" = \"0 s\", \"link.bottleneck.rate\" = \"unlimited\", \"link.bottleneck.delay\" = \"0 s\"",
+                ),
+            ),
             ("no path", at("2 s", "\"link..up\" = false")),
         ],
     );
@@ -354,6 +417,14 @@ fn values_set_over_the_file() {
                     GOOD,
                     &["link.access.impair=[]", "link.access.impair.0.rate=3"],
                 ),
+            ),
+            (
+                "an impairment where there is none",
+                set("link.access.forward.impair.0.rate=0.1"),
+            ),
+            (
+                "an impairment of an unknown link",
+                set("link.acces.forward.impair.0.rate=0.1"),
             ),
             (
                 "no index",

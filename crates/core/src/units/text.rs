@@ -44,6 +44,8 @@ const fn unit(name: &'static str, scale: u64) -> Unit {
 struct Kind {
     noun: &'static str,
     example: &'static str,
+    /// The largest that can be given, in round figures.
+    largest: &'static str,
     units: &'static [Unit],
     /// Other spellings, read but never written.
     aliases: &'static [Unit],
@@ -52,6 +54,7 @@ struct Kind {
 const RATE: Kind = Kind {
     noun: "a rate",
     example: "100 Mbit/s",
+    largest: "18446744 Tbit/s",
     units: &[
         unit("bit/s", 1),
         unit("kbit/s", 1_000),
@@ -70,6 +73,7 @@ const RATE: Kind = Kind {
 const DURATION: Kind = Kind {
     noun: "a duration",
     example: "15 ms",
+    largest: "9223372 s (106 days)",
     units: &[
         unit("ps", 1),
         unit("ns", 1_000),
@@ -87,6 +91,7 @@ const DURATION: Kind = Kind {
 const SIZE: Kind = Kind {
     noun: "a size",
     example: "64 KiB",
+    largest: "18446744 TB",
     units: &[
         unit("bytes", 1),
         unit("kB", 1_000),
@@ -113,15 +118,40 @@ impl Kind {
         self.units.iter().chain(self.aliases)
     }
 
+    /// The units from the smallest to the largest, other names of one beside it: `us (µs)`.
+    fn unit_list(&self) -> String {
+        let mut units: Vec<_> = self.all_units().collect();
+        units.sort_by_key(|unit| unit.scale);
+        let same: Vec<_> = units
+            .chunk_by(|a, b| a.scale == b.scale)
+            .map(|same| {
+                let names: Vec<_> = same.iter().map(|unit| unit.name).collect();
+                match &names[..] {
+                    [name, others @ ..] if !others.is_empty() => {
+                        format!("{name} ({})", others.join(", "))
+                    }
+                    names => names.concat(),
+                }
+            })
+            .collect();
+        same.join(", ")
+    }
+
+    fn too_large(&self, text: &str) -> ParseQuantityError {
+        ParseQuantityError {
+            message: format!("{text:?} is too large"),
+            help: format!("expected {} at most", self.largest),
+        }
+    }
+
     fn problem(&self, message: String) -> ParseQuantityError {
-        let names: Vec<_> = self.all_units().map(|u| u.name).collect();
         ParseQuantityError {
             message,
             help: format!(
                 "expected {} with its unit, for example \"{}\" (units: {})",
                 self.noun,
                 self.example,
-                names.join(", ")
+                self.unit_list()
             ),
         }
     }
@@ -138,7 +168,7 @@ impl Kind {
         }
         let value = number
             .times(unit.scale)
-            .ok_or_else(|| self.problem(format!("{text:?} is too large")))?;
+            .ok_or_else(|| self.too_large(text))?;
         if value == 0 && !number.is_zero() {
             return Err(self.problem(format!("{text:?} is too small")));
         }
@@ -203,7 +233,7 @@ impl FromStr for Duration {
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
         let value = Self::from_picos(DURATION.parse(text)?);
         if value > MAX_DURATION {
-            return Err(DURATION.problem(format!("{text:?} is longer than 106 days")));
+            return Err(DURATION.too_large(text));
         }
         Ok(value)
     }

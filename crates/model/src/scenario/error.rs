@@ -390,15 +390,18 @@ fn describe(found: de::Unexpected<'_>) -> String {
 
 fn wanted(expected: &dyn de::Expected) -> String {
     let text = expected.to_string();
-    let whole = |bits: u32| format!("a whole number from 0 to {}", u64::MAX >> (64 - bits));
+    // TOML's integers end at 2^63 - 1.
+    let whole = |from: u32, bits: u32| {
+        let largest = u64::MAX >> (64 - bits.min(63));
+        format!("a whole number from {from} to {largest}")
+    };
     let plain = match text.as_str() {
-        "u8" => whole(8),
-        "u16" => whole(16),
-        "u32" => whole(32),
-        "u64" | "usize" => "a whole number, 0 or more".to_owned(),
-        "a nonzero u32" | "a nonzero u64" | "a nonzero usize" => {
-            "a whole number, 1 or more".to_owned()
-        }
+        "u8" => whole(0, 8),
+        "u16" => whole(0, 16),
+        "u32" => whole(0, 32),
+        "u64" | "usize" => whole(0, 64),
+        "a nonzero u32" => whole(1, 32),
+        "a nonzero u64" | "a nonzero usize" => whole(1, 64),
         "i32" | "i64" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),

@@ -11,6 +11,9 @@ use super::{
 /// The deepest path; nothing in the format is half as deep.
 const MAX_DEPTH: usize = 32;
 
+/// Keys whose value is a list. One that is missing has no element that a path could lead to.
+const LISTS: &[&str] = &["impair", "route", "return_route", "routes"];
+
 /// A TOML dotted key, split.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
@@ -86,9 +89,17 @@ impl Path {
     /// `kind` before a parameter is put beside it.
     pub(super) fn set(&self, root: &mut Node, value: Node) -> Result<(), Fault> {
         self.copy_inherited(root);
+        let unknown = self.unknown_table(root);
         let (last, way) = self.segments.split_last().expect("a path has a segment");
         let mut node = root;
         for (depth, segment) in way.iter().enumerate() {
+            if LISTS.contains(&segment.name.as_str())
+                && node
+                    .as_table()
+                    .is_some_and(|table| table.get(&segment.name).is_none())
+            {
+                return Err(unknown.unwrap_or_else(|| self.empty_list(depth)));
+            }
             node = step(node, segment, &self.segments[depth + 1])?;
         }
         match &mut node.value {
@@ -110,6 +121,30 @@ impl Path {
             }
             _ => unreachable!("a step ends in a table or a list"),
         }
+    }
+
+    /// The fault of a path into a link, a flow, … that is not there. One may be made, so this is
+    /// only for what cannot be.
+    fn unknown_table(&self, root: &Node) -> Option<Fault> {
+        let [section, table, ..] = &self.segments[..] else {
+            return None;
+        };
+        let tables = root.find(&[&section.name])?.as_table()?;
+        tables.get(&table.name).is_none().then(|| {
+            no_such(&section.name, &table.name, root, |other| {
+                other.node.place.is_in_file()
+            })
+            .at(table.place)
+        })
+    }
+
+    /// The fault of a path that goes on behind a list that is not there.
+    fn empty_list(&self, depth: usize) -> Fault {
+        let whole = self.names()[..=depth].join(".");
+        let segment = &self.segments[depth];
+        Fault::new(format!("`{}` is empty; set the whole list", segment.name))
+            .help(format!("expected a list, `{whole} = […]`"))
+            .at(segment.place)
     }
 
     /// `link.NAME.forward.KEY.…` and the like: gives the direction its own copy of `link.NAME.KEY`.
@@ -200,7 +235,7 @@ fn index(list: &[Node], segment: &Segment) -> Result<usize, Fault> {
         Ok(index) => Err(
             Fault::new(format!("there is no element {index} in this list"))
                 .help(match list.len() {
-                    0 => "the list is empty".to_owned(),
+                    0 => "the list is empty: set it as a whole".to_owned(),
                     1 => "the list has one element, 0".to_owned(),
                     n => format!("expected an index from 0 to {}", n - 1),
                 })

@@ -4,6 +4,7 @@
 mod change;
 mod flow;
 mod link;
+mod round_trip;
 mod route;
 
 use anabranch_core::{
@@ -150,6 +151,12 @@ pub enum What {
     Queue(queue::Config),
 }
 
+impl ResolvedLink {
+    fn way(&self, hop: &Hop) -> &ResolvedDirection {
+        &self.directions[hop.direction as usize]
+    }
+}
+
 /// The most flows of one run, copies counted.
 const MAX_FLOWS: usize = 1_000_000;
 
@@ -292,8 +299,15 @@ pub(super) fn resolve(
         .collect::<Result<Vec<_>, _>>()?;
     graph.check_parallel(&resolver, &file, &routes)?;
     let links = link::links(&resolver, &file, &graph, &routes)?;
+    if let Some(flow) = round_trip::without_time(&file, &routes, |hop| links[hop.link].way(hop)) {
+        return Err(resolver.error(
+            &["flow", flow],
+            format!("the round trip of the flow `{flow}` takes no time"),
+            vec![round_trip::HELP.to_owned()],
+        ));
+    }
     let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
-    let changes = change::changes(&resolver, &file, &links)?;
+    let changes = change::changes(&resolver, &file, &links, &routes)?;
     let title = file
         .title
         .clone()
@@ -365,7 +379,7 @@ impl Resolver<'_> {
                 return Err(self.error(
                     &["flow", name, "count"],
                     format!("there are no copies of the flow `{name}`"),
-                    vec!["expected a whole number, 1 or more".to_owned()],
+                    vec![format!("expected a whole number from 1 to {MAX_FLOWS}")],
                 ));
             }
             total = total.saturating_add(flow.count as usize);

@@ -176,7 +176,7 @@ fn node(
         DeValue::Integer(digits) => Value::Integer(
             i64::from_str_radix(digits.as_str(), digits.radix()).map_err(|_| {
                 Fault::new(format!("{digits} is too large"))
-                    .help("expected a whole number below 2^63")
+                    .help(format!("expected a whole number up to {}", i64::MAX))
                     .at(place)
             })?,
         ),

@@ -49,6 +49,13 @@ impl Limit {
 /// The most bandwidth-delay products that make sense as a limit.
 const MAX_BDP: f64 = 1e6;
 
+fn too_large(text: &str, largest: &str) -> ParseQuantityError {
+    ParseQuantityError {
+        message: format!("{text:?} is too large"),
+        help: format!("expected {largest} at most"),
+    }
+}
+
 fn problem(message: String) -> ParseQuantityError {
     ParseQuantityError {
         message,
@@ -73,7 +80,7 @@ impl FromStr for Limit {
             "packets" | "packet" => {
                 let count = number
                     .times(1)
-                    .ok_or_else(|| problem(format!("{text:?} is too large")))?;
+                    .ok_or_else(|| too_large(text, &Self::Packets(u64::MAX).to_string()))?;
                 if !number.is_whole() {
                     return Err(problem(format!(
                         "{text:?} is not a whole number of packets"
@@ -85,12 +92,13 @@ impl FromStr for Limit {
                 let digits = text.strip_suffix("bdp").unwrap_or(text).trim_end();
                 match digits.parse::<f64>() {
                     Ok(factor) if factor <= MAX_BDP => Ok(Self::Bdp(factor)),
-                    _ => Err(problem(format!("{text:?} is too large"))),
+                    _ => Err(too_large(text, &Self::Bdp(MAX_BDP).to_string())),
                 }
             }
             "" => Err(problem(format!("{text:?} has no unit"))),
             _ => match SIZE.parse(text) {
                 Ok(bytes) => Ok(Self::Bytes(Bytes::new(bytes))),
+                Err(size) if SIZE.all_units().any(|known| known.name == unit) => Err(size),
                 Err(size) => Err(problem(size.message.replace("a size", "a limit"))),
             },
         }

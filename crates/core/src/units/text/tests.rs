@@ -43,13 +43,30 @@ fn says_what_is_wrong() {
         message::<Rate>("100"),
         message::<Duration>("nan s"),
         message::<Duration>("1e9 h"),
+        message::<Duration>("1e30 s"),
+        message::<Duration>("9223373 s"),
+        message::<Rate>("1e30 bit/s"),
         message::<Duration>("200 days"),
         message::<Limit>("2.5 packets"),
         message::<Limit>("20 ms"),
         message::<Limit>("1e7 bdp"),
+        message::<Limit>("1e30 packets"),
+        message::<Limit>("1e30 KiB"),
         message::<Bytes>("1.2.3 MB"),
     ];
     insta::assert_snapshot!(messages.join("\n"));
+}
+
+#[test]
+fn the_largest_that_a_message_names_can_be_given() {
+    for kind in [&RATE, &DURATION, &SIZE] {
+        let text = kind.largest.split(" (").next().expect("a first part");
+        assert!(kind.parse(text).is_ok(), "{text}");
+    }
+    let day = 86_400;
+    assert!(format!("{} s", day * 106).parse::<Duration>().is_ok());
+    assert!(format!("{} s", day * 107).parse::<Duration>().is_err());
+    assert!("9223372 s".parse::<Duration>().is_ok());
 }
 
 fn round_trip<T>(value: &T)

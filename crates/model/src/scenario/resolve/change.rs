@@ -5,7 +5,9 @@ use anabranch_core::{
     units::{Instant, text::LinkRate},
 };
 
-use super::{Change, ResolvedDirection, ResolvedLink, Resolver, What, link};
+use super::{
+    Change, Hop, ResolvedDirection, ResolvedLink, Resolver, What, link, round_trip, route::Routes,
+};
 use crate::scenario::{
     de::read,
     error::{Error, Fault, nearest},
@@ -13,6 +15,7 @@ use crate::scenario::{
     kind::Kind,
     path::{Path, no_such},
     tree::Node,
+    types::queue,
 };
 
 /// All changes. Each is set in the tree like a value on the command line; what then differs on
@@ -21,6 +24,7 @@ pub(super) fn changes(
     resolver: &Resolver<'_>,
     file: &File,
     links: &[ResolvedLink],
+    routes: &[Routes],
 ) -> Result<Vec<Change>, Error> {
     if file.at.is_empty() {
         return Ok(Vec::new());
@@ -31,7 +35,7 @@ pub(super) fn changes(
     let mut now: Vec<[ResolvedDirection; 2]> =
         links.iter().map(|link| link.directions.clone()).collect();
     let mut changes = Vec::new();
-    for (position, at) in order {
+    for (nth, &(position, at)) in order.iter().enumerate() {
         let index = position.to_string();
         if at.time >= file.duration {
             return Err(resolver.error(
@@ -69,7 +73,7 @@ pub(super) fn changes(
                     after.queue = before.queue.clone();
                 }
                 let differences =
-                    differences(before, &after).map_err(|what| fail(cannot(what).at(place)))?;
+                    differences(before, &after).map_err(|what| fail(cannot(&what).at(place)))?;
                 changes.extend(differences.into_iter().map(|what| Change {
                     time: Instant::START.saturating_add(at.time),
                     link: link_index,
@@ -78,6 +82,19 @@ pub(super) fn changes(
                 }));
                 *before = after;
             }
+        }
+        let more_at_once = order
+            .get(nth + 1)
+            .is_some_and(|(_, next)| next.time == at.time);
+        let direction = |hop: &Hop| &now[hop.link][hop.direction as usize];
+        if let Some(flow) = round_trip::without_time(file, routes, direction)
+            && !more_at_once
+        {
+            return Err(resolver.error(
+                &["at", &index],
+                format!("from here on the round trip of the flow `{flow}` takes no time"),
+                vec![round_trip::HELP.to_owned()],
+            ));
         }
     }
     Ok(changes)
@@ -108,12 +125,12 @@ fn changeable(
         .or(rest.strip_prefix(&["reverse"]))
         .unwrap_or(rest)
     {
-        ["up" | "rate" | "delay"] | ["queue", ..] => Ok(link),
-        [key, ..] => {
+        ["up" | "rate" | "delay" | "queue"] | ["queue", "limit"] => Ok(link),
+        key @ [_, ..] => {
             let mut fault = cannot(&path.text());
-            fault
-                .help
-                .extend(nearest(key, CHANGEABLE).map(|near| format!("did you mean `{near}`?")));
+            fault.help.extend(
+                nearest(&key.join("."), CHANGEABLE).map(|near| format!("did you mean `{near}`?")),
+            );
             Err(fault)
         }
         [] => Err(cannot(&path.text())),
@@ -121,17 +138,14 @@ fn changeable(
 }
 
 /// The keys of a link, or of one direction, that a change may set.
-const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue"];
+const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue.limit"];
 
 fn cannot(what: &str) -> Fault {
     Fault::new(format!("`{what}` cannot change in mid-run"))
-        .help("what can: `up`, `rate`, `delay` and the parameters of `queue` of a link or of its `forward` or `reverse`")
+        .help("what can: `up`, `rate`, `delay` and `queue.limit` of a link or of its `forward` or `reverse`")
 }
 
-fn differences(
-    before: &ResolvedDirection,
-    after: &ResolvedDirection,
-) -> Result<Vec<What>, &'static str> {
+fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<Vec<What>, String> {
     let mut what = Vec::new();
     if before.up != after.up {
         what.push(What::Up(after.up));
@@ -143,15 +157,39 @@ fn differences(
         what.push(What::Delay(after.delay));
     }
     if before.queue != after.queue {
-        if std::mem::discriminant(&before.queue) != std::mem::discriminant(&after.queue) {
-            return Err("queue.kind");
+        if before.queue.name() != after.queue.name() {
+            return Err("queue.kind".to_owned());
+        }
+        if let Some(key) = other_difference(&before.queue, &after.queue) {
+            return Err(key);
         }
         what.push(What::Queue(after.queue.clone()));
     }
     if before.reorder != after.reorder {
-        return Err("queue.reorder");
+        return Err("queue.reorder".to_owned());
     }
     Ok(what)
+}
+
+/// What differs between two queues of one kind besides the limit: nothing else can change.
+fn other_difference(before: &queue::Config, after: &queue::Config) -> Option<String> {
+    let table = |queue: &queue::Config| {
+        let table = serde_json::to_value(Kind::BuiltIn(queue.clone()));
+        table.expect("parameters are made of text, numbers and tables")
+    };
+    let (before, after) = (table(before), table(after));
+    let keys = |table: &serde_json::Value| -> Vec<String> {
+        let table = table.as_object();
+        table
+            .into_iter()
+            .flat_map(|table| table.keys().cloned())
+            .collect()
+    };
+    keys(&before)
+        .into_iter()
+        .chain(keys(&after))
+        .find(|key| key != "limit" && before.get(key) != after.get(key))
+        .map(|key| format!("queue.{key}"))
 }
 
 /// Puts the changes into the tables, each for the direction that it touches: the tables of links

@@ -118,36 +118,43 @@ fn check_workload(
     table: &str,
     workload: &workload::Config,
 ) -> Result<(), Error> {
-    let workload::Config::Poisson(poisson) = workload else {
-        return Ok(());
+    use workload::{Config, Sizes};
+    let empty = |key: &'static [&'static str]| {
+        let message = "files of no bytes make no load".to_owned();
+        (key, message, "1 byte or more")
     };
-    let (key, message, expected) = match poisson.sizes.0 {
-        workload::Sizes::Pareto { shape, .. } if shape.is_nan() || shape <= 1.0 => (
-            "shape",
+    let sizes = match workload {
+        Config::File(file) if file.size == Bytes::ZERO => None,
+        Config::Poisson(poisson) => Some(poisson.sizes.0),
+        Config::File(_) | Config::Bulk => return Ok(()),
+    };
+    let (key, message, expected) = match sizes {
+        None => empty(&["size"]),
+        Some(Sizes::Fixed { size: Bytes::ZERO }) => empty(&["sizes", "size"]),
+        Some(
+            Sizes::Exponential { mean: Bytes::ZERO }
+            | Sizes::Pareto {
+                mean: Bytes::ZERO, ..
+            },
+        ) => empty(&["sizes", "mean"]),
+        Some(Sizes::LogNormal {
+            median: Bytes::ZERO,
+            ..
+        }) => empty(&["sizes", "median"]),
+        Some(Sizes::Pareto { shape, .. }) if shape.is_nan() || shape <= 1.0 => (
+            &["sizes", "shape"][..],
             format!("a Pareto distribution of shape {shape} has no mean"),
             "a number above 1",
         ),
-        workload::Sizes::LogNormal { sigma, .. } if !(sigma > 0.0 && sigma <= 4.0) => (
-            "sigma",
+        Some(Sizes::LogNormal { sigma, .. }) if !(sigma > 0.0 && sigma <= 4.0) => (
+            &["sizes", "sigma"][..],
             format!("{sigma} is no spread of a log-normal distribution"),
             "a number above 0 and up to 4",
         ),
-        workload::Sizes::Fixed { size: of }
-        | workload::Sizes::Exponential { mean: of }
-        | workload::Sizes::Pareto { mean: of, .. }
-        | workload::Sizes::LogNormal { median: of, .. }
-            if of == Bytes::ZERO =>
-        {
-            (
-                "kind",
-                "files of no bytes make no load".to_owned(),
-                "a size above 0",
-            )
-        }
-        _ => return Ok(()),
+        Some(_) => return Ok(()),
     };
     Err(resolver.error(
-        &["flow", table, "workload", "sizes", key],
+        &[&["flow", table, "workload"][..], key].concat(),
         message,
         vec![format!("expected {expected}")],
     ))
