@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,21 @@ MANIFEST = "anabranch.json"
 def check_target(target: Path, kind: str) -> None:
     """Refuse a target that holds something we did not write, before any work is done.
 
+    A directory that could not be written shows here as well, not after the work.
+
     Raises:
-        UserError: ``target`` is a file, or a directory with foreign content.
+        UserError: ``target`` is a file, a directory with foreign content, or cannot be written.
     """
-    if not target.exists():
-        return
+    try:
+        exists = target.exists()
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    if exists:
+        _check_content(target, kind)
+    _check_writable(target, inside=exists and kind == "sweep")
+
+
+def _check_content(target: Path, kind: str) -> None:
     if not target.is_dir():
         raise UserError(f"{target} is a file; --out needs a directory")
     present = {str(p.relative_to(target)) for p in target.rglob("*") if not p.is_dir()}
@@ -51,12 +61,39 @@ def check_target(target: Path, kind: str) -> None:
         )
 
 
+def _check_writable(target: Path, *, inside: bool) -> None:
+    """Make the directory that the results will be written into, and take it away again."""
+    made: list[Path] = []
+    probe = target / f".{os.getpid()}.part" if inside else _aside(target)
+    try:
+        shutil.rmtree(probe, ignore_errors=True)
+        missing = [probe]
+        while not missing[-1].parent.exists():
+            missing.append(missing[-1].parent)
+        for directory in reversed(missing):
+            directory.mkdir()
+            made.append(directory)
+    except OSError as error:
+        raise _unwritable(target, error) from None
+    finally:
+        for directory in reversed(made):
+            directory.rmdir()
+
+
+def _unwritable(target: Path, error: OSError) -> UserError:
+    return UserError(f"--out {target}: cannot be written: {error.strerror or error}", hint="give --out another place")
+
+
+def _aside(target: Path) -> Path:
+    return target.parent / f".{target.name}.{os.getpid()}.part"
+
+
 @contextmanager
 def whole_directory(target: Path, kind: str) -> Iterator[Path]:
     """A directory to write into that becomes ``target`` when the block ends well, and vanishes when it does not."""
     check_target(target, kind)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.parent / f".{target.name}.{os.getpid()}.part"
+    aside = _aside(target)
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     try:
@@ -78,10 +115,11 @@ def write_whole(path: Path, content: bytes) -> None:
         aside.unlink(missing_ok=True)
 
 
-def write_manifest(directory: Path, kind: str) -> None:
-    """Note in ``directory`` what it is and which files are ours."""
-    files = sorted(str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name != MANIFEST)
-    write_whole(directory / MANIFEST, to_json({"format": 1, "kind": kind, "files": files}))
+def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None) -> None:
+    """Note in ``directory`` what it is and which files are ours: ``files``, or all where we made the directory."""
+    if files is None:
+        files = (str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name != MANIFEST)
+    write_whole(directory / MANIFEST, to_json({"format": 1, "kind": kind, "files": sorted(files)}))
 
 
 def read_manifest(directory: Path) -> dict[str, Any] | None:

@@ -268,7 +268,9 @@ class Scenario:
             ScenarioError: The scenario is wrong; the message has file, line and column.
         """
         from anabranch import _engine
+        from anabranch.limits import check_seed
 
+        check_seed(seed)
         resolved: Resolved = json.loads(_engine.resolve(self.text, self._file, self._sets, seed))
         return resolved
 
@@ -294,10 +296,14 @@ class Scenario:
 
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
+            UserError: ``seed`` or ``samples_ms`` is out of range.
         """
         from anabranch import _engine
+        from anabranch.limits import check_samples, check_seed
         from anabranch.result import RunResult
 
+        check_seed(seed)
+        check_samples(samples_ms)
         return RunResult(
             _engine.run(
                 self.text,
@@ -364,9 +370,9 @@ def read_text(path: Path) -> str:
     try:
         size = path.stat().st_size
         if path.is_dir():
-            raise UserError(f"{path} is a directory; a scenario file (TOML) was expected")
+            raise UserError(f"{path} is a directory; a file (TOML) was expected")
         if size > MAX_FILE_BYTES:
-            raise UserError(f"{path} has {size:,} bytes; a scenario file has at most {MAX_FILE_BYTES:,}")
+            raise UserError(f"{path} has {size:,} bytes; at most {MAX_FILE_BYTES:,} were expected")
         raw = path.read_bytes()
     except FileNotFoundError:
         beside = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
@@ -381,7 +387,7 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        raise UserError("not UTF-8 text; a scenario file is TOML", file=str(path), line=line, column=column) from None
+        raise UserError("not UTF-8 text", file=str(path), line=line, column=column) from None
 
 
 def _present(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,12 +25,29 @@ class ReorderingSummary(TypedDict, total=False):
     packets to its share of all packets (RFC 5236 §4).
     """
 
+    arrived_packets: int
+    reordered_packets: int
+    extent_max_packets: int | None
     n_reordering: dict[str, float]
     density: dict[str, float]
 
 
+class TransferSummary(TypedDict, total=False):
+    """Transfers of a workload that makes many, begun in the measured time."""
+
+    started: int
+    completed: int
+    mean_completion_time_s: float | None
+    p50_completion_time_s: float | None
+    p95_completion_time_s: float | None
+    p99_completion_time_s: float | None
+
+
 class FlowSummary(TypedDict, total=False):
-    """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive."""
+    """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
+
+    ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``fec`` without it.
+    """
 
     goodput_mbit_s: float | None
     throughput_mbit_s: float | None
@@ -45,9 +62,10 @@ class FlowSummary(TypedDict, total=False):
     min_rtt_ms: float | None
     flow_completion_time_s: float | None
     reordered_ratio: float | None
-    reordering_extent_p95_packets: float | None
-    reordering: ReorderingSummary
-    fec: FecSummary
+    reordering_extent_p95_packets: int | None
+    reordering: ReorderingSummary | None
+    transfers: TransferSummary | None
+    fec: FecSummary | None
 
 
 class LinkSummary(TypedDict, total=False):
@@ -57,9 +75,10 @@ class LinkSummary(TypedDict, total=False):
     dropped_packets: int
     lost_packets: int
     reordered_packets: int
+    marked_packets: int
     utilization: float | None
     mean_queue_packets: float | None
-    max_queue_packets: float | None
+    max_queue_packets: int
     p95_queue_delay_ms: float | None
 
 

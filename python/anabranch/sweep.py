@@ -6,15 +6,15 @@ import hashlib
 import itertools
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import toml_text
 from anabranch.errors import UserError
-from anabranch.output import MANIFEST, check_target, to_json, write_manifest, write_whole
+from anabranch.limits import MAX_SEED, check_jobs, thread_count
+from anabranch.output import check_target, read_manifest, to_json, write_manifest, write_whole
 from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 1_000_000
 """Runs in one sweep. More is a mistake in the grid."""
+
+
+_PARTS = ("reordering", "transfers", "fec")
+"""What a flow's summary has as a whole, or as ``None``."""
 
 
 @dataclass(frozen=True)
@@ -120,19 +124,32 @@ def sweep(
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepResult:
     """Run every point of the grid; see :meth:`anabranch.Scenario.sweep`."""
-    from anabranch import _engine
-
-    if jobs is not None and jobs < 1:
-        raise UserError(f"--jobs {jobs}: at least 1 was expected")
+    check_jobs(jobs)
     directory = Path(out) if out is not None else None
     if directory is not None:
         check_target(directory, "sweep")
+    axes, points = _plan(scenario, grid, repeat)
+    maker = _Maker(scenario, axes, points, digest, _Store(directory))
+    try:
+        summaries = maker.make(jobs, progress)
+    finally:
+        maker.store.note()
+    result = SweepResult(list(axes), _frame(list(axes), points, summaries))
+    maker.store.finish(result)
+    return result
+
+
+def _plan(
+    scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None
+) -> tuple[dict[str, Sequence[Any]], list[Point]]:
+    """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
+    from anabranch import _engine
+    from anabranch.grid import axes_of, blame, points_to_check, sets_of
+
+    given = axes_of(grid)
     resolved = scenario.resolve()
     planned = resolved.get("sweep", {})
-    axes: dict[str, Sequence[Any]] = {**planned.get("grid", {}), **grid}
-    for path, values in axes.items():
-        if not values:
-            raise UserError(f"the grid gives no value for {path}", hint=f"--grid {path}=A,B,C")
+    axes: dict[str, Sequence[Any]] = {**axes_of(planned.get("grid", {})), **given}
     repeats = repeat if repeat is not None else int(planned.get("repeat", 1))
     if repeats < 1:
         raise UserError(f"--repeat {repeats}: at least 1 was expected")
@@ -140,40 +157,88 @@ def sweep(
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
     first = int(resolved["seed"])
+    if first + repeats - 1 > MAX_SEED:
+        raise UserError(f"--repeat {repeats}: from seed {first} on, seeds would pass {MAX_SEED}")
+    for values in points_to_check(axes):
+        sets = sets_of(axes, values)
+        try:
+            _engine.resolve(scenario.text, scenario.file, [*scenario.sets, *sets], first)
+        except _engine.ScenarioError as error:
+            raise blame(error, sets) from None
     points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
-    text = scenario.text
-    work = [(text, scenario.file, [*scenario.sets, *_sets(axes, p)], p.seed) for p in points]
-    # A mistake in the grid must show before hours of work, not after.
-    for values in _each_value_once(axes):
-        _engine.resolve(text, scenario.file, [*scenario.sets, *_sets(axes, Point(values, first))], first)
+    return axes, points
 
-    keys = [_key(job, digest) for job in work]
-    store = _Store(directory)
-    done: dict[str, Summary] = {k: s for k in keys if (s := store.read(k)) is not None}
-    missing = [i for i, k in enumerate(keys) if k not in done]
-    finished = len(points) - len(missing)
-    if progress:
-        progress(finished, len(points))
-    threads = jobs or os.cpu_count() or 1
-    # Chunks bound what an interrupt can lose; several per thread keep the cores busy.
-    size = max(8 * threads, 16)
-    for start in range(0, len(missing), size):
-        chunk = missing[start : start + size]
-        base = finished + start
 
-        def report(n: int, base: int = base) -> None:
+class _Maker:
+    """Makes the runs of a sweep that are not in the store yet."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        axes: Mapping[str, Sequence[Any]],
+        points: Sequence[Point],
+        digest: bool,
+        store: _Store,
+    ) -> None:
+        from anabranch.grid import sets_of
+
+        self.digest = digest
+        self.store = store
+        text = scenario.text
+        self.sets = [sets_of(axes, p.values) for p in points]
+        self.work = [
+            (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
+        ]
+        self.keys = [_key(job, digest) for job in self.work]
+        self.done: dict[str, Summary] = {k: s for k in self.keys if (s := store.read(k)) is not None}
+
+    def make(self, jobs: int | None, progress: Callable[[int, int], None] | None) -> list[Summary]:
+        """Make what is missing; the summaries of all points, in order.
+
+        Raises:
+            ScenarioError: A point is wrong; the others of its chunk are kept.
+        """
+        missing = [i for i, k in enumerate(self.keys) if k not in self.done]
+        finished = len(self.keys) - len(missing)
+
+        def report(n: int) -> None:
             if progress:
-                progress(base + n, len(points))
+                progress(n, len(self.keys))
 
-        results = _engine.run_many([work[i] for i in chunk], threads=jobs, digest=digest, progress=report)
+        report(finished)
+        threads = thread_count(jobs, len(missing))
+        # Chunks bound what an interrupt can lose; several per thread keep the cores busy.
+        size = max(8 * threads, 16)
+        for start in range(0, len(missing), size):
+            self._chunk(missing[start : start + size], threads, finished + start, report)
+        return [self.done[k] for k in self.keys]
+
+    def _chunk(self, chunk: Sequence[int], threads: int, base: int, report: Callable[[int], None]) -> None:
+        from anabranch import _engine
+        from anabranch.grid import blame
+
+        try:
+            self._run(chunk, threads, lambda n: report(base + n))
+            return
+        except _engine.ScenarioError as error:
+            failed = error
+        # The engine says not which job failed, and hands back none: one by one, the good ones are kept.
+        for i in chunk:
+            try:
+                self._run([i], 1, lambda _: None)
+            except _engine.ScenarioError as error:
+                failed = blame(error, self.sets[i])
+        raise failed
+
+    def _run(self, chunk: Sequence[int], threads: int, report: Callable[[int], None]) -> None:
+        from anabranch import _engine
+
+        work = [self.work[i] for i in chunk]
+        results = _engine.run_many(work, threads=threads, digest=self.digest, progress=report)
         for i, run in zip(chunk, results, strict=True):
             summary: Summary = json.loads(run.summary_json)
-            done[keys[i]] = summary
-            store.write(keys[i], summary)
-    result = SweepResult(list(axes), _frame(list(axes), points, [done[k] for k in keys]))
-    if directory is not None:
-        store.finish(result)
-    return result
+            self.done[self.keys[i]] = summary
+            self.store.write(self.keys[i], summary)
 
 
 def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
@@ -188,7 +253,8 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
     def walk(prefix: str, value: Any) -> None:
         if isinstance(value, Mapping):
             for key, inner in value.items():
-                if distributions or key != "reordering":
+                # A part that a flow does not have (no error correction, say) is no figure.
+                if (distributions or key != "reordering") and not (inner is None and key in _PARTS):
                     walk(f"{prefix}.{key}", inner)
         elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             flat[prefix] = None if value is None else float(value)
@@ -208,28 +274,42 @@ class _Store:
 
     def __init__(self, directory: Path | None) -> None:
         self.directory = directory
+        self.ours: set[str] = set()
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
-            if not (directory / MANIFEST).exists():
-                write_manifest(directory, "sweep")
+            manifest = read_manifest(directory)
+            if manifest is None:
+                self.note()
+            else:
+                self.ours.update(manifest.get("files", []))
 
     def path(self, key: str) -> Path | None:
-        return None if self.directory is None else self.directory / "points" / f"{key}.json"
+        return None if self.directory is None else self.directory / self._name(key)
 
     def read(self, key: str) -> Summary | None:
         path = self.path(key)
         if path is None:
             return None
         try:
-            summary: Summary = json.loads(path.read_bytes())
+            summary = json.loads(path.read_bytes())
         except (OSError, ValueError):
             return None
-        return summary
+        if not isinstance(summary, dict) or "flows" not in summary:
+            return None
+        # Named by a hash of the work: a sweep that was killed wrote it, and could not note it any more.
+        self.ours.add(self._name(key))
+        return cast("Summary", summary)
 
     def write(self, key: str, summary: Summary) -> None:
         path = self.path(key)
         if path is not None:
             write_whole(path, to_json(summary))
+            self.ours.add(self._name(key))
+
+    def note(self) -> None:
+        """Write the manifest: what we wrote and nothing else."""
+        if self.directory is not None:
+            write_manifest(self.directory, "sweep", {f for f in self.ours if (self.directory / f).is_file()})
 
     def finish(self, result: SweepResult) -> None:
         import io
@@ -240,17 +320,12 @@ class _Store:
             buffer = io.BytesIO()
             frame.write_parquet(buffer, compression="zstd")
             write_whole(self.directory / name, buffer.getvalue())
-        write_manifest(self.directory, "sweep")
+            self.ours.add(name)
+        self.note()
 
-
-def _sets(axes: Mapping[str, Sequence[Any]], point: Point) -> list[str]:
-    return [f"{path}={toml_text.write_value(value)}" for path, value in zip(axes, point.values, strict=True)]
-
-
-def _each_value_once(axes: Mapping[str, Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Few points that together hold every value of every axis."""
-    longest = max((len(v) for v in axes.values()), default=1)
-    return [tuple(v[min(i, len(v) - 1)] for v in axes.values()) for i in range(longest)]
+    @staticmethod
+    def _name(key: str) -> str:
+        return f"points/{key}.json"
 
 
 def _key(job: tuple[str, str, list[str], int], digest: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from anabranch.cli.common import Engine, exit_status
+from anabranch.cli.common import exit_status
 
 # Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.
 
@@ -31,7 +31,9 @@ Out = Annotated[
     Optional[Path],  # noqa: UP045 - see above
     typer.Option("--out", metavar="DIR", help="Write the results into this directory."),
 ]
-EngineOption = Annotated[Engine, typer.Option("--engine", help="In virtual time, or live between namespaces.")]
+EngineOption = Annotated[
+    str, typer.Option("--engine", metavar="sim|live", help="In virtual time, or live between namespaces.")
+]
 Jobs = Annotated[
     Optional[int],  # noqa: UP045 - see above
     typer.Option("--jobs", metavar="N", help="Threads; all cores when left out."),
@@ -59,17 +61,22 @@ def run(
     set_: Sets = None,
     json: Json = False,
     out: Out = None,
-    engine: EngineOption = Engine.sim,
+    engine: EngineOption = "sim",
     digest: Digest = True,
     packets: Annotated[bool, typer.Option("--packets/--no-packets", help="With --out: a row per packet.")] = True,
     samples: Annotated[float, typer.Option(metavar="MS", help="With --out: sampling interval in ms.")] = 10.0,
     fast_path: Annotated[
         bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
     ] = True,
+    why: Annotated[bool, typer.Option("--why", help="What limits each flow (not in this version).")] = False,
 ) -> None:
     """Run one scenario once."""
     with exit_status():
+        from anabranch.cli.common import later
         from anabranch.cli.run import RunOptions, run_once
+
+        if why:
+            later("--why", "leave it out")
 
         run_once(file, set_ or [], RunOptions(seed, json, out, engine, digest, packets, samples, fast_path))
 
@@ -86,7 +93,7 @@ def study(
     ] = False,
     json: Json = False,
     out: Out = None,
-    engine: EngineOption = Engine.sim,
+    engine: EngineOption = "sim",
     jobs: Jobs = None,
 ) -> None:
     """Reproduce published studies: claims with verdicts, figures."""
@@ -152,3 +159,24 @@ def bench(json: Json = False) -> None:
         from anabranch.cli.bench import run_bench
 
         run_bench(json)
+
+
+def _add_later(name: str) -> None:
+    """Answer a command of the contract that this version does not have, whatever comes after its name."""
+
+    @app.command(
+        name,
+        hidden=True,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
+    def refuse() -> None:
+        """Not in this version."""
+        with exit_status():
+            from anabranch.cli.common import later
+
+            later(f"anabranch {name}", "`anabranch --help` shows the commands of this one")
+
+
+for _name in ("validate", "cc", "diagnose", "gateway", "studio"):
+    _add_later(_name)

@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -21,11 +20,8 @@ FAILED = 1
 BAD_INPUT = 2
 
 
-class Engine(str, Enum):
-    """In which engine."""
-
-    sim = "sim"
-    live = "live"
+ENGINES = ("sim", "live")
+"""The values of --engine."""
 
 
 @contextmanager
@@ -36,23 +32,35 @@ def exit_status() -> Iterator[None]:
 
     try:
         yield
+        sys.stdout.flush()
     except (ScenarioError, UserError) as error:
         complain(str(error))
         raise typer.Exit(BAD_INPUT) from None
     except RunFailedError as error:
         complain(str(error))
         raise typer.Exit(FAILED) from None
+    except OverflowError as error:
+        # A number wider than the engine's: every option has its own check, so this is one in a library call.
+        complain(f"a number is out of range: {error}")
+        raise typer.Exit(BAD_INPUT) from None
     except KeyboardInterrupt:
         complain("interrupted")
         raise typer.Exit(FAILED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - stays open until the process ends
+        _silence()
         raise typer.Exit(0) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")
         raise typer.Exit(FAILED) from None
+
+
+def _silence() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter's own last flush does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def complain(message: str) -> None:
@@ -77,19 +85,38 @@ def console() -> Console:
     """Standard output for people; on a pipe as wide as its content."""
     from rich.console import Console
 
+    class Piped(Console):
+        """A console that leaves a reader who went away to :func:`exit_status`; rich's own ends with status 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     width = None if sys.stdout.isatty() else 160
-    return Console(highlight=False, width=width)
+    return Piped(highlight=False, width=width)
 
 
-def only_sim(engine: Engine) -> None:
-    """Refuse the live engine, which this version does not have.
+def later(what: str, hint: str | None = None) -> NoReturn:
+    """Refuse what the contract names and this version does not have.
 
     Raises:
-        UserError: ``engine`` is live.
+        UserError: Always.
     """
     from anabranch.errors import UserError
 
-    if engine is Engine.live:
+    raise UserError(f"{what} comes in a later version", hint=hint)
+
+
+def only_sim(engine: str) -> None:
+    """Refuse an engine that is none, and the live one, which this version does not have.
+
+    Raises:
+        UserError: ``engine`` is not ``"sim"``.
+    """
+    from anabranch.errors import UserError, nearest
+
+    if engine not in ENGINES:
+        raise UserError(f'there is no engine "{engine}"', hint=nearest(engine, ENGINES))
+    if engine == "live":
         raise UserError(
             "the live engine (--engine live) is not available in this version", hint="leave --engine out, or give sim"
         )

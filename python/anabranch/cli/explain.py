@@ -7,14 +7,34 @@ from typing import Any
 
 from anabranch.cli.common import console, print_json
 
+_ALIASES = {("cc", "reno"): ["new-reno"]}
+"""Names that the engine takes without its registry saying so."""
+
+
+def engine_registry() -> list[dict[str, Any]]:
+    """What the engine has, each with its aliases."""
+    from anabranch import _engine
+
+    items: list[dict[str, Any]] = json_module.loads(_engine.registry())
+    for item in items:
+        more = _ALIASES.get((item["kind"], item["name"]), [])
+        if more:
+            item["details"] = {**item.get("details", {}), "aliases": list(dict.fromkeys([*aliases(item), *more]))}
+    return items
+
+
+def aliases(item: dict[str, Any]) -> list[str]:
+    """The other names of an item."""
+    return [str(name) for name in item.get("details", {}).get("aliases", [])]
+
 
 def registry() -> list[dict[str, Any]]:
     """Everything that has a name: the engine's items, then studies."""
-    from anabranch import _engine, toml_text
+    from anabranch import toml_text
     from anabranch.checkout import shipped_studies
     from anabranch.scenario import read_text
 
-    items: list[dict[str, Any]] = json_module.loads(_engine.registry())
+    items = engine_registry()
     for name, directory in shipped_studies().items():
         path = directory / "study.toml"
         values = toml_text.parse(read_text(path), str(path))
@@ -39,6 +59,7 @@ def list_kinds(kind: str | None, json: bool) -> None:
         UserError: There is no such kind.
     """
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     from anabranch.errors import UserError, nearest
@@ -50,7 +71,8 @@ def list_kinds(kind: str | None, json: bool) -> None:
             raise UserError(f'there is no kind "{kind}"', hint=nearest(kind, kinds))
         items = [item for item in items if item["kind"] == kind]
     if json:
-        print_json([{key: item[key] for key in ("kind", "name", "title", "summary")} for item in items])
+        keys = ("kind", "name", "title", "summary")
+        print_json([{**{key: item[key] for key in keys}, "aliases": aliases(item)} for item in items])
         return
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("kind", "name", "what it is"):
@@ -59,7 +81,7 @@ def list_kinds(kind: str | None, json: bool) -> None:
     for item in items:
         shown = item["kind"] if item["kind"] != previous else ""
         previous = item["kind"]
-        table.add_row(shown, item["name"], item["title"])
+        table.add_row(shown, escape(", ".join([item["name"], *aliases(item)])), escape(item["title"]))
     console().print(table)
 
 
@@ -72,9 +94,10 @@ def explain_name(name: str, json: bool) -> None:
     from anabranch.errors import UserError, nearest
 
     items = registry()
-    found = [item for item in items if item["name"] == name]
+    found = [item for item in items if name == item["name"]] or [item for item in items if name in aliases(item)]
     if not found:
-        raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [item["name"] for item in items]))
+        names = [known for item in items for known in (item["name"], *aliases(item))]
+        raise UserError(f'there is nothing called "{name}"', hint=nearest(name, names))
     if json:
         print_json(found[0] if len(found) == 1 else found)
         return
@@ -89,6 +112,8 @@ def _print(item: dict[str, Any]) -> None:
 
     out = console()
     out.print(f"[bold]{escape(item['name'])}[/bold] ({escape(item['kind'])}): {escape(item['title'])}\n")
+    if aliases(item):
+        out.print(f"Also called: {escape(', '.join(aliases(item)))}\n")
     if item["summary"]:
         out.print(escape(item["summary"]) + "\n")
     if item["sources"]:
@@ -106,11 +131,13 @@ def _print(item: dict[str, Any]) -> None:
                 )
             )
         out.print(table)
-    if item.get("details"):
+    if item.get("details", {}).keys() - {"aliases"}:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
         table.add_column("", no_wrap=True)
         table.add_column("")
         for key, value in item["details"].items():
+            if key == "aliases":
+                continue
             table.add_row(escape(str(key)), escape(_value(value)))
         out.print(table)
 

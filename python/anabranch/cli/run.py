@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.common import Engine, console, load_scenario, note, only_sim
+from anabranch.cli.common import console, load_scenario, note, only_sim
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
@@ -20,7 +20,7 @@ class RunOptions:
     seed: int | None
     json: bool
     out: Path | None
-    engine: Engine
+    engine: str
     digest: bool
     packets: bool
     samples_ms: float
@@ -34,13 +34,13 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         ScenarioError: The scenario is wrong.
         UserError: An option is.
     """
-    from anabranch.errors import UserError
+    from anabranch.limits import check_samples, check_seed
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
     only_sim(options.engine)
-    if not options.samples_ms > 0:
-        raise UserError(f"--samples {options.samples_ms:g}: more than 0 ms was expected")
+    check_seed(options.seed)
+    check_samples(options.samples_ms)
     scenario = load_scenario(file, sets)
     if options.out is not None:
         check_target(options.out, "run")
@@ -65,6 +65,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
 
 def _print(result: RunResult) -> None:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     from anabranch.report.format import figure
@@ -72,7 +73,9 @@ def _print(result: RunResult) -> None:
     summary = result.summary
     out = console()
     title = summary.get("scenario") or "scenario"
-    out.print(f"[bold]{title}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s simulated")
+    out.print(
+        f"[bold]{escape(title)}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s simulated"
+    )
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",
                     "retrans-\nmitted", "fast re-\ncoveries", "timeouts", "reordered"):  # fmt: skip
@@ -102,3 +105,23 @@ def _print(result: RunResult) -> None:
         out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
     if result.digest:
         out.print(f"digest {result.digest}")
+    for remark in not_modelled(result):
+        out.print(escape(remark), soft_wrap=True)
+
+
+def not_modelled(result: RunResult) -> list[str]:
+    """One line per stack of the run that lacks something of what its name stands for."""
+    from anabranch.cli.explain import aliases, engine_registry
+
+    flows = result.summary.get("resolved_scenario", {}).get("flow", {}).values()
+    used = dict.fromkeys(flow["stack"] for flow in flows if "stack" in flow)
+    stacks = [item for item in engine_registry() if item["kind"] == "stack"]
+    told = []
+    for stack in stacks:
+        missing = stack.get("details", {}).get("not_modelled", [])
+        if missing and not used.keys().isdisjoint({stack["name"], *aliases(stack)}):
+            name = stack["name"]
+            told.append(
+                f"stack {name}: not modelled in this version: {'; '.join(missing)}; see anabranch explain {name}"
+            )
+    return told

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from anabranch.cli.common import FAILED, Engine, complain, console, note, only_sim, print_json
+from anabranch.cli.common import FAILED, complain, console, note, only_sim, print_json
 
 if TYPE_CHECKING:
     from anabranch.study import StudyResult
@@ -23,7 +23,7 @@ class StudyOptions:
     robustness: bool
     json: bool
     out: Path | None
-    engine: Engine
+    engine: str
     jobs: int | None
 
 
@@ -36,10 +36,12 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     """
     from anabranch.checkout import shipped_studies
     from anabranch.errors import UserError
+    from anabranch.limits import check_jobs
     from anabranch.output import check_target
     from anabranch.study import Study
 
     only_sim(options.engine)
+    check_jobs(options.jobs)
     chosen = names or list(shipped_studies())
     if not chosen:
         raise UserError("no study is at hand", hint="give the directory of one, or work in a checkout")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.cli.common import console, load_scenario, note, print_json
+from anabranch.cli.common import console, later, load_scenario, note, print_json
 
 if TYPE_CHECKING:
     from anabranch.sweep import Estimate, SweepResult
@@ -38,9 +38,13 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
     from anabranch.progress import Progress
 
     if options.ray is not None:
-        raise UserError("--ray comes in a later version", hint="leave it out to use the cores of this machine")
+        later("--ray", "leave it out to use the cores of this machine")
     scenario = load_scenario(file, sets)
-    grid = dict(parse_grid(text) for text in grids)
+    grid: dict[str, list[Any]] = {}
+    for path, values in map(parse_grid, grids):
+        if path in grid:
+            raise UserError(f"--grid gives {path} twice", hint=f"give its values together: --grid {path}=A,B,C")
+        grid[path] = values
     with Progress("sweep", 1) as bar:
 
         def report(done: int, total: int) -> None:

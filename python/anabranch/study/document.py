@@ -139,7 +139,9 @@ class Document:
         while path and path not in self.places:
             path = path[:-1]
         if not path:
-            return UserError(message, file=self.file, hint=hint)
+            # The top of the document begins at its first line.
+            first = toml_text.source_line(self.text, 1)
+            return UserError(message, file=self.file, line=1, column=1, source=first, hint=hint)
         key, value = self.places[path]
         place = key if at_key and exact else value
         source = toml_text.source_line(self.text, place.line)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError, nearest
+from anabranch.limits import check_jobs, thread_count
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
 from anabranch.sweep import flatten
@@ -100,6 +101,7 @@ class Pool:
     """Makes runs, each different one once, and remembers them."""
 
     def __init__(self, definition: Definition, threads: int | None = None) -> None:
+        check_jobs(threads)
         self.definition = definition
         self.threads = threads
         self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
@@ -136,7 +138,7 @@ class Pool:
 
                 runs = _engine.run_many(
                     [self._task(j) for j in chunk],
-                    threads=self.threads,
+                    threads=thread_count(self.threads, len(chunk)),
                     samples_ms=samples_ms,
                     progress=report,
                 )

@@ -1,0 +1,60 @@
+"""Ranges of the options that go straight to the engine, checked before anything is run."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from anabranch.errors import UserError
+
+MAX_SEED = 2**64 - 1
+"""Largest seed: it is 64 bits wide."""
+
+MIN_SAMPLES_MS = 0.001
+"""Shortest sampling interval, in milliseconds."""
+
+MAX_JOBS = 1024
+"""Most threads that may be asked for. More is a slip of the finger."""
+
+JOBS_PER_CORE = 4
+"""Threads that are started per core at most, however many were asked for: more only cost memory."""
+
+
+def check_seed(seed: int | None) -> None:
+    """Refuse a seed that is not 0 to :data:`MAX_SEED`.
+
+    Raises:
+        UserError: It is outside.
+    """
+    if seed is not None and not 0 <= seed <= MAX_SEED:
+        raise UserError(f"--seed {seed}: a whole number from 0 to {MAX_SEED} was expected")
+
+
+def check_samples(samples_ms: float | None) -> None:
+    """Refuse a sampling interval that is not a time, or far too short.
+
+    Raises:
+        UserError: It is infinite, not a number, or below :data:`MIN_SAMPLES_MS`.
+    """
+    if samples_ms is None:
+        return
+    if not math.isfinite(samples_ms) or samples_ms < MIN_SAMPLES_MS:
+        raise UserError(f"--samples {samples_ms:g}: a time of at least {MIN_SAMPLES_MS:g} ms was expected")
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Refuse a number of threads below 1 or above :data:`MAX_JOBS`.
+
+    Raises:
+        UserError: It is outside.
+    """
+    if jobs is not None and jobs < 1:
+        raise UserError(f"--jobs {jobs}: at least 1 was expected")
+    if jobs is not None and jobs > MAX_JOBS:
+        raise UserError(f"--jobs {jobs}: at most {MAX_JOBS} was expected", hint="leave it out to use all cores")
+
+
+def thread_count(jobs: int | None, work: int) -> int:
+    """Threads for ``work`` runs when ``jobs`` were asked for: never more than runs, nor than the cores can use."""
+    cores = os.cpu_count() or 1
+    return max(1, min(jobs or cores, JOBS_PER_CORE * cores, work))
