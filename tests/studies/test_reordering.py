@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomllib
+
+from anabranch.toml_text import tomllib
 
 NOT_REPRODUCED = {"R4", "R11"}
 """Documented with the traces that show why, in docs/studies/reordering.md."""
