@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import toml_text
 from anabranch.errors import UserError
-from anabranch.limits import MAX_SEED, check_jobs, thread_count
+from anabranch.limits import check_jobs, thread_count
 from anabranch.output import check_target, read_manifest, to_json, write_manifest, write_whole
 from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
     from anabranch.summary import Summary
 
@@ -157,8 +158,6 @@ def _plan(
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
     first = int(resolved["seed"])
-    if first + repeats - 1 > MAX_SEED:
-        raise UserError(f"--repeat {repeats}: from seed {first} on, seeds would pass {MAX_SEED}")
     for values in points_to_check(axes):
         sets = sets_of(axes, values)
         try:
@@ -186,7 +185,7 @@ class _Maker:
         self.store = store
         text = scenario.text
         self.sets = [sets_of(axes, p.values) for p in points]
-        self.work = [
+        self.work: list[tuple[str, str, list[str], int | None]] = [
             (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
         ]
         self.keys = [_key(job, digest) for job in self.work]
@@ -221,14 +220,15 @@ class _Maker:
             self._run(chunk, threads, lambda n: report(base + n))
             return
         except _engine.ScenarioError as error:
-            failed = error
+            whole = error
+        failed: ScenarioError | None = None
         # The engine says not which job failed, and hands back none: one by one, the good ones are kept.
         for i in chunk:
             try:
                 self._run([i], 1, lambda _: None)
             except _engine.ScenarioError as error:
-                failed = blame(error, self.sets[i])
-        raise failed
+                failed = failed or blame(error, self.sets[i])
+        raise failed or whole
 
     def _run(self, chunk: Sequence[int], threads: int, report: Callable[[int], None]) -> None:
         from anabranch import _engine
@@ -328,7 +328,7 @@ class _Store:
         return f"points/{key}.json"
 
 
-def _key(job: tuple[str, str, list[str], int], digest: bool) -> str:
+def _key(job: tuple[str, str, list[str], int | None], digest: bool) -> str:
     from anabranch import _engine
 
     text, _, sets, seed = job

@@ -142,7 +142,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
          "  leave --engine out, or give sim\n"),
         (["run", "{file}", "--set", "flow.main.cc"],
          "error: --set 'flow.main.cc': PATH=VALUE was expected\n  --set flow.main.cc=cubic\n"),
-        (["run", "{file}", "--samples", "0"], "error: --samples 0: more than 0 ms was expected\n"),
+        (["run", "{file}", "--samples", "0"], "error: --samples 0: a time of at least 0.001 ms was expected\n"),
         (["sweep", "{file}", "--ray", "auto"],
          "error: --ray comes in a later version\n  leave it out to use the cores of this machine\n"),
         (["sweep", "{file}", "--grid", "flow.main.cc"],
@@ -151,13 +151,104 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
         (["study", "--engine", "live", "x"],
          "error: the live engine (--engine live) is not available in this version\n"
          "  leave --engine out, or give sim\n"),
+        (["run", "{file}", "--seed", "-1"],
+         "error: --seed -1: a whole number from 0 to 18446744073709551615 was expected\n"),
+        (["run", "{file}", "--seed", "99999999999999999999"],
+         "error: --seed 99999999999999999999: a whole number from 0 to 18446744073709551615 was expected\n"),
+        (["run", "{file}", "--samples", "inf"], "error: --samples inf: a time of at least 0.001 ms was expected\n"),
+        (["run", "{file}", "--samples", "nan"], "error: --samples nan: a time of at least 0.001 ms was expected\n"),
+        (["run", "{file}", "--samples", "1e-12"], "error: --samples 1e-12: a time of at least 0.001 ms was expected\n"),
+        (["run", "{file}", "--why"], "error: --why comes in a later version\n  leave it out\n"),
+        (["run", "{file}", "--engine", "liv"], 'error: there is no engine "liv"\n  did you mean "live"?\n'),
+        (["run", "{file}", "--out", "{file}/out"],
+         "error: --out {file}/out: cannot be written: Not a directory\n  give --out another place\n"),
+        (["study", "x", "--jobs", "-1"], "error: --jobs -1: at least 1 was expected\n"),
+        (["study", "x", "--jobs", "0"], "error: --jobs 0: at least 1 was expected\n"),
+        (["sweep", "{file}", "--jobs", "-1"], "error: --jobs -1: at least 1 was expected\n"),
+        (["sweep", "{file}", "--jobs", "2000"],
+         "error: --jobs 2000: at most 1024 was expected\n  leave it out to use all cores\n"),
+        (["sweep", "{file}", "--grid", "flow.main.cc=cubic,cubic"],
+         'error: the grid gives flow.main.cc the value "cubic" twice; the same run would count as two observations\n'
+         "  give each value once; --repeat N runs N seeds per point\n"),
+        (["sweep", "{file}", "--grid", "flow.main.cc=cubic", "--grid", 'flow."main".cc=reno'],
+         "error: the grid gives flow.main.cc twice\n  give its values together: --grid flow.main.cc=A,B,C\n"),
+        (["sweep", "{file}", "--grid", "flow.main.cc=cubic", "--grid", "flow.main.cc=reno"],
+         "error: --grid gives flow.main.cc twice\n  give its values together: --grid flow.main.cc=A,B,C\n"),
         (["list", "queues"], 'error: there is no kind "queues"\n  did you mean "queue"?\n'),
         (["explain", "cubik"], 'error: there is nothing called "cubik"\n  did you mean "cubic"?\n'),
     ],
 )  # fmt: skip
 def test_bad_input(anabranch: Call, scenario_file: Path, arguments: list[str], message: str) -> None:
     done = anabranch(*(a.replace("{file}", str(scenario_file)) for a in arguments))
-    assert (done.status, done.out, done.err) == (2, "", message)
+    assert (done.status, done.out, done.err) == (2, "", message.replace("{file}", str(scenario_file)))
+
+
+@pytest.mark.parametrize("command", ["validate", "cc", "diagnose", "gateway", "studio"])
+def test_commands_of_a_later_version(anabranch: Call, command: str) -> None:
+    for arguments in ([], ["x.toml", "--json"], ["--help"]):
+        done = anabranch(command, *arguments)
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith(f"error: anabranch {command} comes in a later version\n")
+
+
+def test_an_output_that_cannot_be_written_costs_no_run(
+    anabranch: Call, scenario_file: Path, sample_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the work was begun")
+
+    for name in ("run", "run_many"):
+        monkeypatch.setattr(_engine, name, never)
+    (tmp_path / "file").write_text("x")
+    for command, what in (("run", scenario_file), ("sweep", scenario_file), ("study", sample_study)):
+        done = anabranch(command, what, "--out", tmp_path / "file" / "out")
+        assert done.status == 2
+        assert done.err.startswith(f"error: --out {tmp_path / 'file' / 'out'}: cannot be written: ")
+
+
+def test_a_number_the_engine_cannot_hold(anabranch: Call, scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wide(*_: object, **__: object) -> None:
+        raise OverflowError("int too big to convert")
+
+    monkeypatch.setattr(_engine, "run", wide)
+    done = anabranch("run", scenario_file)
+    assert (done.status, done.err) == (2, "error: a number is out of range: int too big to convert\n")
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("command", [["run", "FILE"], ["run", "FILE", "--json"], ["list"]])
+def test_a_reader_who_goes_away(command: list[str], scenario_file: Path) -> None:
+    arguments = [str(scenario_file) if a == "FILE" else a for a in command]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    reading, writing = os.pipe()
+    # Nobody reads from the start: the first write meets a closed pipe.
+    os.close(reading)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "anabranch", *arguments],
+        env=environment, stdout=writing, stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.engine
+def test_what_a_stack_does_not_model(anabranch: Call, scenario_file: Path) -> None:
+    arguments = ("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.stack=linux")
+    last = anabranch(*arguments).out.splitlines()[-1]
+    assert last.startswith("stack linux-6.18: not modelled in this version: RACK-TLP")
+    assert last.endswith("; see anabranch explain linux-6.18")
+    assert "not modelled" not in anabranch("run", scenario_file, "--set", "duration='1 s'").out
+    json.loads(anabranch(*arguments, "--json").out)
+
+
+@pytest.mark.engine
+def test_aliases(anabranch: Call) -> None:
+    assert anabranch("explain", "linux").out == anabranch("explain", "linux-6.18").out
+    assert json.loads(anabranch("explain", "new-reno", "--json").out)["name"] == "reno"
+    assert "Also called: new-reno" in anabranch("explain", "new-reno").out
+    assert "linux-6.18, linux" in anabranch("list", "stack").out
+    items = json.loads(anabranch("list", "cc", "--json").out)
+    assert {i["name"]: i["aliases"] for i in items}["reno"] == ["new-reno"]
 
 
 def test_a_missing_file(anabranch: Call, tmp_path: Path) -> None:

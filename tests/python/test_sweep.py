@@ -117,6 +117,13 @@ def test_somebody_elses_directory(scenario_file: Path, tmp_path: Path) -> None:
         (lambda s: s.sweep({"a": []}), "the grid gives no value for a"),
         (lambda s: s.sweep(GRID, repeat=0), "--repeat 0: at least 1 was expected"),
         (lambda s: s.sweep(GRID, jobs=0), "--jobs 0: at least 1 was expected"),
+        (lambda s: s.sweep({"seed": [1, 2]}), "a grid does not vary seed"),
+        (lambda s: s.sweep({'"seed"': [1, 2]}), "a grid does not vary seed"),
+        (lambda s: s.sweep({"sweep.repeat": [1, 2]}), "a grid does not vary sweep.repeat"),
+        (lambda s: s.sweep({"flow..cc": ["reno"]}), "'flow..cc' is not a dotted TOML key"),
+        (lambda s: s.sweep({"flow.main.cc": ["cubic", {"kind": "cubic"}]}), "flow.main.cc the value .* twice"),
+        (lambda s: s.sweep({"link.bottleneck.forward.queue.reorder.interval": [5, 5.0]}), "the value 5.0 twice"),
+        (lambda s: s.set('sweep."flow.main.cc"', ["reno", "reno"]).sweep(), 'the value "reno" twice'),
         (lambda s: s.sweep(GRID, repeat=1_000_000), "at most 1,000,000 were expected"),
     ],
 )
@@ -140,3 +147,79 @@ def test_flatten_has_figures_only() -> None:
         "link.l.forward.sent_packets": 3.0,
         "fairness.jain_index": 1.0,
     }
+
+
+def test_one_path_in_two_spellings_is_one_axis(scenario_file: Path) -> None:
+    result = scenario(scenario_file).sweep({'flow."main".cc': ["cubic"]})
+    assert result.axes == ["flow.main.cc", "link.bottleneck.forward.queue.reorder.interval"]
+    assert result.frame.height == 14
+
+
+@pytest.mark.engine
+def test_a_mistake_is_the_grids_and_names_its_point(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the work was begun")
+
+    monkeypatch.setattr(_engine, "run_many", never)
+    with pytest.raises(_engine.ScenarioError) as caught:
+        scenario(scenario_file).sweep({**GRID, "flow.main.cc": ["cubic", "cubik"]})
+    assert caught.value.file == "--grid 'flow.main.cc=\"cubik\"'"
+    assert str(caught.value).startswith("--grid 'flow.main.cc=\"cubik\"': unknown congestion control `cubik`")
+    interval = "link.bottleneck.forward.queue.reorder.interval=4"
+    assert str(caught.value).endswith(f'\n = at the grid\'s point flow.main.cc="cubik", {interval}')
+
+
+@pytest.mark.engine
+def test_points_are_crossed_before_the_first_run(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value is good by itself, and every point of a diagonal through the grid is, too."""
+    monkeypatch.setattr(_engine, "run_many", lambda *_, **__: pytest.fail("the work was begun"))
+    with pytest.raises(_engine.ScenarioError, match=r'duration="2 s", warmup="3 s"$'):
+        scenario(scenario_file).sweep({"duration": ["2 s", "4 s"], "warmup": ["1 s", "3 s"]})
+
+
+def test_a_point_that_fails_in_its_run_keeps_the_others(
+    scenario_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = _engine.run_many
+    error = _engine.ScenarioError.__new__(_engine.ScenarioError)
+    error.file, error.args = "f.toml", ("f.toml: it does not work out",)
+
+    def failing(jobs: list[Any], **options: Any) -> Any:
+        if any('flow.main.cc="cubic"' in sets and sets[-1].endswith("=4") for _, _, sets, _ in jobs):
+            raise error
+        return original(jobs, **options)
+
+    monkeypatch.setattr(_engine, "run_many", failing)
+    with pytest.raises(_engine.ScenarioError, match=r'point flow\.main\.cc="cubic", .*interval=4$'):
+        scenario(scenario_file).sweep(GRID, out=tmp_path / "out")
+    points = {f"points/{p.name}" for p in (tmp_path / "out" / "points").iterdir()}
+    assert len(points) == 3
+    assert set(json.loads((tmp_path / "out" / "anabranch.json").read_bytes())["files"]) == points
+
+
+def test_the_manifest_lists_what_we_wrote(scenario_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    scenario(scenario_file).sweep(GRID, out=out)
+    (out / "notes.txt").write_text("mine")
+    (out / "points" / "mine.json").write_text("{}")
+    scenario(scenario_file).sweep(GRID, out=out)
+    files = set(json.loads((out / "anabranch.json").read_bytes())["files"])
+    assert len(files) == 6
+    assert {"runs.parquet", "table.parquet"} < files
+    assert not {"notes.txt", "points/mine.json"} & files
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_jobs_are_no_more_than_runs(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = _engine.run_many
+    asked: list[int] = []
+
+    def watching(jobs: list[Any], **options: Any) -> Any:
+        asked.append(options["threads"])
+        return original(jobs, **options)
+
+    monkeypatch.setattr(_engine, "run_many", watching)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    scenario(scenario_file).sweep(GRID, jobs=1000)
+    scenario(scenario_file).sweep(GRID, repeat=3, jobs=1000)
+    assert asked == [4, 8]

@@ -68,7 +68,7 @@ def run(
     fast_path: Annotated[
         bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
     ] = True,
-    why: Annotated[bool, typer.Option("--why", help="What limits each flow (not in this version).")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Not in this version.")] = False,
 ) -> None:
     """Run one scenario once."""
     with exit_status():

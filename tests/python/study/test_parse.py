@@ -113,7 +113,7 @@ def test_not_toml(tmp_path: Path) -> None:
 
 def test_empty(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("")
-    with pytest.raises(UserError, match=r"study.toml: a study needs at least one \[experiment.NAME\]"):
+    with pytest.raises(UserError, match=r"study.toml:1:1: a study needs at least one \[experiment.NAME\]"):
         load(tmp_path)
 
 
@@ -128,3 +128,15 @@ def test_fill_keeps_types() -> None:
     assert fill("{} ms", 0.5) == "0.5 ms"
     assert fill("off", 3) == "off"
     assert fill({"kind": "x"}, 3) == {"kind": "x"}
+
+
+def test_what_the_top_lacks_is_missing_at_the_first_line(sample_study: Path, tmp_path: Path) -> None:
+    text = (sample_study / "study.toml").read_text(encoding="utf-8")
+    title = next(line for line in text.splitlines() if line.startswith("title"))
+    told = message(changed(sample_study, tmp_path, title + "\n", ""))
+    assert told.startswith('bad/study.toml:1:1: "title" is missing\n  1 | ')
+
+
+def test_a_study_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_bytes(b"a = 1\n\xff\xfe")
+    assert message(tmp_path) == "bad/study.toml:2:1: not UTF-8 text"

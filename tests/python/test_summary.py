@@ -1,0 +1,73 @@
+"""The typed dictionaries against what the engine really writes, key by key."""
+
+from __future__ import annotations
+
+import types
+import typing
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+from anabranch import Scenario
+from anabranch.scenario import Value
+from anabranch.summary import Summary
+
+pytestmark = pytest.mark.engine
+
+
+POISSON: dict[str, Value] = {"kind": "poisson", "rate": "5 Mbit/s", "sizes": {"kind": "fixed", "size": "20 kB"}}
+
+
+def mismatches(value: Any, kind: Any, where: str) -> list[str]:
+    """Where ``value`` is not of the type ``kind``: keys too many or too few, a null or a number that is not allowed."""
+    if kind is Any:
+        return []
+    if typing.is_typeddict(kind):
+        hints = get_type_hints(kind)
+        if not isinstance(value, dict) or set(value) != set(hints):
+            return [f"{where}: {sorted(value) if isinstance(value, dict) else value} instead of {sorted(hints)}"]
+        return [wrong for key, hint in hints.items() for wrong in mismatches(value[key], hint, f"{where}.{key}")]
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        tries = [mismatches(value, one, where) for one in get_args(kind)]
+        return [] if [] in tries else max(tries, key=len)
+    if typing.get_origin(kind) is dict:
+        inner = get_args(kind)[1]
+        if not isinstance(value, dict):
+            return [f"{where}: {value!r} instead of a table"]
+        return [wrong for key, one in value.items() for wrong in mismatches(one, inner, f"{where}.{key}")]
+    allowed = (int, float) if kind is float else (kind,)
+    return [] if type(value) in allowed else [f"{where}: {value!r} instead of {kind}"]
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        {},
+        {"flow.main.workload": {"kind": "file", "size": "100 KiB"}},
+        {"flow.main.workload": POISSON},
+        {"flow.main.start": "0.999 s"},
+        {"link.bottleneck.forward.queue.reorder.interval": 4},
+    ],
+)
+def test_the_summary_is_as_typed(scenario_file: Path, sets: dict[str, Any]) -> None:
+    scenario = Scenario.from_file(scenario_file).set("duration", "1 s")
+    for path, value in sets.items():
+        scenario.set(path, value)
+    assert mismatches(scenario.run().summary, Summary, "summary") == []
+
+
+def test_both_forms_of_what_may_be_missing_were_met(scenario_file: Path) -> None:
+    """The comparison above says something of a part only if some run has it and another has not."""
+    plain = Scenario.from_file(scenario_file).set("duration", "1 s")
+    late = plain.copy().set("flow.main.start", "0.999 s").run().flows["main"]
+    many = plain.copy().set("flow.main.workload", POISSON).run().flows["main"]
+    assert (late["reordering"], late["transfers"]) == (None, None)
+    assert plain.run().flows["main"]["reordering"] is not None
+    assert many["transfers"] is not None
+
+
+def test_the_comparison_notices() -> None:
+    summary: dict[str, Any] = {"jain_index": "high"}
+    assert mismatches(summary, get_type_hints(Summary)["fairness"], "f") != []
+    assert mismatches({}, get_type_hints(Summary)["fairness"], "f") != []
