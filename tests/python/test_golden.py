@@ -25,10 +25,6 @@ def test_digest_on_record(file: str, digest: str, sets: list[str]) -> None:
     command = [sys.executable, "-m", "anabranch", "run", file, "--json"]
     for item in sets:
         command += ["--set", item]
-<<<<<<< HEAD
     # The command is ours, word by word.
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
-=======
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 - ours
->>>>>>> py
     assert json.loads(done.stdout)["digest"] == digest

@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from anabranch.toml_text import tomllib
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 NOT_REPRODUCED = {"R4", "R11"}
 """Documented with the traces that show why, in docs/studies/reordering.md."""
