@@ -45,7 +45,8 @@ def copy_sources() -> None:
     COPY.mkdir(parents=True)
     for name in ("Cargo.toml", "Cargo.lock", "clippy.toml"):
         shutil.copy2(ROOT / name, COPY / name)
-    shutil.copytree(ROOT / "crates", COPY / "crates", ignore=shutil.ignore_patterns("target"))
+    for folder in ("crates", "bench"):
+        shutil.copytree(ROOT / folder, COPY / folder, ignore=shutil.ignore_patterns("target"))
 
 
 def main() -> int:
