@@ -94,12 +94,10 @@ struct InFlight {
 #[derive(Debug)]
 struct LinkSlot {
     kind: LinkKind,
-    /// What propagates, in order of arrival; empty where packets may overtake each other.
-    fifo: VecDeque<InFlight>,
     element: ElementId,
-    /// The link whose `fifo` holds what this one passes on: itself, or the one that it is folded
-    /// behind. What one link feeds mostly arrives in the order in which it left, so all of it can wait
-    /// in one place with one entry in the event queue; what does not goes into its own.
+    /// Where what this link passes on waits: its own ring (the link's number), or one that it shares
+    /// with links whose packets mostly arrive in the order in which they left. All of a ring needs one entry
+    /// in the event queue; a packet that does not fit into the order goes into the link's own.
     ring: u32,
 }
 
@@ -131,6 +129,8 @@ pub struct Network<B: Body> {
     timers: EventQueue,
     pool: Pool<Transport<B>>,
     links: Vec<LinkSlot>,
+    /// What propagates, in order of arrival: one ring for each link, then those that several share.
+    rings: Vec<VecDeque<InFlight>>,
     rates: Vec<Option<u64>>,
     middleboxes: Vec<MiddleboxSlot<B>>,
     routes: Vec<Target>,
@@ -274,14 +274,14 @@ impl<B: Body> Network<B> {
     /// Takes the packet that is due from the head of a ring, if it is on the link `index`.
     #[inline]
     fn take_first(&mut self, ring: usize, index: usize) -> Option<PacketId> {
-        let fifo = &mut self.links[ring].fifo;
-        let first = fifo.front()?;
+        let ring = &mut self.rings[ring];
+        let first = ring.front()?;
         if first.link as usize != index || first.at != self.now {
             return None;
         }
         let packet = first.packet;
-        fifo.pop_front();
-        match fifo.front() {
+        ring.pop_front();
+        match ring.front() {
             Some(next) => {
                 let source = Source::new(Class::Arrival, next.link as usize);
                 self.arrivals.replace_top(Entry::new(next.at, source));
@@ -372,7 +372,7 @@ impl<B: Body> Network<B> {
         }
     }
 
-    /// A packet is to arrive at the far end of a plain link.
+    /// A packet is to arrive at the far end of a link whose packets keep their order.
     #[inline]
     fn propagate(&mut self, index: usize, packet: PacketId, at: Instant) {
         #[expect(
@@ -384,12 +384,11 @@ impl<B: Body> Network<B> {
             link: index as u32,
             packet,
         };
-        let slot = &mut self.links[index];
-        let ring = slot.ring as usize;
+        let ring = self.links[index].ring as usize;
         if ring != index {
             // Once a packet has gone into the link's own ring, those behind it follow.
-            let own_is_empty = slot.fifo.is_empty();
-            let shared = &mut self.links[ring].fifo;
+            let own_is_empty = self.rings[index].is_empty();
+            let shared = &mut self.rings[ring];
             match shared.back() {
                 Some(last) if own_is_empty && (last.at, last.link) < (at, entry.link) => {
                     shared.push_back(entry);
@@ -404,12 +403,12 @@ impl<B: Body> Network<B> {
                 _ => {}
             }
         }
-        let fifo = &mut self.links[index].fifo;
-        if fifo.is_empty() {
+        let own = &mut self.rings[index];
+        if own.is_empty() {
             self.arrivals
                 .push(Entry::new(at, Source::new(Class::Arrival, index)));
         }
-        fifo.push_back(entry);
+        own.push_back(entry);
     }
 
     fn enter_served(&mut self, index: usize, id: PacketId) {
@@ -524,7 +523,6 @@ impl<B: Body> Network<B> {
 
     /// A packet has left a served link and propagates.
     fn leave(&mut self, index: usize, packet: PacketId, order: u32, at: Instant) {
-        let source = Source::new(Class::Arrival, index);
         let slot = self.links[index].served();
         if let Some(unordered) = &mut slot.unordered {
             unordered.push(Reverse(InFlight {
@@ -534,23 +532,12 @@ impl<B: Body> Network<B> {
             }));
             if at < slot.armed {
                 slot.armed = at;
-                self.arrivals.push(Entry::new(at, source));
+                self.arrivals
+                    .push(Entry::new(at, Source::new(Class::Arrival, index)));
             }
             return;
         }
-        let fifo = &mut self.links[index].fifo;
-        if fifo.is_empty() {
-            self.arrivals.push(Entry::new(at, source));
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "links are counted in 32 bits"
-        )]
-        fifo.push_back(InFlight {
-            at,
-            link: index as u32,
-            packet,
-        });
+        self.propagate(index, packet, at);
     }
 
     /// What a queue decided. `arriving` is the packet whose arrival made it decide.

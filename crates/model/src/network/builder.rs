@@ -301,7 +301,7 @@ impl<B: Body> Builder<B> {
         } else {
             vec![None; self.links.len()]
         };
-        let rings = shared_rings(&folded, &self.flows);
+        let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes);
         let mut elements = 0;
         let mut next_element = || {
             elements += 1;
@@ -317,7 +317,7 @@ impl<B: Body> Builder<B> {
             .links
             .into_iter()
             .zip(plain)
-            .zip(rings)
+            .zip((0..).zip(ring_of))
             .map(|((spec, limit), ring)| {
                 link_slot(
                     spec,
@@ -351,6 +351,7 @@ impl<B: Body> Builder<B> {
             timers: EventQueue::default(),
             pool: Pool::default(),
             links,
+            rings: std::iter::repeat_with(VecDeque::new).take(rings).collect(),
             rates,
             middleboxes,
             routes: Vec::new(),
@@ -581,30 +582,74 @@ fn folded_links<B: Body>(
         .collect()
 }
 
-/// Where what each link passes on waits: in its own ring, or in that of the link it is folded
-/// behind, if that one passes on nothing else.
-fn shared_rings<B: Body>(folded: &[Option<u32>], flows: &[FlowSpec<B>]) -> Vec<u32> {
-    let mut feeds_only_folded = vec![true; folded.len()];
+/// What the packets of links that share a ring have in common, so that they mostly arrive in the order
+/// in which they left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RingKey {
+    /// One link feeds them all.
+    FedBy(u32),
+    /// Endpoints or middleboxes feed them, and the way takes equally long: rate in bits per second, delay.
+    FromEndpoints(Option<u64>, Duration),
+}
+
+/// Where what each link passes on waits: in its own ring, or in one that it shares. Rings from
+/// `links.len()` on are the shared ones.
+fn shared_rings<B: Body>(
+    links: &[LinkSpec],
+    flows: &[FlowSpec<B>],
+    middleboxes: &[MiddleboxSpec<B>],
+) -> (Vec<u32>, usize) {
+    let number = |index: usize| u32::try_from(index).expect("links are counted in 32 bits");
+    let mut feeds = vec![Vec::<Option<u32>>::new(); links.len()];
+    let mut apart = vec![false; links.len()];
+    for port in middleboxes.iter().flat_map(|(_, ports)| ports) {
+        apart[port.0 as usize] = true;
+    }
     for stops in flows
         .iter()
         .flat_map(|flow| [&flow.route, &flow.return_route])
     {
-        for (position, stop) in stops.iter().enumerate() {
-            let next_is_folded = matches!(stops.get(position + 1),
-                Some(Stop::Link(next)) if folded[next.0 as usize].is_some());
-            if let Stop::Link(link) = stop {
-                feeds_only_folded[link.0 as usize] &= next_is_folded;
+        let mut previous = None;
+        for stop in stops {
+            match *stop {
+                Stop::Link(LinkId(link)) => {
+                    let feeds = &mut feeds[link as usize];
+                    if !feeds.contains(&previous) && feeds.len() < 2 {
+                        feeds.push(previous);
+                    }
+                    previous = Some(link);
+                }
+                Stop::Middlebox(_) => previous = None,
             }
         }
     }
-    (0..)
-        .zip(folded)
-        .map(|(index, feeder)| {
-            feeder
-                .filter(|&f| feeds_only_folded[f as usize])
-                .unwrap_or(index)
-        })
-        .collect()
+    let key = |index: usize| match *feeds[index] {
+        _ if apart[index] => None,
+        [Some(feeder)] => Some(RingKey::FedBy(feeder)),
+        [None] => {
+            let spec = &links[index];
+            Some(RingKey::FromEndpoints(
+                spec.rate.map(Rate::bits_per_s),
+                spec.delay,
+            ))
+        }
+        _ => None,
+    };
+    let mut members = BTreeMap::<RingKey, Vec<usize>>::new();
+    for index in 0..links.len() {
+        if let Some(key) = key(index) {
+            members.entry(key).or_default().push(index);
+        }
+    }
+    let mut rings: Vec<u32> = (0..links.len()).map(number).collect();
+    let mut next = links.len();
+    for sharing in members.values().filter(|sharing| sharing.len() > 1) {
+        for &index in sharing {
+            rings[index] = number(next);
+        }
+        next += 1;
+    }
+    (rings, next)
 }
 
 fn link_slot(
@@ -612,7 +657,7 @@ fn link_slot(
     plain: Option<Limit>,
     seed: u64,
     window: Window,
-    ring: u32,
+    (own_ring, ring): (u32, u32),
     next_element: &mut impl FnMut() -> ElementId,
     names: &mut Vec<String>,
 ) -> LinkSlot {
@@ -654,9 +699,12 @@ fn link_slot(
         }))
     };
     LinkSlot {
+        ring: match &kind {
+            // What may overtake waits in a heap of its own.
+            LinkKind::Served(slot) if slot.unordered.is_some() => own_ring,
+            _ => ring,
+        },
         kind,
-        fifo: VecDeque::new(),
         element,
-        ring,
     }
 }
