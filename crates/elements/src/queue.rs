@@ -89,8 +89,18 @@ impl QueueContext<'_> {
 pub trait QueueDiscipline: fmt::Debug + Send {
     /// A packet arrives: store it, or give it to [`QueueContext::drop`].
     fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>);
-    /// The link is free: the packet to send, if any. Those dropped on the way are reported.
+    /// The link is free and something waits: the packet to send, if any. Those dropped on the way are
+    /// reported.
     fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item>;
+    /// A packet arrives where the link is free and nothing waits. The default stores it and takes it out
+    /// again; a discipline may spare itself that.
+    fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
+        self.enqueue(item, cx);
+        self.dequeue(cx)
+    }
+    /// The link has sent the last packet, at [`QueueContext::now`]: it is idle from then on. Heard
+    /// at the latest before the next packet.
+    fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {}
     /// Packets that wait.
     fn len(&self) -> usize;
     /// Whether nothing waits.
@@ -246,6 +256,14 @@ impl QueueDiscipline for Discipline {
     #[inline]
     fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
         each!(self, q => q.dequeue(cx))
+    }
+    #[inline]
+    fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
+        each!(self, q => q.pass(item, cx))
+    }
+    #[inline]
+    fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
+        each!(self, q => q.ran_out(cx));
     }
     #[inline]
     fn len(&self) -> usize {

@@ -430,13 +430,15 @@ impl<B: Body> Network<B> {
         let LinkKind::Served(link) = &mut slot.kind else {
             unreachable!("the caller looked")
         };
-        let link = &mut link.link;
-        link.arrive(self.now, item);
-        if link.has_outcomes() {
+        let completed = link.link.arrive(self.now, item, &mut self.impairing);
+        if link.link.has_outcomes() {
             self.carry_out(index, Some(id));
         } else {
             self.probe
                 .observe(self.now, slot.element, &self.pool[id], Fate::Passed);
+        }
+        if let Some(completed) = completed {
+            self.follow(index, completed);
         }
         self.arm_completion(index);
     }
@@ -468,15 +470,58 @@ impl<B: Body> Network<B> {
         self.events += 1;
         let slot = self.links[index].served();
         slot.completion_armed = Instant::NEVER;
-        let link = &mut slot.link;
-        let mut impairing = std::mem::take(&mut self.impairing);
-        let completed = link.complete(self.now, &mut impairing);
-        let outcomes = link.has_outcomes();
-        let (served::Completed::Exit(served::Exit { packet, .. })
-        | served::Completed::Lost { packet, .. }
-        | served::Completed::Resending(packet)
-        | served::Completed::Resumed(packet)) = completed;
-        for step in impairing.drain(..) {
+        let completed = slot.link.complete(self.now, &mut self.impairing);
+        if slot.link.has_outcomes() {
+            self.carry_out(index, None);
+        }
+        if let Some(completed) = completed {
+            self.follow(index, completed);
+        }
+        self.arm_completion(index);
+    }
+
+    /// Carries out what became of a packet in transmission.
+    #[inline]
+    fn follow(&mut self, index: usize, completed: served::Completed) {
+        if !self.impairing.is_empty() {
+            let (served::Completed::Exit(served::Exit { packet, .. })
+            | served::Completed::Lost { packet, .. }
+            | served::Completed::Resending(packet)
+            | served::Completed::Resumed(packet)) = completed;
+            self.observe_impairing(packet);
+        }
+        match completed {
+            served::Completed::Exit(exit) => {
+                if exit.duplicate {
+                    let copy = self.pool[exit.packet].clone();
+                    let copy = self.pool.insert(copy);
+                    self.leave(index, exit.packet, exit.order, exit.at);
+                    self.leave(index, copy, exit.order, exit.at);
+                } else {
+                    self.leave(index, exit.packet, exit.order, exit.at);
+                }
+            }
+            served::Completed::Lost { at, packet } => {
+                // A loss past the end has not happened when the run ends.
+                if at <= self.window.end() {
+                    self.discard(packet);
+                }
+            }
+            served::Completed::Resending(packet) => {
+                self.probe.observe(
+                    self.now,
+                    self.links[index].element,
+                    &self.pool[packet],
+                    Fate::Resent,
+                );
+            }
+            served::Completed::Resumed(_) => {}
+        }
+    }
+
+    #[inline(never)]
+    fn observe_impairing(&mut self, packet: PacketId) {
+        for step in self.impairing.drain(..) {
             let fate = match step.verdict {
                 Verdict::Pass => Fate::Passed,
                 Verdict::Lose => Fate::Lost,
@@ -487,38 +532,6 @@ impl<B: Body> Network<B> {
             self.probe
                 .observe(step.at, step.element, &self.pool[packet], fate);
         }
-        self.impairing = impairing;
-        match completed {
-            served::Completed::Exit(exit) => {
-                if exit.duplicate {
-                    let copy = self.pool[packet].clone();
-                    let copy = self.pool.insert(copy);
-                    self.leave(index, packet, exit.order, exit.at);
-                    self.leave(index, copy, exit.order, exit.at);
-                } else {
-                    self.leave(index, packet, exit.order, exit.at);
-                }
-            }
-            served::Completed::Lost { at, .. } => {
-                // A loss past the end has not happened when the run ends.
-                if at <= self.window.end() {
-                    self.discard(packet);
-                }
-            }
-            served::Completed::Resending(_) => {
-                self.probe.observe(
-                    self.now,
-                    self.links[index].element,
-                    &self.pool[packet],
-                    Fate::Resent,
-                );
-            }
-            served::Completed::Resumed(_) => {}
-        }
-        if outcomes {
-            self.carry_out(index, None);
-        }
-        self.arm_completion(index);
     }
 
     /// A packet has left a served link and propagates.
@@ -683,7 +696,7 @@ impl<B: Body> Network<B> {
             LinkKind::Served(slot) => LinkState {
                 queue_packets: slot.link.queue_packets(),
                 queue_bytes: slot.link.queue_bytes(),
-                sent_packets: slot.link.counters().sent_packets,
+                sent_packets: slot.link.sent_by(self.now),
                 dropped_packets: slot.link.counters().dropped_packets,
             },
         }

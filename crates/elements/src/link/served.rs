@@ -2,6 +2,10 @@
 //!
 //! The engine calls [`ServedLink::arrive`] when a packet comes, [`ServedLink::complete`] when the
 //! instant that [`ServedLink::completion`] names has come, and carries out what they report.
+//!
+//! Where neither the rate nor the link's state can change, the end of a transmission is known when it
+//! begins, and so is all that follows from it: the packet's fate is told *ahead*, and a completion is asked
+//! for only while something waits to be sent next. On an idle link a packet then costs one call.
 
 use anabranch_core::{
     packet::PacketId,
@@ -27,6 +31,14 @@ pub struct ServedLink {
     delay: Duration,
     impairments: Vec<Impaired>,
     up: bool,
+    /// Fates are told when transmissions begin.
+    ahead: bool,
+    /// With `ahead`: the end of the last transmission that began, and the completion asked for.
+    busy_until: Instant,
+    due: Instant,
+    /// With `ahead`: nothing has waited since `busy_until`, and the discipline has not been told.
+    ran_out: bool,
+    /// Otherwise: the transmission under way.
     in_service: Option<InService>,
     stream: Stream,
     arrivals: u32,
@@ -134,6 +146,8 @@ pub struct Parts {
     pub impairments: Vec<Impaired>,
     /// Whether the link works at the start.
     pub up: bool,
+    /// Whether its service, delay or state may change in mid-run.
+    pub may_change: bool,
     /// The link's own random stream (queue and service).
     pub stream: Stream,
     /// What is measured.
@@ -144,12 +158,17 @@ impl ServedLink {
     /// A link with nothing on it.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
+        let fixed = matches!(parts.service, AnyService::Fixed(_));
         let reorders = parts.impairments.iter().any(|i| i.impairment.reorders());
         Self {
             queue: parts.queue,
             service: parts.service,
             delay: parts.delay,
             impairments: parts.impairments,
+            ahead: parts.up && !parts.may_change && fixed,
+            busy_until: Instant::START,
+            due: Instant::NEVER,
+            ran_out: false,
             up: parts.up,
             in_service: None,
             stream: parts.stream,
@@ -168,50 +187,75 @@ impl ServedLink {
         }
     }
 
-    /// A packet arrives. What the queue decided is in [`ServedLink::take_outcomes`].
-    pub fn arrive(&mut self, now: Instant, mut item: Item) {
+    /// A packet arrives. What the queue decided is in [`ServedLink::take_outcomes`]; what impairments did is
+    /// appended to `impairing` if the packet's fate is known at once, which is the answer then.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        now: Instant,
+        mut item: Item,
+        impairing: &mut Vec<Impairing>,
+    ) -> Option<Completed> {
         item.order = self.arrivals;
         self.arrivals = self.arrivals.wrapping_add(1);
         if !self.up {
             self.outcomes.push(Outcome::Dropped(item));
             self.count_drops(now, 0);
-            return;
+            return None;
         }
-        let idle = self.in_service.is_none();
-        let before = self.outcomes.len();
-        let mut cx = QueueContext {
-            now,
-            held_packets: 0,
-            held_bytes: 0,
-            stream: self.stream,
-            outcomes: &mut self.outcomes,
+        let idle = if self.ahead {
+            self.busy_until <= now
+        } else {
+            self.in_service.is_none()
         };
-        self.queue.enqueue(item, &mut cx);
-        if idle {
-            self.start_next(now);
+        let before = self.outcomes.len();
+        if idle && self.queue.is_empty() {
+            self.tell_ran_out();
+            let next = self.with_queue(now, |queue, cx| queue.pass(item, cx));
+            self.count_drops(now, before);
+            return next.and_then(|item| self.start(now, item, impairing));
         }
+        self.with_queue(now, |queue, cx| queue.enqueue(item, cx));
+        let started = if idle {
+            self.start_next(now, impairing)
+        } else {
+            self.due = self.busy_until;
+            None
+        };
         self.account_queue(now);
-        // Behind a transmission that takes no time nobody waits.
-        if self.completion() > now {
-            self.statistics
-                .queue_length(self.window, now, self.queue.len());
-        }
+        self.statistics
+            .queue_length(self.window, now, self.queue.len());
         self.count_drops(now, before);
+        started
     }
 
-    /// When the transmission (or pause) under way ends; [`Instant::NEVER`] if there is none.
+    /// When to call [`Self::complete`]: the transmission (or pause) under way ends; [`Instant::NEVER`] if
+    /// there is none, or nothing waits behind one whose fate is told.
     #[must_use]
     #[inline]
     pub fn completion(&self) -> Instant {
-        self.in_service.map_or(Instant::NEVER, |s| s.done)
+        if self.ahead {
+            self.due
+        } else {
+            self.in_service.map_or(Instant::NEVER, |s| s.done)
+        }
     }
 
-    /// The transmission (or pause) under way has ended. What impairments did is appended to
-    /// `impairing`; what the queue decided is in [`ServedLink::take_outcomes`].
+    /// The transmission (or pause) under way has ended. Says what became of its packet, or of the next one
+    /// where fates are told ahead. What impairments did is appended to `impairing`; what the queue
+    /// decided is in [`ServedLink::take_outcomes`].
     ///
     /// # Panics
     /// If none was under way.
-    pub fn complete(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Completed {
+    pub fn complete(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Option<Completed> {
+        let before = self.outcomes.len();
+        if self.ahead {
+            self.due = Instant::NEVER;
+            let started = self.start_next(now, impairing);
+            self.account_queue(now);
+            self.count_drops(now, before);
+            return started;
+        }
         let served = self
             .in_service
             .take()
@@ -220,7 +264,7 @@ impl ServedLink {
         let bits = u64::from(item.size) * 8;
         if served.pausing {
             self.serve(now, item, bits);
-            return Completed::Resumed(item.packet);
+            return Some(Completed::Resumed(item.packet));
         }
         self.statistics.sent(self.window, now, item.size);
         let mut draw = self.stream.at(self.transmissions);
@@ -234,13 +278,38 @@ impl ServedLink {
                 done,
                 pausing: true,
             });
-            return Completed::Resending(item.packet);
+            return Some(Completed::Resending(item.packet));
         }
-        let before = self.outcomes.len();
-        self.start_next(now);
+        self.start_next(now, impairing);
         self.account_queue(now);
         self.count_drops(now, before);
-        self.exit(now, item, impairing)
+        Some(self.exit(now, item, impairing))
+    }
+
+    #[inline]
+    fn with_queue<T>(
+        &mut self,
+        now: Instant,
+        f: impl FnOnce(&mut Queue, &mut QueueContext<'_>) -> T,
+    ) -> T {
+        let mut cx = QueueContext {
+            now,
+            held_packets: 0,
+            held_bytes: 0,
+            stream: self.stream,
+            outcomes: &mut self.outcomes,
+        };
+        f(&mut self.queue, &mut cx)
+    }
+
+    /// The discipline hears at the latest before the next packet that the link had sent everything.
+    #[inline]
+    fn tell_ran_out(&mut self) {
+        if self.ran_out {
+            self.ran_out = false;
+            let at = self.busy_until;
+            self.with_queue(at, Queue::ran_out);
+        }
     }
 
     fn exit(&mut self, now: Instant, item: Item, impairing: &mut Vec<Impairing>) -> Completed {
@@ -308,28 +377,53 @@ impl ServedLink {
     }
 
     /// Brings the integral of the queue length up to `now`; called after each change.
+    #[inline]
     fn account_queue(&mut self, now: Instant) {
-        let span = self.window.overlap(self.queue_since, now).as_picos();
-        self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;
-        self.queue_packets = self.queue.len();
+        let packets = self.queue.len();
+        if self.queue_packets > 0 {
+            let span = self.window.overlap(self.queue_since, now).as_picos();
+            self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;
+        }
+        self.queue_packets = packets;
         self.queue_since = now;
     }
 
-    fn start_next(&mut self, now: Instant) {
+    /// The link is free: the next packet that waits goes into service, if the link works.
+    fn start_next(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Option<Completed> {
         if !self.up {
-            return;
+            return None;
         }
-        let mut cx = QueueContext {
-            now,
-            held_packets: 0,
-            held_bytes: 0,
-            stream: self.stream,
-            outcomes: &mut self.outcomes,
-        };
-        if let Some(item) = self.queue.dequeue(&mut cx) {
-            self.statistics.waited(self.window, item.arrived, now);
+        if self.queue.is_empty() {
+            // With `ahead` that is told once the transmission has ended.
+            self.with_queue(now, Queue::ran_out);
+            return None;
+        }
+        let next = self.with_queue(now, Queue::dequeue);
+        next.and_then(|item| self.start(now, item, impairing))
+    }
+
+    /// A packet goes into service. Says what becomes of it where that is told ahead.
+    #[inline]
+    fn start(
+        &mut self,
+        now: Instant,
+        item: Item,
+        impairing: &mut Vec<Impairing>,
+    ) -> Option<Completed> {
+        self.statistics.waited(self.window, item.arrived, now);
+        if !self.ahead {
             self.serve(now, item, u64::from(item.size) * 8);
+            return None;
         }
+        let done = self.service.finish(now, u64::from(item.size) * 8);
+        self.busy_until = done;
+        if self.queue.is_empty() {
+            self.ran_out = true;
+        } else {
+            self.due = done;
+        }
+        self.statistics.sent(self.window, done, item.size);
+        Some(self.exit(done, item, impairing))
     }
 
     fn serve(&mut self, now: Instant, item: Item, bits: u64) {
@@ -348,7 +442,15 @@ impl ServedLink {
         });
     }
 
+    #[inline]
     fn count_drops(&mut self, now: Instant, before: usize) {
+        if self.outcomes.len() > before {
+            self.count_outcomes(now, before);
+        }
+    }
+
+    #[inline(never)]
+    fn count_outcomes(&mut self, now: Instant, before: usize) {
         let measured = self.window.contains(now);
         for outcome in &self.outcomes[before..] {
             match outcome {
@@ -420,7 +522,7 @@ impl ServedLink {
         }
         self.up = up;
         if up && self.in_service.is_none() {
-            self.start_next(now);
+            self.start_next(now, &mut Vec::new());
             self.account_queue(now);
         }
     }
@@ -447,6 +549,12 @@ impl ServedLink {
     #[must_use]
     pub fn window(&self) -> Window {
         self.window
+    }
+    /// Packets sent by `now`, without one whose fate is told but whose transmission still goes on.
+    #[must_use]
+    pub fn sent_by(&self, now: Instant) -> u64 {
+        let under_way = self.ahead && self.busy_until > now && self.window.contains(self.busy_until);
+        self.statistics.sent_packets - u64::from(under_way)
     }
     /// Packets that wait.
     #[must_use]

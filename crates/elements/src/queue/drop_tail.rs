@@ -86,6 +86,14 @@ impl QueueDiscipline for DropTail {
             cx.drop(item);
         }
     }
+    #[inline]
+    fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
+        if self.has_room(&item, cx) {
+            return Some(item);
+        }
+        cx.drop(item);
+        None
+    }
     fn dequeue(&mut self, _cx: &mut QueueContext<'_>) -> Option<Item> {
         let item = self.items.pop_front()?;
         self.bytes -= u64::from(item.size);

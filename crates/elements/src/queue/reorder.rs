@@ -82,6 +82,16 @@ impl Queue {
         }
         self.discipline.enqueue(item, cx);
     }
+    /// A packet arrives where the link is free and nothing waits: the packet to send, if any.
+    #[inline]
+    pub fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
+        self.discipline.pass(item, cx)
+    }
+    /// The link has sent the last packet.
+    #[inline]
+    pub fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
+        self.discipline.ran_out(cx);
+    }
     /// The packet to send, if any.
     #[inline]
     pub fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
@@ -124,6 +134,7 @@ impl Queue {
     }
     /// Whether nothing waits.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -688,6 +688,7 @@ fn link_slot(
             delay: spec.delay,
             impairments,
             up: spec.up,
+            may_change: spec.may_change,
             stream: Stream::new(seed, &spec.name),
             window,
         });
