@@ -6,6 +6,8 @@ use std::fmt;
 ///
 /// TCP, splitters, resequencers and FEC are written once over this trait and run on both kinds.
 pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
+    /// Two bodies of one length are always equal, so that any of that length will do.
+    const LENGTH_IS_ALL: bool = false;
     /// Octets carried.
     fn len(&self) -> u32;
     /// Whether nothing is carried.
@@ -30,6 +32,8 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
 pub struct Length(pub u32);
 
 impl Body for Length {
+    const LENGTH_IS_ALL: bool = true;
+
     #[inline]
     fn len(&self) -> u32 {
         self.0
@@ -39,6 +43,7 @@ impl Body for Length {
         assert!(start + len <= self.0, "a part lies inside the whole");
         Self(len)
     }
+    #[inline]
     fn filler(len: u32) -> Self {
         Self(len)
     }

@@ -68,7 +68,8 @@ impl Source {
     }
 }
 
-/// When the next event of a source is due. One integer, so that a comparison is one comparison.
+/// When the next event of a source is due, and where: time, source and place from the highest bits
+/// down. One integer, so that a comparison is one comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry(u128);
 
@@ -80,21 +81,35 @@ impl Entry {
     #[must_use]
     #[inline]
     pub fn new(time: Instant, source: Source) -> Self {
-        Self((u128::from(time.as_picos()) << 32) | u128::from(source.0))
+        Self::placed(time, source, 0)
+    }
+    /// The same at a place of the owner's own choosing, which decides between equal sources.
+    #[must_use]
+    #[inline]
+    pub fn placed(time: Instant, source: Source, place: u32) -> Self {
+        let low = (u64::from(source.0) << 32) | u64::from(place);
+        Self((u128::from(time.as_picos()) << 64) | u128::from(low))
     }
     /// When.
     #[must_use]
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the upper 64 of 96 bits")]
+    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
     pub fn time(self) -> Instant {
-        Instant::from_picos((self.0 >> 32) as u64)
+        Instant::from_picos((self.0 >> 64) as u64)
     }
     /// Of what.
     #[must_use]
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the lower 32 bits")]
+    #[expect(clippy::cast_possible_truncation, reason = "32 of the lower bits")]
     pub fn source(self) -> Source {
-        Source(self.0 as u32)
+        Source((self.0 >> 32) as u32)
+    }
+    /// Where.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest 32 bits")]
+    pub fn place(self) -> u32 {
+        self.0 as u32
     }
 }
 

@@ -10,9 +10,11 @@ use anabranch_core::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     start: Instant,
-    /// The first instant that counts.
-    first: Instant,
     end: Instant,
+    /// The first instant that counts, and the picoseconds from it to the last: one comparison tells
+    /// whether an instant lies between. An empty window's lies past all that is asked about.
+    first: u64,
+    span: u64,
 }
 
 impl Window {
@@ -23,17 +25,22 @@ impl Window {
             0 => 0,
             later => later + 1,
         };
+        let (first, span) = match end.as_picos().checked_sub(first) {
+            Some(span) => (first, span),
+            None => (u64::MAX, 0),
+        };
         Self {
             start,
-            first: Instant::from_picos(first),
             end,
+            first,
+            span,
         }
     }
     /// Whether it is measured.
     #[must_use]
     #[inline]
     pub fn contains(self, at: Instant) -> bool {
-        self.first <= at && at <= self.end
+        at.as_picos().wrapping_sub(self.first) <= self.span
     }
     /// The measured part of a span.
     #[must_use]

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use anabranch_core::{
-    packet::{ConnectionId, Direction, Packet, PacketId},
+    packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
     trace::{ElementId, Fate},
     units::Instant,
 };
 use anabranch_elements::{
     body::Body,
     cc,
-    host::{Arrived, Departing, Host},
+    host::{Arrived, Host},
     tcp::{Endpoint, Role, Settings, State},
     transport::Transport,
 };
 
-use super::Network;
+use super::{Network, connection::Connection, fabric::Fabric};
 use crate::event_queue::{Class, Entry, Source};
 
 /// One end of a connection.
@@ -79,6 +79,19 @@ impl<B: Body> AgentSlot<B> {
         inner.min(self.start).min(self.stop)
     }
 
+    /// Puts the timer into the event queue, if none that stands there comes first.
+    #[inline]
+    fn arm_timer(&mut self, index: usize, fabric: &mut Fabric<B>) {
+        // What was due already is due now.
+        let due = self.deadline().max(fabric.now);
+        if due < self.armed {
+            self.armed = due;
+            fabric
+                .timers
+                .push(Entry::new(due, Source::new(Class::AgentTimer, index)));
+        }
+    }
+
     /// Whether nothing more will come of it: both ways closed.
     pub(super) fn is_over(&self) -> bool {
         match &self.end {
@@ -90,40 +103,44 @@ impl<B: Body> AgentSlot<B> {
 }
 
 impl<B: Body> Network<B> {
-    /// The sender's end of a connection is 2n, the receiver's 2n + 1.
-    #[inline]
-    fn agent_of(connection: ConnectionId, travelling: Direction) -> usize {
-        connection.0 as usize * 2 + usize::from(travelling == Direction::Forward)
-    }
-
     /// A packet reaches the far end of its route.
-    #[inline]
     pub(super) fn reach_end(&mut self, id: PacketId) {
-        let packet = &self.pool[id];
-        let (connection, direction) = (packet.connection, packet.direction);
-        let index = Self::agent_of(connection, direction);
-        let slot = &mut self.agents[index];
-        self.probe
-            .observe(self.now, slot.element, packet, Fate::Received);
-        let conn = &mut self.connections[connection.0 as usize];
-        if conn.is_stale(direction, packet.index) {
+        let Self {
+            fabric,
+            agents,
+            connections,
+            ..
+        } = self;
+        let packet = &fabric.pool[id];
+        let place = packet.connection.0 as usize;
+        let forward = packet.direction == Direction::Forward;
+        // The sender's end of a connection is 2n, the receiver's 2n + 1.
+        let index = place * 2 + usize::from(forward);
+        let slot = &mut agents[index];
+        let conn = &mut connections[place];
+        fabric
+            .probe
+            .observe(fabric.now, slot.element, packet, Fate::Received);
+        if conn.is_stale(packet.direction, packet.index) {
             // A late packet of a transfer that is over, whose place another has taken.
-            self.pool.free(id);
+            fabric.pool.free(id);
             return;
         }
         let mut arrival = None;
-        if direction == Direction::Forward {
+        if forward {
             self.delivered_packets += u64::from(packet.payload.payload_len() > 0);
-            arrival = conn.receiver.on_packet(self.now, packet.index, packet.size);
+            arrival = conn
+                .receiver
+                .on_packet(fabric.now, packet.index, packet.size);
             if let Some(arrival) = arrival.filter(|arrival| arrival.reordered) {
-                self.probe.reordered(packet, arrival.extent);
+                fabric.probe.reordered(packet, arrival.extent);
             }
         }
         match &mut slot.end {
             End::Tcp(endpoint, _) => {
                 if let Transport::Tcp(segment) = &packet.payload {
                     let before = endpoint.stats().duplicate_segments;
-                    endpoint.on_segment(self.now, segment, packet.ecn);
+                    endpoint.on_segment(fabric.now, segment, packet.ecn);
                     // Data that was there already, in a packet that the network did not double: one of
                     // the two sendings was needless.
                     if endpoint.stats().duplicate_segments != before
@@ -139,48 +156,44 @@ impl<B: Body> Network<B> {
                     ecn: packet.ecn,
                     dscp: packet.dscp,
                 };
-                host.on_packet(self.now, arrived);
+                host.on_packet(fabric.now, arrived);
             }
             End::Vacant => {}
         }
-        self.pool.free(id);
+        fabric.pool.free(id);
         self.after_agent(index);
     }
 
     pub(super) fn agent_timer(&mut self, index: usize) {
+        let now = self.fabric.now;
         let slot = &mut self.agents[index];
-        if slot.armed != self.now {
+        if slot.armed != now {
             return;
         }
         slot.armed = Instant::NEVER;
-        if slot.deadline() > self.now {
-            self.rearm_agent(index);
+        if slot.deadline() > now {
+            slot.arm_timer(index, &mut self.fabric);
             return;
         }
-        self.events += 1;
-        if slot.start <= self.now {
+        self.fabric.events += 1;
+        if slot.start <= now {
             slot.start = Instant::NEVER;
             match &mut slot.end {
-                End::Tcp(endpoint, _) => endpoint.open(self.now),
-                End::Host(host) => host.start(self.now),
+                End::Tcp(endpoint, _) => endpoint.open(now),
+                End::Host(host) => host.start(now),
                 End::Vacant => {}
             }
         }
-        if slot.stop <= self.now {
+        if slot.stop <= now {
             slot.stop = Instant::NEVER;
             if let End::Tcp(endpoint, app) = &mut slot.end {
                 endpoint.close();
                 *app = App::Finished;
             }
         }
-        let slot = &mut self.agents[index];
         match &mut slot.end {
-            End::Tcp(endpoint, _) if endpoint.deadline() <= self.now => {
-                endpoint.on_deadline(self.now);
-            }
-            End::Host(host) if host.timer().is_some_and(|due| due <= self.now) => {
-                host.on_timer(self.now);
-            }
+            End::Tcp(endpoint, _) if endpoint.deadline() <= now => endpoint.on_deadline(now),
+            End::Host(host) if host.timer().is_some_and(|due| due <= now) => host.on_timer(now),
             _ => {}
         }
         self.after_agent(index);
@@ -189,124 +202,123 @@ impl<B: Body> Network<B> {
     /// Takes what an end wants to send, sets its timer, and meters it.
     #[inline]
     pub(super) fn after_agent(&mut self, index: usize) {
-        let (conn_index, direction) = (
-            index / 2,
-            if index.is_multiple_of(2) {
-                Direction::Forward
-            } else {
-                Direction::Reverse
-            },
-        );
-        if let End::Tcp(endpoint, app) = &mut self.agents[index].end
-            && *app != App::Finished
-        {
-            drive(endpoint, app);
-        }
-        while let Some(departing) = self.poll_agent(index) {
-            self.send(index, conn_index, direction, departing);
-        }
-        if direction == Direction::Forward {
-            if let End::Tcp(endpoint, _) = &self.agents[index].end {
-                let conn = &mut self.connections[conn_index];
-                conn.sender
-                    .update(self.now, endpoint.cwnd(), endpoint.srtt());
-            }
+        let Self {
+            fabric,
+            agents,
+            connections,
+            ..
+        } = self;
+        let place = index / 2;
+        let slot = &mut agents[index];
+        let conn = &mut connections[place];
+        let direction = if index.is_multiple_of(2) {
+            Direction::Forward
         } else {
-            self.note_delivery(index, conn_index);
+            Direction::Reverse
+        };
+        let mut way = Way {
+            fabric,
+            place,
+            direction,
+            element: slot.element,
+        };
+        let mut complete = false;
+        match &mut slot.end {
+            End::Tcp(endpoint, app) => {
+                if *app != App::Finished {
+                    drive(endpoint, app);
+                }
+                while let Some(out) = endpoint.poll_transmit(way.fabric.now) {
+                    way.send(
+                        conn,
+                        Transport::Tcp(out.segment),
+                        (out.size, out.ecn, 0),
+                        out.retransmission,
+                    );
+                }
+                let now = way.fabric.now;
+                if direction == Direction::Forward {
+                    conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+                } else {
+                    complete = conn.note_delivery(now, endpoint.stats().delivered_bytes);
+                }
+            }
+            End::Host(host) => {
+                while let Some(out) = host.poll_transmit(way.fabric.now) {
+                    way.send(conn, out.transport, (out.size, out.ecn, out.dscp), false);
+                }
+                if direction == Direction::Reverse {
+                    complete = conn.note_delivery(way.fabric.now, host.delivered_bytes());
+                }
+            }
+            End::Vacant => {}
         }
-        self.rearm_agent(index);
-        if self.connections[conn_index].spawner.is_some() {
-            self.retire_if_over(conn_index);
+        slot.arm_timer(index, fabric);
+        let of_workload = conn.spawner.is_some();
+        if complete {
+            self.transfer_is_complete(place);
+        }
+        if of_workload {
+            self.retire_if_over(place);
         }
     }
+}
 
-    #[inline]
-    fn poll_agent(&mut self, index: usize) -> Option<(Departing<B>, bool)> {
-        match &mut self.agents[index].end {
-            End::Tcp(endpoint, _) => endpoint.poll_transmit(self.now).map(|out| {
-                let departing = Departing {
-                    transport: Transport::Tcp(out.segment),
-                    size: out.size,
-                    ecn: out.ecn,
-                    dscp: 0,
-                };
-                (departing, out.retransmission)
-            }),
-            End::Host(host) => host
-                .poll_transmit(self.now)
-                .map(|departing| (departing, false)),
-            End::Vacant => None,
-        }
-    }
+/// The way that what an end sends takes.
+struct Way<'a, B: Body> {
+    fabric: &'a mut Fabric<B>,
+    place: usize,
+    direction: Direction,
+    element: ElementId,
+}
 
-    #[inline]
+impl<B: Body> Way<'_, B> {
+    /// Sends a packet of this size in bytes, ECN field and DSCP.
+    #[inline(always)]
     fn send(
         &mut self,
-        agent: usize,
-        conn_index: usize,
-        direction: Direction,
-        (departing, retransmission): (Departing<B>, bool),
+        conn: &mut Connection,
+        payload: Transport<B>,
+        (size, ecn, dscp): (u32, Ecn, u8),
+        retransmission: bool,
     ) {
-        let conn = &mut self.connections[conn_index];
-        let index = conn.next_index[direction as usize];
-        conn.next_index[direction as usize] = index.wrapping_add(1);
+        let direction = self.direction as usize;
+        let index = conn.next_index[direction];
+        conn.next_index[direction] = index.wrapping_add(1);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "connections are counted in 32 bits"
+        )]
         let packet = Packet {
-            connection: ConnectionId(
-                u32::try_from(conn_index).expect("connections are counted in 32 bits"),
-            ),
+            connection: ConnectionId(self.place as u32),
             index,
-            size: departing.size,
-            hop: conn.route[direction as usize],
-            direction,
+            size,
+            hop: conn.route[direction],
+            direction: self.direction,
             retransmission,
-            ecn: departing.ecn,
-            dscp: departing.dscp,
-            payload: departing.transport,
+            ecn,
+            dscp,
+            payload,
         };
-        self.probe
-            .observe(self.now, self.agents[agent].element, &packet, Fate::Sent);
-        if self.probe.logs() {
+        if self.fabric.probe.is_on() {
+            self.observe_sent(conn, &packet);
+        }
+        self.fabric.send(packet);
+    }
+
+    #[inline(never)]
+    fn observe_sent(&mut self, conn: &Connection, packet: &Packet<Transport<B>>) {
+        let Fabric { now, probe, .. } = self.fabric;
+        probe.observe(*now, self.element, packet, Fate::Sent);
+        if probe.logs() {
             let (sequence, payload) = match &packet.payload {
                 Transport::Tcp(segment) => (
-                    u64::from(segment.seq.wrapping_sub(conn.iss[direction as usize])),
+                    u64::from(segment.seq.wrapping_sub(conn.iss[self.direction as usize])),
                     segment.body.len(),
                 ),
                 Transport::Datagram(body) => (0, body.len()),
             };
-            self.probe
-                .sent(self.now, conn.flow, &packet, sequence, payload);
-        }
-        let id = self.pool.insert(packet);
-        self.go_on(id);
-    }
-
-    #[inline]
-    fn rearm_agent(&mut self, index: usize) {
-        let slot = &mut self.agents[index];
-        // What was due already is due now.
-        let due = slot.deadline().max(self.now);
-        if due < slot.armed {
-            slot.armed = due;
-            self.timers
-                .push(Entry::new(due, Source::new(Class::AgentTimer, index)));
-        }
-    }
-
-    #[inline]
-    fn note_delivery(&mut self, index: usize, conn_index: usize) {
-        let delivered = match &self.agents[index].end {
-            End::Tcp(endpoint, _) => endpoint.stats().delivered_bytes,
-            End::Host(host) => host.delivered_bytes(),
-            End::Vacant => return,
-        };
-        let conn = &mut self.connections[conn_index];
-        if delivered == conn.delivered {
-            return;
-        }
-        conn.delivered = delivered;
-        conn.receiver.last_delivery = self.now;
-        if delivered == conn.size {
-            self.transfer_is_complete(conn_index);
+            probe.sent(*now, conn.flow, packet, sequence, payload);
         }
     }
 }

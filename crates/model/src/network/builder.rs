@@ -30,10 +30,10 @@ use anabranch_elements::{
 };
 
 use super::{
-    App, Change, End, LinkId, LinkKind, LinkSlot, MiddleboxId, MiddleboxSlot, Network, ServedSlot,
-    Target,
+    App, Change, End, LinkId, MiddleboxId, MiddleboxSlot, Network,
     agent::{AgentSlot, tcp_ends},
     connection::{Connection, Flow, Totals},
+    fabric::{Fabric, LinkKind, LinkSlot, Ring, ServedSlot, Target},
     spawner::Spawner,
 };
 use crate::{
@@ -317,7 +317,7 @@ impl<B: Body> Builder<B> {
             .links
             .into_iter()
             .zip(plain)
-            .zip((0..).zip(ring_of))
+            .zip(ring_of)
             .map(|((spec, limit), ring)| {
                 link_slot(
                     spec,
@@ -345,27 +345,31 @@ impl<B: Body> Builder<B> {
             })
             .collect();
         let mut network = Network {
-            now: Instant::START,
-            window,
-            arrivals: EventQueue::default(),
-            timers: EventQueue::default(),
-            pool: Pool::default(),
-            links,
-            rings: std::iter::repeat_with(VecDeque::new).take(rings).collect(),
+            fabric: Fabric {
+                now: Instant::START,
+                window,
+                arrivals: EventQueue::default(),
+                timers: EventQueue::default(),
+                pool: Pool::default(),
+                links,
+                rings: std::iter::repeat_with(Ring::new).take(rings).collect(),
+                routes: Vec::new(),
+                probe: Probe::new(window.end(), self.digest, self.packet_log),
+                events: 0,
+                flow_of: Vec::new(),
+                reached: VecDeque::new(),
+                outcomes: Vec::new(),
+                impairing: Vec::new(),
+            },
             rates,
             middleboxes,
-            routes: Vec::new(),
             agents: Vec::new(),
             connections: Vec::new(),
             flows: Vec::new(),
             spawners: Vec::new(),
             changes: VecDeque::new(),
-            probe: Probe::new(window.end(), self.digest, self.packet_log),
-            events: 0,
             delivered_packets: 0,
             output: Output::default(),
-            outcomes: Vec::new(),
-            impairing: Vec::new(),
             element_names: Vec::new(),
         };
         for (at, change) in self.changes {
@@ -438,7 +442,7 @@ impl<B: Body> Network<B> {
                     begun: 0,
                     vacant: Vec::new(),
                 });
-                self.timers
+                self.fabric.timers
                     .push(Entry::new(spec.start, Source::new(Class::Spawn, index)));
             }
             Traffic::Tcp {
@@ -480,6 +484,7 @@ impl<B: Body> Network<B> {
         let index = self.connections.len();
         let mut connection = Connection::new(flow, route, window);
         connection.started = start;
+        self.fabric.flow_of.push(flow);
         self.connections.push(connection);
         for (end, element) in ends.into_iter().zip(elements) {
             let mut slot = AgentSlot::vacant(element);
@@ -490,7 +495,7 @@ impl<B: Body> Network<B> {
         sender.start = start;
         sender.stop = stop.unwrap_or(Instant::NEVER);
         sender.armed = start;
-        self.timers
+        self.fabric.timers
             .push(Entry::new(start, Source::new(Class::AgentTimer, index * 2)));
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
@@ -506,13 +511,13 @@ impl<B: Body> Network<B> {
         if let Some(&start) = routes.get(&key) {
             return start;
         }
-        let start = u32::try_from(self.routes.len()).expect("routes are counted in 32 bits");
-        self.routes.extend(stops.iter().map(|stop| match stop {
+        let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
+        self.fabric.routes.extend(stops.iter().map(|stop| match stop {
             Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
             Stop::Link(link) => Target::Link(link.0),
             Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
         }));
-        self.routes.push(Target::End);
+        self.fabric.routes.push(Target::End);
         routes.insert(key, start);
         start
     }
@@ -592,13 +597,13 @@ enum RingKey {
     FromEndpoints(Option<u64>, Duration),
 }
 
-/// Where what each link passes on waits: in its own ring, or in one that it shares. Rings from
-/// `links.len()` on are the shared ones.
+/// The rings where what each link passes on waits: the one that it shares, or its own if it shares none,
+/// and its own. Shared ones come first, so that at one instant what is in them does. And how many there are.
 fn shared_rings<B: Body>(
     links: &[LinkSpec],
     flows: &[FlowSpec<B>],
     middleboxes: &[MiddleboxSpec<B>],
-) -> (Vec<u32>, usize) {
+) -> (Vec<(u32, u32)>, usize) {
     let number = |index: usize| u32::try_from(index).expect("links are counted in 32 bits");
     let mut feeds = vec![Vec::<Option<u32>>::new(); links.len()];
     let mut apart = vec![false; links.len()];
@@ -641,15 +646,20 @@ fn shared_rings<B: Body>(
             members.entry(key).or_default().push(index);
         }
     }
-    let mut rings: Vec<u32> = (0..links.len()).map(number).collect();
-    let mut next = links.len();
-    for sharing in members.values().filter(|sharing| sharing.len() > 1) {
-        for &index in sharing {
-            rings[index] = number(next);
+    let shared: Vec<_> = members
+        .into_values()
+        .filter(|members| members.len() > 1)
+        .collect();
+    let own = |index: usize| number(shared.len() + index);
+    let mut rings: Vec<_> = (0..links.len())
+        .map(|index| (own(index), own(index)))
+        .collect();
+    for (ring, members) in shared.iter().enumerate() {
+        for &index in members {
+            rings[index].0 = number(ring);
         }
-        next += 1;
     }
-    (rings, next)
+    (rings, shared.len() + links.len())
 }
 
 fn link_slot(
@@ -657,7 +667,7 @@ fn link_slot(
     plain: Option<Limit>,
     seed: u64,
     window: Window,
-    (own_ring, ring): (u32, u32),
+    (ring, own_ring): (u32, u32),
     next_element: &mut impl FnMut() -> ElementId,
     names: &mut Vec<String>,
 ) -> LinkSlot {
@@ -705,6 +715,7 @@ fn link_slot(
             LinkKind::Served(slot) if slot.unordered.is_some() => own_ring,
             _ => ring,
         },
+        own_ring,
         kind,
         element,
     }

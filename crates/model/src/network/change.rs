@@ -9,7 +9,7 @@ use anabranch_elements::{
     link::service::{AnyService, Fixed},
 };
 
-use super::{LinkId, LinkKind, Network};
+use super::{LinkId, Network, fabric::LinkKind};
 
 /// Something that happens to the network at a time of its own, before all else at that instant.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,7 +34,7 @@ impl<B: Body> Network<B> {
     /// # Panics
     /// If a link changes that was not built as one that may.
     pub(super) fn apply(&mut self, change: Change) {
-        let now = self.now;
+        let now = self.fabric.now;
         let link = match change {
             Change::Up(link, _)
             | Change::Rate(link, _)
@@ -44,7 +44,7 @@ impl<B: Body> Network<B> {
             Change::EndMeasuring(flow) => return self.end_measuring(flow),
         };
         let index = link.0 as usize;
-        let LinkKind::Served(served) = &mut self.links[index].kind else {
+        let LinkKind::Served(served) = &mut self.fabric.links[index].kind else {
             unreachable!("a link that changes is built as a served link")
         };
         match change {
@@ -59,14 +59,14 @@ impl<B: Body> Network<B> {
             Change::BeginMeasuring(_) | Change::EndMeasuring(_) => {}
         }
         if served.link.has_outcomes() {
-            self.carry_out(index, None);
+            self.fabric.carry_out(index, None);
         }
-        self.arm_completion(index);
+        self.fabric.arm_completion(index);
     }
 
     /// Asks for a change at `at`, which must not be in the past.
     pub fn schedule(&mut self, at: Instant, change: Change) {
-        let at = at.max(self.now);
+        let at = at.max(self.fabric.now);
         let place = self.changes.partition_point(|(other, _)| *other <= at);
         self.changes.insert(place, (at, change));
     }

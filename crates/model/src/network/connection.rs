@@ -51,6 +51,17 @@ pub(super) struct Base {
 }
 
 impl Connection {
+    /// So many bytes have been delivered by `now`. Says whether these complete the transfer.
+    #[inline]
+    pub(super) fn note_delivery(&mut self, now: Instant, delivered: u64) -> bool {
+        if delivered == self.delivered {
+            return false;
+        }
+        self.delivered = delivered;
+        self.receiver.last_delivery = now;
+        delivered == self.size
+    }
+
     /// Whether a packet belongs to a transfer that had this place before. Numbers go on from one
     /// transfer to the next, and wrap.
     #[inline]
@@ -205,10 +216,10 @@ impl<B: Body> Network<B> {
     /// All of a transfer has been delivered.
     pub(super) fn transfer_is_complete(&mut self, connection: usize) {
         let conn = &mut self.connections[connection];
-        let took = self.now - conn.started;
+        let took = self.fabric.now - conn.started;
         let flow = &mut self.flows[conn.flow.0 as usize];
         if conn.spawner.is_some() {
-            if flow.window.contains(self.now) {
+            if flow.window.contains(self.fabric.now) {
                 flow.totals.completion_times.push(took);
             }
         } else {
@@ -222,7 +233,7 @@ impl<B: Body> Network<B> {
         }
         let counters = self.counters(connection);
         let conn = &mut self.connections[connection];
-        conn.sender.stop(self.now);
+        conn.sender.stop(self.fabric.now);
         let sums = counters.since(conn.base.take().as_deref());
         let totals = &mut self.flows[conn.flow.0 as usize].totals;
         if !totals.frozen {
@@ -244,7 +255,7 @@ impl<B: Body> Network<B> {
 
     /// What is reported of a flow, up to now.
     pub fn flow_report(&mut self, id: FlowId) -> FlowReport {
-        let now = self.now;
+        let now = self.fabric.now;
         match self.flows[id.0 as usize].connection {
             Some(connection) => self.single_report(id, connection as usize, now),
             None => self.workload_report(id, now),

@@ -37,8 +37,8 @@ pub(super) struct Spawner {
 impl<B: Body> Network<B> {
     /// The next transfer begins, and the one after it is drawn.
     pub(super) fn spawn(&mut self, index: usize) {
-        self.events += 1;
-        let now = self.now;
+        self.fabric.events += 1;
+        let now = self.fabric.now;
         let spawner = &mut self.spawners[index];
         if now >= spawner.stop {
             return;
@@ -54,7 +54,7 @@ impl<B: Body> Network<B> {
             spawner.elements,
             spawner.vacant.pop(),
         );
-        self.timers
+        self.fabric.timers
             .push(Entry::new(due, Source::new(Class::Spawn, index)));
 
         let flow = &mut self.flows[flow_id.0 as usize];
@@ -76,6 +76,7 @@ impl<B: Body> Network<B> {
             self.connections[place as usize] = connection;
             place as usize
         } else {
+            self.fabric.flow_of.push(connection.flow);
             self.connections.push(connection);
             for element in elements {
                 self.agents.push(AgentSlot::vacant(element));

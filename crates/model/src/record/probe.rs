@@ -29,6 +29,12 @@ impl Probe {
             on: digest || log,
         }
     }
+    /// Whether anything is observed.
+    #[must_use]
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
     /// Something happened to a packet at an element.
     #[inline]
     pub fn observe<P>(&mut self, at: Instant, element: ElementId, packet: &Packet<P>, fate: Fate) {
@@ -73,7 +79,9 @@ impl Probe {
     /// A packet waited in a queue.
     #[inline]
     pub fn waited<P>(&mut self, packet: &Packet<P>, queue_delay: Duration) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &mut self.log
+            && !queue_delay.is_zero()
+        {
             log.waited(
                 packet.connection,
                 packet.direction,

@@ -1,0 +1,457 @@
+//! What moves packets from one place to the next: links, rings of what propagates, and the events of
+//! both. It knows nothing of endpoints, so that an endpoint at work can hand it packets.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use anabranch_core::{
+    packet::{Ecn, FlowId, Packet, PacketId, Pool},
+    trace::{ElementId, Fate},
+    units::Instant,
+};
+use anabranch_elements::{
+    body::Body,
+    impair::Verdict,
+    link::{PlainLink, ServedLink, Window, plain, served},
+    queue::{Item, Outcome},
+    transport::Transport,
+};
+
+use crate::{
+    event_queue::{Class, Entry, EventQueue, Source},
+    record::Probe,
+};
+
+/// Where a route goes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Link(u32),
+    /// A link that is computed ahead, together with the one before it.
+    Folded(u32),
+    Middlebox(u32),
+    /// The far end of the connection.
+    End,
+}
+
+#[derive(Debug)]
+pub(super) enum LinkKind {
+    Plain(PlainLink),
+    Served(Box<ServedSlot>),
+}
+
+/// A served link and what the network keeps of it.
+#[derive(Debug)]
+pub(super) struct ServedSlot {
+    pub(super) link: ServedLink,
+    /// The completion that stands in the event queue.
+    pub(super) completion_armed: Instant,
+    /// What propagates where packets may overtake each other.
+    pub(super) unordered: Option<BinaryHeap<Reverse<Overtaking>>>,
+    /// The arrival that stands in the event queue for `unordered`.
+    pub(super) armed: Instant,
+}
+
+/// A packet on its way to the far end of a link where packets may overtake each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Overtaking {
+    at: Instant,
+    /// Its number among the arrivals there.
+    order: u32,
+    packet: PacketId,
+}
+
+/// A packet on its way to the far end of a link.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InFlight {
+    at: Instant,
+    /// The link that it is on.
+    link: u32,
+    packet: PacketId,
+}
+
+/// Packets that propagate, in order of (arrival, link), with one entry in the event queue for all of
+/// them.
+pub(super) type Ring = VecDeque<InFlight>;
+
+/// The place of an entry in the event queue that belongs to no ring.
+const NO_RING: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(super) struct LinkSlot {
+    pub(super) kind: LinkKind,
+    pub(super) element: ElementId,
+    /// The ring where what this link passes on waits: its own, or one that it shares with links whose
+    /// packets mostly arrive in the order in which they left. A packet that does not fit into the order
+    /// goes into the link's own. Shared rings have the lower numbers.
+    pub(super) ring: u32,
+    pub(super) own_ring: u32,
+}
+
+impl LinkSlot {
+    /// # Panics
+    /// If the link is plain.
+    pub(super) fn served(&mut self) -> &mut ServedSlot {
+        match &mut self.kind {
+            LinkKind::Served(slot) => slot,
+            LinkKind::Plain(_) => unreachable!("only served links complete and change"),
+        }
+    }
+}
+
+/// Links and what is on them.
+#[derive(Debug)]
+pub(super) struct Fabric<B: Body> {
+    pub(super) now: Instant,
+    pub(super) window: Window,
+    pub(super) arrivals: EventQueue,
+    pub(super) timers: EventQueue,
+    pub(super) pool: Pool<Transport<B>>,
+    pub(super) links: Vec<LinkSlot>,
+    pub(super) rings: Vec<Ring>,
+    pub(super) routes: Vec<Target>,
+    pub(super) probe: Probe,
+    pub(super) events: u64,
+    /// The flow of each connection.
+    pub(super) flow_of: Vec<FlowId>,
+    /// Packets that are where no link is: at a middlebox, or at their end, now.
+    pub(super) reached: VecDeque<PacketId>,
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) impairing: Vec<served::Impairing>,
+}
+
+impl<B: Body> Fabric<B> {
+    /// The earliest packet of a ring arrives, whose entry is the earliest in the event queue.
+    #[inline]
+    pub(super) fn arrival(&mut self, ring: u32, link: usize) -> Option<PacketId> {
+        self.events += 1;
+        if ring == NO_RING {
+            return self.overtaking_arrival(link);
+        }
+        let waiting = &mut self.rings[ring as usize];
+        let first = waiting
+            .pop_front()
+            .expect("a ring with an entry has a packet");
+        match waiting.front() {
+            Some(next) => self.arrivals.replace_top(entry(next, ring)),
+            None => self.arrivals.pop(),
+        }
+        Some(first.packet)
+    }
+
+    /// As [`Self::arrival`], where packets may overtake each other; `None` if an earlier arrival has
+    /// taken this entry's place.
+    fn overtaking_arrival(&mut self, link: usize) -> Option<PacketId> {
+        self.arrivals.pop();
+        let slot = self.links[link].served();
+        if slot.armed != self.now {
+            self.events -= 1;
+            return None;
+        }
+        let unordered = slot.unordered.as_mut()?;
+        let Reverse(first) = unordered
+            .pop()
+            .expect("an armed link has a packet on its way");
+        slot.armed = unordered
+            .peek()
+            .map_or(Instant::NEVER, |Reverse(next)| next.at);
+        slot.link.count_order(first.order, self.now);
+        let armed = slot.armed;
+        if armed != Instant::NEVER {
+            self.arm_overtaking(link, armed);
+        }
+        Some(first.packet)
+    }
+
+    fn arm_overtaking(&mut self, link: usize, at: Instant) {
+        let source = Source::new(Class::Arrival, link);
+        self.arrivals.push(Entry::placed(at, source, NO_RING));
+    }
+
+    /// A packet is sent, or goes on to the next element of its route, now.
+    #[inline]
+    pub(super) fn go_on(&mut self, packet: PacketId) {
+        match self.routes[self.pool[packet].hop as usize] {
+            Target::Link(index) | Target::Folded(index) => {
+                self.enter_link(index as usize, packet, self.now);
+            }
+            Target::Middlebox(_) | Target::End => self.reached.push_back(packet),
+        }
+    }
+
+    /// Puts a packet on its way.
+    #[inline]
+    pub(super) fn send(&mut self, packet: Packet<Transport<B>>) {
+        let id = self.pool.insert(packet);
+        self.go_on(id);
+    }
+
+    /// A packet arrives at a link at `at`: now, or later if the link is computed ahead.
+    #[inline]
+    pub(super) fn enter_link(&mut self, mut index: usize, id: PacketId, mut at: Instant) {
+        let packet = &mut self.pool[id];
+        let mut cursor = packet.hop;
+        loop {
+            cursor += 1;
+            let slot = &mut self.links[index];
+            let LinkKind::Plain(link) = &mut slot.kind else {
+                packet.hop = cursor;
+                self.enter_served(index, id);
+                return;
+            };
+            match link.enqueue(self.window, at, packet.size) {
+                plain::Fate::Arrives {
+                    at: arrives,
+                    queue_delay,
+                } => {
+                    if self.probe.is_on() {
+                        self.probe.observe(at, slot.element, packet, Fate::Passed);
+                        self.probe.waited(packet, queue_delay);
+                    }
+                    at = arrives;
+                }
+                plain::Fate::Dropped => {
+                    self.probe.observe(at, slot.element, packet, Fate::Dropped);
+                    // A drop computed ahead of the end has not happened when the run ends.
+                    if at <= self.window.end() {
+                        self.pool.free(id);
+                    }
+                    return;
+                }
+            }
+            if let Target::Folded(next) = self.routes[cursor as usize] {
+                index = next as usize;
+                continue;
+            }
+            packet.hop = cursor;
+            let (ring, own_ring) = (slot.ring, slot.own_ring);
+            self.propagate(index, ring, own_ring, id, at);
+            return;
+        }
+    }
+
+    /// A packet is to arrive at the far end of a link whose packets keep their order.
+    #[inline]
+    fn propagate(&mut self, link: usize, ring: u32, own: u32, packet: PacketId, at: Instant) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "links are counted in 32 bits"
+        )]
+        let new = InFlight {
+            at,
+            link: link as u32,
+            packet,
+        };
+        let waiting = &mut self.rings[ring as usize];
+        match waiting.back() {
+            Some(last) if (last.at, last.link) <= (at, new.link) => {
+                waiting.push_back(new);
+            }
+            Some(_) => self.propagate_apart(own, new),
+            None => {
+                waiting.push_back(new);
+                self.arrivals.push(entry(&new, ring));
+            }
+        }
+    }
+
+    /// As [`Self::propagate`], for a packet that does not fit into the order of the shared ring. The packet
+    /// that it may not follow there stays until this one has arrived, so those of its link that come later
+    /// find the order kept wherever they go.
+    #[inline(never)]
+    fn propagate_apart(&mut self, own: u32, new: InFlight) {
+        let waiting = &mut self.rings[own as usize];
+        waiting.push_back(new);
+        if waiting.len() == 1 {
+            self.arrivals.push(entry(&new, own));
+        }
+    }
+
+    fn enter_served(&mut self, index: usize, id: PacketId) {
+        // A transmission that takes no time is over before the next packet of one burst arrives.
+        while self.links[index].served().completion_armed <= self.now {
+            self.complete(index);
+        }
+        let packet = &self.pool[id];
+        let item = Item {
+            packet: id,
+            size: packet.size,
+            flow: self.flow_of[packet.connection.0 as usize],
+            connection: packet.connection,
+            arrived: self.now,
+            ecn: packet.ecn,
+            order: 0,
+        };
+        let slot = &mut self.links[index];
+        let LinkKind::Served(link) = &mut slot.kind else {
+            unreachable!("the caller looked")
+        };
+        let completed = link.link.arrive(self.now, item, &mut self.impairing);
+        if link.link.has_outcomes() {
+            self.carry_out(index, Some(id));
+        } else {
+            self.probe
+                .observe(self.now, slot.element, packet, Fate::Passed);
+        }
+        if let Some(completed) = completed {
+            self.follow(index, completed);
+        }
+        self.arm_completion(index);
+    }
+
+    /// Puts the completion that a served link asks for into the event queue, if it is not there.
+    #[inline]
+    pub(super) fn arm_completion(&mut self, index: usize) {
+        let slot = self.links[index].served();
+        let due = slot.link.completion();
+        if due != slot.completion_armed {
+            slot.completion_armed = due;
+            if due != Instant::NEVER {
+                self.arrivals
+                    .push(Entry::new(due, Source::new(Class::Completion, index)));
+            }
+        }
+    }
+
+    /// The time at which a served link's transmission was to end has come.
+    pub(super) fn completion(&mut self, index: usize) {
+        self.arrivals.pop();
+        // Otherwise the link's capacity changed since, or a packet of the same instant came first.
+        if self.links[index].served().completion_armed == self.now {
+            self.complete(index);
+        }
+    }
+
+    /// A served link's transmission ends.
+    fn complete(&mut self, index: usize) {
+        self.events += 1;
+        let slot = self.links[index].served();
+        slot.completion_armed = Instant::NEVER;
+        let completed = slot.link.complete(self.now, &mut self.impairing);
+        if slot.link.has_outcomes() {
+            self.carry_out(index, None);
+        }
+        if let Some(completed) = completed {
+            self.follow(index, completed);
+        }
+        self.arm_completion(index);
+    }
+
+    /// Carries out what became of a packet in transmission.
+    #[inline]
+    fn follow(&mut self, index: usize, completed: served::Completed) {
+        if !self.impairing.is_empty() {
+            let (served::Completed::Exit(served::Exit { packet, .. })
+            | served::Completed::Lost { packet, .. }
+            | served::Completed::Resending(packet)
+            | served::Completed::Resumed(packet)) = completed;
+            self.observe_impairing(packet);
+        }
+        match completed {
+            served::Completed::Exit(exit) => {
+                let copy = exit.duplicate.then(|| {
+                    let copy = self.pool[exit.packet].clone();
+                    self.pool.insert(copy)
+                });
+                self.leave(index, exit.packet, exit.order, exit.at);
+                if let Some(copy) = copy {
+                    self.leave(index, copy, exit.order, exit.at);
+                }
+            }
+            served::Completed::Lost { at, packet } => {
+                // A loss past the end has not happened when the run ends.
+                if at <= self.window.end() {
+                    self.pool.free(packet);
+                }
+            }
+            served::Completed::Resending(packet) => {
+                self.probe.observe(
+                    self.now,
+                    self.links[index].element,
+                    &self.pool[packet],
+                    Fate::Resent,
+                );
+            }
+            served::Completed::Resumed(_) => {}
+        }
+    }
+
+    #[inline(never)]
+    fn observe_impairing(&mut self, packet: PacketId) {
+        for step in self.impairing.drain(..) {
+            let fate = match step.verdict {
+                Verdict::Pass => Fate::Passed,
+                Verdict::Lose => Fate::Lost,
+                Verdict::Corrupt => Fate::Corrupted,
+                Verdict::Delay { .. } => Fate::Delayed,
+                Verdict::Duplicate => Fate::Duplicated,
+            };
+            self.probe
+                .observe(step.at, step.element, &self.pool[packet], fate);
+        }
+    }
+
+    /// A packet has left a served link and propagates.
+    #[inline]
+    fn leave(&mut self, index: usize, packet: PacketId, order: u32, at: Instant) {
+        let link = &mut self.links[index];
+        let (ring, own) = (link.ring, link.own_ring);
+        let slot = link.served();
+        let Some(unordered) = &mut slot.unordered else {
+            self.propagate(index, ring, own, packet, at);
+            return;
+        };
+        unordered.push(Reverse(Overtaking { at, order, packet }));
+        if at < slot.armed {
+            slot.armed = at;
+            self.arm_overtaking(index, at);
+        }
+    }
+
+    /// What a queue decided. `arriving` is the packet whose arrival made it decide.
+    #[inline(never)]
+    pub(super) fn carry_out(&mut self, index: usize, arriving: Option<PacketId>) {
+        let slot = &mut self.links[index];
+        let LinkKind::Served(link) = &mut slot.kind else {
+            return;
+        };
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        link.link.take_outcomes(&mut outcomes);
+        let element = slot.element;
+        let mut accepted = arriving;
+        for outcome in outcomes.drain(..) {
+            match outcome {
+                Outcome::Dropped(item) => {
+                    self.probe
+                        .observe(self.now, element, &self.pool[item.packet], Fate::Dropped);
+                    if accepted == Some(item.packet) {
+                        accepted = None;
+                    }
+                    self.pool.free(item.packet);
+                }
+                Outcome::Marked(item) => {
+                    self.pool[item.packet].ecn = Ecn::Ce;
+                    self.probe
+                        .observe(self.now, element, &self.pool[item.packet], Fate::Marked);
+                }
+                Outcome::Moved(item) => {
+                    self.probe
+                        .observe(self.now, element, &self.pool[item.packet], Fate::Moved);
+                }
+            }
+        }
+        self.outcomes = outcomes;
+        if let Some(packet) = accepted {
+            self.probe
+                .observe(self.now, element, &self.pool[packet], Fate::Passed);
+        }
+    }
+}
+
+/// The entry of a ring whose first packet is `first`.
+#[inline]
+fn entry(first: &InFlight, ring: u32) -> Entry {
+    let source = Source::new(Class::Arrival, first.link as usize);
+    Entry::placed(first.at, source, ring)
+}

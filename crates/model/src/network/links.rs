@@ -1,0 +1,102 @@
+//! What is reported of links.
+
+use anabranch_elements::{
+    body::Body,
+    link::Statistics,
+};
+use anabranch_core::units::{Duration, Instant};
+
+use super::{LinkId, Network, fabric::{LinkKind, Target}};
+
+/// What one direction of a link counted.
+#[derive(Debug, Clone)]
+pub struct LinkReport {
+    /// Its counters.
+    pub statistics: Statistics,
+    /// What it could have sent in the measured time; `None` without a rate.
+    pub capacity_bits: Option<f64>,
+    /// The measured time.
+    pub measured: Duration,
+    /// Packets that wait now.
+    pub queue_packets: usize,
+}
+
+/// One direction of a link at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkState {
+    /// Packets that wait.
+    pub queue_packets: usize,
+    /// Bytes that wait.
+    pub queue_bytes: u64,
+    /// Packets sent in the measured time so far.
+    pub sent_packets: u64,
+    /// Packets dropped in the measured time so far.
+    pub dropped_packets: u64,
+}
+
+impl<B: Body> Network<B> {
+    /// The statistics of a link's direction up to now.
+    pub fn link_statistics(&mut self, link: LinkId) -> LinkReport {
+        let now = self.fabric.now;
+        let measured = self.fabric.window.overlap(Instant::START, now);
+        let rate = self.rates[link.0 as usize];
+        match &mut self.fabric.links[link.0 as usize].kind {
+            LinkKind::Plain(plain) => LinkReport {
+                statistics: plain.statistics(),
+                capacity_bits: rate.map(|rate| rate as f64 * measured.as_secs_f64()),
+                measured,
+                queue_packets: plain.queue(now).0,
+            },
+            LinkKind::Served(slot) => {
+                let capacity = slot.link.capacity_bits(now);
+                LinkReport {
+                    statistics: slot.link.statistics(now).clone(),
+                    capacity_bits: (capacity > 0.0).then_some(capacity),
+                    measured,
+                    queue_packets: slot.link.queue_packets(),
+                }
+            }
+        }
+    }
+    /// A link's direction now; of a folded link (see [`Builder::fold`]) what has been computed of it.
+    #[must_use]
+    pub fn link_state(&self, link: LinkId) -> LinkState {
+        match &self.fabric.links[link.0 as usize].kind {
+            LinkKind::Plain(plain) => {
+                let (queue_packets, queue_bytes) = plain.queue(self.fabric.now);
+                LinkState {
+                    queue_packets,
+                    queue_bytes,
+                    sent_packets: plain.sent_by(self.fabric.window, self.fabric.now),
+                    dropped_packets: plain.dropped_packets(),
+                }
+            }
+            LinkKind::Served(slot) => LinkState {
+                queue_packets: slot.link.queue_packets(),
+                queue_bytes: slot.link.queue_bytes(),
+                sent_packets: slot.link.sent_by(self.fabric.now),
+                dropped_packets: slot.link.counters().dropped_packets,
+            },
+        }
+    }
+    /// How many links are computed ahead of time.
+    #[must_use]
+    pub fn folded_links(&self) -> usize {
+        let mut folded: Vec<u32> = self
+            .fabric
+            .routes
+            .iter()
+            .filter_map(|target| {
+                if let Target::Folded(index) = target {
+                    Some(*index)
+                } else {
+                    None
+                }
+            })
+            .collect();
+        folded.sort_unstable();
+        folded.dedup();
+        folded.len()
+    }
+}
+
