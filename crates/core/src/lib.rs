@@ -8,6 +8,7 @@ pub mod math;
 pub mod packet;
 pub mod registry;
 pub mod reordering;
+pub mod ring;
 pub mod rng;
 pub mod trace;
 pub mod units;

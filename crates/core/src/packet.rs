@@ -102,7 +102,7 @@ pub struct Packet<P> {
 }
 
 /// A packet's place in the [`Pool`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PacketId(pub u32);
 
 /// The packets in flight. A handle is 32 bits; a freed place is used again at once, so the steady

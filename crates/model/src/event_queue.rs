@@ -121,7 +121,10 @@ const ARITY: usize = 4;
 /// heap; most events cause exactly one other, so this saves them the way up.
 #[derive(Debug, Default)]
 pub struct EventQueue {
+    /// The entries, then [`Entry::NEVER`] up to whole groups of children: the way down always compares four.
     heap: Vec<Entry>,
+    /// Entries, a vacant place at the top included.
+    len: usize,
     vacant: bool,
 }
 
@@ -154,10 +157,39 @@ impl EventQueue {
         if self.vacant {
             self.vacant = false;
             self.sift_down(entry);
-            return;
+        } else {
+            self.sift_up(entry);
         }
-        let mut hole = self.heap.len();
-        self.heap.push(entry);
+    }
+    /// Removes the earliest entry, which [`Self::peek`] has just named.
+    #[inline]
+    pub fn pop(&mut self) {
+        self.vacant = self.len > 0;
+    }
+    /// Puts `entry` in the place of the earliest, which [`Self::peek`] has just named.
+    #[inline]
+    pub fn replace_top(&mut self, entry: Entry) {
+        self.sift_down(entry);
+    }
+    /// Entries held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len - usize::from(self.vacant)
+    }
+    /// Whether nothing is due.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn sift_up(&mut self, entry: Entry) {
+        let mut hole = self.len;
+        self.len += 1;
+        if hole == self.heap.len() {
+            // The root by itself, then four children each.
+            let group = if hole == 0 { 1 } else { ARITY };
+            self.heap.resize(hole + group, Entry::NEVER);
+        }
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
             if self.heap[parent] <= entry {
@@ -168,33 +200,13 @@ impl EventQueue {
         }
         self.heap[hole] = entry;
     }
-    /// Removes the earliest entry, which [`Self::peek`] has just named.
-    #[inline]
-    pub fn pop(&mut self) {
-        self.vacant = !self.heap.is_empty();
-    }
-    /// Puts `entry` in the place of the earliest, which [`Self::peek`] has just named.
-    #[inline]
-    pub fn replace_top(&mut self, entry: Entry) {
-        self.sift_down(entry);
-    }
-    /// Entries held.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.heap.len() - usize::from(self.vacant)
-    }
-    /// Whether nothing is due.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 
-    #[inline]
+    #[inline(never)]
     fn close_vacancy(&mut self) {
         self.vacant = false;
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
+        self.len -= 1;
+        let last = std::mem::replace(&mut self.heap[self.len], Entry::NEVER);
+        if self.len > 0 {
             self.sift_down(last);
         }
     }
@@ -205,26 +217,15 @@ impl EventQueue {
         let mut hole = 0;
         loop {
             let first = hole * ARITY + 1;
-            let (least, least_entry) = match heap.get(first..) {
-                Some(&[a, b, c, d, ..]) => {
-                    let (left, left_entry) = if b < a { (1, b) } else { (0, a) };
-                    let (right, right_entry) = if d < c { (3, d) } else { (2, c) };
-                    if right_entry < left_entry {
-                        (right, right_entry)
-                    } else {
-                        (left, left_entry)
-                    }
-                }
-                Some(&[a, ref rest @ ..]) => {
-                    let mut least = (0, a);
-                    for (index, &other) in (1..).zip(rest) {
-                        if other < least.1 {
-                            least = (index, other);
-                        }
-                    }
-                    least
-                }
-                _ => break,
+            let Some(&[a, b, c, d]) = heap.get(first..first + ARITY) else {
+                break;
+            };
+            let (left, left_entry) = if b < a { (1, b) } else { (0, a) };
+            let (right, right_entry) = if d < c { (3, d) } else { (2, c) };
+            let (least, least_entry) = if right_entry < left_entry {
+                (right, right_entry)
+            } else {
+                (left, left_entry)
             };
             if entry <= least_entry {
                 break;

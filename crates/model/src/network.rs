@@ -90,7 +90,11 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn next_event(&self) -> Instant {
         let change = self.changes.front().map_or(Instant::NEVER, |(at, _)| *at);
-        let entry = self.fabric.arrivals.earliest().min(self.fabric.timers.earliest());
+        let entry = self
+            .fabric
+            .arrivals
+            .earliest()
+            .min(self.fabric.timers.earliest());
         if entry == Entry::NEVER {
             change
         } else {
@@ -199,8 +203,12 @@ impl<B: Body> Network<B> {
 
     fn reach_middlebox(&mut self, index: usize, id: PacketId) {
         let element = self.middleboxes[index].element;
-        self.fabric.probe
-            .observe(self.fabric.now, element, &self.fabric.pool[id], Fate::Passed);
+        self.fabric.probe.observe(
+            self.fabric.now,
+            element,
+            &self.fabric.pool[id],
+            Fate::Passed,
+        );
         let mut packet = self.fabric.pool[id].clone();
         packet.hop += 1;
         self.fabric.pool.free(id);
@@ -229,7 +237,9 @@ impl<B: Body> Network<B> {
         for (port, packet, made) in output.drain() {
             let slot = &self.middleboxes[index];
             if let Some(fate) = made {
-                self.fabric.probe.observe(self.fabric.now, slot.element, &packet, fate);
+                self.fabric
+                    .probe
+                    .observe(self.fabric.now, slot.element, &packet, fate);
             }
             let port = port.map(|port| slot.ports[usize::from(port)]);
             let id = self.fabric.pool.insert(packet);
@@ -252,9 +262,9 @@ impl<B: Body> Network<B> {
             .max(self.fabric.now);
         if due < slot.armed {
             slot.armed = due;
-            self.fabric.timers
+            self.fabric
+                .timers
                 .push(Entry::new(due, Source::new(Class::MiddleboxTimer, index)));
         }
     }
-
 }

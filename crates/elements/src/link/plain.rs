@@ -4,9 +4,10 @@
 //! never changes. The queue is exact: the ring holds when each waiting packet starts, and those
 //! that have started by the time a packet arrives do not count.
 
-use std::collections::VecDeque;
-
-use anabranch_core::units::{Duration, Instant, Rate, SerializationDelay, text::Limit};
+use anabranch_core::{
+    ring::Ring,
+    units::{Duration, Instant, Rate, SerializationDelay, text::Limit},
+};
 
 use super::statistics::{Statistics, Window};
 
@@ -27,7 +28,7 @@ pub struct PlainLink {
 struct Waiting {
     limit: Limit,
     /// When each waiting packet starts to be sent, in order, and its size.
-    packets: VecDeque<(Instant, u32)>,
+    packets: Ring<(Instant, u32)>,
     bytes: u64,
     statistics: Statistics,
 }
@@ -60,7 +61,7 @@ impl PlainLink {
             unqueued_packets: 0,
             queue: Box::new(Waiting {
                 limit,
-                packets: VecDeque::new(),
+                packets: Ring::new(),
                 bytes: 0,
                 statistics: Statistics::default(),
             }),
@@ -118,10 +119,10 @@ impl PlainLink {
     /// Packets and bytes that wait at `now`, which must not be before the last arrival.
     #[must_use]
     pub fn queue(&self, now: Instant) -> (usize, u64) {
-        let packets = &self.queue.packets;
-        let started = packets.partition_point(|&(start, _)| start <= now);
-        let rest = packets.range(started..);
-        (rest.len(), rest.map(|&(_, size)| u64::from(size)).sum())
+        let rest = self.queue.packets.iter().filter(|(start, _)| *start > now);
+        rest.fold((0, 0), |(packets, bytes), &(_, size)| {
+            (packets + 1, bytes + u64::from(size))
+        })
     }
 }
 

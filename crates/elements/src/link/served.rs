@@ -553,7 +553,8 @@ impl ServedLink {
     /// Packets sent by `now`, without one whose fate is told but whose transmission still goes on.
     #[must_use]
     pub fn sent_by(&self, now: Instant) -> u64 {
-        let under_way = self.ahead && self.busy_until > now && self.window.contains(self.busy_until);
+        let under_way =
+            self.ahead && self.busy_until > now && self.window.contains(self.busy_until);
         self.statistics.sent_packets - u64::from(under_way)
     }
     /// Packets that wait.

@@ -33,7 +33,7 @@ use super::{
     App, Change, End, LinkId, MiddleboxId, MiddleboxSlot, Network,
     agent::{AgentSlot, tcp_ends},
     connection::{Connection, Flow, Totals},
-    fabric::{Fabric, LinkKind, LinkSlot, Ring, ServedSlot, Target},
+    fabric::{Fabric, LinkKind, LinkSlot, Propagating, ServedSlot, Target},
     spawner::Spawner,
 };
 use crate::{
@@ -352,7 +352,9 @@ impl<B: Body> Builder<B> {
                 timers: EventQueue::default(),
                 pool: Pool::default(),
                 links,
-                rings: std::iter::repeat_with(Ring::new).take(rings).collect(),
+                rings: std::iter::repeat_with(Propagating::new)
+                    .take(rings)
+                    .collect(),
                 routes: Vec::new(),
                 probe: Probe::new(window.end(), self.digest, self.packet_log),
                 events: 0,
@@ -442,7 +444,8 @@ impl<B: Body> Network<B> {
                     begun: 0,
                     vacant: Vec::new(),
                 });
-                self.fabric.timers
+                self.fabric
+                    .timers
                     .push(Entry::new(spec.start, Source::new(Class::Spawn, index)));
             }
             Traffic::Tcp {
@@ -495,7 +498,8 @@ impl<B: Body> Network<B> {
         sender.start = start;
         sender.stop = stop.unwrap_or(Instant::NEVER);
         sender.armed = start;
-        self.fabric.timers
+        self.fabric
+            .timers
             .push(Entry::new(start, Source::new(Class::AgentTimer, index * 2)));
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
@@ -512,11 +516,13 @@ impl<B: Body> Network<B> {
             return start;
         }
         let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
-        self.fabric.routes.extend(stops.iter().map(|stop| match stop {
-            Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
-            Stop::Link(link) => Target::Link(link.0),
-            Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
-        }));
+        self.fabric
+            .routes
+            .extend(stops.iter().map(|stop| match stop {
+                Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
+                Stop::Link(link) => Target::Link(link.0),
+                Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
+            }));
         self.fabric.routes.push(Target::End);
         routes.insert(key, start);
         start

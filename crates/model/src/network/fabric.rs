@@ -8,6 +8,7 @@ use std::{
 
 use anabranch_core::{
     packet::{Ecn, FlowId, Packet, PacketId, Pool},
+    ring::Ring,
     trace::{ElementId, Fate},
     units::Instant,
 };
@@ -63,7 +64,7 @@ pub(super) struct Overtaking {
 }
 
 /// A packet on its way to the far end of a link.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InFlight {
     at: Instant,
     /// The link that it is on.
@@ -73,7 +74,7 @@ pub(super) struct InFlight {
 
 /// Packets that propagate, in order of (arrival, link), with one entry in the event queue for all of
 /// them.
-pub(super) type Ring = VecDeque<InFlight>;
+pub(super) type Propagating = Ring<InFlight>;
 
 /// The place of an entry in the event queue that belongs to no ring.
 const NO_RING: u32 = u32::MAX;
@@ -109,7 +110,7 @@ pub(super) struct Fabric<B: Body> {
     pub(super) timers: EventQueue,
     pub(super) pool: Pool<Transport<B>>,
     pub(super) links: Vec<LinkSlot>,
-    pub(super) rings: Vec<Ring>,
+    pub(super) rings: Vec<Propagating>,
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,

@@ -1,12 +1,12 @@
 //! What is reported of links.
 
-use anabranch_elements::{
-    body::Body,
-    link::Statistics,
-};
 use anabranch_core::units::{Duration, Instant};
+use anabranch_elements::{body::Body, link::Statistics};
 
-use super::{LinkId, Network, fabric::{LinkKind, Target}};
+use super::{
+    LinkId, Network,
+    fabric::{LinkKind, Target},
+};
 
 /// What one direction of a link counted.
 #[derive(Debug, Clone)]
@@ -99,4 +99,3 @@ impl<B: Body> Network<B> {
         folded.len()
     }
 }
-

@@ -54,7 +54,8 @@ impl<B: Body> Network<B> {
             spawner.elements,
             spawner.vacant.pop(),
         );
-        self.fabric.timers
+        self.fabric
+            .timers
             .push(Entry::new(due, Source::new(Class::Spawn, index)));
 
         let flow = &mut self.flows[flow_id.0 as usize];
