@@ -252,6 +252,19 @@ impl ReductionBase {
     }
 }
 
+/// In what a window is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum WindowCount {
+    /// In bytes, as the equations of the RFCs have it: every ACK moves the window a little.
+    #[default]
+    Bytes,
+    /// In whole segments, as Linux and ns-3 do: the window moves by one once enough are
+    /// acknowledged.
+    Segments,
+}
+
 /// [`Duration`](anabranch_core::units::Duration) as files write it: `"2 ms"`.
 pub mod duration {
     use anabranch_core::units::Duration;
