@@ -180,6 +180,9 @@ pub struct Recovered {
     pub now: Instant,
     /// In flight.
     pub in_flight: Bytes,
+    /// The window is to be no larger from here on, ssthresh stays as it is (RFC 6582 §3.2 step 3,
+    /// the first option of a full acknowledgment); `None` where the stack asks for no such thing.
+    pub cwnd_limit: Option<Bytes>,
 }
 
 /// A reduction was for nothing.

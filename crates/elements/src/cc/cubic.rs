@@ -39,7 +39,7 @@ use anabranch_core::{
 pub use self::params::Params;
 pub(super) use self::params::cubic_params;
 use super::{
-    Ack, Congestion, CongestionControl, Idle, Init, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious,
     hystart::{HyStart, Settings},
     params::{ReductionBase, WindowCount},
 };
@@ -327,6 +327,13 @@ impl CongestionControl for Cubic {
         let flight = (event.consecutive <= 1)
             .then(|| self.segments(self.law.reduce_from.on_rto(event.in_flight, self.cwnd())));
         self.collapse(1.0, flight, true);
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            let limit = self.law.whole(self.segments(limit));
+            self.window.cwnd = self.window.cwnd.min(limit);
+        }
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
