@@ -41,8 +41,6 @@ macro_rules! cubic_params {
             /// HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh).
             pub hystart_low_window: $crate::cc::params::Packets,
             /// HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011).
-            #[serde(with = "crate::cc::params::duration")]
-            #[schemars(with = "String")]
             pub hystart_ack_delta: anabranch_core::units::Duration,
             /// HyStart: an ACK train this long, as a share of the smallest RTT, ends slow start
             /// (Ha and Rhee 2011: the forward one-way delay, so half of it).
@@ -51,13 +49,9 @@ macro_rules! cubic_params {
             /// `hystart_delay_min` and `hystart_delay_max`. 1/8 in Linux, 1/16 in Ha and Rhee 2011.
             pub hystart_delay_share: $crate::cc::params::Share,
             /// HyStart: smallest increase of the RTT that ends slow start.
-            #[serde(with = "crate::cc::params::duration")]
-            #[schemars(with = "String")]
             pub hystart_delay_min: anabranch_core::units::Duration,
             /// HyStart: largest increase of the RTT that is waited for; 16 ms in Linux, 1 s in
             /// ns-3.
-            #[serde(with = "crate::cc::params::duration")]
-            #[schemars(with = "String")]
             pub hystart_delay_max: anabranch_core::units::Duration,
             /// HyStart: RTT samples taken at the start of each round trip.
             pub hystart_min_samples: $crate::cc::params::Samples,
