@@ -39,8 +39,8 @@ OUR_NEW_RENO = '{ kind = "reno", avoidance = "acks" }'
 """As ns-3's documentation has it: cwnd grows by the number of ACKs, so that delayed ACKs slow it down."""
 
 OUR_CUBIC = (
-    '{{ kind = "cubic", tcp_friendly = {friendly}, count = "segments", reduce_from = "cwnd", first_epoch_growth = 0.05, '
-    'slow_start_limit = "2 packets", hystart = "linux", hystart_delay_max = "1 s" }}'
+    '{{ kind = "cubic", tcp_friendly = {friendly}, count = "segments", reduce_from = "cwnd", '
+    'first_epoch_growth = 0.05, slow_start_limit = "2 packets", hystart = "linux", hystart_delay_max = "1 s" }}'
 )
 """ns-3's attributes (CntClamp 20 and its help, HyStartDelayMax 1 s), RFC 8312, its source by its manual (ssthresh from
 cwnd), and its traces (slow start adds what an ACK acknowledges: two segments)."""

@@ -125,10 +125,7 @@ def _print(item: dict[str, Any]) -> None:
             table.add_column(heading)
         for p in item["parameters"]:
             table.add_row(
-                *(
-                    escape(str(v))
-                    for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"])
-                )
+                *(escape(str(v)) for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"]))
             )
         out.print(table)
     if item.get("details", {}).keys() - {"aliases"}:
