@@ -27,7 +27,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, Idle, Init, Rto, Spurious,
+    Ack, Congestion, CongestionControl, ControlParams, Family, Idle, Init, Recovered, Rto,
+    Spurious,
     params::{Packets, ReductionBase},
 };
 
@@ -194,6 +195,12 @@ impl CongestionControl for Reno {
         }
         self.window.cwnd = self.smss;
         self.window.bytes_acked = 0;
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            self.window.cwnd = self.window.cwnd.min(limit.get());
+        }
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
