@@ -63,13 +63,37 @@ pub(super) struct Overtaking {
     packet: PacketId,
 }
 
-/// A packet on its way to the far end of a link.
-#[derive(Debug, Clone, Copy, Default)]
+/// A packet on its way to the far end of a link. Two words, so that it stays in registers until it is
+/// stored: a value that is put together in memory and read as a whole stalls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InFlight {
     at: Instant,
-    /// The link that it is on.
-    link: u32,
-    packet: PacketId,
+    /// The link that it is on, above the packet.
+    what: u64,
+}
+
+impl InFlight {
+    #[inline]
+    fn new(at: Instant, link: u32, packet: PacketId) -> Self {
+        Self {
+            at,
+            what: (u64::from(link) << 32) | u64::from(packet.0),
+        }
+    }
+    #[inline]
+    fn link(self) -> u32 {
+        (self.what >> 32) as u32
+    }
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    fn packet(self) -> PacketId {
+        PacketId(self.what as u32)
+    }
+    /// By arrival, then by link.
+    #[inline]
+    fn is_not_after(self, other: Self) -> bool {
+        (self.at, self.link()) <= (other.at, other.link())
+    }
 }
 
 /// Packets that propagate, in order of (arrival, link), with one entry in the event queue for all of
@@ -144,7 +168,7 @@ impl<B: Body> Fabric<B> {
             Some(next) => self.arrivals.replace_top(entry(*next, ring)),
             None => self.arrivals.pop(),
         }
-        Some(first.packet)
+        Some(first.packet())
     }
 
     /// As [`Self::arrival`], where packets may overtake each other; `None` if an earlier arrival has
@@ -249,14 +273,10 @@ impl<B: Body> Fabric<B> {
             clippy::cast_possible_truncation,
             reason = "links are counted in 32 bits"
         )]
-        let new = InFlight {
-            at,
-            link: link as u32,
-            packet,
-        };
+        let new = InFlight::new(at, link as u32, packet);
         let waiting = &mut self.rings[ring as usize];
         match waiting.back() {
-            Some(last) if (last.at, last.link) <= (at, new.link) => {
+            Some(last) if last.is_not_after(new) => {
                 waiting.push_back(new);
             }
             Some(_) => self.propagate_apart(own, new),
@@ -470,6 +490,6 @@ impl<B: Body> Fabric<B> {
 /// The entry of a ring whose first packet is `first`.
 #[inline]
 fn entry(first: InFlight, ring: u32) -> Entry {
-    let source = Source::new(Class::Arrival, first.link as usize);
+    let source = Source::new(Class::Arrival, first.link() as usize);
     Entry::placed(first.at, source, ring)
 }
