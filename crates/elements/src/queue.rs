@@ -91,11 +91,17 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     /// The link is free and something waits: the packet to send, if any. Those dropped on the way are
     /// reported.
     fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item>;
-    /// A packet arrives where the link is free and nothing waits. The default stores it and takes it out
-    /// again; a discipline may spare itself that.
-    fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
-        self.enqueue(item, cx);
-        self.dequeue(cx)
+    /// A packet arrives where the link is free and nothing waits: whether it, or what has become of it, is
+    /// sent at once. The default stores it and takes it out again; a discipline may spare itself that.
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        self.enqueue(*item, cx);
+        match self.dequeue(cx) {
+            Some(next) => {
+                *item = next;
+                true
+            }
+            None => false,
+        }
     }
     /// The link has sent the last packet, at [`QueueContext::now`]: it is idle from then on. Heard
     /// at the latest before the next packet.
@@ -170,7 +176,7 @@ impl QueueDiscipline for Discipline {
         each!(self, q => q.dequeue(cx))
     }
     #[inline]
-    fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
         each!(self, q => q.pass(item, cx))
     }
     #[inline]

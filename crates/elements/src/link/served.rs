@@ -214,9 +214,12 @@ impl ServedLink {
         let before = self.outcomes.len();
         if idle && self.queue.is_empty() {
             self.tell_ran_out();
-            let next = self.with_queue(now, |queue, cx| queue.pass(item, cx));
+            let passes = self.with_queue(now, |queue, cx| queue.pass(&mut item, cx));
             self.count_drops(now, before);
-            return next.and_then(|item| self.start(now, item, impairing));
+            if !passes {
+                return None;
+            }
+            return self.start(now, &item, impairing);
         }
         self.with_queue(now, |queue, cx| queue.enqueue(item, cx));
         let started = if idle {
@@ -286,7 +289,7 @@ impl ServedLink {
         self.start_next(now, impairing);
         self.account_queue(now);
         self.count_drops(now, before);
-        Some(self.exit(now, item, impairing))
+        Some(self.exit(now, &item, impairing))
     }
 
     #[inline]
@@ -315,7 +318,8 @@ impl ServedLink {
         }
     }
 
-    fn exit(&mut self, now: Instant, item: Item, impairing: &mut Vec<Impairing>) -> Completed {
+    #[inline]
+    fn exit(&mut self, now: Instant, item: &Item, impairing: &mut Vec<Impairing>) -> Completed {
         let mut at = now + self.delay;
         let mut duplicate = false;
         let mut in_order = true;
@@ -403,7 +407,7 @@ impl ServedLink {
             return None;
         }
         let next = self.with_queue(now, Queue::dequeue);
-        next.and_then(|item| self.start(now, item, impairing))
+        next.and_then(|item| self.start(now, &item, impairing))
     }
 
     /// A packet goes into service. Says what becomes of it where that is told ahead.
@@ -411,12 +415,12 @@ impl ServedLink {
     fn start(
         &mut self,
         now: Instant,
-        item: Item,
+        item: &Item,
         impairing: &mut Vec<Impairing>,
     ) -> Option<Completed> {
         self.statistics.waited(self.window, item.arrived, now);
         if !self.ahead {
-            self.serve(now, item, u64::from(item.size) * 8);
+            self.serve(now, *item, u64::from(item.size) * 8);
             return None;
         }
         let done = self.service.finish(now, u64::from(item.size) * 8);

@@ -70,6 +70,7 @@ impl DropTail {
             bytes: 0,
         }
     }
+    #[inline]
     fn has_room(&self, item: &Item, cx: &QueueContext<'_>) -> bool {
         let packets = self.items.len() as u64 + u64::from(cx.held_packets);
         let bytes = self.bytes + u64::from(cx.held_bytes) + u64::from(item.size);
@@ -78,6 +79,7 @@ impl DropTail {
 }
 
 impl QueueDiscipline for DropTail {
+    #[inline]
     fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
         if self.has_room(&item, cx) {
             self.bytes += u64::from(item.size);
@@ -87,18 +89,20 @@ impl QueueDiscipline for DropTail {
         }
     }
     #[inline]
-    fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
-        if self.has_room(&item, cx) {
-            return Some(item);
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        let passes = self.has_room(item, cx);
+        if !passes {
+            cx.drop(*item);
         }
-        cx.drop(item);
-        None
+        passes
     }
+    #[inline]
     fn dequeue(&mut self, _cx: &mut QueueContext<'_>) -> Option<Item> {
         let item = self.items.pop_front()?;
         self.bytes -= u64::from(item.size);
         Some(item)
     }
+    #[inline]
     fn len(&self) -> usize {
         self.items.len()
     }

@@ -82,9 +82,9 @@ impl Queue {
         }
         self.discipline.enqueue(item, cx);
     }
-    /// A packet arrives where the link is free and nothing waits: the packet to send, if any.
+    /// A packet arrives where the link is free and nothing waits: whether it is sent at once.
     #[inline]
-    pub fn pass(&mut self, item: Item, cx: &mut QueueContext<'_>) -> Option<Item> {
+    pub fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
         self.discipline.pass(item, cx)
     }
     /// The link has sent the last packet.

@@ -345,10 +345,15 @@ impl<B: Body> Fabric<B> {
         let due = slot.link.completion();
         if due != slot.completion_armed {
             slot.completion_armed = due;
-            if due != Instant::NEVER {
-                self.arrivals
-                    .push(Entry::new(due, Source::new(Class::Completion, index)));
-            }
+            self.push_completion(index, due);
+        }
+    }
+
+    #[inline(never)]
+    fn push_completion(&mut self, index: usize, due: Instant) {
+        if due != Instant::NEVER {
+            self.arrivals
+                .push(Entry::new(due, Source::new(Class::Completion, index)));
         }
     }
 
