@@ -66,8 +66,10 @@ docs: setup ## Build the documentation site into site/, strictly
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
-fuzz: setup ## Fuzz the scenario parser for FUZZ_SECONDS (60)
-	$(FUZZ) run --sanitizer none scenario -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096
+fuzz: setup ## Fuzz the scenario parser and the wire format for FUZZ_SECONDS (60) each
+	for target in scenario wire_decode wire_roundtrip; do \
+	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
+	done
 
 lock: setup ## Renew the lock files after a change of requirements.in or Cargo.toml
 	@eval "$$(.tools/uv/bin/python tools/pip_settings.py)" && \

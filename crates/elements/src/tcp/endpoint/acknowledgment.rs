@@ -46,7 +46,13 @@ impl<B: Body> Endpoint<B> {
             return false;
         }
         if ack < self.snd_una {
-            return true;
+            // RFC 5961 §5.2: older than anything that was ever outstanding together with what is.
+            let known = self.snd_una.since(ack) <= u64::from(self.cold.max_snd_wnd);
+            if !known {
+                self.stats.malformed += 1;
+                self.ack.at_once();
+            }
+            return known;
         }
         let same_window = self.take_window(segment, ack);
         if ack > self.snd_una
