@@ -314,7 +314,7 @@ class Scenario:
         check_snap_length(snap_length)
         places = []
         if captures:
-            links = self.resolve(seed=seed).get("link", {})
+            links = self.resolve(seed=seed)["links"]
             places = [place(name, links) for name in captures]
         return RunResult(
             _engine.run(
