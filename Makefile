@@ -20,10 +20,11 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 	@$(RUN) anabranch study studies/*/ --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-test: setup ## Run all tests
+test: ## Run all tests
+	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
-	$(RUN) python -m pytest tests/python tests/tools tests/oracle tests/studies
+	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench

@@ -90,7 +90,11 @@ def run(
         if why:
             later("--why", "leave it out")
 
-        run_once(file, set_ or [], RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen))
+        run_once(
+            file,
+            set_ or [],
+            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen),
+        )
 
 
 @app.command()

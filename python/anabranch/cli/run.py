@@ -62,9 +62,9 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     if options.out is not None:
         result.write(options.out)
         note(f"wrote {options.out / 'report.html'}, figures and tables")
-    for name, file in captures:
-        write_whole(file, result.pcapng(name))
-        note(f"wrote {file}")
+    for name, target in captures:
+        write_whole(target, result.pcapng(name))
+        note(f"wrote {target}")
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
         sys.stdout.write(result.summary_json.rstrip() + "\n")
