@@ -163,7 +163,10 @@ impl EndpointTarget {
             "TCP_NODELAY" => self.settings.nagle = value == 0,
             _ => {
                 let known = ["SO_REUSEADDR", "SO_RCVBUF", "SO_SNDBUF", "TCP_NODELAY"];
-                return Err(format!("there is no socket option {name} here; {}", choices(name, &known)));
+                return Err(format!(
+                    "there is no socket option {name} here; {}",
+                    choices(name, &known)
+                ));
             }
         }
         Ok(Answer::Value(0))
@@ -225,8 +228,9 @@ impl Target for EndpointTarget {
     fn option(&mut self, name: &str, value: &str) -> Result<(), String> {
         match name {
             "stack" => {
-                let profile = Profile::named(value)
-                    .ok_or_else(|| format!("there is no stack `{value}`; expected rfc, linux, …"))?;
+                let profile = Profile::named(value).ok_or_else(|| {
+                    format!("there is no stack `{value}`; expected rfc, linux, …")
+                })?;
                 self.settings = profile.settings;
                 Ok(())
             }
@@ -235,9 +239,13 @@ impl Target for EndpointTarget {
                     self.mtu = Some(mtu);
                     Ok(())
                 }
-                _ => Err(format!("`{value}`: expected octets of a packet, 116 to 65535")),
+                _ => Err(format!(
+                    "`{value}`: expected octets of a packet, 116 to 65535"
+                )),
             },
-            _ => Err(format!("the option `--{name}` means nothing to this target")),
+            _ => Err(format!(
+                "the option `--{name}` means nothing to this target"
+            )),
         }
     }
 
@@ -258,7 +266,12 @@ impl Target for EndpointTarget {
             "net.ipv4.tcp_ecn" if value <= 1 => {
                 s.ecn = if on { EcnMode::Rfc3168 } else { EcnMode::Off };
             }
-            _ => return Err(format!("there is no setting {name}={value} here; {}", choices(name, &SYSCTLS))),
+            _ => {
+                return Err(format!(
+                    "there is no setting {name}={value} here; {}",
+                    choices(name, &SYSCTLS)
+                ));
+            }
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ pub use error::{Error, Position};
 pub use parse::parse;
 pub use run::run;
 pub use syntax::{
-    Action, Assertion, Call, Comparison, Ecn, Event, Expected, Fault, Header, Item, Options, Script,
-    Value, When,
+    Action, Assertion, Call, Comparison, Ecn, Event, Expected, Fault, Header, Item, Options,
+    Script, Value, When,
 };
 pub use target::{Answer, Request, Target};

@@ -11,6 +11,9 @@ use crate::{
     syntax::{Action, Assertion, Comparison, Event, Script, Value, When},
 };
 
+/// A day, in picoseconds: no time in a script is longer.
+const LONGEST: u64 = 86_400 * 1_000_000_000_000;
+
 /// Options of a script.
 const OPTIONS: [&str; 3] = ["stack", "mtu", "tolerance_usecs"];
 
@@ -36,7 +39,8 @@ pub fn parse(text: &str, file: &str) -> Result<Script, Error> {
         script.events.push(parser.event()?);
     }
     if script.events.is_empty() {
-        return Err(parser.error("the script is empty: expected an event, such as `+0 < S 0:0(0) win 1000`"));
+        return Err(parser
+            .error("the script is empty: expected an event, such as `+0 < S 0:0(0) win 1000`"));
     }
     Ok(script)
 }
@@ -124,8 +128,13 @@ impl Parser<'_> {
         };
         match parsed {
             Ok(number) if number <= most => Ok(number),
-            Ok(_) => Err(self.error_at(at, format!("`{text}` is too large: expected {what}, {most} at most"))),
-            Err(_) => Err(self.error_at(at, format!("`{text}` is no whole number: expected {what}"))),
+            Ok(_) => Err(self.error_at(
+                at,
+                format!("`{text}` is too large: expected {what}, {most} at most"),
+            )),
+            Err(_) => {
+                Err(self.error_at(at, format!("`{text}` is no whole number: expected {what}")))
+            }
         }
     }
     fn number32(&mut self, what: &str) -> Result<u32, Error> {
@@ -152,7 +161,10 @@ impl Parser<'_> {
         let at = self.at();
         let name = self.word("the name of an option")?;
         if !OPTIONS.contains(&name.as_str()) {
-            let message = format!("there is no option `--{name}`; {}", choices(&name, &OPTIONS));
+            let message = format!(
+                "there is no option `--{name}`; {}",
+                choices(&name, &OPTIONS)
+            );
             return Err(self.error_at(at, message));
         }
         self.sign("=")?;
@@ -196,7 +208,10 @@ impl Parser<'_> {
             }
         };
         if matches!(when, When::Any | When::Between(..)) && !matches!(action, Action::Expect(_)) {
-            return Err(self.error_at(at, "only a packet that is expected (`>`) can come within a span of time"));
+            return Err(self.error_at(
+                at,
+                "only a packet that is expected (`>`) can come within a span of time",
+            ));
         }
         Ok(Event { at, when, action })
     }
@@ -234,8 +249,11 @@ impl Parser<'_> {
             .then(|| format!("{whole}{part:0<12}").parse::<u64>().ok())
             .flatten();
         match value {
-            Some(picos) if digits(whole) => Ok(Duration::from_picos(picos)),
-            _ => Err(self.error_at(at, format!("`{text}` is no time: expected seconds, such as `0.25`"))),
+            Some(picos) if digits(whole) && picos <= LONGEST => Ok(Duration::from_picos(picos)),
+            _ => Err(self.error_at(
+                at,
+                format!("`{text}` is no time: expected seconds, such as `0.25`, a day at most"),
+            )),
         }
     }
 

@@ -14,6 +14,9 @@ use crate::{
     target::{Answer, Request, Target},
 };
 
+/// More than any script needs, far below what a time can hold.
+const LONGEST: Duration = Duration::from_secs(100 * 86_400);
+
 /// How long `*` waits.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
@@ -115,13 +118,23 @@ impl Runner<'_> {
             When::Between(first, last) => (self.now + first, self.now + last),
             When::Any => (self.now, self.now + PATIENCE),
         };
+        if last > LONGEST {
+            return Err(self.error(event.at, "the script lasts longer than a hundred days"));
+        }
         if first < self.now {
-            let message = format!("this comes before the event above it, which is at {} s", seconds(self.now));
+            let message = format!(
+                "this comes before the event above it, which is at {} s",
+                seconds(self.now)
+            );
             return Err(self.error(event.at, message));
         }
         if let Action::Expect(expected) = &event.action {
             let sent = self.expect(event.at, expected, first, last)?;
-            self.now = if first == last { first } else { sent.max(self.now) };
+            self.now = if first == last {
+                first
+            } else {
+                sent.max(self.now)
+            };
             return Ok(());
         }
         self.let_time_pass(first);
@@ -159,7 +172,12 @@ impl Runner<'_> {
             Some((sent, packet)) if *sent + self.tolerance < then => {
                 let what = self.numbers.describe(packet);
                 let when = seconds(*sent);
-                Err(self.error(at, format!("the target has sent `> {what}` at {when} s, which no line above expects")))
+                Err(self.error(
+                    at,
+                    format!(
+                        "the target has sent `> {what}` at {when} s, which no line above expects"
+                    ),
+                ))
             }
             _ => Ok(()),
         }
@@ -180,7 +198,12 @@ impl Runner<'_> {
                 Some(sent) => self.sent.push_back(sent),
                 None => {
                     let until = seconds(latest);
-                    return Err(self.error(at, format!("the target has sent nothing until {until} s; expected `> {expected}`")));
+                    return Err(self.error(
+                        at,
+                        format!(
+                            "the target has sent nothing until {until} s; expected `> {expected}`"
+                        ),
+                    ));
                 }
             }
         }
@@ -192,7 +215,10 @@ impl Runner<'_> {
         let differs = packet::difference(expected, &found, self.tolerance);
         if let Some(what) = differs {
             let when = seconds(sent);
-            return Err(self.error(at, format!("expected `> {expected}`; the target sent `> {found}` at {when} s: {what}")));
+            return Err(self.error(
+                at,
+                format!("expected `> {expected}`; the target sent `> {found}` at {when} s: {what}"),
+            ));
         }
         if sent + self.tolerance < first || sent > latest {
             let span = if first == last {
@@ -201,7 +227,10 @@ impl Runner<'_> {
                 format!("between {} s and {} s", seconds(first), seconds(last))
             };
             let when = seconds(sent);
-            return Err(self.error(at, format!("expected `> {expected}` {span}; the target sent it at {when} s")));
+            return Err(self.error(
+                at,
+                format!("expected `> {expected}` {span}; the target sent it at {when} s"),
+            ));
         }
         packet::check_payload(&packet, &found, self.numbers.target_start(), self.written)
             .map_err(|message| self.error(at, message))?;
@@ -281,7 +310,12 @@ impl Runner<'_> {
 
     fn handle(&self, at: Position, descriptor: i64) -> Result<i64, Error> {
         let known = self.handles.get(&descriptor).copied();
-        known.ok_or_else(|| self.error(at, format!("no call above returned the descriptor {descriptor}")))
+        known.ok_or_else(|| {
+            self.error(
+                at,
+                format!("no call above returned the descriptor {descriptor}"),
+            )
+        })
     }
 
     fn assert(&self, assertion: &Assertion) -> Result<(), Error> {
@@ -293,7 +327,10 @@ impl Runner<'_> {
         } = assertion;
         let Some(found) = self.target.figure(name) else {
             let known = self.target.figures();
-            return Err(self.error(*at, format!("there is no figure `{name}`; {}", choices(name, known))));
+            return Err(self.error(
+                *at,
+                format!("there is no figure `{name}`; {}", choices(name, known)),
+            ));
         };
         let wanted = match value {
             Value::Number(number) => *number,
@@ -301,7 +338,10 @@ impl Runner<'_> {
                 let constant = CONSTANTS.iter().find(|(known, _)| known == name);
                 constant.map(|(_, number)| *number).ok_or_else(|| {
                     let known = CONSTANTS.map(|(name, _)| name);
-                    self.error(*at, format!("there is no constant `{name}`; {}", choices(name, &known)))
+                    self.error(
+                        *at,
+                        format!("there is no constant `{name}`; {}", choices(name, &known)),
+                    )
                 })?
             }
         };
@@ -309,13 +349,20 @@ impl Runner<'_> {
             return Ok(());
         }
         let sign = comparison.sign();
-        Err(self.error(*at, format!("expected {name} {sign} {wanted}; it is {found}")))
+        Err(self.error(
+            *at,
+            format!("expected {name} {sign} {wanted}; it is {found}"),
+        ))
     }
 }
 
 /// Seconds without trailing zeros.
 fn seconds(time: Duration) -> String {
     let picos = time.as_picos();
-    let text = format!("{}.{:012}", picos / 1_000_000_000_000, picos % 1_000_000_000_000);
+    let text = format!(
+        "{}.{:012}",
+        picos / 1_000_000_000_000,
+        picos % 1_000_000_000_000
+    );
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -21,7 +21,9 @@ impl Script {
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         let mut given = self.options.iter().rev();
-        given.find(|option| option.1 == name).map(|option| option.2.as_str())
+        given
+            .find(|option| option.1 == name)
+            .map(|option| option.2.as_str())
     }
 }
 

@@ -50,7 +50,10 @@ fn check(topic: &str) {
     assert!(!files.is_empty(), "no script in {topic}");
     let mut failures = Vec::new();
     for file in files {
-        let name = format!("tests/scripts/{topic}/{}", file.file_name().expect("a file").to_string_lossy());
+        let name = format!(
+            "tests/scripts/{topic}/{}",
+            file.file_name().expect("a file").to_string_lossy()
+        );
         let text = std::fs::read_to_string(&file).expect("it can be read");
         let script = match parse(&text, &name) {
             Ok(script) => script,
@@ -66,10 +69,17 @@ fn check(topic: &str) {
             vec![v4(), v6()]
         };
         for version in versions {
-            for (iss, peer) in [(0, 0), (u32::MAX - 700, 77), (5, u32::MAX - 1500), (u32::MAX, u32::MAX)] {
+            for (iss, peer) in [
+                (0, 0),
+                (u32::MAX - 700, 77),
+                (5, u32::MAX - 1500),
+                (u32::MAX, u32::MAX),
+            ] {
                 let mut target = EndpointTarget::new((version, PORTS), iss);
                 if let Err(error) = run(&script, &mut target, peer) {
-                    failures.push(format!("{error}\n    with iss {iss}, peer {peer}, {version:?}"));
+                    failures.push(format!(
+                        "{error}\n    with iss {iss}, peer {peer}, {version:?}"
+                    ));
                     break;
                 }
             }

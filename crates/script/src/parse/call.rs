@@ -8,8 +8,17 @@ use crate::{
 };
 
 const CALLS: [&str; 11] = [
-    "socket", "bind", "listen", "accept", "connect", "read", "write", "close", "shutdown",
-    "setsockopt", "fcntl",
+    "socket",
+    "bind",
+    "listen",
+    "accept",
+    "connect",
+    "read",
+    "write",
+    "close",
+    "shutdown",
+    "setsockopt",
+    "fcntl",
 ];
 
 impl Parser<'_> {
@@ -68,7 +77,10 @@ impl Parser<'_> {
                 let at = self.at();
                 let how = self.word("`SHUT_WR`")?;
                 if how != "SHUT_WR" {
-                    return Err(self.error_at(at, format!("`{how}`: expected `SHUT_WR`, the only way there is")));
+                    return Err(self.error_at(
+                        at,
+                        format!("`{how}`: expected `SHUT_WR`, the only way there is"),
+                    ));
                 }
                 Call::ShutdownWrite(descriptor)
             }
@@ -91,7 +103,9 @@ impl Parser<'_> {
         loop {
             match self.peek() {
                 Token::Sign(")") => return Ok(()),
-                Token::Sign("..." | "," | "|") | Token::Word(_) | Token::Number(_) => self.advance(),
+                Token::Sign("..." | "," | "|") | Token::Word(_) | Token::Number(_) => {
+                    self.advance()
+                }
                 _ => return Err(self.expected("an argument or `)`")),
             }
         }

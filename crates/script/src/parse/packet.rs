@@ -11,7 +11,15 @@ use crate::{
 };
 
 const BRACKETS: [&str; 10] = [
-    "noecn", "ect0", "ect1", "ce", "bad-checksum", "bad-ip-checksum", "cut", "fragment", "offset",
+    "noecn",
+    "ect0",
+    "ect1",
+    "ce",
+    "bad-checksum",
+    "bad-ip-checksum",
+    "cut",
+    "fragment",
+    "offset",
     "garbage",
 ];
 const ITEMS: [&str; 8] = ["nop", "eol", "mss", "wscale", "sackOK", "sack", "TS", "raw"];
@@ -34,7 +42,10 @@ impl Parser<'_> {
         let len = u32::try_from(len).expect("bounded");
         self.sign(")")?;
         if end.wrapping_sub(seq) != len {
-            let message = format!("{seq}:{end} spans {} octets, not {len}", end.wrapping_sub(seq));
+            let message = format!(
+                "{seq}:{end} spans {} octets, not {len}",
+                end.wrapping_sub(seq)
+            );
             return Err(self.error_at(at, message));
         }
         let ack = if self.take_word("ack") {
@@ -56,7 +67,8 @@ impl Parser<'_> {
             Options::List(Vec::new())
         };
         if injected && options == Options::Any {
-            return Err(self.error("`<...>` says nothing about a packet that is made here: list its options"));
+            return Err(self
+                .error("`<...>` says nothing about a packet that is made here: list its options"));
         }
         Ok(Header {
             flags,
@@ -101,7 +113,8 @@ impl Parser<'_> {
             };
             if let Some(fault) = fault {
                 if !injected {
-                    let message = format!("`[{name}]` says how a packet is made (`<`), not what is expected");
+                    let message =
+                        format!("`[{name}]` says how a packet is made (`<`), not what is expected");
                     return Err(self.error_at(at, message));
                 }
                 faults.push(fault);
@@ -178,7 +191,9 @@ impl Parser<'_> {
                     blocks.push(SackBlock { left, right });
                 }
                 if !(1..=4).contains(&blocks.len()) {
-                    return Err(self.error_at(at, "expected one to four blocks LEFT:RIGHT behind `sack`"));
+                    return Err(
+                        self.error_at(at, "expected one to four blocks LEFT:RIGHT behind `sack`")
+                    );
                 }
                 Item::Sack(blocks)
             }
@@ -205,7 +220,12 @@ impl Parser<'_> {
                     .collect();
                 match octets {
                     Some(octets) if text.len().is_multiple_of(2) => Item::Raw(octets),
-                    _ => return Err(self.error_at(at, format!("`{text}`: expected octets in hexadecimal, two digits each"))),
+                    _ => {
+                        return Err(self.error_at(
+                            at,
+                            format!("`{text}`: expected octets in hexadecimal, two digits each"),
+                        ));
+                    }
                 }
             }
             _ => {

@@ -7,9 +7,7 @@
 use anabranch_core::packet;
 use anabranch_elements::{
     tcp::{Flags, SackBlock, Timestamps},
-    wire::{
-        self, Carried, IpHeader, Ports, Protocol, TcpHeader, TcpOption, Version, iter_options,
-    },
+    wire::{self, Carried, IpHeader, Ports, Protocol, TcpHeader, TcpOption, Version, iter_options},
 };
 
 use crate::syntax::{Ecn, Fault, Header, Item, Options};
@@ -90,7 +88,9 @@ impl Numbers {
                 self.write_option(item, target, &mut options);
             }
         }
-        let first = header.seq.wrapping_add(u32::from(header.flags.any(Flags::SYN)));
+        let first = header
+            .seq
+            .wrapping_add(u32::from(header.flags.any(Flags::SYN)));
         // What comes before the stream's first octet is not part of it, and may be anything.
         let place = u64::from(first.wrapping_sub(self.peer_start.unwrap_or(1)));
         let mut payload = stream(INJECTED, place, header.len);
@@ -117,9 +117,21 @@ impl Numbers {
             urgent: 0,
         };
         let mut out = Vec::new();
-        wire::encode_tcp(&ip, &tcp, &options, Carried::Octets(&payload), usize::MAX, &mut out)
-            .map_err(|error| error.to_string())?;
-        for fault in &header.faults {
+        wire::encode_tcp(
+            &ip,
+            &tcp,
+            &options,
+            Carried::Octets(&payload),
+            usize::MAX,
+            &mut out,
+        )
+        .map_err(|error| error.to_string())?;
+        // What is cut off comes last: the other faults need something to be wrong with.
+        let (cuts, others): (Vec<_>, Vec<_>) = header
+            .faults
+            .iter()
+            .partition(|fault| matches!(fault, Fault::Cut(_)));
+        for fault in others.into_iter().chain(cuts) {
             spoil(&mut out, &ip, *fault)?;
         }
         Ok(out)

@@ -73,10 +73,14 @@ pub(super) fn check_payload(
     let payload = take_apart(packet)?.payload;
     let place = u64::from(header.seq.wrapping_sub(start));
     if place + u64::from(header.len) > written {
-        return Err(format!("the target has sent octets that nobody wrote: `{header}`"));
+        return Err(format!(
+            "the target has sent octets that nobody wrote: `{header}`"
+        ));
     }
     if payload != numbers::stream(numbers::WRITTEN, place, header.len) {
-        return Err(format!("the octets of `{header}` are not those that were written"));
+        return Err(format!(
+            "the octets of `{header}` are not those that were written"
+        ));
     }
     Ok(())
 }
