@@ -127,12 +127,13 @@ impl Numbers {
         )
         .map_err(|error| error.to_string())?;
         // What is cut off comes last: the other faults need something to be wrong with.
-        let (cuts, others): (Vec<_>, Vec<_>) = header
+        let (cuts, others): (Vec<Fault>, Vec<Fault>) = header
             .faults
             .iter()
+            .copied()
             .partition(|fault| matches!(fault, Fault::Cut(_)));
         for fault in others.into_iter().chain(cuts) {
-            spoil(&mut out, &ip, *fault)?;
+            spoil(&mut out, &ip, fault)?;
         }
         Ok(out)
     }
