@@ -52,6 +52,9 @@ pub struct TcpHeader {
 ///
 /// # Errors
 /// If there are too many options or too much payload.
+///
+/// # Panics
+/// Never: what IP's length field holds is far below 4 GiB.
 pub fn encode_tcp(
     ip: &IpHeader,
     header: &TcpHeader,

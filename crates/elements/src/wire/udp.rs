@@ -9,6 +9,9 @@ const HEADER: usize = 8;
 ///
 /// # Errors
 /// If the payload is too long.
+///
+/// # Panics
+/// Never: what IP's length field holds is far below 4 GiB.
 pub fn encode_datagram(
     ip: &IpHeader,
     ports: Ports,
