@@ -151,16 +151,14 @@ pub fn compile_tapped<B: Body>(
             traffic,
         });
     }
-    match hosts.first() {
-        Some((name, _)) => Err(name.clone()),
-        None => {
-            let mut network = builder.build();
-            if let Some(tapping) = tapping {
-                network.tap(Taps::new(tapping, resolved, network.element_names()));
-            }
-            Ok(Compiled { network, links })
-        }
+    if let Some((name, _)) = hosts.first() {
+        return Err(name.clone());
     }
+    let mut network = builder.build();
+    if let Some(tapping) = tapping {
+        network.tap(Taps::new(tapping, resolved, network.element_names()));
+    }
+    Ok(Compiled { network, links })
 }
 
 fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {

@@ -264,7 +264,8 @@ impl Parser<'_> {
             if self.take_sign(";") {
                 continue;
             }
-            if !self.take_word("assert") && !(!assertions.is_empty() && self.take_word("and")) {
+            let more = !assertions.is_empty() && self.take_word("and");
+            if !more && !self.take_word("assert") {
                 return Err(self.expected("`assert NAME == VALUE` or `}%`"));
             }
             assertions.push(self.assertion()?);

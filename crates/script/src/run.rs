@@ -194,18 +194,13 @@ impl Runner<'_> {
         let latest = last + self.tolerance;
         while self.sent.is_empty() {
             self.target.advance(latest);
-            match self.target.take_sent() {
-                Some(sent) => self.sent.push_back(sent),
-                None => {
-                    let until = seconds(latest);
-                    return Err(self.error(
-                        at,
-                        format!(
-                            "the target has sent nothing until {until} s; expected `> {expected}`"
-                        ),
-                    ));
-                }
-            }
+            let Some(sent) = self.target.take_sent() else {
+                let until = seconds(latest);
+                let message =
+                    format!("the target has sent nothing until {until} s; expected `> {expected}`");
+                return Err(self.error(at, message));
+            };
+            self.sent.push_back(sent);
         }
         let (sent, packet) = self.sent.pop_front().expect("there is one");
         let found = self

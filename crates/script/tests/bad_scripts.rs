@@ -21,6 +21,7 @@ fn carry_out(text: &str) -> Result<(), String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn mistakes_have_a_place_and_a_hint() {
     let cases = [
         (

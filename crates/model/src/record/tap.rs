@@ -50,7 +50,7 @@ impl Tapping {
 #[derive(Debug)]
 pub struct Taps {
     snap_length: u32,
-    taps: Vec<Tap>,
+    places: Vec<Tap>,
     /// The tap that an element belongs to: a link's direction and its impairments.
     tap_of: BTreeMap<ElementId, usize>,
     /// By flow: its name, and its ends as places among the nodes.
@@ -113,7 +113,7 @@ impl Taps {
         }
         Self {
             snap_length: tapping.snap_length,
-            taps,
+            places: taps,
             tap_of,
             flows: resolved
                 .flows
@@ -137,7 +137,7 @@ impl Taps {
             return;
         };
         let (ip, ports) = self.addresses(flow, packet);
-        let tap = &mut self.taps[tap];
+        let tap = &mut self.places[tap];
         let start = tap.octets.len();
         let most = self.snap_length as usize;
         let len = match &packet.payload {
@@ -183,7 +183,7 @@ impl Taps {
         let Some(&tap) = self.tap_of.get(&element) else {
             return;
         };
-        let tap = &mut self.taps[tap];
+        let tap = &mut self.places[tap];
         let Some(records) = tap.records_of.get(&packet) else {
             return;
         };

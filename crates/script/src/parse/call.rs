@@ -104,7 +104,7 @@ impl Parser<'_> {
             match self.peek() {
                 Token::Sign(")") => return Ok(()),
                 Token::Sign("..." | "," | "|") | Token::Word(_) | Token::Number(_) => {
-                    self.advance()
+                    self.advance();
                 }
                 _ => return Err(self.expected("an argument or `)`")),
             }

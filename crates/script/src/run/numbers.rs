@@ -95,7 +95,9 @@ impl Numbers {
         let place = u64::from(first.wrapping_sub(self.peer_start.unwrap_or(1)));
         let mut payload = stream(INJECTED, place, header.len);
         if header.faults.contains(&Fault::Garbage) {
-            payload.iter_mut().for_each(|octet| *octet = !*octet);
+            for octet in &mut payload {
+                *octet = !*octet;
+            }
         }
         let ip = IpHeader {
             version,

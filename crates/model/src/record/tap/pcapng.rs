@@ -27,7 +27,7 @@ impl Taps {
     #[must_use]
     pub fn pcapng(&self, link: usize, which: &[Direction], names: &[String]) -> Option<Vec<u8>> {
         let here = |tap: &&Tap| tap.place.0 == link && which.contains(&tap.place.1);
-        let taps: Vec<&Tap> = self.taps.iter().filter(here).collect();
+        let taps: Vec<&Tap> = self.places.iter().filter(here).collect();
         if taps.is_empty() {
             return None;
         }
