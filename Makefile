@@ -20,10 +20,11 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 	@$(RUN) anabranch study studies/*/ --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-test: setup ## Run all tests
+test: ## Run all tests
+	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
-	$(RUN) python -m pytest tests/python tests/tools tests/oracle tests/studies
+	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
@@ -66,8 +67,10 @@ docs: setup ## Build the documentation site into site/, strictly
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
-fuzz: setup ## Fuzz the scenario parser for FUZZ_SECONDS (60)
-	$(FUZZ) run --sanitizer none scenario -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096
+fuzz: setup ## Fuzz the scenario parser and the wire format for FUZZ_SECONDS (60) each
+	for target in scenario wire_decode wire_roundtrip; do \
+	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
+	done
 
 lock: setup ## Renew the lock files after a change of requirements.in or Cargo.toml
 	@eval "$$(.tools/uv/bin/python tools/pip_settings.py)" && \

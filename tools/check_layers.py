@@ -31,7 +31,9 @@ ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-elements": _ELEMENTS,
     "anabranch-model": _MODEL,
     "anabranch-sim": _DRIVERS,
-    "anabranch-live": _DRIVERS,
+    "anabranch-script": _MODEL,
+    # The behaviour scripts drive the kernel too.
+    "anabranch-live": _DRIVERS | {"anabranch-script"},
     "anabranch-gateway": _DRIVERS,
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch"},
@@ -39,7 +41,7 @@ ALLOWED: Mapping[str, frozenset[str]] = {
 }
 
 # The crates that the engine's rules hold for, by their folder.
-ENGINE = ("core", "elements", "model", "sim")
+ENGINE = ("core", "elements", "model", "sim", "script")
 
 # The crates that may hold unsafe code.
 UNSAFE_ALLOWED = frozenset({"anabranch-live", "anabranch-py"})

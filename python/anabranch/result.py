@@ -72,6 +72,24 @@ class RunResult:
             self._frames[name] = pl.DataFrame(self._run.table(name))
         return self._frames[name]
 
+    def pcapng(self, capture: str) -> bytes:
+        """A capture as a pcapng file's content: raw IP, nanoseconds, each packet's fate on the link as its comment.
+
+        Args:
+            capture: A link, or one direction of it, among the ``captures`` of the run.
+
+        Raises:
+            UserError: It was not captured.
+        """
+        from anabranch.capture import place
+        from anabranch.errors import UserError
+
+        found = place(capture, self.links)
+        try:
+            return bytes(self._run.pcapng(found.link, found.direction))
+        except ValueError:
+            raise UserError(f"{capture} was not captured", hint="name it in captures") from None
+
     def write(self, directory: str | Path) -> None:
         """Write summary, tables, figures and report into a directory, which appears whole or not at all.
 

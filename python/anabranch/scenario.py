@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anabranch import toml_text
+from anabranch.capture import SNAP_LENGTH
 from anabranch.errors import UserError
 
 if TYPE_CHECKING:
@@ -282,6 +283,8 @@ class Scenario:
         samples_ms: float | None = None,
         packets: bool = False,
         fast_path: bool = True,
+        captures: Sequence[str] = (),
+        snap_length: int = SNAP_LENGTH,
         progress: Callable[[float], None] | None = None,
     ) -> RunResult:
         """Run once.
@@ -292,18 +295,27 @@ class Scenario:
             samples_ms: Record cwnd, queue and the like every so many milliseconds.
             packets: Record one row per data packet sent.
             fast_path: Let the engine fold plain links; the results are the same.
+            captures: Links whose packets are captured, ``"LINK"``, ``"LINK.forward"`` or ``"LINK.reverse"``; see
+                :meth:`RunResult.pcapng`.
+            snap_length: Bytes kept of each captured packet, at most.
             progress: Called with the finished share (0‥1).
 
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
-            UserError: ``seed`` or ``samples_ms`` is out of range.
+            UserError: ``seed``, ``samples_ms`` or ``snap_length`` is out of range, or there is no such link.
         """
         from anabranch import _engine
+        from anabranch.capture import check_snap_length, place
         from anabranch.limits import check_samples, check_seed
         from anabranch.result import RunResult
 
         check_seed(seed)
         check_samples(samples_ms)
+        check_snap_length(snap_length)
+        places = []
+        if captures:
+            links = self.resolve(seed=seed)["links"]
+            places = [place(name, links) for name in captures]
         return RunResult(
             _engine.run(
                 self.text,
@@ -314,6 +326,7 @@ class Scenario:
                 samples_ms=samples_ms,
                 packets=packets,
                 fast_path=fast_path,
+                captures=([(p.link, p.direction) for p in places], snap_length) if places else None,
                 progress=progress,
             )
         )

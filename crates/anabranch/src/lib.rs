@@ -42,6 +42,7 @@ pub use anabranch_elements::{
     queue::{self, QueueDiscipline},
     tcp,
     transport::{self, Transport},
+    wire,
 };
 pub use anabranch_model::{
     catalog::{self, catalog},

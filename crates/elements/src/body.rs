@@ -25,6 +25,10 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
     fn filler(len: u32) -> Self;
     /// Puts `next` behind `self`.
     fn append(&mut self, next: &Self);
+    /// The octets themselves; `None` where only their number is known.
+    fn octets(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// A body of which only the length matters.
@@ -70,5 +74,8 @@ impl Body for Octets {
     }
     fn append(&mut self, next: &Self) {
         self.0.extend_from_slice(&next.0);
+    }
+    fn octets(&self) -> Option<&[u8]> {
+        Some(&self.0)
     }
 }

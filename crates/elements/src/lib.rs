@@ -14,3 +14,4 @@ pub mod middlebox;
 pub mod queue;
 pub mod tcp;
 pub mod transport;
+pub mod wire;

@@ -21,7 +21,7 @@ use anabranch_elements::{
 
 use crate::{
     event_queue::{Class, Entry, Source},
-    record::Probe,
+    record::{Probe, Taps},
 };
 
 mod agent;
@@ -120,6 +120,15 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn element_name(&self, element: ElementId) -> &str {
         &self.element_names[element.0 as usize]
+    }
+    /// The names of all elements, by number.
+    #[must_use]
+    pub fn element_names(&self) -> &[String] {
+        &self.element_names
+    }
+    /// Captures from here on.
+    pub fn tap(&mut self, taps: Taps) {
+        self.fabric.probe.tap(taps);
     }
     /// What has been observed.
     #[must_use]

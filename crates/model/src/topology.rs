@@ -7,6 +7,7 @@ use anabranch_elements::{body::Body, host::Host};
 
 use crate::{
     network::{App, Builder, Change, FlowSpec, LinkId, LinkSpec, Network, Stop, Traffic},
+    record::{Tapping, Taps},
     scenario::{Resolved, ResolvedDirection, ResolvedFlow, What},
     workload,
 };
@@ -56,7 +57,21 @@ pub struct Compiled<B: Body> {
 pub fn compile<B: Body>(
     resolved: &Resolved,
     engine: Engine,
+    hosts: Hosts<B>,
+) -> Result<Compiled<B>, String> {
+    compile_tapped(resolved, engine, hosts, None)
+}
+
+/// Compiles a scenario some of whose links are captured. These are never computed ahead; the
+/// results are the same.
+///
+/// # Errors
+/// With the name of a pair of hosts that fits no flow.
+pub fn compile_tapped<B: Body>(
+    resolved: &Resolved,
+    engine: Engine,
     mut hosts: Hosts<B>,
+    tapping: Option<&Tapping>,
 ) -> Result<Compiled<B>, String> {
     let warmup = Instant::START + resolved.warmup;
     let end = Instant::START + resolved.duration;
@@ -69,13 +84,13 @@ pub fn compile<B: Body>(
     let links: Vec<(String, [LinkId; 2])> = resolved
         .links
         .iter()
-        .map(|link| {
+        .enumerate()
+        .map(|(number, link)| {
             let ids = Direction::BOTH.map(|direction| {
-                builder.link(link_spec(
-                    &link.name,
-                    direction,
-                    &link.directions[direction as usize],
-                ))
+                let part = &link.directions[direction as usize];
+                let mut spec = link_spec(&link.name, direction, part);
+                spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
+                builder.link(spec)
             });
             (link.name.clone(), ids)
         })
@@ -136,13 +151,14 @@ pub fn compile<B: Body>(
             traffic,
         });
     }
-    match hosts.first() {
-        Some((name, _)) => Err(name.clone()),
-        None => Ok(Compiled {
-            network: builder.build(),
-            links,
-        }),
+    if let Some((name, _)) = hosts.first() {
+        return Err(name.clone());
     }
+    let mut network = builder.build();
+    if let Some(tapping) = tapping {
+        network.tap(Taps::new(tapping, resolved, network.element_names()));
+    }
+    Ok(Compiled { network, links })
 }
 
 fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {

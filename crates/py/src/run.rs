@@ -6,7 +6,10 @@ use std::sync::{
     mpsc,
 };
 
-use anabranch::{Finished, Length, Progress, Simulation, units::Duration};
+use anabranch::{
+    Finished, Length, Progress, Resolved, Simulation, packet::Direction, record::Tapping,
+    units::Duration,
+};
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
@@ -43,6 +46,57 @@ impl Run {
             name,
         )
     }
+    /// The capture of a link (both directions, or one) as a pcapng file's content. Raises
+    /// `ValueError` if it was not asked for.
+    #[pyo3(signature = (link, direction = None))]
+    fn pcapng(&self, link: &str, direction: Option<&str>) -> PyResult<Vec<u8>> {
+        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        let which = directions(direction)?;
+        let place = finished.links.iter().position(|(name, _)| name == link);
+        let network = &finished.network;
+        place
+            .zip(network.probe().taps())
+            .and_then(|(place, taps)| taps.pcapng(place, &which, network.element_names()))
+            .ok_or_else(|| PyValueError::new_err(format!("the link {link:?} was not captured")))
+    }
+}
+
+fn directions(name: Option<&str>) -> PyResult<Vec<Direction>> {
+    let all = Direction::BOTH.into_iter();
+    let which: Vec<Direction> = all
+        .filter(|direction| name.is_none_or(|name| name == direction.name()))
+        .collect();
+    if which.is_empty() {
+        let name = name.unwrap_or_default();
+        return Err(PyValueError::new_err(format!(
+            "there is no direction {name:?}; expected forward or reverse"
+        )));
+    }
+    Ok(which)
+}
+
+/// The links to capture, by name and direction (both if none), and octets kept of each packet.
+type Captures = (Vec<(String, Option<String>)>, u32);
+
+fn tapping(resolved: &Resolved, (places, snap_length): &Captures) -> Result<Tapping, Failure> {
+    let mut tapping = Tapping {
+        places: Vec::new(),
+        snap_length: *snap_length,
+    };
+    for (name, direction) in places {
+        let found = resolved.links.iter().position(|link| link.name == *name);
+        let Some(link) = found else {
+            return Err(Failure::Other(format!("there is no link {name:?}")));
+        };
+        let which =
+            directions(direction.as_deref()).map_err(|error| Failure::Other(error.to_string()))?;
+        for direction in which {
+            if !tapping.holds(link, direction) {
+                tapping.places.push((link, direction));
+            }
+        }
+    }
+    Ok(tapping)
 }
 
 /// What is recorded of a run.
@@ -84,6 +138,7 @@ fn interval(samples_ms: Option<f64>) -> PyResult<Option<Duration>> {
 fn make(
     job: &Job,
     recording: Recording,
+    captures: Option<&Captures>,
     report: &mut dyn FnMut(f64) -> Progress,
 ) -> Result<Run, Failure> {
     let stopwatch = Stopwatch::start();
@@ -92,7 +147,12 @@ fn make(
         .digest(recording.digest)
         .fast_path(recording.fast_path)
         .samples(recording.samples)
-        .packet_log(recording.packets);
+        .packet_log(recording.packets)
+        .tap(
+            captures
+                .map(|captures| tapping(&resolved, captures))
+                .transpose()?,
+        );
     let mut finished = simulation.run_with(report).map_err(|error| match error {
         anabranch::RunError::Stopped => Failure::Stopped,
         other @ anabranch::RunError::NoSuchFlow(_) => Failure::Other(other.to_string()),
@@ -112,7 +172,7 @@ fn make(
 /// Ctrl-C, ends the run. Raises `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, digest = true, samples_ms = None, packets = false,
-    fast_path = true, progress = None))]
+    fast_path = true, captures = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run(
@@ -125,6 +185,7 @@ pub fn run(
     samples_ms: Option<f64>,
     packets: bool,
     fast_path: bool,
+    captures: Option<Captures>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let job = Job {
@@ -141,7 +202,7 @@ pub fn run(
     };
     let mut raised = None;
     let result = py.detach(|| {
-        make(&job, recording, &mut |share| {
+        make(&job, recording, captures.as_ref(), &mut |share| {
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 progress
@@ -201,7 +262,7 @@ pub fn run_many(
     let (results, raised) = py.detach(|| {
         let (tell, told) = mpsc::channel();
         let work = |job: &Job| {
-            let result = make(job, recording, &mut |_| {
+            let result = make(job, recording, None, &mut |_| {
                 if stop.load(Ordering::Relaxed) {
                     Progress::Stop
                 } else {

@@ -7,9 +7,9 @@ use anabranch_elements::{
 };
 use anabranch_model::{
     network::{LinkId, Network},
-    record::{Summary, summary::About},
+    record::{Summary, Tapping, summary::About},
     scenario::Resolved,
-    topology::{Compiled, Engine, Hosts, compile},
+    topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 
 use crate::samples::Samples;
@@ -41,6 +41,7 @@ pub struct Simulation<'a, B: Body = Length> {
     engine: Engine,
     sample_every: Option<Duration>,
     hosts: Hosts<B>,
+    tapping: Option<Tapping>,
 }
 
 /// What a run left behind.
@@ -79,6 +80,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             engine: Engine::default(),
             sample_every: None,
             hosts: Vec::new(),
+            tapping: None,
         }
     }
     /// Plain links as arithmetic, or every packet through every step. Results are the same.
@@ -113,12 +115,24 @@ impl<'a, B: Body> Simulation<'a, B> {
         self.hosts.push((flow.into(), pair));
         self
     }
+    /// Captures what enters these links. [`Finished::network`]'s probe has the captures.
+    #[must_use]
+    pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
+        self.tapping = tapping;
+        self
+    }
     /// The network, for drivers of one's own.
     ///
     /// # Errors
     /// [`Error::NoSuchFlow`].
     pub fn compile(self) -> Result<Compiled<B>, Error> {
-        compile(self.resolved, self.engine, self.hosts).map_err(Error::NoSuchFlow)
+        compile_tapped(
+            self.resolved,
+            self.engine,
+            self.hosts,
+            self.tapping.as_ref(),
+        )
+        .map_err(Error::NoSuchFlow)
     }
     /// Makes the run.
     ///

@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from anabranch.capture import SNAP_LENGTH
 from anabranch.cli.common import exit_status
 
 # Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.
@@ -68,6 +69,17 @@ def run(
     fast_path: Annotated[
         bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
     ] = True,
+    pcap: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Option(
+            "--pcap",
+            metavar="LINK[.forward|.reverse]=FILE",
+            help="Capture what enters this link, as pcapng; may be given more than once.",
+        ),
+    ] = None,
+    snaplen: Annotated[
+        int, typer.Option("--snaplen", metavar="BYTES", help="With --pcap: bytes kept of each packet.")
+    ] = SNAP_LENGTH,
     why: Annotated[bool, typer.Option("--why", help="Not in this version.")] = False,
 ) -> None:
     """Run one scenario once."""
@@ -78,7 +90,11 @@ def run(
         if why:
             later("--why", "leave it out")
 
-        run_once(file, set_ or [], RunOptions(seed, json, out, engine, digest, packets, samples, fast_path))
+        run_once(
+            file,
+            set_ or [],
+            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen),
+        )
 
 
 @app.command()

@@ -25,6 +25,8 @@ class RunOptions:
     packets: bool
     samples_ms: float
     fast_path: bool
+    pcap: list[str]
+    snap_length: int
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -34,8 +36,9 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         ScenarioError: The scenario is wrong.
         UserError: An option is.
     """
+    from anabranch.capture import parse_option
     from anabranch.limits import check_samples, check_seed
-    from anabranch.output import check_target
+    from anabranch.output import check_target, write_whole
     from anabranch.progress import Progress
 
     only_sim(options.engine)
@@ -44,6 +47,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     scenario = load_scenario(file, sets)
     if options.out is not None:
         check_target(options.out, "run")
+    captures = [parse_option(option) for option in options.pcap]
     with Progress(file.name, 1) as progress:
         result = scenario.run(
             seed=options.seed,
@@ -51,11 +55,16 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
             samples_ms=options.samples_ms if options.out else None,
             packets=options.packets and options.out is not None,
             fast_path=options.fast_path,
+            captures=[name for name, _ in captures],
+            snap_length=options.snap_length,
             progress=progress.update,
         )
     if options.out is not None:
         result.write(options.out)
         note(f"wrote {options.out / 'report.html'}, figures and tables")
+    for name, target in captures:
+        write_whole(target, result.pcapng(name))
+        note(f"wrote {target}")
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
         sys.stdout.write(result.summary_json.rstrip() + "\n")

@@ -325,6 +325,7 @@ impl<B: Body> Fabric<B> {
         let LinkKind::Served(link) = &mut slot.kind else {
             unreachable!("the caller looked")
         };
+        self.probe.enters(self.now, slot.element, item.flow, packet);
         let completed = link.link.arrive(self.now, item, &mut self.impairing);
         if link.link.has_outcomes() {
             self.carry_out(index, Some(id));

@@ -6,8 +6,9 @@ use anabranch_core::{
     trace::{ElementId, Fate, Observation},
     units::{Duration, Instant},
 };
+use anabranch_elements::{body::Body, transport::Transport};
 
-use super::packet_log::PacketLog;
+use super::{packet_log::PacketLog, tap::Taps};
 
 /// The observers of a run. Nothing is spent on those that are off.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub struct Probe {
     end: Instant,
     digest: Option<Digest>,
     log: Option<PacketLog>,
+    taps: Option<Box<Taps>>,
     on: bool,
 }
 
@@ -26,6 +28,7 @@ impl Probe {
             end,
             digest: digest.then(Digest::default),
             log: log.then(PacketLog::default),
+            taps: None,
             on: digest || log,
         }
     }
@@ -34,6 +37,25 @@ impl Probe {
     #[inline]
     pub fn is_on(&self) -> bool {
         self.on
+    }
+    /// Captures what these taps are to see. Their links must be such that packets enter them one by
+    /// one ([`LinkSpec::may_change`](crate::network::LinkSpec::may_change)).
+    pub fn tap(&mut self, taps: Taps) {
+        self.taps = Some(Box::new(taps));
+        self.on = true;
+    }
+    /// A packet reaches a link that is not plain; what the link does with it is observed next.
+    #[inline]
+    pub fn enters<B: Body>(
+        &mut self,
+        at: Instant,
+        element: ElementId,
+        flow: FlowId,
+        packet: &Packet<Transport<B>>,
+    ) {
+        if let Some(taps) = &mut self.taps {
+            taps.enters(at, element, flow, packet);
+        }
     }
     /// Something happened to a packet at an element.
     #[inline]
@@ -74,6 +96,9 @@ impl Probe {
         }
         if let Some(log) = &mut self.log {
             log.fate(connection, direction, index, at, element, fate);
+        }
+        if let Some(taps) = &mut self.taps {
+            taps.fate(element, (connection, direction, index), fate);
         }
     }
     /// A packet waited in a queue.
@@ -126,5 +151,10 @@ impl Probe {
     #[must_use]
     pub fn log(&self) -> Option<&PacketLog> {
         self.log.as_ref()
+    }
+    /// The captures, if there are any.
+    #[must_use]
+    pub fn taps(&self) -> Option<&Taps> {
+        self.taps.as_deref()
     }
 }

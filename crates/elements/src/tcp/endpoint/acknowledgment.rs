@@ -46,6 +46,12 @@ impl<B: Body> Endpoint<B> {
             return false;
         }
         if ack < self.snd_una {
+            // RFC 5961 §5.2: nothing that old can be on its way, but for what a network doubled or held
+            // back for long.
+            if self.snd_una.since(ack) > u64::from(self.cold.max_snd_wnd) {
+                self.ack.at_once();
+                return false;
+            }
             return true;
         }
         let same_window = self.take_window(segment, ack);

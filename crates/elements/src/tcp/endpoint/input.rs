@@ -257,6 +257,8 @@ impl<B: Body> Endpoint<B> {
         }
         if segment.flags.any(Flags::FIN) && end <= self.rcv_edge && self.cold.peer_fin.is_none() {
             self.cold.peer_fin = Some(end);
+            // What fills the gap before it must not pass for usual.
+            self.rcv_gaps |= end > self.rcv_nxt;
         }
         // Nothing belongs behind a FIN, and nothing fits behind the window.
         let limit = self
@@ -308,7 +310,7 @@ impl<B: Body> Endpoint<B> {
                 self.rcv_nxt = end;
                 self.deliver(&body);
             }
-            self.rcv_gaps = self.receive().has_gaps();
+            self.rcv_gaps = self.receive().has_gaps() || self.cold.peer_fin.is_some();
             // RFC 5681 §4.2: it fills a gap, all or in part.
             self.ack.at_once();
         } else {

@@ -1,0 +1,44 @@
+//! Datagrams of whatever is not TCP, for captures (RFC 768).
+
+use super::{Carried, EncodeError, IpHeader, Ports, Protocol, encode_ip};
+
+const HEADER: usize = 8;
+
+/// Appends the first octets of a UDP packet, `most` at most; the checksums are those of the whole.
+/// Returns the octets of the whole.
+///
+/// # Errors
+/// If the payload is too long.
+///
+/// # Panics
+/// Never: what IP's length field holds is far below 4 GiB.
+pub fn encode_datagram(
+    ip: &IpHeader,
+    ports: Ports,
+    payload: Carried<'_>,
+    most: usize,
+    out: &mut Vec<u8>,
+) -> Result<u32, EncodeError> {
+    let start = out.len();
+    let len = HEADER + payload.len();
+    encode_ip(ip, Protocol::Udp, len, out)?;
+    let field = u16::try_from(len).map_err(|_| EncodeError::Length(len))?;
+    let at = out.len();
+    out.extend_from_slice(&ports.source.to_be_bytes());
+    out.extend_from_slice(&ports.destination.to_be_bytes());
+    out.extend_from_slice(&field.to_be_bytes());
+    out.extend_from_slice(&[0, 0]);
+    let mut sum = ip.pseudo_header(Protocol::Udp, len);
+    sum.add(&out[at..]);
+    payload.sum_into(&mut sum);
+    // Zero would say that there is none.
+    let checksum = match sum.finish() {
+        0 => u16::MAX,
+        other => other,
+    };
+    out[at + 6..at + 8].copy_from_slice(&checksum.to_be_bytes());
+    let headers = out.len() - start;
+    payload.append_to(out, most.saturating_sub(headers));
+    out.truncate(start.saturating_add(most));
+    Ok(u32::try_from(headers + payload.len()).expect("IP's length field holds it"))
+}

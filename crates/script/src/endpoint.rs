@@ -1,0 +1,429 @@
+//! Our own TCP as a target, in virtual time. Its congestion control is `reno`, whose window can be
+//! told by hand.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use anabranch_core::{
+    packet::Ecn,
+    units::{Bytes, Duration, Instant, text::Limit},
+};
+use anabranch_elements::{
+    body::{Body, Octets},
+    cc,
+    tcp::{EcnMode, Endpoint, Flags, Outgoing, Profile, Recovery, Role, Segment, Settings, State},
+    wire::{self, DecodeError, Discards, IpHeader, Ports, Version},
+};
+
+use crate::{
+    error::choices,
+    target::{Answer, Request, Target},
+};
+
+/// The socket that a script makes, and the connection that it listens for or opens.
+const SOCKET: i64 = 1;
+/// The connection that `accept` returns.
+const CONNECTION: i64 = 2;
+
+const SYSCTLS: [&str; 5] = [
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+];
+
+const FIGURES: [&str; 24] = [
+    "tcpi_state",
+    "tcpi_ca_state",
+    "tcpi_snd_cwnd",
+    "tcpi_snd_ssthresh",
+    "tcpi_rtt",
+    "tcpi_rttvar",
+    "tcpi_rto",
+    "tcpi_min_rtt",
+    "tcpi_total_retrans",
+    "malformed",
+    "discarded",
+    "discarded.ip-truncated",
+    "discarded.ip-version",
+    "discarded.ip-header-length",
+    "discarded.ip-length",
+    "discarded.ip-checksum",
+    "discarded.fragment",
+    "discarded.ipv6-extension",
+    "discarded.protocol",
+    "discarded.tcp-truncated",
+    "discarded.data-offset",
+    "discarded.tcp-checksum",
+    "discarded.option-length",
+    "discarded.option-past-end",
+];
+
+/// Our TCP behind an IP layer that discards what is wrong and counts it.
+#[derive(Debug)]
+pub struct EndpointTarget {
+    towards: (Version, Ports),
+    iss: u32,
+    settings: Settings,
+    mtu: Option<u32>,
+    now: Duration,
+    end: Option<Endpoint<Octets>>,
+    listens: bool,
+    sent: VecDeque<(Duration, Vec<u8>)>,
+    discards: Discards,
+}
+
+impl EndpointTarget {
+    /// A host at the destination of `towards`, with this initial sequence number.
+    ///
+    /// # Panics
+    /// Never: the profile exists.
+    #[must_use]
+    pub fn new(towards: (Version, Ports), iss: u32) -> Self {
+        Self {
+            towards,
+            iss,
+            settings: Profile::named("rfc").expect("it exists").settings,
+            mtu: None,
+            now: Duration::ZERO,
+            end: None,
+            listens: false,
+            sent: VecDeque::new(),
+            discards: Discards::default(),
+        }
+    }
+
+    fn make(&mut self, role: Role) -> &mut Endpoint<Octets> {
+        if let Some(mtu) = self.mtu {
+            // The size of an IPv4 packet; with IPv6 the link is taken to be 20 octets wider.
+            let options = if self.settings.timestamps { 12 } else { 0 };
+            self.settings.mss = mtu.saturating_sub(40 + options);
+        }
+        let settings = Arc::new(self.settings.clone());
+        let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
+        let mut end = Endpoint::new(&settings, control, role, self.iss);
+        end.set_auto_read(false);
+        self.end.insert(end)
+    }
+
+    /// Takes what the endpoint wants to send.
+    fn flush(&mut self) {
+        while let Some(out) = self
+            .end
+            .as_mut()
+            .and_then(|end| end.poll_transmit(instant(self.now)))
+        {
+            self.send(&out);
+        }
+    }
+
+    fn send(&mut self, out: &Outgoing<Octets>) {
+        let (version, ports) = self.towards;
+        let ip = IpHeader {
+            version: match version {
+                Version::V4 {
+                    source,
+                    destination,
+                    ..
+                } => Version::V4 {
+                    source: destination,
+                    destination: source,
+                    identification: 0,
+                    dont_fragment: true,
+                },
+                Version::V6 {
+                    source,
+                    destination,
+                    ..
+                } => Version::V6 {
+                    source: destination,
+                    destination: source,
+                    flow_label: 0,
+                },
+            },
+            dscp: 0,
+            ecn: out.ecn,
+            hop_limit: 64,
+        };
+        let mut packet = Vec::new();
+        wire::encode(&ip, ports.swapped(), &out.segment, &mut packet)
+            .expect("the endpoint's segments fit");
+        self.sent.push_back((self.now, packet));
+    }
+
+    fn set_option(&mut self, name: &str, value: i64) -> Result<Answer, String> {
+        if self.end.is_some() {
+            return Err(format!("{name} must be set before listen or connect"));
+        }
+        let bytes = u64::try_from(value).map_err(|_| format!("{name}: {value} is negative"))?;
+        match name {
+            "SO_REUSEADDR" => {}
+            "SO_RCVBUF" => self.settings.receive_window = Limit::Bytes(Bytes::new(bytes)),
+            "SO_SNDBUF" => self.settings.send_buffer = Limit::Bytes(Bytes::new(bytes)),
+            "TCP_NODELAY" => self.settings.nagle = value == 0,
+            _ => {
+                let known = ["SO_REUSEADDR", "SO_RCVBUF", "SO_SNDBUF", "TCP_NODELAY"];
+                return Err(format!(
+                    "there is no socket option {name} here; {}",
+                    choices(name, &known)
+                ));
+            }
+        }
+        Ok(Answer::Value(0))
+    }
+
+    fn connect(&mut self) -> Answer {
+        let now = instant(self.now);
+        match &self.end {
+            None => {
+                self.make(Role::Active).open(now);
+                self.flush();
+                Answer::Error("EINPROGRESS")
+            }
+            Some(end) if end.ending().is_some() => Answer::Error("ECONNREFUSED"),
+            Some(end) if end.state().is_synchronized() => Answer::Value(0),
+            Some(_) => Answer::Error("EALREADY"),
+        }
+    }
+}
+
+/// What a read or write says of a connection that ended badly, or that there is none.
+fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
+    use anabranch_elements::tcp::Ending;
+    match end.ending() {
+        Some(Ending::Reset) => Some("ECONNRESET"),
+        Some(Ending::TimedOut) => Some("ETIMEDOUT"),
+        Some(Ending::Aborted) => Some("EPIPE"),
+        None => None,
+    }
+}
+
+fn read(end: &mut Endpoint<Octets>, most: u32) -> Answer {
+    let octets = end.read(u64::from(most));
+    if !octets.is_empty() {
+        return Answer::Octets(octets.0);
+    }
+    let over = matches!(
+        end.state(),
+        State::CloseWait | State::LastAck | State::Closing | State::TimeWait | State::Closed
+    );
+    match broken(end) {
+        Some(error) => Answer::Error(error),
+        None if over => Answer::Octets(Vec::new()),
+        None => Answer::Error("EAGAIN"),
+    }
+}
+
+fn write(end: &mut Endpoint<Octets>, octets: &[u8]) -> Answer {
+    if let Some(error) = broken(end) {
+        return Answer::Error(error);
+    }
+    match end.write(Octets(octets.to_vec())) {
+        0 if !octets.is_empty() => Answer::Error("EAGAIN"),
+        taken => Answer::Value(i64::try_from(taken).expect("as many as given")),
+    }
+}
+
+impl Target for EndpointTarget {
+    fn option(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "stack" => {
+                let profile = Profile::named(value).ok_or_else(|| {
+                    format!("there is no stack `{value}`; expected rfc, linux, …")
+                })?;
+                self.settings = profile.settings;
+                Ok(())
+            }
+            "mtu" => match value.parse() {
+                Ok(mtu) if (116..=65_535).contains(&mtu) => {
+                    self.mtu = Some(mtu);
+                    Ok(())
+                }
+                _ => Err(format!(
+                    "`{value}`: expected octets of a packet, 116 to 65535"
+                )),
+            },
+            _ => Err(format!(
+                "the option `--{name}` means nothing to this target"
+            )),
+        }
+    }
+
+    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+        let on = value != 0;
+        let s = &mut self.settings;
+        match name {
+            "net.ipv4.tcp_sack" => {
+                s.sack = on;
+                s.dsack &= on;
+                if !on && s.recovery == Recovery::Rfc6675 {
+                    s.recovery = Recovery::NewReno;
+                }
+            }
+            "net.ipv4.tcp_dsack" => s.dsack = on && s.sack,
+            "net.ipv4.tcp_timestamps" => s.timestamps = on,
+            "net.ipv4.tcp_window_scaling" => s.window_scaling = on,
+            "net.ipv4.tcp_ecn" if value <= 1 => {
+                s.ecn = if on { EcnMode::Rfc3168 } else { EcnMode::Off };
+            }
+            _ => {
+                return Err(format!(
+                    "there is no setting {name}={value} here; {}",
+                    choices(name, &SYSCTLS)
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
+        self.now = now;
+        let answer = match request {
+            Request::Socket => Answer::Value(SOCKET),
+            Request::Bind(_) => Answer::Value(0),
+            Request::SetOption(_, name, value) => self.set_option(name, value)?,
+            Request::Listen(_) => {
+                self.listens = true;
+                self.make(Role::Passive);
+                Answer::Value(0)
+            }
+            Request::Connect(_) => self.connect(),
+            Request::Accept(_) => match &self.end {
+                Some(end) if self.listens && end.state().is_synchronized() => {
+                    Answer::Value(CONNECTION)
+                }
+                _ => Answer::Error("EAGAIN"),
+            },
+            Request::Close(SOCKET) if self.listens => Answer::Value(0),
+            Request::Read(..)
+            | Request::Write(..)
+            | Request::Close(_)
+            | Request::ShutdownWrite(_) => match (&mut self.end, request) {
+                (Some(end), Request::Read(_, most)) => read(end, most),
+                (Some(end), Request::Write(_, octets)) => write(end, octets),
+                (Some(end), _) => {
+                    end.close();
+                    Answer::Value(0)
+                }
+                (None, _) => Answer::Error("ENOTCONN"),
+            },
+        };
+        self.flush();
+        Ok(answer)
+    }
+
+    fn towards(&self) -> (Version, Ports) {
+        self.towards
+    }
+
+    fn inject(&mut self, now: Duration, packet: &[u8]) {
+        self.now = now;
+        let decoded = match wire::decode(packet) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.discards.count(error);
+                return;
+            }
+        };
+        match &mut self.end {
+            Some(end) => {
+                end.on_segment(instant(now), &decoded.segment, decoded.ip.ecn);
+                self.flush();
+            }
+            None => self.refuse(&decoded.segment),
+        }
+    }
+
+    fn advance(&mut self, until: Duration) {
+        while self.sent.is_empty() {
+            let due = self.end.as_ref().map_or(Instant::NEVER, Endpoint::deadline);
+            if due > instant(until) {
+                self.now = self.now.max(until);
+                return;
+            }
+            self.now = self.now.max(due - Instant::START);
+            if let Some(end) = &mut self.end {
+                end.on_deadline(instant(self.now));
+            }
+            self.flush();
+        }
+    }
+
+    fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)> {
+        self.sent.pop_front()
+    }
+
+    fn figure(&self, name: &str) -> Option<i64> {
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        if let Some(reason) = name.strip_prefix("discarded.") {
+            let error = DecodeError::ALL.into_iter().find(|e| e.name() == reason)?;
+            return Some(number(self.discards.of(error)));
+        }
+        if name == "discarded" {
+            return Some(number(self.discards.total()));
+        }
+        let end = self.end.as_ref()?;
+        let (snapshot, stats) = (end.snapshot(), end.stats());
+        let mss = u64::from(self.settings.mss);
+        let micros = |d: Duration| number(d.as_picos() / 1_000_000);
+        Some(match name {
+            "malformed" => number(stats.malformed),
+            "tcpi_state" => state_number(end.state()),
+            "tcpi_ca_state" => match snapshot.state {
+                "disorder" => 1,
+                "recovery" => 3,
+                "loss" => 4,
+                _ => 0,
+            },
+            "tcpi_snd_cwnd" => number(snapshot.cwnd.get() / mss),
+            "tcpi_snd_ssthresh" => snapshot
+                .ssthresh
+                .map_or(i64::from(i32::MAX), |bytes| number(bytes.get() / mss)),
+            "tcpi_rtt" => micros(snapshot.srtt),
+            "tcpi_rttvar" => micros(snapshot.rttvar),
+            "tcpi_rto" => micros(snapshot.rto),
+            "tcpi_min_rtt" => micros(snapshot.min_rtt),
+            "tcpi_total_retrans" => number(stats.retransmitted_packets),
+            _ => return None,
+        })
+    }
+
+    fn figures(&self) -> &'static [&'static str] {
+        &FIGURES
+    }
+}
+
+impl EndpointTarget {
+    /// Nobody listens: RFC 9293 §3.10.7.1.
+    fn refuse(&mut self, segment: &Segment<Octets>) {
+        let settings = Arc::new(self.settings.clone());
+        let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
+        let mut closed = Endpoint::new(&settings, control, Role::Active, self.iss);
+        closed.on_segment(instant(self.now), segment, Ecn::NotEct);
+        while let Some(out) = closed.poll_transmit(instant(self.now)) {
+            debug_assert!(out.segment.flags.any(Flags::RST));
+            self.send(&out);
+        }
+    }
+}
+
+fn instant(since_start: Duration) -> Instant {
+    Instant::START + since_start
+}
+
+/// The numbers of `netinet/tcp.h`.
+const fn state_number(state: State) -> i64 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Listen => 10,
+        State::Closing => 11,
+    }
+}

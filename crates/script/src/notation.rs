@@ -1,0 +1,80 @@
+//! Segments as scripts write them.
+
+use std::fmt;
+
+use anabranch_elements::tcp::Flags;
+
+use crate::syntax::{Ecn, Header, Item, Options};
+
+/// Letters of the control bits, in the order in which they are written.
+pub(crate) const FLAGS: [(char, Flags); 9] = [
+    ('S', Flags::SYN),
+    ('F', Flags::FIN),
+    ('R', Flags::RST),
+    ('P', Flags::PSH),
+    ('U', Flags::URG),
+    ('E', Flags::ECE),
+    ('W', Flags::CWR),
+    ('A', Flags::AE),
+    ('.', Flags::ACK),
+];
+
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.ecn {
+            None | Some(Ecn::NotEct) => {}
+            Some(Ecn::Ect0) => f.write_str("[ect0] ")?,
+            Some(Ecn::Ect1) => f.write_str("[ect1] ")?,
+            Some(Ecn::Ce) => f.write_str("[ce] ")?,
+        }
+        if self.flags == Flags::NONE {
+            f.write_str("-")?;
+        }
+        for (letter, flag) in FLAGS {
+            if self.flags.any(flag) {
+                write!(f, "{letter}")?;
+            }
+        }
+        let end = self.seq.wrapping_add(self.len);
+        write!(f, " {}:{end}({})", self.seq, self.len)?;
+        if let Some(ack) = self.ack {
+            write!(f, " ack {ack}")?;
+        }
+        if let Some(window) = self.window {
+            write!(f, " win {window}")?;
+        }
+        match &self.options {
+            Options::Any => f.write_str(" <...>"),
+            Options::List(items) if items.is_empty() => Ok(()),
+            Options::List(items) => {
+                for (place, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if place == 0 { " <" } else { "," })?;
+                }
+                f.write_str(">")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nop => f.write_str("nop"),
+            Self::End => f.write_str("eol"),
+            Self::Mss(mss) => write!(f, "mss {mss}"),
+            Self::WindowScale(shift) => write!(f, "wscale {shift}"),
+            Self::SackPermitted => f.write_str("sackOK"),
+            Self::Sack(blocks) => {
+                f.write_str("sack")?;
+                blocks
+                    .iter()
+                    .try_for_each(|block| write!(f, " {}:{}", block.left, block.right))
+            }
+            Self::Timestamps(value, echo) => write!(f, "TS val {value} ecr {echo}"),
+            Self::Raw(octets) => {
+                f.write_str("raw ")?;
+                octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Socket calls.
+
+use super::Parser;
+use crate::{
+    error::{Error, choices},
+    lexer::Token,
+    syntax::{Call, Expected},
+};
+
+const CALLS: [&str; 11] = [
+    "socket",
+    "bind",
+    "listen",
+    "accept",
+    "connect",
+    "read",
+    "write",
+    "close",
+    "shutdown",
+    "setsockopt",
+    "fcntl",
+];
+
+impl Parser<'_> {
+    /// `NAME(…) = RESULT`
+    pub(super) fn call(&mut self) -> Result<(Call, Expected), Error> {
+        let at = self.at();
+        let name = self.word("a socket call")?;
+        if !CALLS.contains(&name.as_str()) {
+            let message = format!("there is no call `{name}`; {}", choices(&name, &CALLS));
+            return Err(self.error_at(at, message));
+        }
+        self.sign("(")?;
+        let call = if name == "socket" {
+            self.skip_arguments()?;
+            Call::Socket
+        } else {
+            let descriptor = self.signed("a descriptor")?;
+            self.call_on(&name, descriptor)?
+        };
+        self.sign(")")?;
+        self.sign("=")?;
+        let expected = self.result()?;
+        Ok((call, expected))
+    }
+
+    fn call_on(&mut self, name: &str, descriptor: i64) -> Result<Call, Error> {
+        Ok(match name {
+            "read" | "write" => {
+                self.sign(",")?;
+                self.sign("...")?;
+                self.sign(",")?;
+                // A gigabyte is more than any script needs.
+                let n = self.number("how many octets", 1 << 30)?;
+                let n = u32::try_from(n).expect("bounded");
+                if name == "read" {
+                    Call::Read(descriptor, n)
+                } else {
+                    Call::Write(descriptor, n)
+                }
+            }
+            "setsockopt" => {
+                self.sign(",")?;
+                self.word("a level, such as `SOL_TCP`")?;
+                self.sign(",")?;
+                let option = self.word("an option, such as `TCP_NODELAY`")?;
+                self.sign(",")?;
+                self.sign("[")?;
+                let value = self.signed("its value")?;
+                self.sign("]")?;
+                self.sign(",")?;
+                self.number("the size of the value", 64)?;
+                Call::SetOption(descriptor, option, value)
+            }
+            "shutdown" => {
+                self.sign(",")?;
+                let at = self.at();
+                let how = self.word("`SHUT_WR`")?;
+                if how != "SHUT_WR" {
+                    return Err(self.error_at(
+                        at,
+                        format!("`{how}`: expected `SHUT_WR`, the only way there is"),
+                    ));
+                }
+                Call::ShutdownWrite(descriptor)
+            }
+            _ => {
+                self.skip_arguments()?;
+                match name {
+                    "bind" => Call::Bind(descriptor),
+                    "listen" => Call::Listen(descriptor),
+                    "accept" => Call::Accept(descriptor),
+                    "connect" => Call::Connect(descriptor),
+                    "close" => Call::Close(descriptor),
+                    _ => Call::Fcntl(descriptor),
+                }
+            }
+        })
+    }
+
+    /// Arguments that mean nothing here: addresses, backlogs, flags.
+    fn skip_arguments(&mut self) -> Result<(), Error> {
+        loop {
+            match self.peek() {
+                Token::Sign(")") => return Ok(()),
+                Token::Sign("..." | "," | "|") | Token::Word(_) | Token::Number(_) => {
+                    self.advance();
+                }
+                _ => return Err(self.expected("an argument or `)`")),
+            }
+        }
+    }
+
+    fn result(&mut self) -> Result<Expected, Error> {
+        if self.take_sign("?") {
+            return Ok(Expected::Any);
+        }
+        let value = self.signed("what the call returns, or `?`")?;
+        if value != -1 {
+            return Ok(Expected::Value(value));
+        }
+        let name = self.word("the name of the error, such as `EAGAIN`")?;
+        if self.take_sign("(") {
+            while !self.take_sign(")") {
+                if *self.peek() == Token::End {
+                    return Err(self.expected("`)`"));
+                }
+                self.advance();
+            }
+        }
+        Ok(Expected::Error(name))
+    }
+}

@@ -1,0 +1,237 @@
+//! Packets.
+
+use anabranch_elements::tcp::{Flags, SackBlock};
+
+use super::Parser;
+use crate::{
+    error::{Error, choices},
+    lexer::Token,
+    notation::FLAGS,
+    syntax::{Ecn, Fault, Header, Item, Options},
+};
+
+const BRACKETS: [&str; 10] = [
+    "noecn",
+    "ect0",
+    "ect1",
+    "ce",
+    "bad-checksum",
+    "bad-ip-checksum",
+    "cut",
+    "fragment",
+    "offset",
+    "garbage",
+];
+const ITEMS: [&str; 8] = ["nop", "eol", "mss", "wscale", "sackOK", "sack", "TS", "raw"];
+
+impl Parser<'_> {
+    /// Behind `<` or `>`.
+    pub(super) fn packet(&mut self, injected: bool) -> Result<Header, Error> {
+        let (ecn, faults) = if self.take_sign("[") {
+            self.brackets(injected)?
+        } else {
+            (None, Vec::new())
+        };
+        let flags = self.flags()?;
+        let at = self.at();
+        let seq = self.number32("a sequence number")?;
+        self.sign(":")?;
+        let end = self.number32("the sequence number behind the last octet")?;
+        self.sign("(")?;
+        let len = self.number("the length of the payload", 65_535)?;
+        let len = u32::try_from(len).expect("bounded");
+        self.sign(")")?;
+        if end.wrapping_sub(seq) != len {
+            let message = format!(
+                "{seq}:{end} spans {} octets, not {len}",
+                end.wrapping_sub(seq)
+            );
+            return Err(self.error_at(at, message));
+        }
+        let ack = if self.take_word("ack") {
+            Some(self.number32("an acknowledgment number")?)
+        } else {
+            None
+        };
+        if injected && flags.any(Flags::ACK) && ack.is_none() {
+            return Err(self.expected("`ack` and its number, since the flags have `.`"));
+        }
+        let window = if self.take_word("win") {
+            Some(self.number16("a window")?)
+        } else {
+            None
+        };
+        let options = if self.take_sign("<") {
+            self.options()?
+        } else {
+            Options::List(Vec::new())
+        };
+        if injected && options == Options::Any {
+            return Err(self
+                .error("`<...>` says nothing about a packet that is made here: list its options"));
+        }
+        Ok(Header {
+            flags,
+            seq,
+            len,
+            ack,
+            window,
+            options,
+            ecn,
+            faults,
+        })
+    }
+
+    fn brackets(&mut self, injected: bool) -> Result<(Option<Ecn>, Vec<Fault>), Error> {
+        let (mut ecn, mut faults) = (None, Vec::new());
+        loop {
+            let at = self.at();
+            let name = self.word("what stands in brackets")?;
+            let fault = match name.as_str() {
+                "noecn" | "ect0" | "ect1" | "ce" => {
+                    ecn = Some(match name.as_str() {
+                        "noecn" => Ecn::NotEct,
+                        "ect0" => Ecn::Ect0,
+                        "ect1" => Ecn::Ect1,
+                        _ => Ecn::Ce,
+                    });
+                    None
+                }
+                "bad-checksum" => Some(Fault::BadChecksum),
+                "bad-ip-checksum" => Some(Fault::BadIpChecksum),
+                "cut" => Some(Fault::Cut(self.number32("how many octets are missing")?)),
+                "fragment" => Some(Fault::Fragment),
+                "offset" => {
+                    let words = self.number("words of the TCP header", 15)?;
+                    Some(Fault::Offset(u8::try_from(words).expect("bounded")))
+                }
+                "garbage" => Some(Fault::Garbage),
+                _ => {
+                    let message = format!("`[{name}]` is not known; {}", choices(&name, &BRACKETS));
+                    return Err(self.error_at(at, message));
+                }
+            };
+            if let Some(fault) = fault {
+                if !injected {
+                    let message =
+                        format!("`[{name}]` says how a packet is made (`<`), not what is expected");
+                    return Err(self.error_at(at, message));
+                }
+                faults.push(fault);
+            }
+            if !self.take_sign(",") {
+                break;
+            }
+        }
+        self.sign("]")?;
+        Ok((ecn, faults))
+    }
+
+    /// Letters, `.` for ACK, `-` for none.
+    fn flags(&mut self) -> Result<Flags, Error> {
+        let at = self.at();
+        if self.take_sign("-") {
+            return Ok(Flags::NONE);
+        }
+        let text = match self.peek() {
+            Token::Word(text) => text.clone(),
+            Token::Sign(".") => String::new(),
+            _ => return Err(self.expected("flags, such as `S`, `P.` or `.`")),
+        };
+        if !text.is_empty() {
+            self.advance();
+        }
+        let mut flags = if !text.ends_with('.') && self.take_sign(".") {
+            Flags::ACK
+        } else {
+            Flags::NONE
+        };
+        for letter in text.chars() {
+            let Some((_, flag)) = FLAGS.into_iter().find(|(known, _)| *known == letter) else {
+                let known: String = FLAGS.iter().map(|(letter, _)| *letter).collect();
+                let message = format!("`{letter}` is no flag: expected some of {known}");
+                return Err(self.error_at(at, message));
+            };
+            flags |= flag;
+        }
+        Ok(flags)
+    }
+
+    /// Behind `<`.
+    fn options(&mut self) -> Result<Options, Error> {
+        if self.take_sign("...") {
+            self.sign(">")?;
+            return Ok(Options::Any);
+        }
+        let mut items = Vec::new();
+        while !self.take_sign(">") {
+            if !items.is_empty() {
+                self.sign(",")?;
+            }
+            items.push(self.item()?);
+        }
+        Ok(Options::List(items))
+    }
+
+    fn item(&mut self) -> Result<Item, Error> {
+        let at = self.at();
+        let name = self.word("an option, such as `mss 1460`")?;
+        Ok(match name.as_str() {
+            "nop" => Item::Nop,
+            "eol" => Item::End,
+            "mss" => Item::Mss(self.number16("a segment size")?),
+            "wscale" => Item::WindowScale(self.number8("a shift")?),
+            "sackOK" => Item::SackPermitted,
+            "sack" => {
+                let mut blocks = Vec::new();
+                while matches!(self.peek(), Token::Number(_)) {
+                    let left = self.number32("the left edge")?;
+                    self.sign(":")?;
+                    let right = self.number32("the right edge")?;
+                    blocks.push(SackBlock { left, right });
+                }
+                if !(1..=4).contains(&blocks.len()) {
+                    return Err(
+                        self.error_at(at, "expected one to four blocks LEFT:RIGHT behind `sack`")
+                    );
+                }
+                Item::Sack(blocks)
+            }
+            "TS" => {
+                if !self.take_word("val") {
+                    return Err(self.expected("`val`"));
+                }
+                let value = self.number32("a timestamp")?;
+                if !self.take_word("ecr") {
+                    return Err(self.expected("`ecr`"));
+                }
+                Item::Timestamps(value, self.number32("an echoed timestamp")?)
+            }
+            "raw" => {
+                let (at, text) = match self.peek() {
+                    Token::Word(text) | Token::Number(text) => (self.at(), text.clone()),
+                    _ => return Err(self.expected("octets in hexadecimal")),
+                };
+                self.advance();
+                let octets: Option<Vec<u8>> = text
+                    .as_bytes()
+                    .chunks(2)
+                    .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+                    .collect();
+                match octets {
+                    Some(octets) if text.len().is_multiple_of(2) => Item::Raw(octets),
+                    _ => {
+                        return Err(self.error_at(
+                            at,
+                            format!("`{text}`: expected octets in hexadecimal, two digits each"),
+                        ));
+                    }
+                }
+            }
+            _ => {
+                let message = format!("there is no option `{name}`; {}", choices(&name, &ITEMS));
+                return Err(self.error_at(at, message));
+            }
+        })
+    }
+}

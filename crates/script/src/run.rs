@@ -1,0 +1,363 @@
+//! Carries a script out on a target.
+
+mod numbers;
+mod packet;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_core::units::Duration;
+
+use self::numbers::Numbers;
+use crate::{
+    error::{Error, Position, choices},
+    syntax::{Action, Assertion, Call, Event, Expected, Header, Script, Value, When},
+    target::{Answer, Request, Target},
+};
+
+/// More than any script needs, far below what a time can hold.
+const LONGEST: Duration = Duration::from_secs(100 * 86_400);
+
+/// How long `*` waits.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// States and phases by the names that the socket interface gives them (`netinet/tcp.h`).
+const CONSTANTS: [(&str, i64); 16] = [
+    ("TCP_ESTABLISHED", 1),
+    ("TCP_SYN_SENT", 2),
+    ("TCP_SYN_RECV", 3),
+    ("TCP_FIN_WAIT1", 4),
+    ("TCP_FIN_WAIT2", 5),
+    ("TCP_TIME_WAIT", 6),
+    ("TCP_CLOSE", 7),
+    ("TCP_CLOSE_WAIT", 8),
+    ("TCP_LAST_ACK", 9),
+    ("TCP_LISTEN", 10),
+    ("TCP_CLOSING", 11),
+    ("TCP_CA_Open", 0),
+    ("TCP_CA_Disorder", 1),
+    ("TCP_CA_CWR", 2),
+    ("TCP_CA_Recovery", 3),
+    ("TCP_CA_Loss", 4),
+];
+
+/// Carries `script` out. The peer's sequence numbers travel with `offset` added, so that one script
+/// shows what happens where they wrap.
+///
+/// # Errors
+/// At the first event that does not go as the script says.
+pub fn run(script: &Script, target: &mut dyn Target, offset: u32) -> Result<(), Error> {
+    let mut runner = Runner {
+        script,
+        tolerance: target.tolerance(),
+        target,
+        now: Duration::ZERO,
+        sent: VecDeque::new(),
+        numbers: Numbers::new(offset),
+        handles: BTreeMap::new(),
+        written: 0,
+        read: 0,
+    };
+    for (at, name, value) in &script.options {
+        runner.option(*at, name, value)?;
+    }
+    let mut last = Position { line: 1, column: 1 };
+    for event in &script.events {
+        last = event.at;
+        runner.event(event)?;
+    }
+    runner.let_time_pass(runner.now);
+    runner.nothing_unexpected(last, Duration::from_picos(u64::MAX))
+}
+
+struct Runner<'a> {
+    script: &'a Script,
+    target: &'a mut dyn Target,
+    tolerance: Duration,
+    /// The time of the last event.
+    now: Duration,
+    /// Sent by the target, not yet expected.
+    sent: VecDeque<(Duration, Vec<u8>)>,
+    numbers: Numbers,
+    /// The script's descriptors and the target's.
+    handles: BTreeMap<i64, i64>,
+    /// Octets of either stream so far.
+    written: u64,
+    read: u64,
+}
+
+impl Runner<'_> {
+    fn error(&self, at: Position, message: impl Into<String>) -> Error {
+        Error {
+            file: self.script.file.clone(),
+            at,
+            message: message.into(),
+        }
+    }
+
+    fn option(&mut self, at: Position, name: &str, value: &str) -> Result<(), Error> {
+        if name != "tolerance_usecs" {
+            let told = self.target.option(name, value);
+            return told.map_err(|message| self.error(at, message));
+        }
+        match value.parse() {
+            Ok(micros) => {
+                // A target in virtual time is exact whatever a script allows.
+                if !self.tolerance.is_zero() {
+                    self.tolerance = Duration::from_micros(micros);
+                }
+                Ok(())
+            }
+            Err(_) => Err(self.error(at, format!("`{value}`: expected microseconds"))),
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Error> {
+        let (first, last) = match event.when {
+            When::At(at) => (at, at),
+            When::After(wait) => (self.now + wait, self.now + wait),
+            When::Between(first, last) => (self.now + first, self.now + last),
+            When::Any => (self.now, self.now + PATIENCE),
+        };
+        if last > LONGEST {
+            return Err(self.error(event.at, "the script lasts longer than a hundred days"));
+        }
+        if first < self.now {
+            let message = format!(
+                "this comes before the event above it, which is at {} s",
+                seconds(self.now)
+            );
+            return Err(self.error(event.at, message));
+        }
+        if let Action::Expect(expected) = &event.action {
+            let sent = self.expect(event.at, expected, first, last)?;
+            self.now = if first == last {
+                first
+            } else {
+                sent.max(self.now)
+            };
+            return Ok(());
+        }
+        self.let_time_pass(first);
+        self.nothing_unexpected(event.at, first)?;
+        self.now = first;
+        match &event.action {
+            Action::Expect(_) => unreachable!("dealt with above"),
+            Action::Inject(header) => self.inject(event.at, header),
+            Action::Call(call, expected) => self.call(event.at, call, expected),
+            Action::Assert(assertions) => assertions.iter().try_for_each(|a| self.assert(a)),
+            Action::Sysctl(name, value) => {
+                let told = self.target.sysctl(name, *value);
+                told.map_err(|message| self.error(event.at, message))
+            }
+        }
+    }
+
+    /// Everything that is sent until then.
+    fn let_time_pass(&mut self, until: Duration) {
+        loop {
+            self.target.advance(until);
+            let before = self.sent.len();
+            while let Some(sent) = self.target.take_sent() {
+                self.sent.push_back(sent);
+            }
+            if self.sent.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Nothing was sent before `then` that the script has not spoken of.
+    fn nothing_unexpected(&mut self, at: Position, then: Duration) -> Result<(), Error> {
+        match self.sent.front() {
+            Some((sent, packet)) if *sent + self.tolerance < then => {
+                let what = self.numbers.describe(packet);
+                let when = seconds(*sent);
+                Err(self.error(
+                    at,
+                    format!(
+                        "the target has sent `> {what}` at {when} s, which no line above expects"
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for the next packet, which must be this one and come in that span.
+    fn expect(
+        &mut self,
+        at: Position,
+        expected: &Header,
+        first: Duration,
+        last: Duration,
+    ) -> Result<Duration, Error> {
+        let latest = last + self.tolerance;
+        while self.sent.is_empty() {
+            self.target.advance(latest);
+            let Some(sent) = self.target.take_sent() else {
+                let until = seconds(latest);
+                let message =
+                    format!("the target has sent nothing until {until} s; expected `> {expected}`");
+                return Err(self.error(at, message));
+            };
+            self.sent.push_back(sent);
+        }
+        let (sent, packet) = self.sent.pop_front().expect("there is one");
+        let found = self
+            .numbers
+            .read(&packet, expected, self.target.towards())
+            .map_err(|message| self.error(at, message))?;
+        let differs = packet::difference(expected, &found, self.tolerance);
+        if let Some(what) = differs {
+            let when = seconds(sent);
+            return Err(self.error(
+                at,
+                format!("expected `> {expected}`; the target sent `> {found}` at {when} s: {what}"),
+            ));
+        }
+        if sent + self.tolerance < first || sent > latest {
+            let span = if first == last {
+                format!("at {} s", seconds(first))
+            } else {
+                format!("between {} s and {} s", seconds(first), seconds(last))
+            };
+            let when = seconds(sent);
+            return Err(self.error(
+                at,
+                format!("expected `> {expected}` {span}; the target sent it at {when} s"),
+            ));
+        }
+        packet::check_payload(&packet, &found, self.numbers.target_start(), self.written)
+            .map_err(|message| self.error(at, message))?;
+        Ok(sent)
+    }
+
+    fn inject(&mut self, at: Position, header: &Header) -> Result<(), Error> {
+        let packet = self
+            .numbers
+            .write(header, self.target.towards())
+            .map_err(|message| self.error(at, message))?;
+        self.target.inject(self.now, &packet);
+        Ok(())
+    }
+
+    fn call(&mut self, at: Position, call: &Call, expected: &Expected) -> Result<(), Error> {
+        let content;
+        let request = match call {
+            Call::Socket => Request::Socket,
+            Call::Bind(fd) => Request::Bind(self.handle(at, *fd)?),
+            Call::Listen(fd) => Request::Listen(self.handle(at, *fd)?),
+            Call::Accept(fd) => Request::Accept(self.handle(at, *fd)?),
+            Call::Connect(fd) => Request::Connect(self.handle(at, *fd)?),
+            Call::Read(fd, n) => Request::Read(self.handle(at, *fd)?, *n),
+            Call::Write(fd, n) => {
+                content = numbers::stream(numbers::WRITTEN, self.written, *n);
+                Request::Write(self.handle(at, *fd)?, &content)
+            }
+            Call::Close(fd) => Request::Close(self.handle(at, *fd)?),
+            Call::ShutdownWrite(fd) => Request::ShutdownWrite(self.handle(at, *fd)?),
+            Call::SetOption(fd, name, value) => {
+                Request::SetOption(self.handle(at, *fd)?, name, *value)
+            }
+            // Calls do not wait here, whatever the flags.
+            Call::Fcntl(fd) => return self.handle(at, *fd).map(drop),
+        };
+        let answer = self.target.call(self.now, request);
+        let answer = answer.map_err(|message| self.error(at, message))?;
+        let value = match answer {
+            Answer::Error(name) => {
+                let told = match expected {
+                    Expected::Any => return Ok(()),
+                    Expected::Error(expected) if expected == name => return Ok(()),
+                    Expected::Error(expected) => format!("-1 {expected}"),
+                    Expected::Value(expected) => expected.to_string(),
+                };
+                return Err(self.error(at, format!("expected {told}; the call returns -1 {name}")));
+            }
+            Answer::Octets(octets) => {
+                let n = u32::try_from(octets.len()).expect("as many as asked for");
+                if octets != numbers::stream(numbers::INJECTED, self.read, n) {
+                    return Err(self.error(at, "the octets read are not those sent to the target"));
+                }
+                self.read += u64::from(n);
+                i64::from(n)
+            }
+            Answer::Value(value) => value,
+        };
+        if let (Call::Write(..), Ok(taken)) = (call, u64::try_from(value)) {
+            self.written += taken;
+        }
+        let Expected::Value(wanted) = expected else {
+            return match expected {
+                Expected::Error(name) => {
+                    Err(self.error(at, format!("expected -1 {name}; the call returns {value}")))
+                }
+                _ => Ok(()),
+            };
+        };
+        if matches!(call, Call::Socket | Call::Accept(_)) {
+            self.handles.insert(*wanted, value);
+        } else if value != *wanted {
+            return Err(self.error(at, format!("expected {wanted}; the call returns {value}")));
+        }
+        Ok(())
+    }
+
+    fn handle(&self, at: Position, descriptor: i64) -> Result<i64, Error> {
+        let known = self.handles.get(&descriptor).copied();
+        known.ok_or_else(|| {
+            self.error(
+                at,
+                format!("no call above returned the descriptor {descriptor}"),
+            )
+        })
+    }
+
+    fn assert(&self, assertion: &Assertion) -> Result<(), Error> {
+        let Assertion {
+            at,
+            name,
+            comparison,
+            value,
+        } = assertion;
+        let Some(found) = self.target.figure(name) else {
+            let known = self.target.figures();
+            return Err(self.error(
+                *at,
+                format!("there is no figure `{name}`; {}", choices(name, known)),
+            ));
+        };
+        let wanted = match value {
+            Value::Number(number) => *number,
+            Value::Constant(name) => {
+                let constant = CONSTANTS.iter().find(|(known, _)| known == name);
+                constant.map(|(_, number)| *number).ok_or_else(|| {
+                    let known = CONSTANTS.map(|(name, _)| name);
+                    self.error(
+                        *at,
+                        format!("there is no constant `{name}`; {}", choices(name, &known)),
+                    )
+                })?
+            }
+        };
+        if comparison.holds(found, wanted) {
+            return Ok(());
+        }
+        let sign = comparison.sign();
+        Err(self.error(
+            *at,
+            format!("expected {name} {sign} {wanted}; it is {found}"),
+        ))
+    }
+}
+
+/// Seconds without trailing zeros.
+fn seconds(time: Duration) -> String {
+    let picos = time.as_picos();
+    let text = format!(
+        "{}.{:012}",
+        picos / 1_000_000_000_000,
+        picos % 1_000_000_000_000
+    );
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,352 @@
+//! The script's numbers and those that travel.
+//!
+//! In a script each side's stream begins at what its SYN says, mostly 0. The peer's numbers travel
+//! with a fixed offset; the target's own offset is known once its SYN has been seen. Before, a
+//! number means itself.
+
+use anabranch_core::packet;
+use anabranch_elements::{
+    tcp::{Flags, SackBlock, Timestamps},
+    wire::{self, Carried, IpHeader, Ports, Protocol, TcpHeader, TcpOption, Version, iter_options},
+};
+
+use crate::syntax::{Ecn, Fault, Header, Item, Options};
+
+/// The stream that a target is given to write.
+pub(super) const WRITTEN: u8 = 1;
+/// The stream that is sent to it.
+pub(super) const INJECTED: u8 = 2;
+
+/// The octets of a stream from `start` on. No shift of it by less than 64,256 looks like it.
+pub(super) fn stream(which: u8, start: u64, len: u32) -> Vec<u8> {
+    (start..start + u64::from(len))
+        .map(|at| {
+            let value = at % 251 + at / 251 * 7 + u64::from(which) * 101;
+            u8::try_from(value % 256).expect("below 256")
+        })
+        .collect()
+}
+
+pub(super) struct Numbers {
+    /// Added to the peer's numbers.
+    peer: u32,
+    /// The peer's first octet, in the script's numbers, once its first SYN has said so.
+    peer_start: Option<u32>,
+    /// Added to the target's numbers, once known.
+    target: Option<u32>,
+    /// The target's first octet, in the script's numbers.
+    target_start: u32,
+    /// Added to the target's timestamps, once known.
+    timestamps: Option<u32>,
+}
+
+impl Numbers {
+    pub(super) const fn new(peer: u32) -> Self {
+        Self {
+            peer,
+            peer_start: None,
+            target: None,
+            target_start: 1,
+            timestamps: None,
+        }
+    }
+
+    pub(super) const fn target_start(&self) -> u32 {
+        self.target_start
+    }
+
+    fn blocks(blocks: &[SackBlock], offset: u32, add: bool) -> Vec<SackBlock> {
+        let shift = |number: u32| {
+            if add {
+                number.wrapping_add(offset)
+            } else {
+                number.wrapping_sub(offset)
+            }
+        };
+        blocks
+            .iter()
+            .map(|block| SackBlock {
+                left: shift(block.left),
+                right: shift(block.right),
+            })
+            .collect()
+    }
+
+    /// The packet that a line with `<` describes.
+    pub(super) fn write(
+        &mut self,
+        header: &Header,
+        (version, ports): (Version, Ports),
+    ) -> Result<Vec<u8>, String> {
+        if header.flags.any(Flags::SYN) {
+            self.peer_start.get_or_insert(header.seq.wrapping_add(1));
+        }
+        let target = self.target.unwrap_or(0);
+        let mut options = Vec::new();
+        if let Options::List(items) = &header.options {
+            for item in items {
+                self.write_option(item, target, &mut options);
+            }
+        }
+        let first = header
+            .seq
+            .wrapping_add(u32::from(header.flags.any(Flags::SYN)));
+        // What comes before the stream's first octet is not part of it, and may be anything.
+        let place = u64::from(first.wrapping_sub(self.peer_start.unwrap_or(1)));
+        let mut payload = stream(INJECTED, place, header.len);
+        if header.faults.contains(&Fault::Garbage) {
+            for octet in &mut payload {
+                *octet = !*octet;
+            }
+        }
+        let ip = IpHeader {
+            version,
+            dscp: 0,
+            ecn: match header.ecn {
+                None | Some(Ecn::NotEct) => packet::Ecn::NotEct,
+                Some(Ecn::Ect0) => packet::Ecn::Ect0,
+                Some(Ecn::Ect1) => packet::Ecn::Ect1,
+                Some(Ecn::Ce) => packet::Ecn::Ce,
+            },
+            hop_limit: 64,
+        };
+        let tcp = TcpHeader {
+            ports,
+            seq: header.seq.wrapping_add(self.peer),
+            ack: header.ack.map_or(0, |ack| ack.wrapping_add(target)),
+            flags: header.flags,
+            window: header.window.unwrap_or(0),
+            urgent: 0,
+        };
+        let mut out = Vec::new();
+        wire::encode_tcp(
+            &ip,
+            &tcp,
+            &options,
+            Carried::Octets(&payload),
+            usize::MAX,
+            &mut out,
+        )
+        .map_err(|error| error.to_string())?;
+        // What is cut off comes last: the other faults need something to be wrong with.
+        let (cuts, others): (Vec<Fault>, Vec<Fault>) = header
+            .faults
+            .iter()
+            .copied()
+            .partition(|fault| matches!(fault, Fault::Cut(_)));
+        for fault in others.into_iter().chain(cuts) {
+            spoil(&mut out, &ip, fault)?;
+        }
+        Ok(out)
+    }
+
+    fn write_option(&self, item: &Item, target: u32, out: &mut Vec<u8>) {
+        match item {
+            Item::Nop => TcpOption::Nop.write(out),
+            Item::End => out.push(0),
+            Item::Mss(mss) => TcpOption::Mss(*mss).write(out),
+            Item::WindowScale(shift) => TcpOption::WindowScale(*shift).write(out),
+            Item::SackPermitted => TcpOption::SackPermitted.write(out),
+            Item::Sack(blocks) => {
+                let moved = Self::blocks(blocks, target, true);
+                let mut four = [SackBlock::default(); 4];
+                four[..moved.len()].copy_from_slice(&moved);
+                TcpOption::Sack(u8::try_from(moved.len()).expect("four at most"), four).write(out);
+            }
+            Item::Timestamps(value, echo) => {
+                let echo = echo.wrapping_add(self.timestamps.unwrap_or(0));
+                TcpOption::Timestamps(Timestamps {
+                    value: *value,
+                    echo,
+                })
+                .write(out);
+            }
+            Item::Raw(octets) => out.extend_from_slice(octets),
+        }
+    }
+
+    /// A packet of the target in the script's numbers; `expected` tells where they begin.
+    pub(super) fn read(
+        &mut self,
+        octets: &[u8],
+        expected: &Header,
+        (version, ports): (Version, Ports),
+    ) -> Result<Header, String> {
+        let packet = take_apart(octets)?;
+        if packet.tcp.ports != ports.swapped() || !answers(&packet.ip.version, &version) {
+            return Err("the target has sent a packet to somebody else".to_owned());
+        }
+        if packet.tcp.flags.any(Flags::SYN) && self.target.is_none() {
+            self.target = Some(packet.tcp.seq.wrapping_sub(expected.seq));
+            self.target_start = expected.seq.wrapping_add(1);
+        }
+        if self.timestamps.is_none()
+            && let Some(value) = packet.timestamp()
+        {
+            let says = match &expected.options {
+                Options::List(items) => items.iter().find_map(|item| match item {
+                    Item::Timestamps(value, _) => Some(*value),
+                    _ => None,
+                }),
+                Options::Any => None,
+            };
+            // Where the script does not say, they begin at 0.
+            self.timestamps = Some(value.wrapping_sub(says.unwrap_or(0)));
+        }
+        Ok(self.translate(&packet))
+    }
+
+    /// A packet for messages.
+    pub(super) fn describe(&self, octets: &[u8]) -> String {
+        match take_apart(octets) {
+            Ok(packet) => self.translate(&packet).to_string(),
+            Err(message) => message,
+        }
+    }
+
+    fn translate(&self, packet: &Packet<'_>) -> Header {
+        let items = packet.options.iter().map(|option| match option {
+            TcpOption::Nop => Item::Nop,
+            TcpOption::Mss(mss) => Item::Mss(*mss),
+            TcpOption::WindowScale(shift) => Item::WindowScale(*shift),
+            TcpOption::SackPermitted => Item::SackPermitted,
+            TcpOption::Sack(n, blocks) => {
+                Item::Sack(Self::blocks(&blocks[..usize::from(*n)], self.peer, false))
+            }
+            TcpOption::Timestamps(timestamps) => Item::Timestamps(
+                timestamps.value.wrapping_sub(self.timestamps.unwrap_or(0)),
+                timestamps.echo,
+            ),
+            TcpOption::Unknown { kind, content } => {
+                let mut octets = Vec::new();
+                TcpOption::Unknown {
+                    kind: *kind,
+                    content,
+                }
+                .write(&mut octets);
+                Item::Raw(octets)
+            }
+        });
+        let tcp = &packet.tcp;
+        Header {
+            flags: tcp.flags,
+            seq: tcp.seq.wrapping_sub(self.target.unwrap_or(0)),
+            len: u32::try_from(packet.payload.len()).expect("an IP packet"),
+            ack: tcp
+                .flags
+                .any(Flags::ACK)
+                .then(|| tcp.ack.wrapping_sub(self.peer)),
+            window: Some(tcp.window),
+            options: Options::List(items.collect()),
+            ecn: Some(match packet.ip.ecn {
+                packet::Ecn::NotEct => Ecn::NotEct,
+                packet::Ecn::Ect0 => Ecn::Ect0,
+                packet::Ecn::Ect1 => Ecn::Ect1,
+                packet::Ecn::Ce => Ecn::Ce,
+            }),
+            faults: Vec::new(),
+        }
+    }
+}
+
+/// A packet of the target.
+pub(super) struct Packet<'a> {
+    ip: IpHeader,
+    tcp: TcpHeader,
+    options: Vec<TcpOption<'a>>,
+    pub(super) payload: &'a [u8],
+}
+
+impl Packet<'_> {
+    fn timestamp(&self) -> Option<u32> {
+        self.options.iter().find_map(|option| match option {
+            TcpOption::Timestamps(timestamps) => Some(timestamps.value),
+            _ => None,
+        })
+    }
+}
+
+/// Takes a packet apart.
+pub(super) fn take_apart(octets: &[u8]) -> Result<Packet<'_>, String> {
+    let wrong = |error| format!("the target has sent a packet that is wrong: {error}");
+    let (ip, protocol, segment) = wire::decode_ip(octets).map_err(wrong)?;
+    if protocol != Protocol::Tcp {
+        return Err("the target has sent a packet that is not TCP".to_owned());
+    }
+    let (tcp, options, payload) = wire::decode_tcp(&ip, segment).map_err(wrong)?;
+    let options = iter_options(options)
+        .collect::<Result<_, _>>()
+        .map_err(wrong)?;
+    Ok(Packet {
+        ip,
+        tcp,
+        options,
+        payload,
+    })
+}
+
+/// Whether one goes where the other came from.
+fn answers(packet: &Version, towards: &Version) -> bool {
+    match (packet, towards) {
+        (
+            Version::V4 {
+                source,
+                destination,
+                ..
+            },
+            Version::V4 {
+                source: peer,
+                destination: target,
+                ..
+            },
+        ) => (source, destination) == (target, peer),
+        (
+            Version::V6 {
+                source,
+                destination,
+                ..
+            },
+            Version::V6 {
+                source: peer,
+                destination: target,
+                ..
+            },
+        ) => (source, destination) == (target, peer),
+        _ => false,
+    }
+}
+
+/// Makes a packet bad.
+fn spoil(packet: &mut Vec<u8>, ip: &IpHeader, fault: Fault) -> Result<(), String> {
+    let tcp = ip.version.header_len();
+    let v4 = matches!(ip.version, Version::V4 { .. });
+    match fault {
+        Fault::Garbage => {}
+        Fault::BadChecksum => packet[tcp + 16] ^= 0x55,
+        Fault::Offset(words) => {
+            packet[tcp + 12] = words << 4 | packet[tcp + 12] & 15;
+            packet[tcp + 16..tcp + 18].fill(0);
+            let mut sum = ip.pseudo_header(Protocol::Tcp, packet.len() - tcp);
+            sum.add(&packet[tcp..]);
+            let sum = sum.finish().to_be_bytes();
+            packet[tcp + 16..tcp + 18].copy_from_slice(&sum);
+        }
+        Fault::Cut(octets) => {
+            let left = packet.len().saturating_sub(octets as usize);
+            packet.truncate(left);
+        }
+        Fault::BadIpChecksum if v4 => packet[10] ^= 0x55,
+        Fault::Fragment if v4 => {
+            packet[6] |= 0x20;
+            packet[10..12].fill(0);
+            let mut sum = wire::Checksum::default();
+            sum.add(&packet[..tcp]);
+            let sum = sum.finish().to_be_bytes();
+            packet[10..12].copy_from_slice(&sum);
+        }
+        Fault::BadIpChecksum | Fault::Fragment => {
+            return Err("only an IPv4 header has this field".to_owned());
+        }
+    }
+    Ok(())
+}

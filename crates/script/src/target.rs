@@ -1,0 +1,76 @@
+//! What a script drives.
+
+use anabranch_core::units::Duration;
+use anabranch_elements::wire::{Ports, Version};
+
+/// A TCP that is called, spoken to, and listened to. Times count from the start of the script.
+pub trait Target {
+    /// How late or early its packets may be.
+    fn tolerance(&self) -> Duration {
+        Duration::ZERO
+    }
+    /// An option of the script, `stack` or `mtu` (octets of the largest IPv4 packet). Says what is wrong with it, if anything.
+    ///
+    /// # Errors
+    /// With what was expected.
+    fn option(&mut self, name: &str, value: &str) -> Result<(), String>;
+    /// A kernel setting by its name (`net.ipv4.tcp_sack`).
+    ///
+    /// # Errors
+    /// If the target has none of that name, or not with that value.
+    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String>;
+    /// A socket call at `now`.
+    ///
+    /// # Errors
+    /// If the target cannot do such a thing at all; what the call itself returns is an [`Answer`].
+    fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String>;
+    /// Addresses (without identification or label) and ports of packets to the target.
+    fn towards(&self) -> (Version, Ports);
+    /// An IP packet reaches the target at `now`.
+    fn inject(&mut self, now: Duration, packet: &[u8]);
+    /// Time goes on until `until`, or until something is sent, whichever is earlier.
+    fn advance(&mut self, until: Duration);
+    /// The first packet sent and not yet taken, and when it was sent.
+    fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)>;
+    /// A figure of the connection or of the host by its name: `tcpi_…` as in Linux's `struct
+    /// tcp_info`, or a counter of the target's own. `None` if there is none of that name.
+    fn figure(&self, name: &str) -> Option<i64>;
+    /// Every name that [`Self::figure`] knows, for messages.
+    fn figures(&self) -> &'static [&'static str];
+}
+
+/// A socket call. Handles are what the target returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// A new socket.
+    Socket,
+    /// To an address of its own.
+    Bind(i64),
+    /// Wait for connections.
+    Listen(i64),
+    /// Take one.
+    Accept(i64),
+    /// Open one, without waiting for it.
+    Connect(i64),
+    /// At most so many octets.
+    Read(i64, u32),
+    /// These octets.
+    Write(i64, &'a [u8]),
+    /// No more of it.
+    Close(i64),
+    /// No more will be written.
+    ShutdownWrite(i64),
+    /// A socket option by its name.
+    SetOption(i64, &'a str, i64),
+}
+
+/// What a call returns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A number.
+    Value(i64),
+    /// Octets read.
+    Octets(Vec<u8>),
+    /// An error by its name, such as `EAGAIN`.
+    Error(&'static str),
+}

@@ -1,0 +1,296 @@
+//! Scripts that are wrong, and scripts that are right about another TCP.
+
+use anabranch_elements::wire::{Ports, Version};
+use anabranch_script::{EndpointTarget, parse, run};
+use proptest::prelude::*;
+
+fn carry_out(text: &str) -> Result<(), String> {
+    let script = parse(text, "s.pkt").map_err(|error| error.to_string())?;
+    let version = Version::V4 {
+        source: [192, 0, 2, 1],
+        destination: [192, 168, 0, 1],
+        identification: 0,
+        dont_fragment: true,
+    };
+    let ports = Ports {
+        source: 40_000,
+        destination: 8080,
+    };
+    let mut target = EndpointTarget::new((version, ports), 1000);
+    run(&script, &mut target, 5000).map_err(|error| error.to_string())
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
+fn mistakes_have_a_place_and_a_hint() {
+    let cases = [
+        (
+            "",
+            "s.pkt:1:1: the script is empty: expected an event, such as `+0 < S 0:0(0) win 1000`",
+        ),
+        (
+            "--stak=rfc",
+            "s.pkt:1:3: there is no option `--stak`; expected one of stack, mtu, tolerance_usecs; nearest is `stack`",
+        ),
+        (
+            "--mtu=\n",
+            "s.pkt:2:1: expected a value, found the end of the script",
+        ),
+        (
+            "--mtu=9\n+0 < S 0:0(0)",
+            "s.pkt:1:3: `9`: expected octets of a packet, 116 to 65535",
+        ),
+        (
+            "--stack=vista\n+0 < S 0:0(0)",
+            "s.pkt:1:3: there is no stack `vista`; expected rfc, linux, …",
+        ),
+        (
+            "socket(...) = 3",
+            "s.pkt:1:1: expected a time, such as `+.1`, `0.1` or `*`, found `socket`",
+        ),
+        ("+0 §", "s.pkt:1:4: nothing in a script begins with `§`"),
+        (
+            "+0 /* no end",
+            "s.pkt:1:4: this comment has no end: expected `*/`",
+        ),
+        (
+            "+0 `sysctl -q a=1",
+            "s.pkt:1:4: this command has no end: expected a backquote",
+        ),
+        (
+            "+0 `rm -rf /`",
+            "s.pkt:1:4: expected `sysctl -q NAME=NUMBER`, the only command there is",
+        ),
+        (
+            "+0 `sysctl -q net.ipv4.tcp_sac=1`",
+            "s.pkt:1:1: there is no setting net.ipv4.tcp_sac=1 here; expected one of net.ipv4.tcp_sack, net.ipv4.tcp_dsack, net.ipv4.tcp_timestamps, net.ipv4.tcp_window_scaling, net.ipv4.tcp_ecn; nearest is `net.ipv4.tcp_sack`",
+        ),
+        (
+            "+0\n   soket() = 3",
+            "s.pkt:2:4: there is no call `soket`; expected one of socket, bind, listen, accept, connect, read, write, close, shutdown, setsockopt, fcntl; nearest is `socket`",
+        ),
+        (
+            "+0 socket(...) = -1",
+            "s.pkt:1:20: expected the name of the error, such as `EAGAIN`, found the end of the script",
+        ),
+        (
+            "+0 shutdown(3, SHUT_RD) = 0",
+            "s.pkt:1:16: `SHUT_RD`: expected `SHUT_WR`, the only way there is",
+        ),
+        (
+            "+1.2.3 < S 0:0(0)",
+            "s.pkt:1:2: `1.2.3` is no time: expected seconds, such as `0.25`, a day at most",
+        ),
+        (
+            "+1~+.5 > S 0:0(0)",
+            "s.pkt:1:5: the span ends before it begins",
+        ),
+        (
+            "* < S 0:0(0)",
+            "s.pkt:1:1: only a packet that is expected (`>`) can come within a span of time",
+        ),
+        (
+            "+0 < X 0:0(0)",
+            "s.pkt:1:6: `X` is no flag: expected some of SFRPUEWA.",
+        ),
+        ("+0 < S 0:10(0)", "s.pkt:1:8: 0:10 spans 10 octets, not 0"),
+        ("+0 < S 0(0)", "s.pkt:1:9: expected `:`, found `(`"),
+        (
+            "+0 < . 1:1(0) win 3",
+            "s.pkt:1:15: expected `ack` and its number, since the flags have `.`, found `win`",
+        ),
+        (
+            "+0 < . 1:1(0) ack 4294967296",
+            "s.pkt:1:19: `4294967296` is too large: expected an acknowledgment number, 4294967295 at most",
+        ),
+        (
+            "+0 < . 1:1(0) ack 1x",
+            "s.pkt:1:19: `1x` is no whole number: expected an acknowledgment number",
+        ),
+        (
+            "+0 < . 1:1(0) ack 1 win 65536",
+            "s.pkt:1:25: `65536` is too large: expected a window, 65535 at most",
+        ),
+        (
+            "+0 < S 0:0(0) <mms 3>",
+            "s.pkt:1:16: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, raw; nearest is `mss`",
+        ),
+        (
+            "+0 < S 0:0(0) <...>",
+            "s.pkt:1:20: `<...>` says nothing about a packet that is made here: list its options",
+        ),
+        (
+            "+0 < S 0:0(0) <raw 123>",
+            "s.pkt:1:20: `123`: expected octets in hexadecimal, two digits each",
+        ),
+        (
+            "+0 < . 1:1(0) ack 1 <sack>",
+            "s.pkt:1:22: expected one to four blocks LEFT:RIGHT behind `sack`",
+        ),
+        (
+            "+0 > [cut 3] . 1:1(0)",
+            "s.pkt:1:7: `[cut]` says how a packet is made (`<`), not what is expected",
+        ),
+        (
+            "+0 < [bad-cheksum] . 1:1(0) ack 1",
+            "s.pkt:1:7: `[bad-cheksum]` is not known; expected one of noecn, ect0, ect1, ce, bad-checksum, bad-ip-checksum, cut, fragment, offset, garbage; nearest is `bad-checksum`",
+        ),
+        (
+            "+0 %{ tcpi_rto == 1 }%",
+            "s.pkt:1:7: expected `assert NAME == VALUE` or `}%`, found `tcpi_rto`",
+        ),
+        (
+            "+0 %{ assert tcpi_rto 1 }%",
+            "s.pkt:1:23: expected one of ==, !=, <, <=, >, >=, found `1`",
+        ),
+        (
+            "+0 close(4) = 0",
+            "s.pkt:1:1: no call above returned the descriptor 4",
+        ),
+        (
+            "1 < R 0:0(0)\n0.5 < R 0:0(0)",
+            "s.pkt:2:1: this comes before the event above it, which is at 1 s",
+        ),
+    ];
+    for (text, message) in cases {
+        assert_eq!(carry_out(text), Err(message.to_owned()), "{text}");
+    }
+}
+
+/// An open connection; two segments are on their way.
+const OPEN: &str = "--mtu=1040
+0    `sysctl -q net.ipv4.tcp_timestamps=0`
++0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0   listen(3, 1) = 0
++0   < S 0:0(0) win 32792 <mss 1000,sackOK>
++0   > S. 0:0(0) ack 1 win 65535 <mss 1000,sackOK>
++.1  < . 1:1(0) ack 1 win 30000
++0   accept(3, ..., ...) = 4
++0   write(4, ..., 2000) = 2000
++0   > [noecn] . 1:1001(1000) ack 1
++0   > P. 1001:2001(1000) ack 1
++.1  < . 1:1(0) ack 2001 win 30000
++0   %{ assert tcpi_state == TCP_ESTABLISHED and tcpi_snd_cwnd >= 10 }%
+";
+
+/// Each thing that a script may say of a TCP is checked: said wrongly, it is denied.
+#[test]
+fn a_tcp_that_does_otherwise_is_found_out() {
+    assert_eq!(carry_out(OPEN), Ok(()));
+    let cases = [
+        ("S. 0:0(0) ack 1", "SE. 0:0(0) ack 1", "the flags differ"),
+        (
+            "> P. 1001:2001",
+            "> P. 1002:2002",
+            "the sequence numbers differ",
+        ),
+        (
+            "> P. 1001:2001(1000)",
+            "> P. 1001:2000(999)",
+            "the lengths differ",
+        ),
+        (
+            "> P. 1001:2001(1000) ack 1",
+            "> P. 1001:2001(1000) ack 2",
+            "the acknowledgment numbers differ",
+        ),
+        ("win 65535", "win 65534", "the windows differ"),
+        (
+            "win 65535 <mss 1000,sackOK>",
+            "win 65535 <mss 1000>",
+            "the options differ",
+        ),
+        (
+            "win 65535 <mss 1000,",
+            "win 65535 <mss 1001,",
+            "the options differ",
+        ),
+        ("[noecn]", "[ect0]", "the ECN fields differ"),
+        (
+            "+0   > P.",
+            "+.01 > P.",
+            "expected `> P. 1001:2001(1000) ack 1` at 0.11 s; the target sent it at 0.1 s",
+        ),
+        (
+            "+0   > P.",
+            "+.01~+.02 > P.",
+            "between 0.11 s and 0.12 s; the target sent it at 0.1 s",
+        ),
+        (
+            "+0   > P. 1001:2001(1000) ack 1\n",
+            "",
+            "the target has sent `> . 1001:2001(1000) ack 1 win 65535` at 0.1 s, which no line above expects",
+        ),
+        (
+            "write(4, ..., 2000) = 2000",
+            "write(4, ..., 2000) = 1999",
+            "expected 1999; the call returns 2000",
+        ),
+        (
+            "write(4, ..., 2000) = 2000",
+            "write(4, ..., 2000) = -1 EAGAIN (no)",
+            "expected -1 EAGAIN; the call returns 2000",
+        ),
+        (
+            "== TCP_ESTABLISHED",
+            "== TCP_CLOSE",
+            "expected tcpi_state == 7; it is 1",
+        ),
+        (
+            "== TCP_ESTABLISHED",
+            "== TCP_CLOS",
+            "nearest is `TCP_CLOSE`",
+        ),
+        ("tcpi_state", "tcpi_stat", "nearest is `tcpi_state`"),
+        (">= 10", "< 10", "expected tcpi_snd_cwnd < 10; it is"),
+    ];
+    for (right, wrong, said) in cases {
+        assert!(OPEN.contains(right), "{right}");
+        let message = carry_out(&OPEN.replacen(right, wrong, 1)).expect_err(wrong);
+        assert!(
+            message.starts_with("s.pkt:") && message.contains(said),
+            "{wrong}\n{message}"
+        );
+    }
+    let more = [
+        (
+            "+0 > . 2001:2001(0) ack 1\n",
+            "the target has sent nothing until 0.2 s; expected `> . 2001:2001(0) ack 1`",
+        ),
+        (
+            "+0 read(4, ..., 10) = 0\n",
+            "expected 0; the call returns -1 EAGAIN",
+        ),
+        ("+0 write(4, ..., 10) = 10\n", "which no line above expects"),
+        (
+            "+0 < [garbage] P. 1:101(100) ack 2001 win 3\n+0 read(4, ..., 100) = 100\n",
+            "the octets read are not those sent to the target",
+        ),
+    ];
+    for (line, said) in more {
+        let message = carry_out(&format!("{OPEN}{line}")).expect_err(line);
+        assert!(message.contains(said), "{line}\n{message}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn faults_do_not_get_in_each_others_way(cut in 0_u32..99, offset in 0_u8..16) {
+        for order in [format!("cut {cut}, offset {offset}, bad-checksum"), format!("offset {offset}, bad-ip-checksum, cut {cut}")] {
+            let _ = carry_out(&format!("0 < [{order}] S 0:9(9) win 1 <mss 3>"));
+        }
+    }
+
+    #[test]
+    fn any_text_has_an_answer(text in "[ -~\n]{0,200}") {
+        let _ = carry_out(&text);
+    }
+
+    /// A script with a line damaged: an answer, never a panic.
+    #[test]
+    fn a_damaged_script_has_an_answer(at in 0..OPEN.len(), cut in 0_usize..20, put in "[ -~]{0,10}") {
+        let mut text = OPEN.to_owned();
+        text.replace_range(at..(at + cut).min(OPEN.len()), &put);
+        let _ = carry_out(&text);
+    }
+}
