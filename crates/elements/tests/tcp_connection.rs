@@ -56,7 +56,8 @@ fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
         assert_eq!(end.deadline(), ms(at * 1000));
         end.on_deadline(ms(at * 1000));
         let again = end.poll_transmit(ms(at * 1000)).expect("a SYN");
-        assert!(again.retransmission && again.segment.flags == Flags::SYN);
+        assert_eq!(again.retransmission, Some(RetransmitCause::Rto));
+        assert_eq!(again.segment.flags, Flags::SYN);
         assert_eq!(end.deadline(), ms(next * 1000));
     }
     let answer = Segment {

@@ -7,6 +7,8 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
+use anabranch_elements::tcp::RetransmitCause;
+
 use super::packet_log::PacketLog;
 
 /// The observers of a run. Nothing is spent on those that are off.
@@ -97,11 +99,10 @@ impl Probe {
         at: Instant,
         flow: FlowId,
         packet: &Packet<P>,
-        sequence: u64,
-        payload: u32,
+        told: (u64, u32, Option<RetransmitCause>),
     ) {
         if let Some(log) = &mut self.log {
-            log.sent(at, flow, packet, sequence, payload);
+            log.sent(at, flow, packet, told);
         }
     }
     /// A packet arrived reordered (RFC 4737 §3.3).
