@@ -420,8 +420,11 @@ impl<B: Body> Endpoint<B> {
             }
             Timer::Retransmit => self.start_probe_timer(now),
             Timer::Probe => {
-                // The acknowledgment that let it leave has set the timer at this very time.
-                if self.timer_at < now.saturating_add(self.rtt.srtt().saturating_mul(2)) {
+                // Most often the acknowledgment that let it leave has set the timer at this very
+                // time. With the second segment the receiver no longer delays.
+                if self.board.len() == 2
+                    || self.timer_at < now.saturating_add(self.rtt.srtt().saturating_mul(2))
+                {
                     self.start_probe_timer(now);
                 }
             }
