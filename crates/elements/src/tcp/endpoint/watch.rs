@@ -149,8 +149,8 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         watch.rack.on_duplicate(self.snd_una, self.snd_nxt);
-        if watch.undo.on_duplicate(left, right, self.smss) {
-            self.take_back(now, false);
+        if watch.undo.on_duplicate(left, right, self.smss) && self.board.lost() == 0 {
+            self.take_back(now);
         }
     }
 
@@ -196,7 +196,8 @@ impl<B: Body> Endpoint<B> {
             new_data,
         });
         if verdict == Verdict::Spurious {
-            self.take_back(now, true);
+            self.resume();
+            self.take_back(now);
         }
     }
 
@@ -205,10 +206,21 @@ impl<B: Body> Endpoint<B> {
         if !self.settings.eifel || !self.agreed.timestamps {
             return;
         }
-        if let (Some(watch), Some(timestamps)) = (&mut self.cold.watch, segment.timestamps)
-            && watch.undo.on_progress(timestamps.echo)
-        {
-            self.take_back(now, true);
+        let (Some(watch), Some(timestamps)) = (&mut self.cold.watch, segment.timestamps) else {
+            return;
+        };
+        if !watch.undo.on_progress(timestamps.echo) || self.board.has_resent() {
+            return;
+        }
+        // What was taken for lost before the path was known to reorder may be late as well.
+        watch.rack.on_spurious();
+        self.board.forgive();
+        let found = self
+            .limit()
+            .map_or(0, |limit| self.board.detect(now, &limit).lost);
+        if found == 0 {
+            self.resume();
+            self.take_back(now);
         }
     }
 
@@ -226,9 +238,21 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The last reduction was needless (RFC 4015 §3). `on_their_way`: so is what is taken for lost
-    /// and has not been sent again.
-    fn take_back(&mut self, now: Instant, on_their_way: bool) {
+    /// Nothing is lost: sending goes on as before.
+    fn resume(&mut self) {
+        if !self.agreed.guided
+            && let Some(watch) = &mut self.cold.watch
+        {
+            let segments = u64::from(self.recovery.dup_acks) + 1;
+            watch.reordering.on_reordered(segments);
+        }
+        self.board.forgive();
+        self.wanted.retransmit = Retransmit::Nothing;
+        self.recovery.open();
+    }
+
+    /// The last reduction was needless (RFC 4015 §3).
+    fn take_back(&mut self, now: Instant) {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
@@ -237,21 +261,12 @@ impl<B: Body> Endpoint<B> {
         };
         watch.rack.on_spurious();
         watch.frto = Frto::Off;
-        if !self.agreed.guided {
-            let segments = u64::from(self.recovery.dup_acks) + 1;
-            watch.reordering.on_reordered(segments);
-        }
         if self.settings.undo {
             watch.prr = None;
             let before = self.window();
             self.control.on_spurious(&Spurious { now, timeout });
             self.stats.undone += 1;
             self.log_window(now, WindowChange::Undone, before);
-        }
-        if on_their_way || self.recovery.phase == Phase::Loss {
-            self.board.forgive();
-            self.wanted.retransmit = Retransmit::Nothing;
-            self.recovery.open();
         }
     }
 

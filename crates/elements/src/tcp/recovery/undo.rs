@@ -5,9 +5,12 @@
 //! ([`on_spurious`](crate::cc::CongestionControl::on_spurious)), which takes its window back, and
 //! the endpoint's, which ends the recovery.
 //!
+//! RFC 3522 has a single segment sent again in mind. With more of them the endpoint waits until none
+//! is in flight, and looks once more for what is lost: where something is, the reduction stands.
+//!
 //! # Differs from Linux
-//! - Timestamps decide once, by the first acknowledgment of new data after the first retransmission
-//!   (RFC 3522 §3.2); Linux looks at later ones, too.
+//! - Linux takes a reduction back although something else is still taken for lost, and reduces again
+//!   if that proves true.
 //!
 //! # Not implemented
 //! - A larger timeout after a spurious one (RFC 4015 §3.3): the next samples show the delay.
@@ -27,10 +30,10 @@ struct Pending {
     to: Seq,
     /// Retransmissions of it that no report has shown to be needless.
     unproved: u64,
-    /// RetransmitTS (RFC 3522 §3.2 step 1): the tick of the first retransmission, until timestamps
-    /// have decided.
+    /// RetransmitTS (RFC 3522 §3.2 step 1): the tick of the first retransmission, until a timestamp
+    /// has shown that it was needed.
     first_resent: Option<u32>,
-    timestamps_decided: bool,
+    needed: bool,
     timeout: bool,
 }
 
@@ -42,7 +45,7 @@ impl Undo {
             to: nxt,
             unproved: 0,
             first_resent: None,
-            timestamps_decided: false,
+            needed: false,
             timeout,
         });
     }
@@ -51,7 +54,7 @@ impl Undo {
     pub const fn on_retransmission(&mut self, tick: u32) {
         if let Some(pending) = &mut self.pending {
             pending.unproved += 1;
-            if pending.first_resent.is_none() && !pending.timestamps_decided {
+            if pending.first_resent.is_none() && !pending.needed {
                 pending.first_resent = Some(tick);
             }
         }
@@ -77,11 +80,15 @@ impl Undo {
         let Some(pending) = &mut self.pending else {
             return false;
         };
-        let Some(resent) = pending.first_resent.take() else {
+        let Some(resent) = pending.first_resent else {
             return false;
         };
-        pending.timestamps_decided = true;
-        echo.wrapping_sub(resent).cast_signed() < 0
+        let original = echo.wrapping_sub(resent).cast_signed() < 0;
+        if !original {
+            pending.first_resent = None;
+            pending.needed = true;
+        }
+        original
     }
 
     /// Takes it back: whether it was a timeout's. `None` if there is nothing to take back.
@@ -117,13 +124,16 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_decide_once() {
+    fn a_retransmission_once_needed_stays_needed() {
         let mut undo = Undo::default();
         undo.begin(at(0), at(1000), true);
         assert!(!undo.on_progress(5));
         undo.on_retransmission(10);
         assert!(undo.on_progress(9));
         undo.on_retransmission(20);
+        assert!(undo.on_progress(9));
+        assert!(!undo.on_progress(10));
+        undo.on_retransmission(30);
         assert!(!undo.on_progress(9));
         undo.begin(at(0), at(1000), true);
         undo.on_retransmission(u32::MAX);

@@ -155,6 +155,14 @@ impl Scoreboard {
             .then_some(index)
     }
 
+    /// Whether something sent again is in flight.
+    #[must_use]
+    pub fn has_resent(&self) -> bool {
+        self.records
+            .iter()
+            .any(|record| record.is_retransmitted() && !record.marks.any(SETTLED))
+    }
+
     /// Puts what was sent again and is in flight in the order of its times anew.
     pub(super) fn note_resent(&mut self) {
         let Some(repair) = &mut self.repair else {

@@ -61,7 +61,10 @@ fn the_window_before_and_after_reordering_is_seen() {
     assert_eq!(rack.reo_wnd(&recovering), Duration::ZERO);
     assert_eq!(rack.reo_wnd(&many_sacked), Duration::ZERO);
     let known = (at(10), Duration::ZERO);
-    assert_eq!(rack.on_delivered(time(50), &once(20, 30, 10), known, None), None);
+    assert_eq!(
+        rack.on_delivered(time(50), &once(20, 30, 10), known, None),
+        None
+    );
     assert_eq!(
         rack.on_delivered(time(51), &once(10, 20, 9), known, None),
         Some(20)
@@ -113,17 +116,15 @@ fn a_copy_acknowledged_too_soon_is_the_original() {
     assert_eq!(latest(&rack), Some((time(0), at(10))));
     rack.on_delivered(time(100), &again(10, 20, 80), known, None);
     assert_eq!(latest(&rack), Some((time(0), at(10))));
-    let echo = |echoed| {
-        Some(Echo {
-            echoed,
-            resent: 80,
-        })
-    };
+    let echo = |echoed| Some(Echo { echoed, resent: 80 });
     rack.on_delivered(time(200), &again(10, 20, 80), known, echo(79));
     assert_eq!(latest(&rack), Some((time(0), at(10))));
     rack.on_delivered(time(200), &again(10, 20, 80), known, echo(80));
     assert_eq!(latest(&rack), Some((time(80), at(20))));
-    assert_eq!(rack.limit(&QUIET).map(|limit| limit.age), Some(ms(120 + 10)));
+    assert_eq!(
+        rack.limit(&QUIET).map(|limit| limit.age),
+        Some(ms(120 + 10))
+    );
     // What was sent earlier is not the latest, however late it arrives.
     rack.on_delivered(time(300), &once(0, 5, 70), known, None);
     assert_eq!(latest(&rack), Some((time(80), at(20))));
