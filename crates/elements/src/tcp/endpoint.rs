@@ -11,9 +11,11 @@ mod control_segments;
 mod handshake;
 mod header;
 mod input;
+mod loss_timers;
 mod output;
 mod timers;
 mod watch;
+mod window_log;
 
 use std::sync::Arc;
 

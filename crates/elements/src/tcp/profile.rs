@@ -51,6 +51,7 @@ const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
 }
 
 /// What the RFCs say, where they say it.
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn rfc() -> Profile {
     Profile {
         meta: Meta {
@@ -231,6 +232,7 @@ fn ns3_2018() -> Profile {
 }
 
 /// Linux 6.18, as far as its switches exist.
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn linux_6_18() -> Profile {
     Profile {
         meta: Meta {

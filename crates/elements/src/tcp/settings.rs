@@ -330,54 +330,7 @@ impl Settings {
                 format!("{} is outside 1 to 1000000 segments", self.initial_cwnd),
             );
         }
-        if !(1..=1_000_000).contains(&self.dupthresh) {
-            return problem(
-                "dupthresh",
-                format!("{} is outside 1 to 1000000", self.dupthresh),
-            );
-        }
-        if !(self.dupthresh..=1_000_000).contains(&self.max_dupthresh) {
-            return problem(
-                "max_dupthresh",
-                format!(
-                    "{} is outside dupthresh, {}, to 1000000",
-                    self.max_dupthresh, self.dupthresh
-                ),
-            );
-        }
-        let needs = [
-            (
-                "recovery",
-                self.recovery == Recovery::Rfc6675 && !self.sack,
-                "\"rfc6675\" needs sack = true",
-            ),
-            (
-                "recovery",
-                self.recovery == Recovery::Rack && !self.sack,
-                "\"rack\" needs sack = true",
-            ),
-            (
-                "tlp",
-                self.tlp && self.recovery != Recovery::Rack,
-                "needs recovery = \"rack\"",
-            ),
-            (
-                "prr",
-                self.prr && !self.recovery.needs_sack(),
-                "needs recovery = \"rfc6675\" or \"rack\"",
-            ),
-            (
-                "eifel",
-                self.eifel && !self.timestamps,
-                "needs timestamps = true",
-            ),
-        ];
-        if let Some((field, _, message)) = needs.into_iter().find(|(_, broken, _)| *broken) {
-            return problem(field, message.to_owned());
-        }
-        if self.dsack && !self.sack {
-            return problem("dsack", "needs sack = true".to_owned());
-        }
+        self.check_recovery()?;
         if let DelayedAck::On(delayed) = self.delayed_ack {
             if !(1..=1000).contains(&delayed.segments) {
                 return problem(
@@ -426,6 +379,60 @@ impl Settings {
                     format!("{limit} is less than one segment of {} bytes", self.mss),
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// What losses are found and repaired by.
+    fn check_recovery(&self) -> Result<(), Problem> {
+        let problem = |field, message: String| Err(Problem { field, message });
+        if !(1..=1_000_000).contains(&self.dupthresh) {
+            return problem(
+                "dupthresh",
+                format!("{} is outside 1 to 1000000", self.dupthresh),
+            );
+        }
+        if !(self.dupthresh..=1_000_000).contains(&self.max_dupthresh) {
+            return problem(
+                "max_dupthresh",
+                format!(
+                    "{} is outside dupthresh, {}, to 1000000",
+                    self.max_dupthresh, self.dupthresh
+                ),
+            );
+        }
+        let needs = [
+            (
+                "recovery",
+                self.recovery == Recovery::Rfc6675 && !self.sack,
+                "\"rfc6675\" needs sack = true",
+            ),
+            (
+                "recovery",
+                self.recovery == Recovery::Rack && !self.sack,
+                "\"rack\" needs sack = true",
+            ),
+            (
+                "tlp",
+                self.tlp && self.recovery != Recovery::Rack,
+                "needs recovery = \"rack\"",
+            ),
+            (
+                "prr",
+                self.prr && !self.recovery.needs_sack(),
+                "needs recovery = \"rfc6675\" or \"rack\"",
+            ),
+            (
+                "eifel",
+                self.eifel && !self.timestamps,
+                "needs timestamps = true",
+            ),
+        ];
+        if let Some((field, _, message)) = needs.into_iter().find(|(_, broken, _)| *broken) {
+            return problem(field, message.to_owned());
+        }
+        if self.dsack && !self.sack {
+            return problem("dsack", "needs sack = true".to_owned());
         }
         Ok(())
     }

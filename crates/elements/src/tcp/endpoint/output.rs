@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What losses and reordering let leave.
-enum Trouble<B> {
+pub(super) enum Trouble<B> {
     /// A segment sent before.
     Leaves(Outgoing<B>),
     /// Nothing.
@@ -110,8 +110,8 @@ impl<B: Body> Endpoint<B> {
                 }
             }
         }
-        if let Some(outgoing) = self.forward(now) {
-            return outgoing.map_or(Trouble::Waits, Trouble::Leaves);
+        if let Some(forward) = self.forward(now) {
+            return forward;
         }
         let window = self.window_in_trouble(cwnd);
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)

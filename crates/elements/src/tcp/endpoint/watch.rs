@@ -4,7 +4,7 @@
 use anabranch_core::units::{Bytes, Duration, Instant};
 
 use super::{
-    Endpoint, Outgoing, Retransmit, acknowledgment::News, header::timestamp, timers::Timer,
+    Endpoint, Retransmit, acknowledgment::News, header::timestamp, output::Trouble, timers::Timer,
 };
 use crate::{
     body::Body,
@@ -16,8 +16,8 @@ use crate::{
             frto::{Frto, Sight, Verdict},
             prr::{Progress, Prr},
             rack::{Circumstances, Echo, Limit},
-            tlp::{Answer, Tlp},
-            window_log::{WindowChange, WindowEvent},
+            tlp::Answer,
+            window_log::WindowChange,
         },
         scoreboard::Record,
         segment::Segment,
@@ -28,40 +28,7 @@ use crate::{
 /// The least time that a peer suspected of reneging is given.
 const RENEGING_DELAY: Duration = Duration::from_millis(10);
 
-/// cwnd and ssthresh.
-pub(super) type Window = (Bytes, Option<Bytes>);
-
 impl<B: Body> Endpoint<B> {
-    /// Keeps every change of the window from now on, for [`Self::take_window_log`].
-    pub fn keep_window_log(&mut self) {
-        self.cold.window_log.get_or_insert_default();
-    }
-
-    /// The changes of the window since the last call, oldest first; none unless they are kept.
-    pub fn take_window_log(&mut self) -> Vec<WindowEvent> {
-        self.cold
-            .window_log
-            .as_mut()
-            .map(|log| std::mem::take(&mut log.events))
-            .unwrap_or_default()
-    }
-
-    pub(super) fn window(&self) -> Window {
-        (self.control.cwnd(), self.control.ssthresh())
-    }
-
-    pub(super) fn log_window(&mut self, at: Instant, change: WindowChange, before: Window) {
-        let after = self.window();
-        if let Some(log) = &mut self.cold.window_log {
-            log.events.push(WindowEvent {
-                at,
-                change,
-                cwnd: (before.0, after.0),
-                ssthresh: (before.1, after.1),
-            });
-        }
-    }
-
     /// Whether a segment that acknowledges all must be looked at nevertheless.
     #[cold]
     pub(super) fn tells_of_the_past(&self, segment: &Segment<B>) -> bool {
@@ -272,7 +239,7 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 8985 §6.2 steps 4 and 5: takes for lost what has been overtaken long enough ago, and
     /// returns how much that is. `fresh` is what the acknowledgment delivered.
-    fn detect_by_time(&mut self, now: Instant, fresh: u64) -> u64 {
+    pub(super) fn detect_by_time(&mut self, now: Instant, fresh: u64) -> u64 {
         let Some(limit) = self.limit() else {
             return 0;
         };
@@ -386,7 +353,7 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 5682 §2.1 step 2b: new data leaves, and nothing else, until the next acknowledgment.
     /// `None` unless that step is due.
-    pub(super) fn forward(&mut self, now: Instant) -> Option<Option<Outgoing<B>>> {
+    pub(super) fn forward(&mut self, now: Instant) -> Option<Trouble<B>> {
         let len = self.sendable();
         let Frto::Second { new } = &mut self.cold.watch.as_mut()?.frto else {
             return None;
@@ -394,132 +361,9 @@ impl<B: Body> Endpoint<B> {
         match len.filter(|_| *new > 0) {
             Some(len) => {
                 *new -= 1;
-                Some(Some(self.transmit_new(now, len)))
+                Some(Trouble::Leaves(self.transmit_new(now, len)))
             }
-            None => Some(None),
+            None => Some(Trouble::Waits),
         }
-    }
-
-    /// A probe leaves (RFC 8985 §7.3).
-    pub(super) fn probe_tail(&mut self, now: Instant) -> Outgoing<B> {
-        self.stats.probes += 1;
-        let new = self.sendable();
-        let outgoing = match new {
-            Some(len) => self.transmit_new(now, len),
-            None => self.retransmit(now, self.board.len() - 1, RetransmitCause::Tlp),
-        };
-        if let Some(watch) = &mut self.cold.watch {
-            watch.tlp.sent(self.snd_nxt, new.is_none());
-            self.probing = true;
-        }
-        self.restart_retransmission_timer(now);
-        outgoing
-    }
-
-    /// The retransmission timer has been set.
-    #[inline(never)]
-    pub(super) fn note_retransmission_timer(&mut self) {
-        if let Some(watch) = &mut self.cold.watch {
-            watch.rto_at = self.timer_at;
-        }
-    }
-
-    /// A segment not sent before has left: the probe waits for its acknowledgment, too (RFC 8985
-    /// §7.2).
-    #[inline]
-    pub(super) fn after_sending(&mut self, now: Instant) {
-        match self.timer {
-            Timer::Off | Timer::Persist | Timer::TimeWait => {
-                self.restart_retransmission_timer(now);
-                self.start_probe_timer(now);
-            }
-            Timer::Retransmit => self.start_probe_timer(now),
-            Timer::Probe => {
-                // Most often the acknowledgment that let it leave has set the timer at this very
-                // time. With the second segment the receiver no longer delays.
-                if self.board.len() == 2
-                    || self.timer_at < now.saturating_add(self.rtt.srtt().saturating_mul(2))
-                {
-                    self.start_probe_timer(now);
-                }
-            }
-            Timer::Reorder => {}
-        }
-    }
-
-    /// The probe timer runs ahead of the retransmission timer, if a probe is called for (RFC 8985
-    /// §7.2).
-    #[inline(never)]
-    pub(super) fn start_probe_timer(&mut self, now: Instant) {
-        let wanted = self.recovery.phase == Phase::Open
-            && self.board.is_plain()
-            && !self.board.is_empty()
-            && !self.probing
-            && self.state.is_synchronized();
-        let Some(watch) = self.cold.watch.as_ref().filter(|_| wanted) else {
-            return;
-        };
-        let lone = self.board.len() == 1;
-        let pto = Tlp::pto(self.rtt.srtt(), lone, self.settings.max_ack_delay);
-        self.timer = Timer::Probe;
-        self.timer_at = now.saturating_add(pto).min(watch.rto_at);
-    }
-
-    /// The reordering timer runs ahead of the retransmission timer (RFC 8985 §6.3), or no longer.
-    fn start_reordering_timer(&mut self, at: Option<Instant>) {
-        if !matches!(
-            self.timer,
-            Timer::Retransmit | Timer::Reorder | Timer::Probe
-        ) {
-            return;
-        }
-        let Some(watch) = &self.cold.watch else {
-            return;
-        };
-        let keeps_probing = self.timer == Timer::Probe
-            && self.recovery.phase == Phase::Open
-            && self.board.is_plain();
-        match at {
-            Some(at) if at < watch.rto_at => {
-                self.timer = Timer::Reorder;
-                self.timer_at = at;
-            }
-            _ if keeps_probing => {}
-            _ => {
-                self.timer = Timer::Retransmit;
-                self.timer_at = watch.rto_at;
-            }
-        }
-    }
-
-    /// The reordering timer has expired.
-    pub(super) fn on_reordering_timeout(&mut self, now: Instant) {
-        self.timer = Timer::Retransmit;
-        if let Some(watch) = &self.cold.watch {
-            self.timer_at = watch.rto_at;
-        }
-        if self.detect_by_time(now, 0) > 0 {
-            let in_flight = self.board.in_flight();
-            let smss = u64::from(self.smss);
-            if let Some(watch) = &mut self.cold.watch
-                && let Some(prr) = &mut watch.prr
-            {
-                // Nothing was delivered, so no more than the retransmission that begins it.
-                prr.limit(in_flight + smss);
-            }
-        }
-    }
-
-    /// The probe timer has expired.
-    pub(super) fn on_probe_timeout(&mut self, now: Instant) {
-        if self.probing || !self.state.may_transmit() {
-            self.on_retransmission_timeout(now);
-            return;
-        }
-        self.timer = Timer::Retransmit;
-        if let Some(watch) = &self.cold.watch {
-            self.timer_at = watch.rto_at;
-        }
-        self.wanted.retransmit = Retransmit::Probe;
     }
 }
