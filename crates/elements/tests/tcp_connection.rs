@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Length,
-    tcp::{Endpoint, Flags, Options, Recovery, Role, Segment, Settings, State},
+    tcp::{Endpoint, Flags, Options, Recovery, RetransmitCause, Role, Segment, Settings, State},
 };
 use tcp_support::{
     Link, Net, endpoint,
