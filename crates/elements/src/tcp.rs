@@ -22,6 +22,10 @@ pub mod stats;
 
 pub use endpoint::{Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};
+pub use recovery::{
+    cause::RetransmitCause,
+    window_log::{WindowChange, WindowEvent},
+};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use seq::Seq;
 pub use settings::{DelayedAck, EcnMode, FullAck, Overrides, Problem, Recovery, Settings};

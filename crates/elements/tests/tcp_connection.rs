@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Length,
-    tcp::{Endpoint, Flags, Options, Recovery, Role, Segment, Settings, State},
+    tcp::{Endpoint, Flags, Options, Recovery, RetransmitCause, Role, Segment, Settings, State},
 };
 use tcp_support::{
     Link, Net, endpoint,
@@ -56,7 +56,8 @@ fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
         assert_eq!(end.deadline(), ms(at * 1000));
         end.on_deadline(ms(at * 1000));
         let again = end.poll_transmit(ms(at * 1000)).expect("a SYN");
-        assert!(again.retransmission && again.segment.flags == Flags::SYN);
+        assert_eq!(again.retransmission, Some(RetransmitCause::Rto));
+        assert_eq!(again.segment.flags, Flags::SYN);
         assert_eq!(end.deadline(), ms(next * 1000));
     }
     let answer = Segment {

@@ -18,8 +18,10 @@ fn settings() -> impl Strategy<Value = Settings> {
         prop_oneof![
             Just(Recovery::Reno),
             Just(Recovery::NewReno),
-            Just(Recovery::Rfc6675)
+            Just(Recovery::Rfc6675),
+            Just(Recovery::Rack)
         ],
+        any::<[bool; 6]>(),
         (
             any::<bool>(),
             any::<bool>(),
@@ -37,6 +39,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 base,
                 mss,
                 recovery,
+                [tlp, prr, frto, eifel, undo, adaptive],
                 (sack, timestamps, scaling, nagle, limited),
                 iw,
                 window,
@@ -45,7 +48,13 @@ fn settings() -> impl Strategy<Value = Settings> {
             )| {
                 let mut s = Profile::named(base).expect("it exists").settings;
                 s.mss = mss;
-                s.sack = sack || recovery == Recovery::Rfc6675;
+                s.sack = sack || recovery.needs_sack();
+                s.tlp = tlp && recovery == Recovery::Rack;
+                s.prr = prr && recovery.needs_sack();
+                s.frto = frto;
+                s.eifel = eifel && timestamps;
+                s.undo = undo;
+                s.adaptive_dupthresh = adaptive;
                 s.dsack = s.sack && timestamps;
                 s.recovery = recovery;
                 s.timestamps = timestamps;

@@ -210,8 +210,26 @@ fn kinds() {
                 ),
             ),
             (
-                "a switch for later",
-                with("cc = ", "transport.rack = true\ncc = "),
+                "loss detection by time without SACK",
+                with("cc = ", "transport = { sack = false, rack = true }\ncc = "),
+            ),
+            (
+                "probes without loss detection by time",
+                with(
+                    "cc = ",
+                    "transport = { recovery = \"rfc6675\", tlp = true }\ncc = ",
+                ),
+            ),
+            (
+                "two ways to say how losses are found",
+                with(
+                    "cc = ",
+                    "transport = { recovery = \"rfc6675\", rack = true }\ncc = ",
+                ),
+            ),
+            (
+                "an unknown switch",
+                with("cc = ", "transport = { rak = true }\ncc = "),
             ),
             (
                 "delayed acknowledgments",

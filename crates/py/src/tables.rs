@@ -232,6 +232,10 @@ fn packets(run: &Finished<Length>) -> Columns {
         ("payload_bytes", counts(rows, |row| u64::from(row.payload))),
         ("size_bytes", counts(rows, |row| u64::from(row.size))),
         ("retransmission", flags(rows, |row| row.retransmission)),
+        (
+            "cause",
+            strings(rows, |row| row.cause.map(|cause| cause.name().to_owned())),
+        ),
         ("sent_s", floats(rows, |row| Some(seconds(row.sent)))),
         ("received_s", floats(rows, |row| row.received.map(seconds))),
         ("fate", strings(rows, |row| Some(fate(row).to_owned()))),

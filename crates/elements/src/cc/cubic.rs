@@ -319,7 +319,9 @@ impl CongestionControl for Cubic {
         });
         window.ssthresh = reduced.max(2.0);
         window.first_epoch = false;
-        self.leave_epoch();
+        // HyStart goes on where it was should this prove spurious; slow start begins anew nowhere
+        // else.
+        window.epoch = None;
     }
 
     fn on_rto(&mut self, event: &Rto) {

@@ -11,8 +11,11 @@ mod control_segments;
 mod handshake;
 mod header;
 mod input;
+mod loss_timers;
 mod output;
 mod timers;
+mod watch;
+mod window_log;
 
 use std::sync::Arc;
 
@@ -26,7 +29,10 @@ use super::{
     ack::AckPolicy,
     rate::RateSampler,
     receive_buffer::ReceiveBuffer,
-    recovery::{Phase, RecoveryState, timer_rule::TimerRuleState},
+    recovery::{
+        Phase, RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, watch::Watch,
+        window_log::WindowLog,
+    },
     rtt::RttEstimator,
     scoreboard::Scoreboard,
     segment::Segment,
@@ -59,8 +65,8 @@ pub struct Outgoing<B> {
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Its payload, or its SYN or FIN, was sent before.
-    pub retransmission: bool,
+    /// Its payload, or its SYN or FIN, was sent before, and leaves again for this.
+    pub retransmission: Option<RetransmitCause>,
 }
 
 /// Which options both ends agreed on, and other facts that seldom change.
@@ -70,6 +76,10 @@ struct Agreed {
     sack: bool,
     /// SACK guides the recovery (RFC 6675).
     guided: bool,
+    /// And RACK finds the losses (RFC 8985).
+    racked: bool,
+    /// And probes the tail.
+    tlp: bool,
     timestamps: bool,
     ecn: bool,
     scaling: bool,
@@ -106,9 +116,11 @@ enum Retransmit {
     #[default]
     Nothing,
     /// The first segment that is not acknowledged.
-    First,
+    First(RetransmitCause),
     /// The first segment that is taken for lost.
     FirstLost,
+    /// New data or the last segment, to probe (RFC 8985 §7.3).
+    Probe,
 }
 
 /// One end of a connection. See the module.
@@ -156,6 +168,8 @@ pub struct Endpoint<B: Body> {
     rcv_duplicate: bool,
     /// A timer rule is at work.
     timed: bool,
+    /// A probe is under way (RFC 8985 §7.4).
+    probing: bool,
     /// The control wants rate samples.
     rated: bool,
     /// Expiries of the retransmission timer since the last progress.
@@ -204,6 +218,10 @@ struct Cold<B> {
     receive: Option<Box<ReceiveBuffer<B>>>,
     timer_rule: Option<Box<TimerRuleState>>,
     rate: Option<Box<RateSampler>>,
+    /// What the recoveries beyond RFC 6675 keep.
+    watch: Option<Box<Watch>>,
+    /// Changes of the window, if they are kept.
+    window_log: Option<Box<WindowLog>>,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -249,6 +267,8 @@ impl<B: Body> Endpoint<B> {
                 sack: settings.sack,
                 timestamps: settings.timestamps,
                 guided: false,
+                racked: false,
+                tlp: false,
                 ecn: false,
                 scaling: false,
                 snd_scale: 0,
@@ -274,6 +294,7 @@ impl<B: Body> Endpoint<B> {
             rcv_gaps: false,
             rcv_duplicate: false,
             timed: false,
+            probing: false,
             rated: control.wants().rate_samples,
             expiries: 0,
             last_sent: Instant::NEVER,
@@ -297,6 +318,8 @@ impl<B: Body> Endpoint<B> {
                 receive: None,
                 timer_rule: None,
                 rate: None,
+                watch: None,
+                window_log: None,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,

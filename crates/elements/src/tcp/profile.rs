@@ -51,6 +51,7 @@ const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
 }
 
 /// What the RFCs say, where they say it.
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn rfc() -> Profile {
     Profile {
         meta: Meta {
@@ -130,12 +131,21 @@ fn rfc() -> Profile {
             window_scaling: true,
             recovery: Recovery::Rfc6675,
             dupthresh: 3,
+            adaptive_dupthresh: false,
+            max_dupthresh: 300,
+            tlp: false,
+            max_ack_delay: Duration::from_millis(200),
+            prr: false,
+            frto: false,
+            eifel: false,
+            undo: false,
             limited_transmit: true,
             recover_inclusive: false,
             partial_ack_restarts_timer: false,
             full_ack: FullAck::Ssthresh,
             delayed_ack: delayed_ack(2, 200),
             min_rto: Duration::from_secs(1),
+            min_rto_over_srtt: false,
             max_rto: Duration::from_secs(60),
             initial_rto: Duration::from_secs(1),
             clock_granularity: Duration::from_millis(1),
@@ -222,6 +232,7 @@ fn ns3_2018() -> Profile {
 }
 
 /// Linux 6.18, as far as its switches exist.
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn linux_6_18() -> Profile {
     Profile {
         meta: Meta {
@@ -234,7 +245,27 @@ fn linux_6_18() -> Profile {
                     items: &["Documentation/networking/ip-sysctl.rst"],
                 },
                 Source {
-                    id: "RFC 6675",
+                    id: "RFC 8985",
+                    items: &["§6", "§7"],
+                },
+                Source {
+                    id: "RFC 9937",
+                    items: &["§6"],
+                },
+                Source {
+                    id: "RFC 5682",
+                    items: &["§2", "§3"],
+                },
+                Source {
+                    id: "RFC 3522",
+                    items: &["§3"],
+                },
+                Source {
+                    id: "RFC 4015",
+                    items: &["§3"],
+                },
+                Source {
+                    id: "RFC 2883",
                     items: &["§4", "§5"],
                 },
             ],
@@ -253,9 +284,26 @@ fn linux_6_18() -> Profile {
                 "receive_window",
                 "tcp_rmem: 6 MB, half of it counted as overhead",
             ),
+            ("recovery", "tcp_recovery: RACK is on by default"),
+            ("tlp", "tcp_early_retrans: 3 by default"),
+            ("max_ack_delay", "RFC 8985 §7.2: 200 ms"),
             (
-                "recovery",
-                "RACK is not modelled yet; RFC 6675 is the nearest",
+                "prr",
+                "every window-based control but those with a law of their own",
+            ),
+            ("frto", "tcp_frto: 2 by default"),
+            (
+                "undo",
+                "by duplicates reported (tcp_dsack) and by timestamps (tcp_timestamps)",
+            ),
+            (
+                "adaptive_dupthresh",
+                "tcp_reordering: 3 at first; where RACK is on, it opens the reordering window only",
+            ),
+            ("max_dupthresh", "tcp_max_reordering: 300"),
+            (
+                "min_rto_over_srtt",
+                "the least timeout comes on top of the smoothed round-trip time",
             ),
             (
                 "partial_ack_restarts_timer",
@@ -264,17 +312,21 @@ fn linux_6_18() -> Profile {
             ("time_wait", "TCP_TIMEWAIT_LEN"),
         ],
         not_modelled: &[
-            "RACK-TLP (RFC 8985); recovery is RFC 6675's",
-            "proportional rate reduction (RFC 6937, RFC 9937)",
-            "F-RTO and undo of spurious recoveries",
-            "adaptive duplicate-ACK threshold",
             "Linux's HyStart in CUBIC",
             "pacing",
             "autotuning of the send and receive buffers",
             "quick acknowledgments at the start and the adaptive delayed-ACK timeout",
         ],
         settings: Settings {
+            recovery: Recovery::Rack,
+            tlp: true,
+            prr: true,
+            frto: true,
+            eifel: true,
+            undo: true,
+            adaptive_dupthresh: true,
             min_rto: Duration::from_millis(200),
+            min_rto_over_srtt: true,
             max_rto: Duration::from_secs(120),
             delayed_ack: delayed_ack(2, 40),
             partial_ack_restarts_timer: true,

@@ -3,11 +3,21 @@
 //! The congestion control owns cwnd; what a recovery adds to it for a while or takes from it is
 //! kept here ([`RecoveryState::inflation`]).
 
+pub mod cause;
+pub mod dsack;
 pub mod dupthresh;
+pub mod frto;
 pub mod limited_transmit;
 pub mod new_reno;
+pub mod prr;
+pub mod rack;
+pub mod reordering;
 pub mod sack;
 pub mod timer_rule;
+pub mod tlp;
+pub mod undo;
+pub mod watch;
+pub mod window_log;
 
 use super::seq::Seq;
 

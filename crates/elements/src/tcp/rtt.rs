@@ -1,8 +1,8 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 //!
 //! # Differs from Linux
-//! - The variance is RFC 6298's, updated by every sample; Linux tracks its maximum per round trip
-//!   and bounds the variance, not the timeout, from below.
+//! - The variance is RFC 6298's, updated by every sample; Linux tracks its maximum per round trip.
+//! - Linux bounds the variance term, not the timeout, from below ([`Bounds::over_srtt`]).
 //! - The backed-off timeout stays until a new sample is taken (RFC 6298 (5.7), Karn's algorithm);
 //!   Linux resets it at the first acknowledgment of new data.
 //!
@@ -16,6 +16,8 @@ use anabranch_core::units::Duration;
 pub struct Bounds {
     /// RFC 6298 (2.4): at least this; 1 s there.
     pub min_rto: Duration,
+    /// `min_rto` bounds the variance term instead of the whole.
+    pub over_srtt: bool,
     /// RFC 6298 (2.5): at most this; at least 60 s there.
     pub max_rto: Duration,
     /// G of RFC 6298 (2.3): the granularity of the clock.
@@ -66,7 +68,12 @@ impl RttEstimator {
             self.srtt = self.srtt - self.srtt / 8 + r / 8;
         }
         // RFC 6298 (2.2), (2.3), then (2.4) and (2.5).
-        self.base_rto = (self.srtt + (self.rttvar * 4).max(bounds.granularity))
+        let least = if bounds.over_srtt {
+            bounds.min_rto
+        } else {
+            bounds.granularity
+        };
+        self.base_rto = (self.srtt + (self.rttvar * 4).max(least))
             .max(bounds.min_rto)
             .min(bounds.max_rto);
         // RFC 6298 §5: a new sample ends the backoff.
@@ -127,6 +134,7 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds {
         min_rto: Duration::from_millis(1),
+        over_srtt: false,
         max_rto: Duration::from_secs(60),
         granularity: Duration::from_millis(1),
     };
@@ -169,6 +177,20 @@ mod tests {
             rtt.back_off(&bounds);
         }
         assert_eq!(rtt.rto(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn the_least_timeout_may_come_on_top_of_the_round_trip_time() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        let bounds = Bounds {
+            min_rto: ms(200),
+            over_srtt: true,
+            ..BOUNDS
+        };
+        for _ in 0..100 {
+            rtt.sample(ms(150), &bounds);
+        }
+        assert_eq!(rtt.rto(), ms(350));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod intervals;
 mod record;
+mod timed;
 
 use std::{
     cmp::Reverse,
@@ -15,18 +16,12 @@ use std::{
 
 use anabranch_core::units::Instant;
 
-pub use self::record::{Delivered, Marks, Plain, Record};
 use self::{intervals::Intervals, record::SETTLED};
-use super::seq::Seq;
-
-/// What [`Scoreboard::expire`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expired {
-    /// Sequence numbers newly taken for lost.
-    pub lost: u64,
-    /// Some of them had been sent again.
-    pub retransmissions: bool,
-}
+pub use self::{
+    record::{Delivered, Marks, Plain, Record},
+    timed::{Expired, Found},
+};
+use super::{recovery::cause::RetransmitCause, seq::Seq};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -40,6 +35,8 @@ pub struct Scoreboard {
     lost: u64,
     /// Sequence numbers reported by SACK.
     sacked: u64,
+    /// Segments reported by SACK.
+    sacked_segments: u32,
     repair: Option<Box<Repair>>,
 }
 
@@ -77,6 +74,11 @@ impl Scoreboard {
     #[inline]
     pub const fn sacked(&self) -> u64 {
         self.sacked
+    }
+    /// Segments reported by SACK and not yet acknowledged.
+    #[must_use]
+    pub const fn sacked_segments(&self) -> u32 {
+        self.sacked_segments
     }
     /// How many records have left at the front: the record at index `i` goes by the number
     /// `gone() + i`, now and later.
@@ -121,6 +123,7 @@ impl Scoreboard {
             sent_at: now,
             len,
             marks,
+            lost_by: RetransmitCause::Rto,
         });
     }
 
@@ -193,6 +196,7 @@ impl Scoreboard {
         self.in_flight -= record.in_flight();
         if record.is_sacked() {
             self.sacked -= u64::from(record.len);
+            self.sacked_segments -= 1;
         } else {
             if record.marks.any(Marks::LOST) {
                 self.lost -= u64::from(record.len);
@@ -232,8 +236,8 @@ impl Scoreboard {
             in_flight,
             lost,
             sacked,
+            sacked_segments,
             gone,
-            ..
         } = self;
         let repair = repair.get_or_insert_default();
         let before = delivered.sacked;
@@ -257,6 +261,7 @@ impl Scoreboard {
                     .without(Marks::TWICE)
                     .with(Marks::SACKED);
                 *sacked += u64::from(record.len);
+                *sacked_segments += 1;
                 delivered.sacked += u64::from(record.len);
                 delivered.note(record, number);
             }
@@ -289,7 +294,7 @@ impl Scoreboard {
                 }
             } else {
                 let index = self.index(number);
-                self.mark_lost(index);
+                self.mark_lost(index, RetransmitCause::DupThresh);
             }
             number += 1;
         }
@@ -298,7 +303,7 @@ impl Scoreboard {
     }
 
     /// Takes the record at `index` for lost, unless it is reported or already lost.
-    pub fn mark_lost(&mut self, index: usize) {
+    pub fn mark_lost(&mut self, index: usize, cause: RetransmitCause) {
         let Some(record) = self.records.get_mut(index) else {
             return;
         };
@@ -308,6 +313,7 @@ impl Scoreboard {
         self.in_flight -= record.in_flight();
         self.lost += u64::from(record.len);
         record.marks = record.marks.without(Marks::TWICE).with(Marks::LOST);
+        record.lost_by = cause;
         let start = record.start;
         self.repair
             .get_or_insert_default()
@@ -323,6 +329,7 @@ impl Scoreboard {
         if reneged {
             repair.sacked.clear();
             self.sacked = 0;
+            self.sacked_segments = 0;
         }
         repair.judged = self.gone + self.records.len() as u64;
         repair.resent.clear();
@@ -336,12 +343,31 @@ impl Scoreboard {
             }
             if !record.is_sacked() {
                 record.marks = record.marks.with(Marks::LOST);
+                record.lost_by = RetransmitCause::Rto;
                 self.lost += u64::from(record.len);
                 starts.push(Reverse(record.start));
             }
         }
         self.in_flight = 0;
         repair.to_retransmit = BinaryHeap::from(starts);
+    }
+
+    /// What is taken for lost and was not sent again is on its way after all.
+    pub fn forgive(&mut self) {
+        for record in &mut self.records {
+            if record.marks.any(Marks::LOST) {
+                record.marks = record.marks.without(Marks::LOST);
+                self.in_flight += record.in_flight();
+            }
+        }
+        self.lost = 0;
+        if let Some(repair) = &mut self.repair {
+            repair.to_retransmit.clear();
+            repair.judged = 0;
+            repair.expired = 0;
+            repair.resent.clear();
+        }
+        self.note_resent();
     }
 
     /// The lost record with the lowest number.
@@ -417,55 +443,6 @@ impl Scoreboard {
                 .get_or_insert_default()
                 .resent
                 .push_back((now, start));
-        }
-    }
-
-    /// Takes for lost what is in flight and was sent before `once`, or again before `again`.
-    pub fn expire(&mut self, once: Instant, again: Instant) -> Expired {
-        let before = self.lost;
-        let mut number = self
-            .repair
-            .as_ref()
-            .map_or(0, |repair| repair.expired)
-            .max(self.gone);
-        // Segments sent once: their order is that of their times.
-        while let Some(record) = self.records.get(self.index(number)) {
-            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
-                if record.sent_at >= once {
-                    break;
-                }
-                self.mark_lost(self.index(number));
-            }
-            number += 1;
-        }
-        let first_copies = self.lost - before;
-        if let Some(repair) = &mut self.repair {
-            repair.expired = number;
-        }
-        while let Some(&(sent_at, start)) = self
-            .repair
-            .as_ref()
-            .and_then(|repair| repair.resent.front())
-        {
-            // Its front may have been acknowledged meanwhile.
-            let index = self.records.partition_point(|record| record.end() <= start);
-            let current = self
-                .records
-                .get(index)
-                .is_some_and(|record| record.sent_at == sent_at && !record.marks.any(SETTLED));
-            if current {
-                if sent_at >= again {
-                    break;
-                }
-                self.mark_lost(index);
-            }
-            if let Some(repair) = &mut self.repair {
-                repair.resent.pop_front();
-            }
-        }
-        Expired {
-            lost: self.lost - before,
-            retransmissions: self.lost - before > first_copies,
         }
     }
 

@@ -26,6 +26,18 @@ pub enum Recovery {
     /// Selective acknowledgments tell what to repair (RFC 6675). Needs SACK; with a peer that does
     /// not permit it the endpoint falls back to NewReno.
     Rfc6675,
+    /// As `rfc6675`, but losses are found by the time that segments left (RFC 8985). Needs SACK,
+    /// with the same fallback.
+    Rack,
+}
+
+impl Recovery {
+    /// Whether selective acknowledgments guide it.
+    #[must_use]
+    #[inline]
+    pub const fn needs_sack(self) -> bool {
+        matches!(self, Self::Rfc6675 | Self::Rack)
+    }
 }
 
 /// The window with which NewReno leaves fast recovery (RFC 6582 §3.2 step 3, full acknowledgments).
@@ -116,6 +128,27 @@ pub struct Settings {
     pub recovery: Recovery,
     /// Duplicate acknowledgments that stand for a loss (RFC 5681 §3.2).
     pub dupthresh: u32,
+    /// `dupthresh` rises to the reordering seen; where RACK finds the losses it has a window of its
+    /// own instead.
+    pub adaptive_dupthresh: bool,
+    /// The most that `adaptive_dupthresh` raises it to.
+    pub max_dupthresh: u32,
+    /// A probe asks for acknowledgments when the tail of a flight may be lost (RFC 8985 §7). Needs
+    /// `recovery = "rack"`.
+    pub tlp: bool,
+    /// How long a receiver may hold an acknowledgment back (TLP.max_ack_delay, RFC 8985 §7.2).
+    pub max_ack_delay: Duration,
+    /// What a recovery sends is clocked by what is delivered (RFC 9937). Needs a recovery guided by
+    /// SACK.
+    pub prr: bool,
+    /// After a timeout new data tells whether it was needed (RFC 5682).
+    pub frto: bool,
+    /// Retransmissions that timestamps show to be needless are noticed (RFC 3522). Needs
+    /// timestamps.
+    pub eifel: bool,
+    /// Reductions that prove needless are taken back (RFC 4015), told by duplicates reported
+    /// (RFC 2883), `frto` and `eifel`.
+    pub undo: bool,
     /// New data leaves on the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
     /// A fast retransmit may follow another directly, at the very acknowledgment that ended it;
@@ -130,6 +163,9 @@ pub struct Settings {
     pub delayed_ack: DelayedAck,
     /// Lower bound of the retransmission timeout (RFC 6298 (2.4)).
     pub min_rto: Duration,
+    /// `min_rto` bounds the variance term of the timeout, which then exceeds the smoothed round-trip
+    /// time by that much, instead of the whole.
+    pub min_rto_over_srtt: bool,
     /// Upper bound of the retransmission timeout (RFC 6298 (2.5)).
     pub max_rto: Duration,
     /// Timeout before the first round-trip time is known (RFC 6298 (2.1)).
@@ -205,6 +241,7 @@ impl Settings {
     pub const fn rto_bounds(&self) -> Bounds {
         Bounds {
             min_rto: self.min_rto,
+            over_srtt: self.min_rto_over_srtt,
             max_rto: self.max_rto,
             granularity: self.clock_granularity,
         }
@@ -230,20 +267,51 @@ impl Settings {
             ($($field:ident)*) => { $(if let Some(value) = over.$field { s.$field = value; })* };
         }
         set! {
-            initial_cwnd sack dsack timestamps window_scaling recovery dupthresh limited_transmit
-            recover_inclusive partial_ack_restarts_timer full_ack delayed_ack min_rto max_rto
-            initial_rto clock_granularity retries syn_retries send_buffer receive_window nagle
-            cwnd_validation ecn time_wait
+            initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
+            max_dupthresh tlp max_ack_delay prr frto eifel undo limited_transmit recover_inclusive
+            partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
+            clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
+            ecn time_wait
         }
+        match (over.rack, over.recovery) {
+            (Some(true), None) => s.recovery = Recovery::Rack,
+            (Some(false), None) if s.recovery == Recovery::Rack => s.recovery = Recovery::Rfc6675,
+            (Some(rack), Some(recovery)) if rack != (recovery == Recovery::Rack) => {
+                return Err(Problem {
+                    field: "rack",
+                    message: "contradicts recovery, which says how losses are found".to_owned(),
+                });
+            }
+            _ => {}
+        }
+        // What needs something that was turned off goes with it, unless it was asked for by name.
         if over.sack == Some(false) {
-            // What needs SACK goes with it, unless it was asked for by name.
-            if over.recovery.is_none() && s.recovery == Recovery::Rfc6675 {
+            if over.recovery.is_none() && over.rack != Some(true) && s.recovery.needs_sack() {
                 s.recovery = Recovery::NewReno;
             }
             s.dsack = over.dsack.unwrap_or(false);
         }
+        if over.timestamps == Some(false) {
+            s.eifel = over.eifel.unwrap_or(false);
+        }
+        if s.recovery != Recovery::Rack {
+            s.tlp = over.tlp.unwrap_or(false);
+        }
+        if !s.recovery.needs_sack() {
+            s.prr = over.prr.unwrap_or(false);
+        }
+        if over.max_dupthresh.is_none() {
+            s.max_dupthresh = s.max_dupthresh.max(s.dupthresh);
+        }
         over.not_modelled()?;
-        s.check()?;
+        s.check().map_err(|problem| match problem.field {
+            // Named as the scenario has it.
+            "recovery" if over.recovery.is_none() && over.rack.is_some() => Problem {
+                field: "rack",
+                ..problem
+            },
+            _ => problem,
+        })?;
         Ok(s)
     }
 
@@ -262,18 +330,7 @@ impl Settings {
                 format!("{} is outside 1 to 1000000 segments", self.initial_cwnd),
             );
         }
-        if !(1..=1_000_000).contains(&self.dupthresh) {
-            return problem(
-                "dupthresh",
-                format!("{} is outside 1 to 1000000", self.dupthresh),
-            );
-        }
-        if self.recovery == Recovery::Rfc6675 && !self.sack {
-            return problem("recovery", "\"rfc6675\" needs sack = true".to_owned());
-        }
-        if self.dsack && !self.sack {
-            return problem("dsack", "needs sack = true".to_owned());
-        }
+        self.check_recovery()?;
         if let DelayedAck::On(delayed) = self.delayed_ack {
             if !(1..=1000).contains(&delayed.segments) {
                 return problem(
@@ -325,6 +382,60 @@ impl Settings {
         }
         Ok(())
     }
+
+    /// What losses are found and repaired by.
+    fn check_recovery(&self) -> Result<(), Problem> {
+        let problem = |field, message: String| Err(Problem { field, message });
+        if !(1..=1_000_000).contains(&self.dupthresh) {
+            return problem(
+                "dupthresh",
+                format!("{} is outside 1 to 1000000", self.dupthresh),
+            );
+        }
+        if !(self.dupthresh..=1_000_000).contains(&self.max_dupthresh) {
+            return problem(
+                "max_dupthresh",
+                format!(
+                    "{} is outside dupthresh, {}, to 1000000",
+                    self.max_dupthresh, self.dupthresh
+                ),
+            );
+        }
+        let needs = [
+            (
+                "recovery",
+                self.recovery == Recovery::Rfc6675 && !self.sack,
+                "\"rfc6675\" needs sack = true",
+            ),
+            (
+                "recovery",
+                self.recovery == Recovery::Rack && !self.sack,
+                "\"rack\" needs sack = true",
+            ),
+            (
+                "tlp",
+                self.tlp && self.recovery != Recovery::Rack,
+                "needs recovery = \"rack\"",
+            ),
+            (
+                "prr",
+                self.prr && !self.recovery.needs_sack(),
+                "needs recovery = \"rfc6675\" or \"rack\"",
+            ),
+            (
+                "eifel",
+                self.eifel && !self.timestamps,
+                "needs timestamps = true",
+            ),
+        ];
+        if let Some((field, _, message)) = needs.into_iter().find(|(_, broken, _)| *broken) {
+            return problem(field, message.to_owned());
+        }
+        if self.dsack && !self.sack {
+            return problem("dsack", "needs sack = true".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// A switch that cannot be as asked.
@@ -360,7 +471,8 @@ pub struct Overrides {
     /// Initial congestion window in segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_cwnd: Option<u32>,
-    /// Selective acknowledgments (RFC 2018). Off takes `recovery` from `rfc6675` to `new-reno`.
+    /// Selective acknowledgments (RFC 2018). Off takes `recovery` from `rfc6675` and `rack` to
+    /// `new-reno`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack: Option<bool>,
     /// Duplicate segments are reported (RFC 2883).
@@ -378,6 +490,34 @@ pub struct Overrides {
     /// Duplicate acknowledgments that stand for a loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dupthresh: Option<u32>,
+    /// The threshold rises to the reordering seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive_dupthresh: Option<bool>,
+    /// The most that it rises to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_dupthresh: Option<u32>,
+    /// Loss detection by time (RFC 8985): short for `recovery = "rack"`; off takes `rack` back to
+    /// `rfc6675`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<bool>,
+    /// Tail loss probes (RFC 8985 §7).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlp: Option<bool>,
+    /// How long a receiver may hold an acknowledgment back, as probes assume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ack_delay: Option<Duration>,
+    /// Proportional rate reduction (RFC 9937).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prr: Option<bool>,
+    /// Forward RTO recovery (RFC 5682).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frto: Option<bool>,
+    /// Detection of needless retransmissions by timestamps (RFC 3522).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eifel: Option<bool>,
+    /// Reductions that prove needless are taken back (RFC 4015).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<bool>,
     /// New data on the first two duplicate acknowledgments (RFC 3042).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
@@ -396,6 +536,9 @@ pub struct Overrides {
     /// Lower bound of the retransmission timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Duration>,
+    /// `min_rto` bounds what the timeout exceeds the smoothed round-trip time by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto_over_srtt: Option<bool>,
     /// Upper bound of the retransmission timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rto: Option<Duration>,
@@ -429,18 +572,6 @@ pub struct Overrides {
     /// Time in TIME-WAIT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_wait: Option<Duration>,
-    /// Loss detection by time (RFC 8985): not modelled yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rack: Option<bool>,
-    /// Tail loss probes (RFC 8985): not modelled yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tlp: Option<bool>,
-    /// Proportional rate reduction (RFC 6937): not modelled yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prr: Option<bool>,
-    /// Forward RTO recovery (RFC 5682): not modelled yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frto: Option<bool>,
     /// Early end of slow start: only `"off"` yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hystart: Option<HyStart>,
@@ -452,10 +583,6 @@ pub struct Overrides {
 impl Overrides {
     fn not_modelled(&self) -> Result<(), Problem> {
         let asked = [
-            ("rack", self.rack == Some(true)),
-            ("tlp", self.tlp == Some(true)),
-            ("prr", self.prr == Some(true)),
-            ("frto", self.frto == Some(true)),
             (
                 "hystart",
                 self.hystart.is_some_and(|variant| variant != HyStart::Off),

@@ -35,6 +35,16 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Segments received with Congestion Experienced.
     pub ce_segments: u64,
+    /// Duplicates that the peer has reported (RFC 2883).
+    pub duplicates_reported: u32,
+    /// Reductions taken back because they proved needless (RFC 4015).
+    pub undone: u32,
+    /// Tail loss probes sent (RFC 8985 §7).
+    pub probes: u32,
+    /// Times that the peer waited for what it had reported by SACK (RFC 2018 §8).
+    pub reneged: u32,
+    /// Answers to what a blind attacker may have sent (RFC 5961).
+    pub challenge_acks: u32,
     /// Segments and blocks received that no correct peer sends: acknowledging what was not sent,
     /// outside the window, impossible SACK blocks, wrong flags.
     pub malformed: u64,
@@ -60,6 +70,11 @@ impl Stats {
             window_probes: self.window_probes - earlier.window_probes,
             ecn_reductions: self.ecn_reductions - earlier.ecn_reductions,
             ce_segments: self.ce_segments - earlier.ce_segments,
+            duplicates_reported: self.duplicates_reported - earlier.duplicates_reported,
+            undone: self.undone - earlier.undone,
+            probes: self.probes - earlier.probes,
+            reneged: self.reneged - earlier.reneged,
+            challenge_acks: self.challenge_acks - earlier.challenge_acks,
             malformed: self.malformed - earlier.malformed,
         }
     }
@@ -82,6 +97,11 @@ impl Stats {
             window_probes: self.window_probes + other.window_probes,
             ecn_reductions: self.ecn_reductions + other.ecn_reductions,
             ce_segments: self.ce_segments + other.ce_segments,
+            duplicates_reported: self.duplicates_reported + other.duplicates_reported,
+            undone: self.undone + other.undone,
+            probes: self.probes + other.probes,
+            reneged: self.reneged + other.reneged,
+            challenge_acks: self.challenge_acks + other.challenge_acks,
             malformed: self.malformed + other.malformed,
         }
     }

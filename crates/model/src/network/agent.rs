@@ -11,7 +11,7 @@ use anabranch_elements::{
     body::Body,
     cc,
     host::{Arrived, Host},
-    tcp::{Endpoint, Role, Settings, State},
+    tcp::{Endpoint, RetransmitCause, Role, Settings, State},
     transport::Transport,
 };
 
@@ -248,7 +248,7 @@ impl<B: Body> Network<B> {
             }
             End::Host(host) => {
                 while let Some(out) = host.poll_transmit(way.fabric.now) {
-                    way.send(conn, out.transport, (out.size, out.ecn, out.dscp), false);
+                    way.send(conn, out.transport, (out.size, out.ecn, out.dscp), None);
                 }
                 if direction == Direction::Reverse {
                     complete = conn.note_delivery(way.fabric.now, host.delivered_bytes());
@@ -287,7 +287,7 @@ impl<B: Body> Way<'_, B> {
         conn: &mut Connection,
         payload: Transport<B>,
         (size, ecn, dscp): (u32, Ecn, u8),
-        retransmission: bool,
+        cause: Option<RetransmitCause>,
     ) {
         let direction = self.direction as usize;
         let index = conn.next_index[direction];
@@ -302,19 +302,24 @@ impl<B: Body> Way<'_, B> {
             size,
             hop: conn.route[direction],
             direction: self.direction,
-            retransmission,
+            retransmission: cause.is_some(),
             ecn,
             dscp,
             payload,
         };
         if self.fabric.probe.is_on() {
-            self.observe_sent(conn, &packet);
+            self.observe_sent(conn, &packet, cause);
         }
         self.fabric.send(packet);
     }
 
     #[inline(never)]
-    fn observe_sent(&mut self, conn: &Connection, packet: &Packet<Transport<B>>) {
+    fn observe_sent(
+        &mut self,
+        conn: &Connection,
+        packet: &Packet<Transport<B>>,
+        cause: Option<RetransmitCause>,
+    ) {
         let Fabric { now, probe, .. } = self.fabric;
         probe.observe(*now, self.element, packet, Fate::Sent);
         if probe.logs() {
@@ -325,7 +330,7 @@ impl<B: Body> Way<'_, B> {
                 ),
                 Transport::Datagram(body) => (0, body.len()),
             };
-            probe.sent(*now, conn.flow, packet, sequence, payload);
+            probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
         }
     }
 }

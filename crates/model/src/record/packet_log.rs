@@ -5,6 +5,7 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
+use anabranch_elements::tcp::RetransmitCause;
 
 /// The life of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct PacketRow {
     pub size: u32,
     /// Sent before.
     pub retransmission: bool,
+    /// What made TCP send it again.
+    pub cause: Option<RetransmitCause>,
     /// When it was sent.
     pub sent: Instant,
     /// When it arrived.
@@ -64,8 +67,7 @@ impl PacketLog {
         at: Instant,
         flow: FlowId,
         packet: &Packet<P>,
-        sequence: u64,
-        payload: u32,
+        (sequence, payload, cause): (u64, u32, Option<RetransmitCause>),
     ) {
         let slot = Self::slot(packet.connection, packet.direction);
         if self.rows.len() <= slot {
@@ -80,6 +82,7 @@ impl PacketLog {
             payload,
             size: packet.size,
             retransmission: packet.retransmission,
+            cause,
             sent: at,
             received: None,
             lost: None,

@@ -6,7 +6,7 @@ use anabranch_core::{
     trace::{ElementId, Fate, Observation},
     units::{Duration, Instant},
 };
-use anabranch_elements::{body::Body, transport::Transport};
+use anabranch_elements::{body::Body, tcp::RetransmitCause, transport::Transport};
 
 use super::{packet_log::PacketLog, tap::Taps};
 
@@ -122,11 +122,10 @@ impl Probe {
         at: Instant,
         flow: FlowId,
         packet: &Packet<P>,
-        sequence: u64,
-        payload: u32,
+        told: (u64, u32, Option<RetransmitCause>),
     ) {
         if let Some(log) = &mut self.log {
-            log.sent(at, flow, packet, sequence, payload);
+            log.sent(at, flow, packet, told);
         }
     }
     /// A packet arrived reordered (RFC 4737 §3.3).

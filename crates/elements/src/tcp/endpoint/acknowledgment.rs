@@ -10,7 +10,10 @@ use crate::{
     tcp::{
         recovery::{
             Phase,
+            cause::RetransmitCause,
+            dsack,
             dupthresh::{self, Duplicate},
+            window_log::WindowChange,
         },
         scoreboard::{Delivered, Plain},
         segment::{Flags, Options, Segment},
@@ -20,16 +23,22 @@ use crate::{
 };
 
 /// What one acknowledgment has told so far.
-struct News {
-    delivered: Delivered,
+pub(super) struct News {
+    pub(super) delivered: Delivered,
     /// Octets newly acknowledged cumulatively; SYN and FIN count here.
-    acked: u64,
+    pub(super) acked: u64,
     /// Octets newly taken for lost.
-    lost: u64,
+    pub(super) lost: u64,
     /// A SACK block told something new.
-    new_sack: bool,
+    pub(super) new_sack: bool,
+    /// It reports a duplicate (RFC 2883).
+    pub(super) duplicate: Option<(Seq, Seq)>,
+    /// It is a duplicate acknowledgment (RFC 5681 §2).
+    pub(super) is_duplicate: bool,
     /// Duplicates that came before this acknowledgment.
-    prior_dup_acks: u32,
+    pub(super) prior_dup_acks: u32,
+    pub(super) prior_phase: Phase,
+    pub(super) prior_una: Seq,
     prior_in_flight: u64,
 }
 
@@ -46,10 +55,9 @@ impl<B: Body> Endpoint<B> {
             return false;
         }
         if ack < self.snd_una {
-            // RFC 5961 §5.2: nothing that old can be on its way, but for what a network doubled or held
-            // back for long.
+            // RFC 5961 §5.2: nothing that old can be on its way.
             if self.snd_una.since(ack) > u64::from(self.cold.max_snd_wnd) {
-                self.ack.at_once();
+                self.challenge();
                 return false;
             }
             return true;
@@ -60,10 +68,11 @@ impl<B: Body> Endpoint<B> {
             && self.recovery.dup_acks == 0
             && self.board.is_plain()
             && !self.timed
+            && !self.probing
             && matches!(segment.options, Options::None)
         {
             self.on_plain_progress(now, segment, ack);
-        } else if !self.board.is_empty() {
+        } else if !self.board.is_empty() || self.tells_of_the_past(segment) {
             self.on_acknowledgment_in_trouble(now, segment, ack, same_window);
         }
         true
@@ -130,7 +139,11 @@ impl<B: Body> Endpoint<B> {
             acked: self.snd_una.since(una),
             lost: 0,
             new_sack: false,
+            duplicate: None,
+            is_duplicate: false,
             prior_dup_acks: 0,
+            prior_phase: Phase::Open,
+            prior_una: una,
             prior_in_flight,
         };
         self.board.acknowledge(self.snd_una, &mut news.delivered);
@@ -174,11 +187,15 @@ impl<B: Body> Endpoint<B> {
             acked: ack.since(self.snd_una),
             lost: 0,
             new_sack: false,
+            duplicate: None,
+            is_duplicate: false,
             prior_dup_acks: self.recovery.dup_acks,
+            prior_phase: self.recovery.phase,
+            prior_una: self.snd_una,
             prior_in_flight: self.board.in_flight(),
         };
         if self.agreed.guided {
-            news.new_sack = self.take_sack(segment, ack, &mut news.delivered);
+            self.take_sack(segment, ack, &mut news);
         }
         let was_recovering = self.recovery.phase == Phase::Recovery;
         if news.acked > 0 {
@@ -191,12 +208,13 @@ impl<B: Body> Endpoint<B> {
             self.after_progress_always(now, restart);
         } else {
             let duplicate = Duplicate {
-                outstanding: true,
+                outstanding: !self.board.is_empty(),
                 no_data: segment.body.is_empty(),
                 no_control_bits: !segment.flags.any(Flags::SYN | Flags::FIN),
                 same_number: true,
                 same_window,
             };
+            news.is_duplicate = duplicate.is();
             if duplicate.is() {
                 self.stats.duplicate_acks += 1;
             }
@@ -208,12 +226,15 @@ impl<B: Body> Endpoint<B> {
             };
             if counts {
                 self.after_duplicate(now, &mut news);
-            } else if !duplicate.is() {
+            } else if !duplicate.is() && news.duplicate.is_none() {
                 return;
             }
         }
         if news.new_sack && self.recovery.phase == Phase::Recovery {
             news.lost += self.update_lost();
+        }
+        if self.cold.watch.is_some() {
+            self.look(now, segment, &mut news);
         }
         if self.timed {
             self.apply_timer_rule(now, &mut news);
@@ -252,21 +273,24 @@ impl<B: Body> Endpoint<B> {
         same
     }
 
-    /// Takes the blocks of a SACK option (RFC 2018); whether they told something new.
-    fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, delivered: &mut Delivered) -> bool {
-        let mut new = false;
-        for block in segment.options.sack_blocks() {
+    /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.
+    fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, news: &mut News) {
+        let blocks = segment.options.sack_blocks();
+        if self.cold.watch.is_some() {
+            news.duplicate = dsack::reported(blocks, ack);
+        }
+        for block in blocks {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
-            if left >= right || right > self.snd_nxt {
+            if left >= right || right > self.snd_nxt || left < self.cold.first_octet {
                 self.stats.malformed += 1;
+                news.duplicate = None;
             } else if left < ack {
                 // A duplicate (RFC 2883), or older than what is acknowledged.
             } else {
-                new |= self.board.sack(left, right, delivered);
+                news.new_sack |= self.board.sack(left, right, &mut news.delivered);
             }
         }
-        new
     }
 
     /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
@@ -301,12 +325,18 @@ impl<B: Body> Endpoint<B> {
         }
         if self.board.is_empty() {
             // RFC 6298 (5.2)
-            if matches!(self.timer, Timer::Retransmit) {
+            if matches!(
+                self.timer,
+                Timer::Retransmit | Timer::Reorder | Timer::Probe
+            ) {
                 self.stop_timer();
             }
         } else if restart {
             // RFC 6298 (5.3)
             self.restart_retransmission_timer(now);
+            if self.agreed.tlp {
+                self.start_probe_timer(now);
+            }
         }
     }
 
@@ -321,18 +351,21 @@ impl<B: Body> Endpoint<B> {
                 if news.new_sack {
                     // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
                     self.recovery.dup_acks = 1;
-                    news.lost += self.detect_by_sack(now);
+                    news.lost += self.detect_by_sack(now, news.delivered.fresh);
                 }
                 true
             }
             Phase::Loss => {
                 self.recovery.dup_acks = 0;
                 if complete {
+                    let window = self.window();
                     self.recovery.open();
+                    self.log_window(now, WindowChange::Recovered, window);
                 }
                 true
             }
             Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
+                let before = self.window();
                 self.recovery.open();
                 let in_flight = self.board.in_flight();
                 self.control.on_recovered(&Recovered {
@@ -340,6 +373,7 @@ impl<B: Body> Endpoint<B> {
                     in_flight: Bytes::new(in_flight),
                     cwnd_limit: self.full_ack_window(in_flight),
                 });
+                self.log_window(now, WindowChange::Recovered, before);
                 true
             }
             Phase::Recovery if self.agreed.guided => true,
@@ -353,7 +387,7 @@ impl<B: Body> Endpoint<B> {
                     .front()
                     .is_some_and(|front| !front.is_retransmitted())
                 {
-                    self.wanted.retransmit = Retransmit::First;
+                    self.wanted.retransmit = Retransmit::First(RetransmitCause::PartialAck);
                 }
                 self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
             }
@@ -374,54 +408,63 @@ impl<B: Body> Endpoint<B> {
         self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
         if self.agreed.guided {
             if self.recovery.phase == Phase::Open {
-                news.lost += self.detect_by_sack(now);
+                news.lost += self.detect_by_sack(now, news.delivered.fresh);
             }
         } else if self.recovery.phase == Phase::Recovery {
             self.recovery.inflate(self.smss);
-        } else if dupthresh::reached(&self.recovery, self.snd_una, &self.settings, self.timed) {
+        } else if dupthresh::reached(
+            &self.recovery,
+            self.snd_una,
+            &self.settings,
+            (self.dupthresh(), self.timed),
+        ) {
             // RFC 5681 §3.2 steps 2 and 3.
-            self.enter_recovery(now);
+            self.enter_recovery(now, RetransmitCause::DupThresh, 0);
             self.recovery.inflate_at_entry(self.smss);
-            self.wanted.retransmit = Retransmit::First;
+            self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
         }
     }
 
     /// RFC 6675 §5 (1), (2) and (4): begins a recovery if what SACK reports says so. Returns what is
-    /// newly lost.
-    fn detect_by_sack(&mut self, now: Instant) -> u64 {
-        if !self.agreed.guided || self.snd_una < self.recovery.recover {
+    /// newly lost. `fresh` is what the acknowledgment delivered.
+    fn detect_by_sack(&mut self, now: Instant, fresh: u64) -> u64 {
+        // RACK has its own time for it.
+        if !self.agreed.guided || self.agreed.racked || self.snd_una < self.recovery.recover {
             return 0;
         }
-        let edge = self.board.lost_below(self.settings.dupthresh, self.smss);
+        let dupthresh = self.dupthresh();
+        let edge = self.board.lost_below(dupthresh, self.smss);
         let lost = edge.is_some_and(|edge| edge > self.snd_una);
-        if !lost && self.recovery.dup_acks < self.settings.dupthresh {
+        if !lost && self.recovery.dup_acks < dupthresh {
             return 0;
         }
-        self.enter_recovery(now);
+        self.enter_recovery(now, RetransmitCause::DupThresh, fresh);
         let before = self.board.lost();
-        self.board.mark_lost(0);
+        self.board.mark_lost(0, RetransmitCause::DupThresh);
         self.update_lost();
         // (4.3): the first segment leaves whatever the pipe.
-        self.wanted.retransmit = Retransmit::First;
+        self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
         self.board.lost() - before
     }
 
     /// Update (RFC 6675 §4): what the reports show to be lost.
     fn update_lost(&mut self) -> u64 {
-        if !self.agreed.guided {
+        if !self.agreed.guided || self.agreed.racked {
             return 0;
         }
-        match self.board.lost_below(self.settings.dupthresh, self.smss) {
+        match self.board.lost_below(self.dupthresh(), self.smss) {
             Some(edge) => self.board.mark_lost_below(edge),
             None => 0,
         }
     }
 
     /// Fast recovery begins: cwnd is reduced, unless it was for a mark in the same round trip
-    /// (RFC 3168 §6.1.2).
-    fn enter_recovery(&mut self, now: Instant) {
+    /// (RFC 3168 §6.1.2). `fresh` is what the acknowledgment delivered that begins it.
+    pub(super) fn enter_recovery(&mut self, now: Instant, cause: RetransmitCause, fresh: u64) {
         self.stats.fast_recoveries += 1;
-        if self.snd_una > self.recovery.reduced {
+        let before = self.window();
+        let reduces = self.snd_una > self.recovery.reduced;
+        if reduces {
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
@@ -430,6 +473,8 @@ impl<B: Body> Endpoint<B> {
         }
         self.recovery.enter(self.snd_nxt);
         self.board.begin_recovery();
+        self.log_window(now, WindowChange::Recovery(cause), before);
+        self.watch_recovery(reduces, fresh);
     }
 
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
@@ -439,11 +484,13 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         self.stats.ecn_reductions += 1;
+        let before = self.window();
         self.control.on_congestion(&Congestion {
             now,
             signal: Signal::EcnCe,
             in_flight: Bytes::new(self.flight_size()),
         });
+        self.log_window(now, WindowChange::Mark, before);
         self.recovery.reduced = self.snd_nxt;
         self.cold.send_cwr = true;
     }
@@ -472,7 +519,7 @@ impl<B: Body> Endpoint<B> {
         match self.recovery.phase {
             Phase::Open => {
                 let dup_acks = self.recovery.dup_acks;
-                self.enter_recovery(now);
+                self.enter_recovery(now, RetransmitCause::TimerRule, news.delivered.fresh);
                 if !self.agreed.guided {
                     self.recovery.dup_acks = dup_acks;
                     self.recovery.inflate_at_entry(self.smss);
@@ -481,11 +528,13 @@ impl<B: Body> Endpoint<B> {
             }
             Phase::Recovery => {
                 self.stats.timer_losses += 1;
+                let before = self.window();
                 self.control.on_timer_loss(&TimerLoss {
                     now,
                     in_flight: Bytes::new(in_flight),
                 });
                 self.recovery.restart(self.snd_nxt);
+                self.log_window(now, WindowChange::Restart, before);
                 self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}

@@ -6,6 +6,7 @@ use super::{Endpoint, Outgoing, header::timestamp};
 use crate::{
     body::Body,
     tcp::{
+        recovery::cause::RetransmitCause,
         scoreboard::Marks,
         segment::{Flags, Options, Segment, Timestamps},
         settings::EcnMode,
@@ -42,7 +43,7 @@ impl<B: Body> Endpoint<B> {
                 segment,
                 size,
                 ecn: Ecn::NotEct,
-                retransmission: false,
+                retransmission: None,
             });
         }
         if self.wanted.syn {
@@ -61,8 +62,8 @@ impl<B: Body> Endpoint<B> {
 
     fn syn(&mut self, now: Instant) -> Outgoing<B> {
         let answers = self.state == State::SynReceived;
-        let retransmission = !self.board.is_empty();
-        if retransmission {
+        let retransmission = (!self.board.is_empty()).then_some(RetransmitCause::Rto);
+        if retransmission.is_some() {
             self.board.resent(0, now, false, false);
         } else {
             self.board.sent(self.snd_nxt, 1, Marks::SYN, now);

@@ -6,6 +6,7 @@ use super::{Ending, Endpoint};
 use crate::{
     body::Body,
     tcp::{
+        recovery::watch::Watch,
         scoreboard::Delivered,
         segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
         seq::Seq,
@@ -103,7 +104,10 @@ impl<B: Body> Endpoint<B> {
             _ => (536, None, false),
         };
         self.agreed.sack = self.settings.sack && sack_permitted;
-        self.agreed.guided = self.agreed.sack && self.settings.recovery == Recovery::Rfc6675;
+        self.agreed.guided = self.agreed.sack && self.settings.recovery.needs_sack();
+        self.agreed.racked = self.agreed.guided && self.settings.recovery == Recovery::Rack;
+        self.agreed.tlp = self.agreed.racked && self.settings.tlp;
+        self.cold.watch = Watch::new(&self.settings, self.cold.first_octet);
         self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
         if let Some(timestamps) = segment.timestamps {
             self.ts_recent = timestamps.value;

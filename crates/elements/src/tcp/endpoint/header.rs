@@ -90,7 +90,7 @@ impl<B: Body> Endpoint<B> {
             segment,
             size,
             ecn,
-            retransmission: false,
+            retransmission: None,
         }
     }
 

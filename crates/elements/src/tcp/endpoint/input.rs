@@ -116,7 +116,7 @@ impl<B: Body> Endpoint<B> {
             {
                 // RFC 5961 §4.2: challenge.
                 self.stats.malformed += u64::from(seq + 1 != self.rcv_nxt);
-                self.ack.at_once();
+                self.challenge();
                 return;
             }
         }
@@ -209,13 +209,19 @@ impl<B: Body> Endpoint<B> {
     fn on_reset(&mut self, seq: Seq) {
         if seq != self.rcv_nxt {
             self.stats.malformed += 1;
-            self.ack.at_once();
+            self.challenge();
         } else if self.state != State::TimeWait {
             self.end(Ending::Reset);
         } else {
             self.transit(Event::Reset);
             self.stop();
         }
+    }
+
+    /// Answers what a blind attacker may have sent (RFC 5961): a genuine peer corrects itself.
+    pub(super) const fn challenge(&mut self) {
+        self.stats.challenge_acks += 1;
+        self.ack.at_once();
     }
 
     /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).

@@ -11,7 +11,9 @@ use crate::{
     cc::{CongestionControl, Idle, Sent},
     tcp::{
         recovery::{
-            Phase, limited_transmit,
+            Phase,
+            cause::RetransmitCause,
+            limited_transmit,
             sack::{NextSeg, next_seg},
         },
         scoreboard::Marks,
@@ -22,7 +24,7 @@ use crate::{
 };
 
 /// What losses and reordering let leave.
-enum Trouble<B> {
+pub(super) enum Trouble<B> {
     /// A segment sent before.
     Leaves(Outgoing<B>),
     /// Nothing.
@@ -90,17 +92,28 @@ impl<B: Body> Endpoint<B> {
     /// What losses and reordering let leave.
     #[inline(never)]
     fn in_trouble(&mut self, now: Instant, cwnd: u64) -> Trouble<B> {
-        let wanted = std::mem::take(&mut self.wanted.retransmit);
-        if wanted != Retransmit::Nothing {
-            let index = match wanted {
-                Retransmit::First => Some(0),
-                _ => self.board.next_lost(),
-            };
-            if let Some(index) = index.filter(|index| *index < self.board.len()) {
-                return Trouble::Leaves(self.retransmit(now, index));
+        match std::mem::take(&mut self.wanted.retransmit) {
+            Retransmit::Nothing => {}
+            Retransmit::First(cause) => {
+                if !self.board.is_empty() {
+                    return Trouble::Leaves(self.retransmit(now, 0, cause));
+                }
+            }
+            Retransmit::FirstLost => {
+                if let Some(index) = self.board.next_lost() {
+                    return Trouble::Leaves(self.retransmit_lost(now, index));
+                }
+            }
+            Retransmit::Probe => {
+                if !self.board.is_empty() {
+                    return Trouble::Leaves(self.probe_tail(now));
+                }
             }
         }
-        let window = self.recovery.window(cwnd, self.smss);
+        if let Some(forward) = self.forward(now) {
+            return forward;
+        }
+        let window = self.window_in_trouble(cwnd);
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
             && let Some(outgoing) = self.repair(now, window)
         {
@@ -135,14 +148,18 @@ impl<B: Body> Endpoint<B> {
         }
         if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
             let index = self.board.next_lost()?;
-            return Some(self.retransmit(now, index));
+            return Some(self.retransmit_lost(now, index));
         }
-        let new_data = self.sendable().is_some();
+        // With RACK the last two rules of NextSeg have no place: time finds what is lost.
+        let new_data = self.agreed.racked || self.sendable().is_some();
         match next_seg(&mut self.board, &self.recovery, self.snd_una, new_data) {
-            NextSeg::Lost(index) | NextSeg::Speculative(index) => Some(self.retransmit(now, index)),
+            NextSeg::Lost(index) => Some(self.retransmit_lost(now, index)),
+            NextSeg::Speculative(index) => {
+                Some(self.retransmit(now, index, RetransmitCause::Speculative))
+            }
             NextSeg::Rescue(index) => {
                 self.recovery.rescue = self.recovery.recover;
-                Some(self.retransmit(now, index))
+                Some(self.retransmit(now, index, RetransmitCause::Rescue))
             }
             NextSeg::New | NextSeg::Nothing => None,
         }
@@ -151,7 +168,7 @@ impl<B: Body> Endpoint<B> {
     /// Octets of the next new segment by the application's data, the peer's window and the send
     /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
     #[inline]
-    fn sendable(&self) -> Option<u32> {
+    pub(super) fn sendable(&self) -> Option<u32> {
         let edge = self.edge();
         let end = self.buffer.end();
         let permitted = edge.min(end).since(self.snd_nxt);
@@ -239,7 +256,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     #[inline]
-    fn transmit_new(&mut self, now: Instant, len: u32) -> Outgoing<B> {
+    pub(super) fn transmit_new(&mut self, now: Instant, len: u32) -> Outgoing<B> {
         let body = self.buffer.body(self.snd_nxt, len);
         let start = self.snd_nxt;
         let mut flags = Flags::ACK;
@@ -264,9 +281,14 @@ impl<B: Body> Endpoint<B> {
         if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
             self.recovery.limited += taken;
         }
-        if !matches!(self.timer, Timer::Retransmit) {
+        if self.agreed.tlp {
+            self.after_sending(now);
+        } else if !matches!(self.timer, Timer::Retransmit | Timer::Reorder) {
             // RFC 6298 (5.1)
             self.restart_retransmission_timer(now);
+        }
+        if self.recovery.phase == Phase::Recovery {
+            self.note_sent_in_recovery(len);
         }
         if len > 0 {
             self.stats.sent_packets += 1;
@@ -285,14 +307,27 @@ impl<B: Body> Endpoint<B> {
         self.outgoing(now, start, flags, body, ecn)
     }
 
+    /// The record at `index`, taken for lost, leaves again.
+    fn retransmit_lost(&mut self, now: Instant, index: usize) -> Outgoing<B> {
+        let cause = self.board.get(index).map(|record| record.lost_by);
+        self.retransmit(now, index, cause.expect("the scoreboard named it"))
+    }
+
     /// The record at `index` leaves again.
-    fn retransmit(&mut self, now: Instant, index: usize) -> Outgoing<B> {
+    pub(super) fn retransmit(
+        &mut self,
+        now: Instant,
+        index: usize,
+        cause: RetransmitCause,
+    ) -> Outgoing<B> {
         let record = *self.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
         if self.rated {
             self.stamp(now, index);
         }
-        self.board.resent(index, now, twice, self.timed);
+        let timed = self.timed || self.agreed.racked;
+        self.board.resent(index, now, twice, timed);
+        self.note_retransmission(now, record.len, cause);
         let len = record.payload();
         let body = if len > 0 {
             self.buffer.body(record.start, len)
@@ -307,7 +342,10 @@ impl<B: Body> Endpoint<B> {
             self.stats.sent_packets += 1;
             self.stats.retransmitted_packets += 1;
         }
-        if !matches!(self.timer, Timer::Retransmit) {
+        if !matches!(
+            self.timer,
+            Timer::Retransmit | Timer::Reorder | Timer::Probe
+        ) {
             self.restart_retransmission_timer(now);
         }
         self.control.on_sent(&Sent {
@@ -319,7 +357,7 @@ impl<B: Body> Endpoint<B> {
         self.pace(now, len);
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
         let mut outgoing = self.outgoing(now, record.start, flags, body, Ecn::NotEct);
-        outgoing.retransmission = true;
+        outgoing.retransmission = Some(cause);
         outgoing
     }
 

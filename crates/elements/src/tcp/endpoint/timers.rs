@@ -11,6 +11,7 @@ use crate::{
     cc::{CongestionControl, Rto},
     tcp::{
         persist,
+        recovery::window_log::WindowChange,
         state::{Event, State},
     },
 };
@@ -20,6 +21,10 @@ use crate::{
 pub(super) enum Timer {
     Off,
     Retransmit,
+    /// RACK's reordering timer (RFC 8985 §6.3); the retransmission timer comes later.
+    Reorder,
+    /// The probe timer (RFC 8985 §7.2), likewise.
+    Probe,
     Persist,
     TimeWait,
 }
@@ -39,6 +44,8 @@ impl<B: Body> Endpoint<B> {
             match self.timer {
                 Timer::Off => {}
                 Timer::Retransmit => self.on_retransmission_timeout(now),
+                Timer::Reorder => self.on_reordering_timeout(now),
+                Timer::Probe => self.on_probe_timeout(now),
                 Timer::Persist => {
                     self.wanted.probe = true;
                     self.wanted.urgent = true;
@@ -56,6 +63,9 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(self.rtt.rto());
+        if self.agreed.racked {
+            self.note_retransmission_timer();
+        }
     }
 
     #[inline]
@@ -79,7 +89,7 @@ impl<B: Body> Endpoint<B> {
         self.timer_at = now.saturating_add(self.settings.time_wait);
     }
 
-    fn on_retransmission_timeout(&mut self, now: Instant) {
+    pub(super) fn on_retransmission_timeout(&mut self, now: Instant) {
         let bounds = self.settings.rto_bounds();
         self.stats.timeouts += 1;
         self.expiries += 1;
@@ -100,13 +110,19 @@ impl<B: Body> Endpoint<B> {
             self.want_syn();
         } else {
             // RFC 5681 §3.1: FlightSize before anything is sent again.
+            let before = self.window();
+            let prior = self.recovery.phase;
             self.control.on_rto(&Rto {
                 now,
                 in_flight: Bytes::new(self.flight_size_at_timeout()),
                 consecutive: self.expiries,
             });
             self.recovery.lose(self.snd_nxt);
-            self.board.mark_all_lost();
+            self.log_window(now, WindowChange::Timeout, before);
+            if !self.lose_by_time(now) {
+                self.board.mark_all_lost();
+            }
+            self.watch_timeout(prior);
             // RFC 6298 (5.4)
             self.wanted.retransmit = Retransmit::FirstLost;
             self.paced_until = Instant::NEVER;

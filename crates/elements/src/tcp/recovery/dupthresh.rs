@@ -1,7 +1,8 @@
 //! Duplicate acknowledgments and the threshold of fast retransmit (RFC 5681 §3.2).
 //!
 //! # Differs from Linux
-//! - The threshold stays as configured; Linux raises it with the reordering it has seen.
+//! - Linux raises the threshold with the reordering it has seen, as `adaptive_dupthresh` does
+//!   ([`reordering`](super::reordering)).
 //!
 //! # Not implemented
 //! - Early retransmit (RFC 5827).
@@ -41,11 +42,17 @@ impl Duplicate {
     }
 }
 
-/// Whether `una` still waits behind enough duplicates to retransmit without SACK. A timer rule
-/// sends again what duplicates then answer, so with one (`timed`) they need progress even in Reno.
+/// Whether `una` still waits behind enough duplicates (`dupthresh`) to retransmit without SACK. A
+/// timer rule sends again what duplicates then answer, so with one (`timed`) they need progress even
+/// in Reno.
 #[must_use]
-pub fn reached(state: &RecoveryState, una: Seq, settings: &Settings, timed: bool) -> bool {
-    if state.dup_acks < settings.dupthresh {
+pub fn reached(
+    state: &RecoveryState,
+    una: Seq,
+    settings: &Settings,
+    (dupthresh, timed): (u32, bool),
+) -> bool {
+    if state.dup_acks < dupthresh {
         return false;
     }
     match settings.recovery {
@@ -74,7 +81,7 @@ mod tests {
         let mut holds = |change: fn(&mut RecoveryState, Seq), una| {
             change(&mut state, edge);
             state.dup_acks = settings.dupthresh;
-            reached(&state, una, &settings, true)
+            reached(&state, una, &settings, (3, true))
         };
         assert!(holds(RecoveryState::enter, edge));
         assert!(holds(RecoveryState::lose, edge));

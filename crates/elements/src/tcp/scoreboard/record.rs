@@ -2,7 +2,7 @@
 
 use anabranch_core::units::Instant;
 
-use crate::tcp::seq::Seq;
+use crate::tcp::{recovery::cause::RetransmitCause, seq::Seq};
 
 /// Marks of what is not in flight.
 pub(super) const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);
@@ -51,6 +51,8 @@ pub struct Record {
     /// Sequence numbers it takes: octets, SYN, FIN.
     pub len: u32,
     pub(super) marks: Marks,
+    /// By what it was last taken for lost; counts while it is.
+    pub lost_by: RetransmitCause,
 }
 
 impl Record {
@@ -106,8 +108,12 @@ pub struct Delivered {
     pub first_sent_at: Instant,
     /// When the latest sent of the segments sent only once was sent.
     pub last_sent_at: Instant,
+    /// The number behind that segment.
+    pub last_end: Seq,
     /// When the latest sent of the segments sent again was sent.
     pub last_resent_at: Instant,
+    /// The number behind that segment.
+    pub last_resent_end: Seq,
     /// The lowest number of a segment sent only once.
     pub lowest_once: Seq,
     /// The number behind the highest.
@@ -127,7 +133,9 @@ impl Delivered {
     pub const NOTHING: Self = Self {
         first_sent_at: Instant::NEVER,
         last_sent_at: Instant::START,
+        last_end: Seq::START,
         last_resent_at: Instant::START,
+        last_resent_end: Seq::START,
         lowest_once: Seq::END,
         highest: Seq::START,
         fresh: 0,
@@ -143,10 +151,16 @@ impl Delivered {
         }
         self.fresh += u64::from(record.len);
         if record.is_retransmitted() {
-            self.last_resent_at = self.last_resent_at.max(record.sent_at);
+            if record.sent_at >= self.last_resent_at {
+                self.last_resent_at = record.sent_at;
+                self.last_resent_end = record.end();
+            }
         } else {
             self.first_sent_at = self.first_sent_at.min(record.sent_at);
-            self.last_sent_at = self.last_sent_at.max(record.sent_at);
+            if record.sent_at >= self.last_sent_at {
+                self.last_sent_at = record.sent_at;
+                self.last_end = record.end();
+            }
             self.lowest_once = self.lowest_once.min(record.start);
         }
         self.highest = self.highest.max(record.end());
@@ -178,6 +192,7 @@ impl Plain {
         Delivered {
             first_sent_at: self.first_sent_at,
             last_sent_at: self.last_sent_at,
+            last_end: ack,
             lowest_once: una,
             highest: ack,
             fresh: self.octets,

@@ -1,7 +1,8 @@
-use anabranch_core::units::Instant;
+use anabranch_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
+use crate::tcp::recovery::rack::Limit;
 
 const SMSS: u32 = 100;
 
@@ -54,6 +55,10 @@ enum Step {
     Speculate,
     Timeout,
     Expire(u64, u64),
+    /// The record at this index has just been delivered, and is so many ms old enough.
+    Detect(usize, u64),
+    TimeOut(u64),
+    Forgive,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -66,6 +71,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Speculate),
         1 => Just(Step::Timeout),
         1 => (0_u64..300, 0_u64..300).prop_map(|(once, again)| Step::Expire(once, again)),
+        3 => (0_usize..40, 0_u64..60).prop_map(|(index, age)| Step::Detect(index, age)),
+        1 => (0_u64..60).prop_map(Step::TimeOut),
+        1 => Just(Step::Forgive),
     ]
 }
 
@@ -129,7 +137,37 @@ proptest! {
                         prop_assert!(record.sent_at >= limit);
                     }
                 }
+                Step::Detect(index, age) => {
+                    if let Some(record) = board.get(index) {
+                        let limit = Limit {
+                            latest: (record.sent_at, record.end()),
+                            age: Duration::from_millis(age),
+                        };
+                        let found = board.detect(now, &limit);
+                        // RFC 8985 §6.2 step 5, record by record.
+                        let mut waits = false;
+                        for record in board.records.iter().filter(|r| !r.marks.any(SETTLED)) {
+                            if (record.sent_at, record.end()) < limit.latest {
+                                prop_assert!(record.sent_at.saturating_add(limit.age) > now);
+                                waits = true;
+                            }
+                        }
+                        prop_assert_eq!(found.waits, waits);
+                    }
+                }
+                Step::TimeOut(age) => {
+                    board.time_out(now, Duration::from_millis(age));
+                    prop_assert!(board.front().is_none_or(|front| front.marks.any(SETTLED)));
+                }
+                Step::Forgive => {
+                    board.forgive();
+                    prop_assert_eq!(board.lost(), 0);
+                }
             }
+            prop_assert_eq!(
+                board.sacked_segments() as usize,
+                board.records.iter().filter(|record| record.is_sacked()).count()
+            );
             prop_assert_eq!((board.in_flight(), board.lost(), board.sacked()), board.recount());
             prop_assert!(board.front().is_none_or(|front| front.start == una));
             prop_assert_eq!(board.records.iter().map(|r| u64::from(r.len)).sum::<u64>(), nxt.since(una));

@@ -1,0 +1,135 @@
+//! The timers of RACK-TLP (RFC 8985 §6.3, §7.2). Each runs ahead of the retransmission timer and
+//! shares its deadline with it.
+
+use anabranch_core::units::Instant;
+
+use super::{Endpoint, Outgoing, Retransmit, timers::Timer};
+use crate::{
+    body::Body,
+    tcp::recovery::{Phase, cause::RetransmitCause, tlp::Tlp},
+};
+
+impl<B: Body> Endpoint<B> {
+    /// A probe leaves (RFC 8985 §7.3).
+    pub(super) fn probe_tail(&mut self, now: Instant) -> Outgoing<B> {
+        self.stats.probes += 1;
+        let new = self.sendable();
+        let outgoing = match new {
+            Some(len) => self.transmit_new(now, len),
+            None => self.retransmit(now, self.board.len() - 1, RetransmitCause::Tlp),
+        };
+        if let Some(watch) = &mut self.cold.watch {
+            watch.tlp.sent(self.snd_nxt, new.is_none());
+            self.probing = true;
+        }
+        self.restart_retransmission_timer(now);
+        outgoing
+    }
+
+    /// The retransmission timer has been set.
+    #[inline(never)]
+    pub(super) fn note_retransmission_timer(&mut self) {
+        if let Some(watch) = &mut self.cold.watch {
+            watch.rto_at = self.timer_at;
+        }
+    }
+
+    /// A segment not sent before has left: the probe waits for its acknowledgment, too (RFC 8985
+    /// §7.2).
+    #[inline]
+    pub(super) fn after_sending(&mut self, now: Instant) {
+        match self.timer {
+            Timer::Off | Timer::Persist | Timer::TimeWait => {
+                self.restart_retransmission_timer(now);
+                self.start_probe_timer(now);
+            }
+            Timer::Retransmit => self.start_probe_timer(now),
+            Timer::Probe => {
+                // Most often the acknowledgment that let it leave has set the timer at this very
+                // time. With the second segment the receiver no longer delays.
+                if self.board.len() == 2
+                    || self.timer_at < now.saturating_add(self.rtt.srtt().saturating_mul(2))
+                {
+                    self.start_probe_timer(now);
+                }
+            }
+            Timer::Reorder => {}
+        }
+    }
+
+    /// The probe timer runs ahead of the retransmission timer, if a probe is called for (RFC 8985
+    /// §7.2).
+    #[inline(never)]
+    pub(super) fn start_probe_timer(&mut self, now: Instant) {
+        let wanted = self.recovery.phase == Phase::Open
+            && self.board.is_plain()
+            && !self.board.is_empty()
+            && !self.probing
+            && self.state.is_synchronized();
+        let Some(watch) = self.cold.watch.as_ref().filter(|_| wanted) else {
+            return;
+        };
+        let lone = self.board.len() == 1;
+        let pto = Tlp::pto(self.rtt.srtt(), lone, self.settings.max_ack_delay);
+        self.timer = Timer::Probe;
+        self.timer_at = now.saturating_add(pto).min(watch.rto_at);
+    }
+
+    /// The reordering timer runs ahead of the retransmission timer (RFC 8985 §6.3), or no longer.
+    pub(super) fn start_reordering_timer(&mut self, at: Option<Instant>) {
+        if !matches!(
+            self.timer,
+            Timer::Retransmit | Timer::Reorder | Timer::Probe
+        ) {
+            return;
+        }
+        let Some(watch) = &self.cold.watch else {
+            return;
+        };
+        let keeps_probing = self.timer == Timer::Probe
+            && self.recovery.phase == Phase::Open
+            && self.board.is_plain();
+        match at {
+            Some(at) if at < watch.rto_at => {
+                self.timer = Timer::Reorder;
+                self.timer_at = at;
+            }
+            _ if keeps_probing => {}
+            _ => {
+                self.timer = Timer::Retransmit;
+                self.timer_at = watch.rto_at;
+            }
+        }
+    }
+
+    /// The reordering timer has expired.
+    pub(super) fn on_reordering_timeout(&mut self, now: Instant) {
+        self.timer = Timer::Retransmit;
+        if let Some(watch) = &self.cold.watch {
+            self.timer_at = watch.rto_at;
+        }
+        if self.detect_by_time(now, 0) > 0 {
+            let in_flight = self.board.in_flight();
+            let smss = u64::from(self.smss);
+            if let Some(watch) = &mut self.cold.watch
+                && let Some(prr) = &mut watch.prr
+            {
+                // Nothing was delivered, so no more than the retransmission that begins it.
+                prr.limit(in_flight + smss);
+            }
+        }
+    }
+
+    /// The probe timer has expired.
+    pub(super) fn on_probe_timeout(&mut self, now: Instant) {
+        if self.probing || !self.state.may_transmit() {
+            self.on_retransmission_timeout(now);
+            return;
+        }
+        self.timer = Timer::Retransmit;
+        if let Some(watch) = &self.cold.watch {
+            self.timer_at = watch.rto_at;
+        }
+        self.wanted.retransmit = Retransmit::Probe;
+    }
+}

@@ -1,0 +1,369 @@
+//! The recoveries beyond RFC 6675 at work: what acknowledgments and timers do with
+//! [`Watch`](crate::tcp::recovery::watch).
+
+use anabranch_core::units::{Bytes, Duration, Instant};
+
+use super::{
+    Endpoint, Retransmit, acknowledgment::News, header::timestamp, output::Trouble, timers::Timer,
+};
+use crate::{
+    body::Body,
+    cc::{Congestion, CongestionControl, Signal, Spurious},
+    tcp::{
+        recovery::{
+            Phase,
+            cause::RetransmitCause,
+            frto::{Frto, Sight, Verdict},
+            prr::{Progress, Prr},
+            rack::{Circumstances, Echo, Limit},
+            tlp::Answer,
+            window_log::WindowChange,
+        },
+        scoreboard::Record,
+        segment::Segment,
+        seq::Seq,
+    },
+};
+
+/// The least time that a peer suspected of reneging is given.
+const RENEGING_DELAY: Duration = Duration::from_millis(10);
+
+impl<B: Body> Endpoint<B> {
+    /// Whether a segment that acknowledges all must be looked at nevertheless.
+    #[cold]
+    pub(super) fn tells_of_the_past(&self, segment: &Segment<B>) -> bool {
+        self.cold.watch.is_some() && (self.probing || !segment.options.sack_blocks().is_empty())
+    }
+
+    /// Duplicates that stand for a loss.
+    pub(super) fn dupthresh(&self) -> u32 {
+        match &self.cold.watch {
+            Some(watch) if self.settings.adaptive_dupthresh => watch.reordering.dupthresh(),
+            _ => self.settings.dupthresh,
+        }
+    }
+
+    /// What an acknowledgment means for all of them.
+    pub(super) fn look(&mut self, now: Instant, segment: &Segment<B>, news: &mut News) {
+        self.look_for_reordering(now, segment, news);
+        self.look_for_duplicates(now, news);
+        self.look_at_the_probe(now, segment, news);
+        self.look_at_the_timeout(now, news);
+        if news.acked > 0 {
+            self.look_at_timestamps(now, segment);
+            self.look_for_reneging(now);
+        }
+        if self.agreed.racked {
+            news.lost += self.detect_by_time(now, news.delivered.fresh);
+        }
+        let recovering = self.recovery.phase == Phase::Recovery;
+        let in_flight = self.board.in_flight();
+        if let Some(watch) = &mut self.cold.watch {
+            if news.prior_phase != Phase::Open && self.recovery.phase == Phase::Open {
+                watch.rack.on_recovered();
+            }
+            if !recovering {
+                watch.prr = None;
+            } else if let Some(prr) = &mut watch.prr {
+                prr.on_ack(&Progress {
+                    delivered: news.delivered.fresh,
+                    in_flight,
+                    safe: news.acked > 0 && news.lost == 0,
+                });
+            }
+        }
+    }
+
+    fn look_for_reordering(&mut self, now: Instant, segment: &Segment<B>, news: &News) {
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        let delivered = &news.delivered;
+        if delivered.fresh == 0 {
+            return;
+        }
+        let echo = segment
+            .timestamps
+            .filter(|_| self.agreed.timestamps)
+            .map(|timestamps| Echo {
+                echoed: timestamps.echo,
+                resent: timestamp(delivered.last_resent_at),
+            });
+        let known = (news.prior_una, self.rtt.min_rtt());
+        let behind = watch.rack.on_delivered(now, delivered, known, echo);
+        if self.agreed.guided {
+            if let Some(octets) = behind {
+                let segments = octets.div_ceil(u64::from(self.smss));
+                watch.reordering.on_reordered(segments);
+            }
+        } else if news.prior_phase == Phase::Open && delivered.lowest_once != Seq::END {
+            watch
+                .reordering
+                .on_reordered(u64::from(news.prior_dup_acks) + 1);
+        }
+    }
+
+    fn look_for_duplicates(&mut self, now: Instant, news: &News) {
+        let Some((left, right)) = news.duplicate else {
+            return;
+        };
+        self.stats.duplicates_reported += 1;
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        if watch.tlp.resent_end() == Some(right) {
+            // The probe's, which shows no reordering.
+            return;
+        }
+        watch.rack.on_duplicate(self.snd_una, self.snd_nxt);
+        if watch.undo.on_duplicate(left, right, self.smss) && self.board.lost() == 0 {
+            self.take_back(now);
+        }
+    }
+
+    /// RFC 8985 §7.4.2.
+    fn look_at_the_probe(&mut self, now: Instant, segment: &Segment<B>, news: &News) {
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        if !self.probing {
+            return;
+        }
+        let repaired = watch.tlp.on_ack(&Answer {
+            ack: self.snd_una,
+            duplicate_end: news.duplicate.map(|(_, right)| right),
+            bare_duplicate: news.acked == 0
+                && segment.body.is_empty()
+                && segment.options.sack_blocks().is_empty(),
+        });
+        self.probing = watch.tlp.is_outstanding();
+        if repaired && self.recovery.phase == Phase::Open {
+            let before = self.window();
+            self.control.on_congestion(&Congestion {
+                now,
+                signal: Signal::Loss,
+                in_flight: Bytes::new(self.flight_size().max(news.acked)),
+            });
+            self.log_window(now, WindowChange::ProbeRepaired, before);
+        }
+    }
+
+    /// RFC 5682.
+    fn look_at_the_timeout(&mut self, now: Instant, news: &News) {
+        let new_data = self.sendable().is_some();
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        let verdict = watch.frto.on_ack(&Sight {
+            progress: news.acked > 0,
+            complete: self.snd_una >= self.recovery.recover,
+            original: news.delivered.lowest_once < self.recovery.recover,
+            duplicate: news.new_sack || news.is_duplicate,
+            sack: self.agreed.guided,
+            new_data,
+        });
+        if verdict == Verdict::Spurious {
+            self.resume();
+            self.take_back(now);
+        }
+    }
+
+    /// RFC 3522 §3.2.
+    fn look_at_timestamps(&mut self, now: Instant, segment: &Segment<B>) {
+        if !self.settings.eifel || !self.agreed.timestamps {
+            return;
+        }
+        let (Some(watch), Some(timestamps)) = (&mut self.cold.watch, segment.timestamps) else {
+            return;
+        };
+        if !watch.undo.on_progress(timestamps.echo) || self.board.has_resent() {
+            return;
+        }
+        // What was taken for lost before the path was known to reorder may be late as well.
+        watch.rack.on_spurious();
+        self.board.forgive();
+        let found = self
+            .limit()
+            .map_or(0, |limit| self.board.detect(now, &limit).lost);
+        if found == 0 {
+            self.resume();
+            self.take_back(now);
+        }
+    }
+
+    /// RFC 2018 §8: the peer waits for what it has reported. Unless that is a misunderstanding that
+    /// the next acknowledgment clears up, the timer sends it again.
+    fn look_for_reneging(&mut self, now: Instant) {
+        if self.board.front().is_some_and(Record::is_sacked) {
+            self.stats.reneged += 1;
+            let at = now.saturating_add((self.rtt.srtt() / 2).max(RENEGING_DELAY));
+            if at < self.timer_at {
+                self.timer = Timer::Retransmit;
+                self.timer_at = at;
+                self.note_retransmission_timer();
+            }
+        }
+    }
+
+    /// Nothing is lost: sending goes on as before.
+    fn resume(&mut self) {
+        if !self.agreed.guided
+            && let Some(watch) = &mut self.cold.watch
+        {
+            let segments = u64::from(self.recovery.dup_acks) + 1;
+            watch.reordering.on_reordered(segments);
+        }
+        self.board.forgive();
+        self.wanted.retransmit = Retransmit::Nothing;
+        self.recovery.open();
+    }
+
+    /// The last reduction was needless (RFC 4015 §3).
+    fn take_back(&mut self, now: Instant) {
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        let Some(timeout) = watch.undo.take() else {
+            return;
+        };
+        watch.rack.on_spurious();
+        watch.frto = Frto::Off;
+        if self.settings.undo {
+            watch.prr = None;
+            let before = self.window();
+            self.control.on_spurious(&Spurious { now, timeout });
+            self.stats.undone += 1;
+            self.log_window(now, WindowChange::Undone, before);
+        }
+    }
+
+    /// RFC 8985 §6.2 steps 4 and 5: takes for lost what has been overtaken long enough ago, and
+    /// returns how much that is. `fresh` is what the acknowledgment delivered.
+    pub(super) fn detect_by_time(&mut self, now: Instant, fresh: u64) -> u64 {
+        let Some(limit) = self.limit() else {
+            return 0;
+        };
+        let found = self.board.detect(now, &limit);
+        if found.lost > 0 && self.recovery.phase == Phase::Open {
+            self.enter_recovery(now, RetransmitCause::Rack, fresh);
+            self.wanted.retransmit = Retransmit::FirstLost;
+        }
+        let at = limit.latest.0.saturating_add(limit.age);
+        self.start_reordering_timer(found.waits.then_some(at.max(now)));
+        found.lost
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.cold.watch.as_ref()?.rack.limit(&Circumstances {
+            recovering: self.recovery.phase != Phase::Open,
+            many_sacked: self.board.sacked_segments() >= self.dupthresh(),
+            srtt: self.rtt.srtt(),
+        })
+    }
+
+    /// Whether RACK judges what a timeout loses (RFC 8985 §6.3): the first segment, and what was
+    /// sent long enough ago. Not if the peer has reneged: then nothing that it reported counts.
+    pub(super) fn lose_by_time(&mut self, now: Instant) -> bool {
+        if !self.agreed.racked || self.board.front().is_some_and(Record::is_sacked) {
+            return false;
+        }
+        let Some(limit) = self.limit() else {
+            return false;
+        };
+        self.board.time_out(now, limit.age);
+        true
+    }
+
+    /// A fast recovery has begun; `reduced`: the window was reduced for it. `fresh` is what the
+    /// acknowledgment delivered.
+    pub(super) fn watch_recovery(&mut self, reduced: bool, fresh: u64) {
+        let prr = self.settings.prr && self.agreed.guided && self.control.ssthresh().is_some();
+        let outstanding = self.snd_nxt.since(self.snd_una);
+        let in_flight = self.board.in_flight();
+        let cwnd = self.control.cwnd().get();
+        let smss = self.smss;
+        let recover_fs = outstanding.saturating_sub(self.board.sacked()) + fresh;
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        watch.tlp.cancel();
+        self.probing = false;
+        if reduced {
+            watch.undo.begin(self.snd_una, self.snd_nxt, false);
+        }
+        watch.prr = prr.then(|| Prr::new(recover_fs, cwnd, in_flight, smss));
+    }
+
+    /// The retransmission timer has expired; before, the sender stood at `prior`.
+    pub(super) fn watch_timeout(&mut self, prior: Phase) {
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        watch.tlp.cancel();
+        self.probing = false;
+        watch.prr = None;
+        if self.settings.adaptive_dupthresh
+            && self.board.sacked_segments() >= self.settings.dupthresh
+        {
+            watch.reordering.on_timeout();
+        }
+        if self.expiries == 1 {
+            watch.undo.begin(self.snd_una, self.snd_nxt, true);
+        }
+        // RFC 5682 §2.1 step 1: not within a recovery, which has sent too much again to tell.
+        watch.frto = if self.settings.frto && (prior == Phase::Open || self.expiries > 1) {
+            Frto::First
+        } else {
+            Frto::Off
+        };
+    }
+
+    /// A segment of `len` leaves again.
+    pub(super) fn note_retransmission(&mut self, now: Instant, len: u32, cause: RetransmitCause) {
+        if let Some(watch) = &mut self.cold.watch {
+            if cause != RetransmitCause::Tlp {
+                watch.undo.on_retransmission(timestamp(now));
+            }
+            if let Some(prr) = &mut watch.prr {
+                prr.on_sent(len);
+            }
+        }
+    }
+
+    /// A new segment of `len` leaves during a recovery.
+    #[cold]
+    pub(super) fn note_sent_in_recovery(&mut self, len: u32) {
+        if let Some(watch) = &mut self.cold.watch
+            && let Some(prr) = &mut watch.prr
+        {
+            prr.on_sent(len);
+        }
+    }
+
+    /// What may be in flight while something is amiss.
+    pub(super) fn window_in_trouble(&self, cwnd: u64) -> u64 {
+        match &self.cold.watch {
+            Some(watch) if self.recovery.phase == Phase::Recovery => watch
+                .prr
+                .as_ref()
+                .map_or_else(|| self.recovery.window(cwnd, self.smss), Prr::cwnd),
+            _ => self.recovery.window(cwnd, self.smss),
+        }
+    }
+
+    /// RFC 5682 §2.1 step 2b: new data leaves, and nothing else, until the next acknowledgment.
+    /// `None` unless that step is due.
+    pub(super) fn forward(&mut self, now: Instant) -> Option<Trouble<B>> {
+        let len = self.sendable();
+        let Frto::Second { new } = &mut self.cold.watch.as_mut()?.frto else {
+            return None;
+        };
+        match len.filter(|_| *new > 0) {
+            Some(len) => {
+                *new -= 1;
+                Some(Trouble::Leaves(self.transmit_new(now, len)))
+            }
+            None => Some(Trouble::Waits),
+        }
+    }
+}

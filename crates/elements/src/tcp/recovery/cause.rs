@@ -1,0 +1,43 @@
+//! Why a segment leaves again.
+
+use serde::Serialize;
+
+/// What triggered a retransmission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum RetransmitCause {
+    /// Duplicate acknowledgments, or as much reported above it (RFC 5681 §3.2, RFC 6675 §4).
+    DupThresh,
+    /// A partial acknowledgment (RFC 6582 §3.2).
+    PartialAck,
+    /// Something sent later was delivered, long enough ago (RFC 8985 §6.2).
+    Rack,
+    /// A probe of the tail (RFC 8985 §7.3).
+    Tlp,
+    /// The retransmission timer (RFC 6298 (5.4)), for a SYN as well.
+    Rto,
+    /// The timer rule that a congestion control brings along.
+    TimerRule,
+    /// Nothing else could leave and it lies below what was reported (NextSeg (3), RFC 6675 §4).
+    Speculative,
+    /// Once per recovery, to get acknowledgments flowing (NextSeg (4), RFC 6675 §4).
+    Rescue,
+}
+
+impl RetransmitCause {
+    /// The name in tables and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DupThresh => "dup-thresh",
+            Self::PartialAck => "partial-ack",
+            Self::Rack => "rack",
+            Self::Tlp => "tlp",
+            Self::Rto => "rto",
+            Self::TimerRule => "timer-rule",
+            Self::Speculative => "speculative",
+            Self::Rescue => "rescue",
+        }
+    }
+}

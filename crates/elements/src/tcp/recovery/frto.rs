@@ -1,0 +1,163 @@
+//! Forward RTO recovery (RFC 5682): after a timeout one segment leaves again, then new data, and
+//! what is acknowledged next tells whether the timeout was needed.
+//!
+//! # Differs from Linux
+//! - Linux takes an acknowledgment of what was not sent again for proof at once, not only after new
+//!   data has left.
+//!
+//! # Not implemented
+//! - The response of RFC 5682 §4 beyond that of [`undo`](super::undo).
+
+/// Where the algorithm stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Frto {
+    /// Not at work, or decided.
+    #[default]
+    Off,
+    /// Step 2: the first acknowledgment after the timeout is awaited.
+    First,
+    /// Step 3: so many new segments may leave, and the next acknowledgment decides.
+    Second {
+        /// At most two.
+        new: u8,
+    },
+}
+
+/// What an acknowledgment shows.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "observations of their own")]
+pub struct Sight {
+    /// It acknowledges new data.
+    pub progress: bool,
+    /// And all that was outstanding at the timeout.
+    pub complete: bool,
+    /// It delivers something that was outstanding at the timeout and was not sent again.
+    pub original: bool,
+    /// It is a duplicate, or reports something.
+    pub duplicate: bool,
+    /// SACK is in use (RFC 5682 §3; §2 else).
+    pub sack: bool,
+    /// New data could leave.
+    pub new_data: bool,
+}
+
+/// What follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing yet.
+    Open,
+    /// The timeout was spurious.
+    Spurious,
+    /// It was needed, or cannot be told.
+    Conventional,
+}
+
+impl Frto {
+    /// An acknowledgment arrives.
+    pub fn on_ack(&mut self, sight: &Sight) -> Verdict {
+        let verdict = match *self {
+            Self::Off => return Verdict::Open,
+            Self::First => {
+                if sight.progress && !sight.complete && sight.new_data {
+                    *self = Self::Second { new: 2 };
+                    Verdict::Open
+                } else if sight.progress || !sight.sack {
+                    Verdict::Conventional
+                } else {
+                    // RFC 5682 §3 step 2: reports before the acknowledgment are only noted.
+                    Verdict::Open
+                }
+            }
+            Self::Second { .. } => {
+                let proof = if sight.sack {
+                    sight.original
+                } else {
+                    sight.progress
+                };
+                if proof {
+                    Verdict::Spurious
+                } else if sight.duplicate || sight.progress {
+                    Verdict::Conventional
+                } else {
+                    Verdict::Open
+                }
+            }
+        };
+        if verdict != Verdict::Open {
+            *self = Self::Off;
+        }
+        verdict
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Sight = Sight {
+        progress: false,
+        complete: false,
+        original: false,
+        duplicate: false,
+        sack: false,
+        new_data: true,
+    };
+    const PROGRESS: Sight = Sight {
+        progress: true,
+        original: true,
+        ..NOTHING
+    };
+    const DUPLICATE: Sight = Sight {
+        duplicate: true,
+        ..NOTHING
+    };
+
+    fn verdicts(sights: &[Sight]) -> Vec<Verdict> {
+        let mut frto = Frto::First;
+        sights.iter().map(|sight| frto.on_ack(sight)).collect()
+    }
+
+    /// RFC 5682 §2.1.
+    #[test]
+    fn basic() {
+        use Verdict::{Conventional, Open, Spurious};
+        assert_eq!(verdicts(&[PROGRESS, PROGRESS]), [Open, Spurious]);
+        assert_eq!(verdicts(&[PROGRESS, DUPLICATE]), [Open, Conventional]);
+        assert_eq!(verdicts(&[DUPLICATE]), [Conventional]);
+        let complete = Sight {
+            complete: true,
+            ..PROGRESS
+        };
+        assert_eq!(verdicts(&[complete]), [Conventional]);
+        let nothing_new = Sight {
+            new_data: false,
+            ..PROGRESS
+        };
+        assert_eq!(verdicts(&[nothing_new]), [Conventional]);
+    }
+
+    /// RFC 5682 §3.1.
+    #[test]
+    fn with_sack() {
+        use Verdict::{Conventional, Open, Spurious};
+        let with = |sight: Sight| Sight {
+            sack: true,
+            ..sight
+        };
+        let report = with(DUPLICATE);
+        let original = with(Sight {
+            original: true,
+            ..DUPLICATE
+        });
+        assert_eq!(
+            verdicts(&[report, with(PROGRESS), original]),
+            [Open, Open, Spurious]
+        );
+        assert_eq!(verdicts(&[with(PROGRESS), report]), [Open, Conventional]);
+        let resent = with(Sight {
+            original: false,
+            ..PROGRESS
+        });
+        assert_eq!(verdicts(&[resent, resent]), [Open, Conventional]);
+    }
+}

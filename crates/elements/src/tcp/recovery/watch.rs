@@ -1,0 +1,53 @@
+//! What the recoveries beyond RFC 6675 keep for a connection. Connections that use none of them
+//! have none of it.
+
+use anabranch_core::units::Instant;
+
+use super::{frto::Frto, prr::Prr, rack::Rack, reordering::Reordering, tlp::Tlp, undo::Undo};
+use crate::tcp::{
+    seq::Seq,
+    settings::{Recovery, Settings},
+};
+
+/// The state of all of them.
+#[derive(Debug)]
+pub struct Watch {
+    /// RACK (RFC 8985 §6).
+    pub rack: Rack,
+    /// Tail loss probes (RFC 8985 §7).
+    pub tlp: Tlp,
+    /// Proportional rate reduction (RFC 9937), during a recovery.
+    pub prr: Option<Prr>,
+    /// The last reduction, while it may be taken back.
+    pub undo: Undo,
+    /// Forward RTO recovery (RFC 5682).
+    pub frto: Frto,
+    /// The threshold that follows the reordering.
+    pub reordering: Reordering,
+    /// When the retransmission timer expires; what runs may be another timer before it.
+    pub rto_at: Instant,
+}
+
+impl Watch {
+    /// For a connection whose first octet is `first`; `None` if `settings` want nothing of it.
+    #[must_use]
+    pub fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
+        let wanted = settings.recovery == Recovery::Rack
+            || settings.prr
+            || settings.frto
+            || settings.eifel
+            || settings.undo
+            || settings.adaptive_dupthresh;
+        wanted.then(|| {
+            Box::new(Self {
+                rack: Rack::new(first),
+                tlp: Tlp::default(),
+                prr: None,
+                undo: Undo::default(),
+                frto: Frto::Off,
+                reordering: Reordering::new(settings.dupthresh, settings.max_dupthresh),
+                rto_at: Instant::NEVER,
+            })
+        })
+    }
+}

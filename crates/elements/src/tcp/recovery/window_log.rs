@@ -1,0 +1,47 @@
+//! What recoveries did to the window, for those who ask why.
+
+use anabranch_core::units::{Bytes, Instant};
+use serde::Serialize;
+
+use super::cause::RetransmitCause;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "cause")]
+pub enum WindowChange {
+    /// Fast recovery begins.
+    Recovery(RetransmitCause),
+    /// Fast recovery, or the one after a timeout, is over.
+    Recovered,
+    /// The retransmission timer expired.
+    Timeout,
+    /// A timer rule ended a recovery and started over.
+    Restart,
+    /// The peer echoes a mark (RFC 3168).
+    Mark,
+    /// A probe has repaired a loss (RFC 8985 §7.4.2).
+    ProbeRepaired,
+    /// The last reduction proved needless and is taken back.
+    Undone,
+}
+
+/// Changes of the window, oldest first.
+#[derive(Debug, Default)]
+pub struct WindowLog {
+    /// Those not taken yet.
+    pub events: Vec<WindowEvent>,
+}
+
+/// A change of the window, with what it was before and is after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WindowEvent {
+    /// When.
+    #[serde(skip)]
+    pub at: Instant,
+    /// What happened.
+    pub change: WindowChange,
+    /// The congestion window before and after.
+    pub cwnd: (Bytes, Bytes),
+    /// The slow start threshold before and after; none before the first reduction.
+    pub ssthresh: (Option<Bytes>, Option<Bytes>),
+}
