@@ -25,6 +25,20 @@ use serde::{Deserialize, Serialize};
 
 use super::Ack;
 
+/// Variants of an early end of slow start, as a stack names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "HyStart")]
+pub enum Kind {
+    /// Slow start ends by loss, mark or ssthresh alone.
+    #[default]
+    Off,
+    /// By ACK trains and delay increase, as Linux does it in CUBIC.
+    Linux,
+    /// HyStart++ (RFC 9406).
+    Rfc9406,
+}
+
 /// How slow start looks for the end of spare capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

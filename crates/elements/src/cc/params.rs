@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use anabranch_core::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 macro_rules! bounded {
     ($(#[$meta:meta])* $Name:ident, $min:literal ..= $max:literal, $hint:literal) => {
@@ -163,6 +163,70 @@ impl JsonSchema for Packets {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "pattern": "^[0-9]+ packets?$", "examples": ["16 packets"] })
+    }
+}
+
+/// A parameter that is the stack's (`"stack"`) unless it is written; its own values are written as
+/// text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OrStack<T> {
+    /// As the stack has it.
+    #[default]
+    Stack,
+    /// The control's own.
+    Own(T),
+}
+
+impl<T: Copy> OrStack<T> {
+    /// The value, with the stack's at hand.
+    #[must_use]
+    pub fn or(self, stack: T) -> T {
+        match self {
+            Self::Stack => stack,
+            Self::Own(own) => own,
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for OrStack<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Stack => to.serialize_str("stack"),
+            Self::Own(own) => own.serialize(to),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrStack<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Word<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Word<T> {
+            type Value = OrStack<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"stack\" or a value of the control's own")
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<OrStack<T>, E> {
+                if word == "stack" {
+                    Ok(OrStack::Stack)
+                } else {
+                    T::deserialize(de::value::StrDeserializer::new(word)).map(OrStack::Own)
+                }
+            }
+        }
+        from.deserialize_str(Word(std::marker::PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OrStack<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}OrStack", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let own = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "const": "stack" }, own] })
     }
 }
 

@@ -21,6 +21,13 @@ pub struct DelayedAckTable {
     pub segments: u32,
     /// For at most so long; below 500 ms in RFC 5681 §4.2.
     pub timeout: Duration,
+    /// The timeout follows the time between segments, up to this; left out, it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_timeout: Option<Duration>,
+    /// So many segments at the start, and after a pause, are acknowledged one by one, unless the
+    /// application answers each (at most half of what the window holds; 0 for none).
+    #[serde(default)]
+    pub quick_segments: u32,
 }
 
 /// What the receiver owes.
@@ -103,6 +110,8 @@ mod tests {
     const TABLE: DelayedAck = DelayedAck::On(DelayedAckTable {
         segments: 2,
         timeout: Duration::from_millis(200),
+        max_timeout: None,
+        quick_segments: 0,
     });
 
     #[test]

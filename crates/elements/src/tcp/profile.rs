@@ -7,8 +7,9 @@ use anabranch_core::{
 
 use super::{
     ack::DelayedAckTable,
-    settings::{DelayedAck, EcnMode, Recovery, Settings},
+    settings::{DelayedAck, EcnMode, HyStart, IdleRestart, Recovery, Settings},
 };
+use crate::cc::params::ReductionBase;
 
 /// A profile.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
     DelayedAck::On(DelayedAckTable {
         segments,
         timeout: Duration::from_millis(timeout_ms),
+        max_timeout: None,
+        quick_segments: 0,
     })
 }
 
@@ -146,6 +149,16 @@ fn rfc() -> Profile {
             cwnd_validation: true,
             ecn: EcnMode::Off,
             time_wait: Duration::from_secs(240),
+            hystart: HyStart::Off,
+            slow_start_limit: Limit::Packets(1),
+            reduce_from: ReductionBase::FlightSize,
+            idle_restart: IdleRestart::Rfc5681,
+            pacing: false,
+            pacing_ss_ratio: 200,
+            pacing_ca_ratio: 120,
+            pacing_burst: Duration::from_millis(1),
+            send_autotuning: false,
+            receive_autotuning: false,
         },
     }
 }

@@ -3,8 +3,8 @@
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 use anabranch_elements::cc::{
-    Ack, Config, Congestion, CongestionControl, Control, Idle, Init, Recovered, Rto, Signal,
-    Spurious, TimerLoss,
+    Ack, Config, Congestion, CongestionControl, Control, Idle, IdleRestart, Init, Recovered, Rto,
+    Signal, Spurious, TimerLoss,
 };
 
 /// Large, so that a window in bytes tells fractions of a segment.
@@ -156,6 +156,7 @@ impl Path {
             now: self.now,
             idle,
             rto,
+            rule: IdleRestart::Rfc5681,
         });
     }
 

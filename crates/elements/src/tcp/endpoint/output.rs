@@ -394,6 +394,7 @@ impl<B: Body> Endpoint<B> {
                 now,
                 idle,
                 rto: self.rtt.rto(),
+                rule: self.settings.idle_restart,
             });
         }
     }
