@@ -86,6 +86,8 @@ pub struct Sent {
     pub in_flight: Bytes,
     /// Sent before.
     pub retransmission: bool,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
 }
 
 /// What an acknowledgment told.
@@ -97,6 +99,8 @@ pub struct Ack {
     pub acked: Bytes,
     /// Newly acknowledged selectively (RFC 2018).
     pub sacked: Bytes,
+    /// Newly delivered: acknowledged in one way or the other, each byte once.
+    pub delivered: Bytes,
     /// Newly found lost.
     pub lost: Bytes,
     /// Newly reported as marked Congestion Experienced.
@@ -426,6 +430,30 @@ macro_rules! controls {
                     Self::Custom(_) => None,
                 }
             }
+            /// Which early ends of slow start the control knows; unknown where it is a user's own.
+            #[must_use]
+            pub fn hystart(&self) -> Option<HyStartUse> {
+                match self {
+                    $(Self::$Type(params) => Some(params.hystart()),)*
+                    Self::Custom(_) => None,
+                }
+            }
+            /// See [`ControlParams::sets_its_rate`].
+            #[must_use]
+            pub fn sets_its_rate(&self) -> bool {
+                match self {
+                    $(Self::$Type(params) => params.sets_its_rate(),)*
+                    Self::Custom(_) => false,
+                }
+            }
+            /// See [`ControlParams::needs_exact_marks`].
+            #[must_use]
+            pub fn needs_exact_marks(&self) -> bool {
+                match self {
+                    $(Self::$Type(params) => params.needs_exact_marks(),)*
+                    Self::Custom(_) => false,
+                }
+            }
         }
 
         /// Every built-in control's self-description and defaults, in registry order.
@@ -457,6 +485,29 @@ pub trait ControlParams: Default {
     fn timer_rule(&self) -> Option<TimerRule> {
         None
     }
+    /// Which early ends of slow start the control knows.
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::None
+    }
+    /// The control gives a rate of its own, so that its data is paced whatever the stack does.
+    fn sets_its_rate(&self) -> bool {
+        false
+    }
+    /// The control needs to know which bytes were marked, not only that some were.
+    fn needs_exact_marks(&self) -> bool {
+        false
+    }
+}
+
+/// Which early ends of slow start a control knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HyStartUse {
+    /// It has no slow start to end.
+    None,
+    /// HyStart++ only, as the stack has it.
+    Rfc9406,
+    /// All, with this parameter of its own.
+    Any(params::OrStack<hystart::Kind>),
 }
 
 controls! {
@@ -464,6 +515,8 @@ controls! {
     reno::Reno,
     cubic::Cubic,
     cubic_plus::CubicPlus,
+    bbr::Bbr,
+    dctcp::Dctcp,
 }
 
 impl CongestionControl for Control {

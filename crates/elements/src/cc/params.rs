@@ -2,6 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
+use super::{
+    Init,
+    hystart::{Kind, plus_plus},
+};
 use anabranch_core::units::Bytes;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -65,6 +69,16 @@ bounded! {
     /// The share of the window that a reduction leaves.
     DecreaseFactor, 0.5..=0.99,
     "the share of the window that is kept (where a paper takes 0.2 away, write 0.8)"
+}
+
+bounded! {
+    /// A factor of a rate or a window.
+    Gain, 0.1..=10.0, "a gain"
+}
+
+bounded! {
+    /// `g` of DCTCP (RFC 8257 §3.3).
+    DctcpGain, 0.001..=1.0, "the weight of the last window"
 }
 
 bounded! {
@@ -227,6 +241,39 @@ impl<T: JsonSchema> JsonSchema for OrStack<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let own = generator.subschema_for::<T>();
         json_schema!({ "anyOf": [{ "const": "stack" }, own] })
+    }
+}
+
+/// What one ACK adds in slow start at most: the stack's (`"stack"`), or the control's own, as in
+/// `"2 packets"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SlowStartLimit(pub OrStack<Packets>);
+
+impl SlowStartLimit {
+    /// In segments, for a slow start with this variant of HyStart: RFC 9406 §4.2 brings a limit
+    /// of its own, eight segments or none where the sender paces.
+    #[must_use]
+    pub fn segments(self, init: &Init, hystart: OrStack<Kind>) -> f64 {
+        let stack = init.stack;
+        match (self.0, hystart.or(stack.hystart)) {
+            (OrStack::Own(own), _) => own.as_f64(),
+            (OrStack::Stack, Kind::Rfc9406) if stack.paced => f64::INFINITY,
+            (OrStack::Stack, Kind::Rfc9406) => stack.slow_start_limit.max(plus_plus::L),
+            (OrStack::Stack, _) => stack.slow_start_limit,
+        }
+    }
+}
+
+impl JsonSchema for SlowStartLimit {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SlowStartLimit".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OrStack::<Packets>::json_schema(generator)
     }
 }
 

@@ -20,6 +20,7 @@ pub fn ack(now: Instant, rtt: Duration) -> Ack {
         now,
         acked: SMSS,
         sacked: Bytes::ZERO,
+        delivered: SMSS,
         lost: Bytes::ZERO,
         ce_marked: Bytes::ZERO,
         prior_in_flight: Bytes::ZERO,

@@ -95,6 +95,7 @@ impl<B: Body> Endpoint<B> {
             now,
             acked,
             sacked: Bytes::ZERO,
+            delivered: acked,
             lost: Bytes::ZERO,
             ce_marked: Bytes::ZERO,
             prior_in_flight: Bytes::new(prior_in_flight),
@@ -493,6 +494,7 @@ impl<B: Body> Endpoint<B> {
             now,
             acked: Bytes::new(acked),
             sacked: Bytes::new(delivered.sacked),
+            delivered: Bytes::new(delivered.fresh.saturating_sub(delivered.control_bits)),
             lost: Bytes::new(news.lost),
             ce_marked: if ce_marked {
                 Bytes::new(acked)

@@ -276,6 +276,7 @@ impl<B: Body> Endpoint<B> {
             bytes: Bytes::new(u64::from(len)),
             in_flight: Bytes::new(self.board.in_flight()),
             retransmission: false,
+            srtt: self.rtt.srtt(),
         });
         let ecn = if self.agreed.ecn {
             Ecn::Ect0
@@ -315,6 +316,7 @@ impl<B: Body> Endpoint<B> {
             bytes: Bytes::new(u64::from(len)),
             in_flight: Bytes::new(self.board.in_flight()),
             retransmission: true,
+            srtt: self.rtt.srtt(),
         });
         self.pace(now, len);
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
