@@ -12,6 +12,7 @@ mod handshake;
 mod header;
 mod input;
 mod output;
+mod pacing;
 mod timers;
 
 use std::sync::Arc;
@@ -158,6 +159,8 @@ pub struct Endpoint<B: Body> {
     timed: bool,
     /// The control wants rate samples.
     rated: bool,
+    /// Data may have to wait for its time.
+    paced: bool,
     /// Expiries of the retransmission timer since the last progress.
     expiries: u32,
     /// When data last left; [`Instant::NEVER`] before.
@@ -204,6 +207,8 @@ struct Cold<B> {
     receive: Option<Box<ReceiveBuffer<B>>>,
     timer_rule: Option<Box<TimerRuleState>>,
     rate: Option<Box<RateSampler>>,
+    /// Octets that may still leave before their time ([`Endpoint::pace`]).
+    burst: u64,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -275,6 +280,9 @@ impl<B: Body> Endpoint<B> {
             rcv_duplicate: false,
             timed: false,
             rated: control.wants().rate_samples,
+            paced: settings.pacing
+                || control.pacing_rate().is_some()
+                || matches!(control, Control::Boxed(_)),
             expiries: 0,
             last_sent: Instant::NEVER,
             timer: Timer::Off,
@@ -297,6 +305,7 @@ impl<B: Body> Endpoint<B> {
                 receive: None,
                 timer_rule: None,
                 rate: None,
+                burst: 0,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,
@@ -477,7 +486,7 @@ impl<B: Body> Endpoint<B> {
                 Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => "slow-start",
                 Phase::Open => "open",
             },
-            pacing_rate: self.control.pacing_rate(),
+            pacing_rate: self.pacing_rate(),
         }
     }
 

@@ -101,6 +101,9 @@ impl<B: Body> Endpoint<B> {
             }
         }
         let window = self.recovery.window(cwnd, self.smss);
+        if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
+            return Trouble::Waits;
+        }
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
             && let Some(outgoing) = self.repair(now, window)
         {
@@ -188,11 +191,14 @@ impl<B: Body> Endpoint<B> {
             self.note_cwnd_limit();
             return None;
         }
-        if self.is_paced(now, len) {
+        if self.paced && self.is_held_back(now, len) {
             return None;
         }
         if in_flight == 0 {
             self.note_idle(now);
+        }
+        if self.paced {
+            self.pace(now, len);
         }
         let outgoing = self.transmit_new(now, len);
         self.look_ahead(window, in_flight + u64::from(len));
@@ -318,7 +324,9 @@ impl<B: Body> Endpoint<B> {
             retransmission: true,
             srtt: self.rtt.srtt(),
         });
-        self.pace(now, len);
+        if self.paced {
+            self.pace(now, len);
+        }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
         let mut outgoing = self.outgoing(now, record.start, flags, body, Ecn::NotEct);
         outgoing.retransmission = true;
@@ -340,10 +348,14 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn note_application_limit(&mut self) {
         self.limited_by = LimitedBy::Application;
+        // Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
+        let in_flight = self.board.in_flight();
         if self.rated
+            && self.board.lost() == 0
+            && in_flight < self.control.cwnd().get()
             && let Some(rate) = &mut self.cold.rate
         {
-            rate.on_app_limited(self.board.in_flight());
+            rate.on_app_limited(in_flight);
         }
     }
 
@@ -364,28 +376,6 @@ impl<B: Body> Endpoint<B> {
             self.start_persist_timer(now);
         }
         None
-    }
-
-    /// Whether pacing holds data back; if not, the next may leave after this one's time.
-    #[inline]
-    fn is_paced(&mut self, now: Instant, len: u32) -> bool {
-        if self.control.pacing_rate().is_none() {
-            return false;
-        }
-        if now < self.paced_from {
-            self.paced_until = self.paced_from;
-            return true;
-        }
-        self.pace(now, len);
-        false
-    }
-
-    #[inline]
-    fn pace(&mut self, now: Instant, len: u32) {
-        if let Some(rate) = self.control.pacing_rate() {
-            let gap = Bytes::new(u64::from(len)) / rate;
-            self.paced_from = self.paced_from.max(now).saturating_add(gap);
-        }
     }
 
     /// Data leaves and nothing was in flight.
