@@ -121,8 +121,8 @@ impl Dctcp {
 
 impl CongestionControl for Dctcp {
     fn on_ack(&mut self, ack: &Ack) {
-        self.acked += ack.acked.get();
-        self.marked += ack.ce_marked.get().min(ack.acked.get());
+        self.acked += ack.delivered.get();
+        self.marked += ack.ce_marked.get().min(ack.delivered.get());
         if ack.round != self.round {
             self.round = ack.round;
             if self.acked > 0 {

@@ -6,8 +6,10 @@
 //! ([`Endpoint::poll_transmit`], until `None`).
 
 mod acknowledgment;
+mod autotuning;
 mod close;
 mod control_segments;
+mod ecn;
 mod handshake;
 mod header;
 mod input;
@@ -22,7 +24,7 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 
-use self::timers::Timer;
+use self::{autotuning::Tuner, ecn::EcnState, timers::Timer};
 use super::{
     ack::AckPolicy,
     rate::RateSampler,
@@ -73,6 +75,10 @@ struct Agreed {
     guided: bool,
     timestamps: bool,
     ecn: bool,
+    /// Every segment may tell of marks, or of their end.
+    exact_ecn: bool,
+    /// The receive window grows with need.
+    tuned: bool,
     scaling: bool,
     /// Shift of the windows that we receive.
     snd_scale: u8,
@@ -209,6 +215,9 @@ struct Cold<B> {
     rate: Option<Box<RateSampler>>,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
     burst: u64,
+    tuner: Tuner,
+    /// How far the send buffer has grown.
+    send_space: u64,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -219,10 +228,7 @@ struct Cold<B> {
     reset: Option<(u32, Option<u32>)>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
-    /// Marks to echo (RFC 3168 §6.1.3).
-    echo_ce: bool,
-    /// CWR to set on the next new data (RFC 3168 §6.1.2).
-    send_cwr: bool,
+    ecn: EcnState,
     /// The connection ended by RST or by giving up.
     reset_by: Option<Ending>,
 }
@@ -255,6 +261,8 @@ impl<B: Body> Endpoint<B> {
                 timestamps: settings.timestamps,
                 guided: false,
                 ecn: false,
+                exact_ecn: false,
+                tuned: settings.receive_autotuning,
                 scaling: false,
                 snd_scale: 0,
                 rcv_scale: 0,
@@ -272,7 +280,7 @@ impl<B: Body> Endpoint<B> {
             rcv_nxt: Seq::first(0),
             rcv_edge: Seq::first(0),
             rcv_acked: Seq::first(0),
-            receive_window: settings.receive_window_bytes(),
+            receive_window: settings.first_receive_window(),
             send_buffer: settings.send_buffer_bytes(),
             rcv_field: 0,
             told: false,
@@ -292,7 +300,8 @@ impl<B: Body> Endpoint<B> {
             cwnd_limited_until: first,
             round: 0,
             round_end: first,
-            ack: AckPolicy::new(settings.delayed_ack),
+            ack: AckPolicy::new(settings.delayed_ack)
+                .with_window(settings.first_receive_window() / u64::from(settings.mss)),
             rtt: RttEstimator::new(settings.initial_rto),
             recovery: RecoveryState::new(first),
             board: Scoreboard::default(),
@@ -306,13 +315,14 @@ impl<B: Body> Endpoint<B> {
                 timer_rule: None,
                 rate: None,
                 burst: 0,
+                tuner: Tuner::default(),
+                send_space: 0,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,
-                echo_ce: false,
-                send_cwr: false,
+                ecn: EcnState::default(),
                 reset_by: None,
             }),
         }
@@ -329,6 +339,7 @@ impl<B: Body> Endpoint<B> {
     /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
     /// were taken: the first ones.
     pub fn write(&mut self, body: B) -> u64 {
+        self.cold.send_space = self.send_space();
         let taken = self.write_room().min(u64::from(body.len()));
         if taken == u64::from(body.len()) {
             self.write_all(body);
@@ -345,7 +356,7 @@ impl<B: Body> Endpoint<B> {
             return 0;
         }
         let first = self.snd_una.max(self.cold.first_octet);
-        self.send_buffer
+        self.send_space()
             .saturating_sub(self.buffer.end().since(first))
     }
 

@@ -174,6 +174,9 @@ pub struct Settings {
     pub receive_autotuning: bool,
 }
 
+/// The window offered at first where it is tuned: half of the 128 KiB of Linux's `tcp_rmem`.
+const FIRST_WINDOW: u64 = 65_536;
+
 /// The largest window that can be offered: 65,535 shifted by 14 (RFC 7323 §2.3).
 pub const MAX_WINDOW: u64 = 65_535 << 14;
 
@@ -192,6 +195,16 @@ impl Settings {
             65_535
         };
         self.bytes(self.receive_window).unwrap_or(most).min(most)
+    }
+    /// Bytes of the window offered at first.
+    #[must_use]
+    pub fn first_receive_window(&self) -> u64 {
+        let most = self.receive_window_bytes();
+        if self.receive_autotuning {
+            most.min(FIRST_WINDOW)
+        } else {
+            most
+        }
     }
     /// Shift that lets 16 bits hold the receive window (RFC 7323 §2.3).
     #[must_use]

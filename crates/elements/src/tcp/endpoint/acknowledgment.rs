@@ -73,7 +73,7 @@ impl<B: Body> Endpoint<B> {
         self.buffer.release(ack);
         self.expiries = 0;
         self.recovery.limited = 0;
-        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        let ce_marked = self.tells_of_marks(segment);
         if !plain.complete || ce_marked {
             self.on_odd_progress(now, segment, &plain, (una, prior_in_flight, ce_marked));
             return;
@@ -213,7 +213,7 @@ impl<B: Body> Endpoint<B> {
         if self.timed {
             self.apply_timer_rule(now, &mut news);
         }
-        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        let ce_marked = self.tells_of_marks(segment);
         if ce_marked {
             self.on_echo(now);
         }
@@ -429,7 +429,7 @@ impl<B: Body> Endpoint<B> {
             in_flight: Bytes::new(self.flight_size()),
         });
         self.recovery.reduced = self.snd_nxt;
-        self.cold.send_cwr = true;
+        self.cold.ecn.send_cwr = true;
     }
 
     /// The study's rule; see [`timer_rule`](crate::tcp::recovery::timer_rule).
@@ -490,17 +490,18 @@ impl<B: Body> Endpoint<B> {
             None
         };
         let acked = news.acked - delivered.control_bits;
+        let marked = if ce_marked {
+            self.take_marked(acked + delivered.sacked)
+        } else {
+            0
+        };
         self.control.on_ack(&Ack {
             now,
             acked: Bytes::new(acked),
             sacked: Bytes::new(delivered.sacked),
             delivered: Bytes::new(delivered.fresh.saturating_sub(delivered.control_bits)),
             lost: Bytes::new(news.lost),
-            ce_marked: if ce_marked {
-                Bytes::new(acked)
-            } else {
-                Bytes::ZERO
-            },
+            ce_marked: Bytes::new(marked),
             prior_in_flight: Bytes::new(news.prior_in_flight),
             in_flight: Bytes::new(self.board.in_flight()),
             rtt,

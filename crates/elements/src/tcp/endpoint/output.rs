@@ -258,9 +258,8 @@ impl<B: Body> Endpoint<B> {
             taken += 1;
             self.transit(Event::SendFin);
         }
-        if self.agreed.ecn && self.cold.send_cwr {
-            flags |= Flags::CWR;
-            self.cold.send_cwr = false;
+        if self.agreed.ecn {
+            flags |= self.take_cwr();
         }
         self.snd_nxt += u64::from(taken);
         if self.rated {
