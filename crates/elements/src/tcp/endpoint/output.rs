@@ -217,7 +217,7 @@ impl<B: Body> Endpoint<B> {
             }
         } else if left == 0 && !self.wanted.fin {
             if edge <= self.snd_nxt {
-                self.limited_by = LimitedBy::Window;
+                self.note_window_limit();
             } else {
                 self.note_application_limit();
             }
@@ -358,6 +358,16 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// The peer's window or the send buffer holds data back. A full send buffer means that the
+    /// application could not write more: what a delivery-rate sample must know.
+    #[inline]
+    fn note_window_limit(&mut self) {
+        if self.rated && self.snd_una.saturating_add(self.send_buffer) <= self.snd_edge {
+            self.note_application_limit();
+        }
+        self.limited_by = LimitedBy::Window;
+    }
+
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
     #[inline(never)]
     fn nothing_sendable(&mut self, now: Instant) -> Option<Outgoing<B>> {
@@ -370,7 +380,7 @@ impl<B: Body> Endpoint<B> {
             self.note_application_limit();
             return None;
         }
-        self.limited_by = LimitedBy::Window;
+        self.note_window_limit();
         if self.board.is_empty() {
             self.start_persist_timer(now);
         }
