@@ -42,9 +42,9 @@ pub struct AckPolicy {
     /// Acknowledge at this time at the latest.
     at: Instant,
     timeout: Duration,
-    segments: u32,
+    segments: u16,
     /// Segments since the last acknowledgment.
-    waiting: u32,
+    waiting: u16,
     /// Segments still to be acknowledged one by one.
     quick: u16,
     now: bool,
@@ -70,7 +70,11 @@ impl AckPolicy {
     pub fn new(setting: DelayedAck) -> Self {
         let (segments, timeout, adaptive) = match setting {
             DelayedAck::Off => (1, Duration::ZERO, None),
-            DelayedAck::On(table) => (table.segments, table.timeout, Adaptive::new(&table)),
+            DelayedAck::On(table) => (
+                u16::try_from(table.segments).unwrap_or(u16::MAX),
+                table.timeout,
+                Adaptive::new(&table),
+            ),
         };
         Self {
             at: Instant::NEVER,
@@ -96,7 +100,7 @@ impl AckPolicy {
     /// A segment came in order.
     #[inline]
     pub fn in_order(&mut self, now: Instant) {
-        self.waiting += 1;
+        self.waiting = self.waiting.saturating_add(1);
         if self.adaptive.is_some() {
             self.adapt(now);
         }

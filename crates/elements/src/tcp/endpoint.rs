@@ -212,12 +212,6 @@ struct Cold<B> {
     /// Made when something arrives out of order or waits to be read.
     receive: Option<Box<ReceiveBuffer<B>>>,
     timer_rule: Option<Box<TimerRuleState>>,
-    rate: Option<Box<RateSampler>>,
-    /// Octets that may still leave before their time ([`Endpoint::pace`]).
-    burst: u64,
-    tuner: Tuner,
-    /// How far the send buffer has grown.
-    send_space: u64,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -228,9 +222,28 @@ struct Cold<B> {
     reset: Option<(u32, Option<u32>)>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
-    ecn: EcnState,
+    /// Made when it is needed.
+    extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
     reset_by: Option<Ending>,
+}
+
+/// What only some stacks need.
+#[derive(Debug, Default)]
+struct Extras {
+    ecn: EcnState,
+    tuner: Tuner,
+    rate: RateSampler,
+    /// How far the send buffer has grown.
+    send_space: u64,
+    /// Octets that may still leave before their time ([`Endpoint::pace`]).
+    burst: u64,
+}
+
+impl<B> Cold<B> {
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
 }
 
 /// How a connection ended other than by FIN.
@@ -313,16 +326,12 @@ impl<B: Body> Endpoint<B> {
                 first_octet: first + 1,
                 receive: None,
                 timer_rule: None,
-                rate: None,
-                burst: 0,
-                tuner: Tuner::default(),
-                send_space: 0,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,
-                ecn: EcnState::default(),
+                extras: None,
                 reset_by: None,
             }),
         }
@@ -339,7 +348,9 @@ impl<B: Body> Endpoint<B> {
     /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
     /// were taken: the first ones.
     pub fn write(&mut self, body: B) -> u64 {
-        self.cold.send_space = self.send_space();
+        if self.settings.send_autotuning {
+            self.cold.extras().send_space = self.send_space();
+        }
         let taken = self.write_room().min(u64::from(body.len()));
         if taken == u64::from(body.len()) {
             self.write_all(body);

@@ -263,7 +263,7 @@ fn linux_6_18() -> Profile {
             ("send_buffer", "tcp_wmem: 4 MB, grown into"),
             (
                 "receive_window",
-                "tcp_rmem: 6 MB, half of it counted as overhead, grown into from 64 KiB",
+                "tcp_rmem: 32 MB since 6.16, half of it counted as overhead, grown into from 64 KiB",
             ),
             ("hystart", "on in CUBIC by default"),
             (
@@ -316,7 +316,7 @@ fn linux_6_18() -> Profile {
             receive_autotuning: true,
             partial_ack_restarts_timer: true,
             send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
-            receive_window: Limit::Bytes(Bytes::new(3 << 20)),
+            receive_window: Limit::Bytes(Bytes::new(16 << 20)),
             time_wait: Duration::from_secs(60),
             ..rfc().settings
         },

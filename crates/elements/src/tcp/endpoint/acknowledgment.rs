@@ -144,7 +144,7 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     fn rate_sample(&mut self, now: Instant, octets: u64, latest: u64) -> Option<RateSample> {
         let gone = self.board.gone();
-        let sampler = self.cold.rate.as_mut()?;
+        let sampler = &mut self.cold.extras.as_mut()?.rate;
         sampler.on_delivered(now, octets, (latest, gone), self.rtt.min_rtt())
     }
 
@@ -429,7 +429,7 @@ impl<B: Body> Endpoint<B> {
             in_flight: Bytes::new(self.flight_size()),
         });
         self.recovery.reduced = self.snd_nxt;
-        self.cold.ecn.send_cwr = true;
+        self.cold.extras().ecn.send_cwr = true;
     }
 
     /// The study's rule; see [`timer_rule`](crate::tcp::recovery::timer_rule).

@@ -1,14 +1,14 @@
 //! Buffers that grow with need: dynamic right-sizing.
 //!
 //! Receiver (Fisk and Feng, "Dynamic right-sizing in TCP", LACSI 2001; Linux:
-//! `tcp_moderate_rcvbuf`): the window offered begins at 64 KiB. Whenever a round trip has passed,
-//! what the application took in it tells the sender's window, and twice that is offered, so that
-//! the sender is never held back. While the amounts still grow, the sender will be as much further
+//! `tcp_moderate_rcvbuf`): the window offered begins at 64 KiB. What the application takes in a
+//! round trip tells the sender's window, and twice that is offered, so that the sender is never
+//! held back. While the amounts still grow, the sender will be as much further
 //! by the time it sees the offer, so the offer grows by that factor, two at most, once more.
 //! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
 //!
-//! The limits count payload. Linux counts memory: a receive buffer of 6 MB (`tcp_rmem`) offers half
-//! of that (`tcp_adv_win_scale` = 1).
+//! The limits count payload. Linux counts memory: a receive buffer (`tcp_rmem`) offers about half of
+//! itself, which was fixed while `tcp_adv_win_scale` was in force and is measured since.
 //!
 //! # Differs from Linux
 //! - Overhead is a constant half; Linux measures it per connection.
@@ -33,7 +33,7 @@ pub(super) struct Tuner {
     rtt: Duration,
     /// The measurement under way: since when, and what had been taken then.
     since: Option<(Instant, u64)>,
-    /// Taken in the measurement before.
+    /// The most that was taken in a measurement before.
     last: u64,
 }
 
@@ -47,29 +47,29 @@ impl Tuner {
         };
     }
 
-    /// `taken` octets have gone to the application so far, `window` is offered: the window to
-    /// offer, if a measurement ends now.
+    /// `taken` octets have gone to the application so far: the window to offer, if that is more
+    /// than before.
     fn measure(&mut self, now: Instant, taken: u64) -> Option<u64> {
         let Some((since, before)) = self.since else {
             self.since = Some((now, taken));
             return None;
         };
-        if self.rtt.is_zero() || now.saturating_since(since) < self.rtt {
-            return None;
-        }
         let copied = taken - before;
-        self.since = Some((now, taken));
-        if copied <= self.last {
-            return None;
+        // It may grow in the middle of a measurement already, for measurements and the sender's
+        // round trips do not begin together.
+        let window = (copied > self.last).then(|| {
+            let doubled = 2 * copied;
+            if copied / 2 >= self.last {
+                2 * doubled
+            } else {
+                doubled + doubled * (copied - self.last) / self.last
+            }
+        });
+        if !self.rtt.is_zero() && now.saturating_since(since) >= self.rtt {
+            self.since = Some((now, taken));
+            self.last = self.last.max(copied);
         }
-        let doubled = 2 * copied;
-        let window = if copied / 2 >= self.last {
-            2 * doubled
-        } else {
-            doubled + doubled * (copied - self.last) / self.last
-        };
-        self.last = copied;
-        Some(window)
+        window
     }
 }
 
@@ -77,7 +77,7 @@ impl<B: Body> Endpoint<B> {
     /// Data arrived in order.
     #[inline(never)]
     pub(super) fn tune_receive_window(&mut self, now: Instant, segment: &Segment<B>) {
-        let tuner = &mut self.cold.tuner;
+        let tuner = &mut self.cold.extras().tuner;
         if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
         {
@@ -110,8 +110,12 @@ impl<B: Body> Endpoint<B> {
             return self.send_buffer;
         }
         let wanted = 2 * self.control.cwnd().get();
-        self.cold
-            .send_space
+        let before = self
+            .cold
+            .extras
+            .as_ref()
+            .map_or(0, |extras| extras.send_space);
+        before
             .max(wanted)
             .max(FIRST_SEND_BUFFER)
             .min(self.send_buffer)
@@ -131,9 +135,9 @@ mod tests {
         (1..)
             .zip(copied)
             .map(|(round, copied)| {
-                taken += copied;
                 let half = tuner.measure(Instant::from_millis(100 * round - 50), taken);
-                assert_eq!(half, None, "in the middle of a round trip");
+                assert_eq!(half, None, "nothing has come");
+                taken += copied;
                 tuner.measure(Instant::from_millis(100 * round), taken)
             })
             .collect()

@@ -58,7 +58,9 @@ impl<B: Body> Endpoint<B> {
                 return Some(outgoing);
             }
         }
-        if let Some((number, echo)) = self.cold.ecn.early.take() {
+        if let Some(extras) = &mut self.cold.extras
+            && let Some((number, echo)) = extras.ecn.early.take()
+        {
             return Some(self.early_acknowledgment(now, number, echo));
         }
         self.next_outgoing(now)

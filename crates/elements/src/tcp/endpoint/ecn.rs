@@ -39,7 +39,7 @@ pub(super) enum Feedback {
 }
 
 /// What ECN remembers.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct EcnState {
     pub feedback: Feedback,
     /// ECE is to be set.
@@ -187,16 +187,19 @@ impl<B: Body> Endpoint<B> {
                 Flags::NONE
             };
         }
-        match self.cold.ecn.feedback {
-            Feedback::None => Flags::NONE,
-            Feedback::Classic | Feedback::Exact => Flags::ECE,
-            Feedback::Counter => flags(handshake_encoding(self.cold.ecn.syn)),
+        match self.cold.extras.as_ref().map(|extras| &extras.ecn) {
+            Some(ecn) if ecn.feedback == Feedback::Counter => flags(handshake_encoding(ecn.syn)),
+            Some(ecn) if ecn.feedback != Feedback::None => Flags::ECE,
+            _ => Flags::NONE,
         }
     }
 
     /// The peer's SYN or SYN/ACK came, in a packet with this field.
     pub(super) fn agree_on_ecn(&mut self, segment: &Segment<B>, ecn: Ecn) {
-        let state = &mut self.cold.ecn;
+        if self.settings.ecn == EcnMode::Off {
+            return;
+        }
+        let state = &mut self.cold.extras().ecn;
         if segment.flags.any(Flags::ACK) {
             state.feedback = on_syn_ack(self.settings.ecn, segment.flags);
             state.answer_syn_ack = state.feedback == Feedback::Counter;
@@ -213,7 +216,10 @@ impl<B: Body> Endpoint<B> {
 
     /// The third segment of the handshake came (RFC 9768 table 3).
     pub(super) fn on_handshake_ace(&mut self, segment: &Segment<B>) {
-        let state = &mut self.cold.ecn;
+        if !self.agreed.exact_ecn {
+            return;
+        }
+        let state = &mut self.cold.extras().ecn;
         if state.feedback != Feedback::Counter {
             return;
         }
@@ -232,7 +238,7 @@ impl<B: Body> Endpoint<B> {
     /// The flags that every segment carries.
     #[inline(never)]
     pub(super) fn ecn_echo(&mut self) -> Flags {
-        let state = &mut self.cold.ecn;
+        let state = &mut self.cold.extras().ecn;
         state.untold = 0;
         match state.feedback {
             Feedback::None => Flags::NONE,
@@ -249,8 +255,9 @@ impl<B: Body> Endpoint<B> {
     /// CWR, if this new data is the first after a reduction (RFC 3168 §6.1.2).
     #[inline(never)]
     pub(super) fn take_cwr(&mut self) -> Flags {
-        let due = std::mem::take(&mut self.cold.ecn.send_cwr);
-        if due && self.cold.ecn.feedback != Feedback::Counter {
+        let state = &mut self.cold.extras().ecn;
+        let due = std::mem::take(&mut state.send_cwr);
+        if due && state.feedback != Feedback::Counter {
             Flags::CWR
         } else {
             Flags::NONE
@@ -260,7 +267,7 @@ impl<B: Body> Endpoint<B> {
     /// A segment arrives whose acknowledgment is `ack`: reads what it tells of marks. To be called
     /// before the acknowledgment is taken.
     pub(super) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
-        let state = &mut self.cold.ecn;
+        let state = &mut self.cold.extras().ecn;
         if state.feedback != Feedback::Counter || ack < self.snd_una || ack > self.snd_nxt {
             return;
         }
@@ -274,16 +281,15 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     pub(super) fn tells_of_marks(&self, segment: &Segment<B>) -> bool {
         self.agreed.ecn
-            && if self.agreed.exact_ecn && self.cold.ecn.feedback == Feedback::Counter {
-                self.cold.ecn.marked > 0
-            } else {
-                segment.flags.any(Flags::ECE)
+            && match &self.cold.extras {
+                Some(extras) if extras.ecn.feedback == Feedback::Counter => extras.ecn.marked > 0,
+                _ => segment.flags.any(Flags::ECE),
             }
     }
 
     /// Octets that it tells of, of `acked` that it acknowledges.
     pub(super) fn take_marked(&mut self, acked: u64) -> u64 {
-        let state = &mut self.cold.ecn;
+        let state = &mut self.cold.extras().ecn;
         match state.feedback {
             Feedback::Counter => std::mem::take(&mut state.marked),
             _ => acked,
@@ -291,9 +297,10 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// A packet arrives that is marked.
-    pub(super) const fn count_ce(&mut self) {
+    pub(super) fn count_ce(&mut self) {
         self.stats.ce_segments += 1;
-        self.cold.ecn.received = self.cold.ecn.received.wrapping_add(1);
+        let state = &mut self.cold.extras().ecn;
+        state.received = state.received.wrapping_add(1);
     }
 
     /// An acceptable segment arrives: what it means for the echo. To be called before its payload
@@ -302,7 +309,7 @@ impl<B: Body> Endpoint<B> {
         if !self.agreed.ecn {
             return;
         }
-        let state = &mut self.cold.ecn;
+        let state = &mut self.cold.extras().ecn;
         let ce = ecn == Ecn::Ce;
         match state.feedback {
             Feedback::None => {}

@@ -337,10 +337,7 @@ impl<B: Body> Endpoint<B> {
     fn stamp(&mut self, now: Instant, index: usize) {
         let idle = self.board.is_empty();
         let number = self.board.gone() + index as u64;
-        self.cold
-            .rate
-            .get_or_insert_default()
-            .on_sent(number, now, idle);
+        self.cold.extras().rate.on_sent(number, now, idle);
     }
 
     /// The application has nothing more to send now.
@@ -352,9 +349,9 @@ impl<B: Body> Endpoint<B> {
         if self.rated
             && self.board.lost() == 0
             && in_flight < self.control.cwnd().get()
-            && let Some(rate) = &mut self.cold.rate
+            && let Some(extras) = &mut self.cold.extras
         {
-            rate.on_app_limited(in_flight);
+            extras.rate.on_app_limited(in_flight);
         }
     }
 

@@ -45,7 +45,7 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     pub(super) fn is_held_back(&mut self, now: Instant, len: u32) -> bool {
         let held = now < self.paced_from
-            && self.cold.burst < u64::from(len)
+            && self.cold.extras().burst < u64::from(len)
             && self.pacing_rate().is_some();
         if held {
             self.paced_until = self.paced_from;
@@ -62,14 +62,15 @@ impl<B: Body> Endpoint<B> {
         if now >= self.paced_from {
             self.paced_from = now;
             let most = (rate * self.settings.pacing_burst).get().min(MAX_BURST);
-            self.cold.burst = if self.settings.pacing_burst.is_zero() {
+            self.cold.extras().burst = if self.settings.pacing_burst.is_zero() {
                 0
             } else {
                 most.max(2 * u64::from(self.smss))
             };
         }
         let len = u64::from(len);
-        self.cold.burst = self.cold.burst.saturating_sub(len);
+        let burst = &mut self.cold.extras().burst;
+        *burst = burst.saturating_sub(len);
         self.paced_from = self.paced_from.saturating_add(Bytes::new(len) / rate);
     }
 }
