@@ -17,6 +17,11 @@ fn path(window: u64, params: Params) -> Path {
     path
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a window of a few segments"
+)]
 /// A round trip in which every `n`-th segment is marked; 0 for none.
 fn round_trip(path: &mut Path, n: u64) {
     path.round += 1;

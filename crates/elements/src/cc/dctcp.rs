@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, Idle, Init, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Rto, Signal, Spurious,
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{self, Reno},
 };
@@ -75,6 +75,9 @@ impl ControlParams for Params {
 
     fn decrease_factor(&self) -> Option<f64> {
         Some(0.5)
+    }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Rfc9406
     }
     fn needs_exact_marks(&self) -> bool {
         true

@@ -189,6 +189,16 @@ impl Reno {
     }
 }
 
+/// Whole bytes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-int cast saturates"
+)]
+const fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
+
 impl CongestionControl for Reno {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
@@ -209,7 +219,7 @@ impl CongestionControl for Reno {
                     }
                 }
             }
-            window.cwnd = (window.cwnd + growth as u64).min(window.ssthresh);
+            window.cwnd = (window.cwnd + whole(growth)).min(window.ssthresh);
         } else {
             self.avoid_congestion(acked);
         }
@@ -246,7 +256,7 @@ impl CongestionControl for Reno {
         if event.idle > event.rto {
             // RFC 5681 §4.1.
             let window = event.restart_window(self.window.cwnd as f64, self.initial_cwnd as f64);
-            self.window.cwnd = (window as u64).max(self.smss);
+            self.window.cwnd = whole(window).max(self.smss);
             self.window.bytes_acked = 0;
         }
     }

@@ -290,6 +290,25 @@ impl Settings {
         Ok(s)
     }
 
+    fn check_pacing(&self) -> Result<(), Problem> {
+        let problem = |field, message: String| Err(Problem { field, message });
+        for (field, ratio) in [
+            ("pacing_ss_ratio", self.pacing_ss_ratio),
+            ("pacing_ca_ratio", self.pacing_ca_ratio),
+        ] {
+            if !(1..=1000).contains(&ratio) {
+                return problem(field, format!("{ratio} % is outside 1 to 1000 %"));
+            }
+        }
+        if self.pacing_burst > Duration::from_secs(1) {
+            return problem(
+                "pacing_burst",
+                format!("{} is outside 0 to 1 s", self.pacing_burst),
+            );
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), Problem> {
         let problem = |field, message: String| Err(Problem { field, message });
         let most = u32::from(u16::MAX) - HEADERS - TIMESTAMPS_SIZE;
@@ -352,20 +371,7 @@ impl Settings {
                 );
             }
         }
-        for (field, ratio) in [
-            ("pacing_ss_ratio", self.pacing_ss_ratio),
-            ("pacing_ca_ratio", self.pacing_ca_ratio),
-        ] {
-            if !(1..=1000).contains(&ratio) {
-                return problem(field, format!("{ratio} % is outside 1 to 1000 %"));
-            }
-        }
-        if self.pacing_burst > Duration::from_secs(1) {
-            return problem(
-                "pacing_burst",
-                format!("{} is outside 0 to 1 s", self.pacing_burst),
-            );
-        }
+        self.check_pacing()?;
         if self.min_rto.is_zero() || self.min_rto > self.max_rto {
             return problem(
                 "min_rto",

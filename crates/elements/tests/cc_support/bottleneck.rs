@@ -62,6 +62,11 @@ impl Bottleneck {
         self.flying.len() as u64
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a number of packets"
+    )]
     fn send(&mut self) {
         let pace = self.control.pacing_rate().map(|rate| PACKET / rate);
         self.sampler

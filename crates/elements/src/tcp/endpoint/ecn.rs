@@ -40,6 +40,7 @@ pub(super) enum Feedback {
 
 /// What ECN remembers.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub(super) struct EcnState {
     pub feedback: Feedback,
     /// ECE is to be set.
@@ -146,13 +147,11 @@ fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
 /// What the end that opened makes of the SYN/ACK (RFC 9768 table 2).
 const fn on_syn_ack(mode: EcnMode, syn_ack: Flags) -> Feedback {
     match (mode, field(syn_ack)) {
-        (EcnMode::Off, _) => Feedback::None,
         (EcnMode::Accecn, 0b010 | 0b011 | 0b100 | 0b110) => Feedback::Counter,
         // 101 is the nonce of RFC 3540.
         (EcnMode::Accecn, 0b001 | 0b101) => Feedback::Classic,
-        (EcnMode::Accecn, _) => Feedback::None,
         // RFC 3168 §6.1.1; AE was the nonce's bit.
-        (mode, 0b001 | 0b101) => classic(mode),
+        (EcnMode::Rfc3168 | EcnMode::Dctcp, 0b001 | 0b101) => classic(mode),
         _ => Feedback::None,
     }
 }
@@ -241,13 +240,11 @@ impl<B: Body> Endpoint<B> {
         let state = &mut self.cold.extras().ecn;
         state.untold = 0;
         match state.feedback {
-            Feedback::None => Flags::NONE,
             Feedback::Classic | Feedback::Exact if state.echo_ce => Flags::ECE,
-            Feedback::Classic | Feedback::Exact => Flags::NONE,
+            Feedback::None | Feedback::Classic | Feedback::Exact => Flags::NONE,
             Feedback::Counter if std::mem::take(&mut state.answer_syn_ack) => {
                 flags(handshake_encoding(state.syn))
             }
-            #[expect(clippy::cast_possible_truncation, reason = "three bits")]
             Feedback::Counter => flags((state.received % 8) as u8),
         }
     }

@@ -140,6 +140,17 @@ fn under(
         }
         _ => {}
     }
+    // What the control makes of the stack's habit, so that the resolved scenario says what happens
+    // and can be read again.
+    match cc.hystart() {
+        Some(HyStartUse::None) => settings.hystart = Kind::Off,
+        Some(HyStartUse::Rfc9406) if settings.hystart == Kind::Linux => {
+            settings.hystart = Kind::Off;
+        }
+        Some(HyStartUse::Any(OrStack::Own(own))) => settings.hystart = own,
+        _ => {}
+    }
+    settings.pacing |= cc.sets_its_rate();
     if written.pacing == Some(false) && cc.sets_its_rate() {
         return problem(
             "pacing",
