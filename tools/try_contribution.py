@@ -33,9 +33,9 @@ def registry_line(shown: list[Block]) -> str:
 
 def register(source: str, line: str) -> str:
     """Add a line to the registry at the end of ``cc.rs``."""
-    added, count = re.subn(r"^(controls! \{\n(?:[^}]*\n)?)(\})", rf"\g<1>{line}\n\2", source, flags=re.MULTILINE)
+    added, count = re.subn(r"^(components! \{\n(?:[^}]*\n)?)(\})", rf"\g<1>{line}\n\2", source, flags=re.MULTILINE)
     if count != 1:
-        raise SystemExit("crates/elements/src/cc.rs: expected one invocation of controls!")
+        raise SystemExit("crates/elements/src/cc.rs: expected one invocation of components!")
     return added
 
 

@@ -21,7 +21,7 @@ class FecSummary(TypedDict, total=False):
 class ReorderingSummary(TypedDict, total=False):
     """Reordering seen by a flow's receiver.
 
-    ``n_reordering`` maps n to the ratio of n-reordered packets (RFC 4737 §5.4), ``density`` a displacement in
+    ``n_reordering`` maps n to the ratio of n-reordered packets (RFC 4737 §5.3), ``density`` a displacement in
     packets to its share of all packets (RFC 5236 §4).
     """
 

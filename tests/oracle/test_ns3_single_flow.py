@@ -51,10 +51,29 @@ def test_exactly_the_explained_rows_are_outside(rows: list[Row]) -> None:
     assert compare_ns3.surprises(rows) == []
 
 
-def test_outliers_are_few_and_of_the_one_kind_that_the_page_explains() -> None:
-    assert len(OUTLIERS) == 7
-    assert {(version, cc) for version, cc, *_ in OUTLIERS} == {("3.37", "Cubic")}
-    assert all(loss > 0 for *_, loss in OUTLIERS)
+def test_outliers_are_few_seeds_by_chance(rows: list[Row], more: list[Theirs]) -> None:
+    """The reference has three seeds; against thirty of the same version the outliers are within the tolerance."""
+    assert len(OUTLIERS) == 2
+    for row in rows:
+        if row.key not in OUTLIERS:
+            continue
+        many = compare_ns3.find(more, row.theirs)
+        assert many is not None
+        assert (row.theirs.seeds, many.seeds) == (3, 30)
+        assert row.ours.goodput == pytest.approx(many.goodput, rel=compare_ns3.CUBIC), row.key
+        assert compare_ns3.near_the_seeds(row), row.key
+
+
+def test_counting_bytes_misses_heavy_loss(table: list[Theirs]) -> None:
+    """What whole segments are for: without them every row of 3.37 at 1 % loss is outside."""
+    in_bytes = OUR_CUBIC.format(friendly="false").replace('count = "segments"', 'count = "bytes"')
+    assert in_bytes != OUR_CUBIC.format(friendly="false")
+    assert {path for path in outside(table, "3.37", "Cubic", in_bytes) if path[2] == 0.01} == {
+        (20, 8, 0.01),
+        (20, 17, 0.01),
+        (70, 29, 0.01),
+        (70, 58, 0.01),
+    }
 
 
 def test_with_more_seeds_light_loss_is_within_the_tolerance_for_3_37(rows: list[Row], more: list[Theirs]) -> None:
@@ -73,8 +92,9 @@ def test_without_prr_loss_free_rows_agree_closer(rows: list[Row], more: list[The
         classic = compare_ns3.find(more, row.theirs, recovery="classic")
         if row.theirs.path.loss_rate == 0:
             assert classic is not None
-            # Whole segments: the page's section on outliers.
-            share = 0.04 if row.key[:2] == ("3.37", "Cubic") else 0.01
+            # The page's section on PRR: ours has a timeout after slow start there.
+            after_timeout = row.theirs.cc == "Cubic" and row.theirs.path.base_rtt_ms == 70
+            share = compare_ns3.CUBIC if after_timeout else 0.01
             assert row.ours.goodput == pytest.approx(classic.goodput, rel=share), row.key
             compared += 1
     assert compared == 16

@@ -70,7 +70,7 @@ def _entry(entry: Mapping[str, Any]) -> list[str]:
 def _parameter(parameter: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         code(parameter["name"]),
-        parameter.get("type") or "",
+        _type(parameter),
         value(parameter.get("default")),
         _range(parameter),
         parameter.get("description") or "",
@@ -79,6 +79,11 @@ def _parameter(parameter: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _source(source: Mapping[str, Any]) -> str:
     return " ".join([cell(source["id"]), ", ".join(source.get("items") or [])]).strip()
+
+
+def _type(parameter: Mapping[str, Any]) -> str:
+    name, units = parameter.get("type") or "", parameter.get("units")
+    return f"{name}: {cell(units)}" if units else name
 
 
 def _range(parameter: Mapping[str, Any]) -> str:

@@ -42,6 +42,8 @@ def _section(schema: Schema) -> Iterator[str]:
                 yield _keys(option, option["properties"])
     elif not properties:
         yield f"{type_of(schema)}\n"
+        if units := schema.get("x-units"):
+            yield f"Units: {units}.\n"
 
 
 def _keys(schema: Schema, properties: Mapping[str, Any]) -> str:
@@ -95,11 +97,11 @@ def _plain_type(schema: Schema) -> str:
         return f"list of {type_of(schema.get('items', {}))}"
     if kind == "object" and isinstance(inner := schema.get("additionalProperties"), Mapping):
         return f"tables of {type_of(inner)}, by name"
-    return f"{kind}{_bounds(schema)}"
+    return f"{schema.get('x-type', kind)}{_bounds(schema)}"
 
 
 def _bounds(schema: Schema) -> str:
-    parts = [f"≥ {schema['minimum']}"] if "minimum" in schema else []
+    parts = [f"≥ {schema[key]}" for key in ("minimum", "x-minimum") if key in schema]
     parts += [f"> {schema['exclusiveMinimum']}"] if "exclusiveMinimum" in schema else []
-    parts += [f"≤ {schema['maximum']}"] if "maximum" in schema else []
+    parts += [f"≤ {schema[key]}" for key in ("maximum", "x-maximum") if key in schema]
     return f" ({', '.join(parts)})" if parts else ""

@@ -12,12 +12,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch_core::{
-    registry::Meta,
-    units::{Bytes, Duration, Instant, Rate},
-};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use anabranch_core::units::{Bytes, Duration, Instant, Rate};
+
+use crate::component::{self, components};
 
 pub mod hystart;
 pub mod params;
@@ -187,6 +184,9 @@ pub struct Recovered {
     pub now: Instant,
     /// In flight.
     pub in_flight: Bytes,
+    /// The window is to be no larger from here on, ssthresh stays as it is (RFC 6582 §3.2 step 3,
+    /// the first option of a full acknowledgment); `None` where the stack asks for no such thing.
+    pub cwnd_limit: Option<Bytes>,
 }
 
 /// A reduction was for nothing.
@@ -236,7 +236,17 @@ impl Idle {
 }
 
 /// What a pause longer than the retransmission timeout does to the window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum IdleRestart {
     /// Nothing.
@@ -332,29 +342,7 @@ pub struct TimerRule {
 pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn CongestionControl> + Send + Sync>;
 
 /// A control from outside the workspace, as a scenario carries it.
-#[derive(Clone)]
-pub struct Custom {
-    /// The name it goes by.
-    pub name: String,
-    /// The parameters written beside `kind`, for the resolved scenario.
-    pub params: serde_json::Value,
-    /// Makes one.
-    pub build: Factory,
-}
-
-impl fmt::Debug for Custom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom")
-            .field("name", &self.name)
-            .field("params", &self.params)
-            .finish_non_exhaustive()
-    }
-}
-impl PartialEq for Custom {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.params == other.params
-    }
-}
+pub type Custom = component::Custom<Factory>;
 
 /// What a control takes for congestion. The law suite asks every family its own questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -367,116 +355,14 @@ pub enum Family {
     ModelBased,
 }
 
-macro_rules! controls {
-    ($($(#[$attr:meta])* $file:ident :: $Type:ident,)*) => {
-        $(pub mod $file;)*
-
-        /// Any control with its parameters, as a scenario file names it.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Config {
-            $(#[doc = concat!("See [`", stringify!($file), "`].")] $(#[$attr])* $Type($file::Params),)*
-            /// One from outside the workspace.
-            #[serde(skip)]
-            Custom(Custom),
-        }
-
-        /// A control at work. Built-in ones are dispatched without indirection.
-        #[derive(Debug)]
-        #[expect(missing_docs, reason = "each is documented at its type")]
-        pub enum Control {
-            $($Type($file::$Type),)*
-            Boxed(Box<dyn CongestionControl>),
-        }
-
-        impl Config {
-            /// Makes the control.
-            #[must_use]
-            pub fn build(&self, init: &Init) -> Control {
-                match self {
-                    $(Self::$Type(params) => Control::$Type($file::$Type::new(params, init)),)*
-                    Self::Custom(custom) => Control::Boxed((custom.build)(init)),
-                }
-            }
-            /// The name that scenario files use.
-            #[must_use]
-            pub fn name(&self) -> &str {
-                match self {
-                    $(Self::$Type(_) => $file::META.name,)*
-                    Self::Custom(custom) => &custom.name,
-                }
-            }
-            /// What the control takes for congestion; unknown where it is a user's own.
-            #[must_use]
-            pub fn family(&self) -> Option<Family> {
-                match self {
-                    $(Self::$Type(_) => Some(<$file::Params as ControlParams>::FAMILY),)*
-                    Self::Custom(_) => None,
-                }
-            }
-            /// The share of the window that a loss leaves, where the control has such a factor.
-            #[must_use]
-            pub fn decrease_factor(&self) -> Option<f64> {
-                match self {
-                    $(Self::$Type(params) => params.decrease_factor(),)*
-                    Self::Custom(_) => None,
-                }
-            }
-            /// The loss detection that the control brings along.
-            #[must_use]
-            pub fn timer_rule(&self) -> Option<TimerRule> {
-                match self {
-                    $(Self::$Type(params) => params.timer_rule(),)*
-                    Self::Custom(_) => None,
-                }
-            }
-            /// Which early ends of slow start the control knows; unknown where it is a user's own.
-            #[must_use]
-            pub fn hystart(&self) -> Option<HyStartUse> {
-                match self {
-                    $(Self::$Type(params) => Some(params.hystart()),)*
-                    Self::Custom(_) => None,
-                }
-            }
-            /// See [`ControlParams::sets_its_rate`].
-            #[must_use]
-            pub fn sets_its_rate(&self) -> bool {
-                match self {
-                    $(Self::$Type(params) => params.sets_its_rate(),)*
-                    Self::Custom(_) => false,
-                }
-            }
-            /// See [`ControlParams::needs_exact_marks`].
-            #[must_use]
-            pub fn needs_exact_marks(&self) -> bool {
-                match self {
-                    $(Self::$Type(params) => params.needs_exact_marks(),)*
-                    Self::Custom(_) => false,
-                }
-            }
-        }
-
-        /// Every built-in control's self-description and defaults, in registry order.
-        #[must_use]
-        pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
-            vec![$((&$file::META, Config::$Type($file::Params::default()), schemars::schema_for!($file::Params)),)*]
-        }
-
-        macro_rules! each {
-            ($control:expr, $inner:ident => $body:expr) => {
-                match $control {
-                    $(Control::$Type($inner) => $body,)*
-                    Control::Boxed($inner) => $body,
-                }
-            };
-        }
-    };
-}
-
 /// What the parameters of every built-in control can say.
 pub trait ControlParams: Default {
     /// What the control takes for congestion.
     const FAMILY: Family;
+    /// [`Self::FAMILY`], of a value.
+    fn family(&self) -> Family {
+        Self::FAMILY
+    }
     /// The share of the window that a loss leaves; `None` where that is not a constant.
     fn decrease_factor(&self) -> Option<f64> {
         None
@@ -510,13 +396,48 @@ pub enum HyStartUse {
     Any(params::OrStack<hystart::Kind>),
 }
 
-controls! {
+components! {
+    enum Control: CongestionControl(init: &Init);
+
     #[serde(alias = "new-reno")]
     reno::Reno,
     cubic::Cubic,
     cubic_plus::CubicPlus,
     bbr::Bbr,
     dctcp::Dctcp,
+}
+
+impl Config {
+    /// What the control takes for congestion; unknown where it is a user's own.
+    #[must_use]
+    pub fn family(&self) -> Option<Family> {
+        each!(self, params => Some(params.family()), custom => None)
+    }
+    /// The share of the window that a loss leaves, where the control has such a factor.
+    #[must_use]
+    pub fn decrease_factor(&self) -> Option<f64> {
+        each!(self, params => params.decrease_factor(), custom => None)
+    }
+    /// The loss detection that the control brings along.
+    #[must_use]
+    pub fn timer_rule(&self) -> Option<TimerRule> {
+        each!(self, params => params.timer_rule(), custom => None)
+    }
+    /// Which early ends of slow start the control knows; unknown where it is a user's own.
+    #[must_use]
+    pub fn hystart(&self) -> Option<HyStartUse> {
+        each!(self, params => Some(params.hystart()), custom => None)
+    }
+    /// See [`ControlParams::sets_its_rate`].
+    #[must_use]
+    pub fn sets_its_rate(&self) -> bool {
+        each!(self, params => params.sets_its_rate(), custom => false)
+    }
+    /// See [`ControlParams::needs_exact_marks`].
+    #[must_use]
+    pub fn needs_exact_marks(&self) -> bool {
+        each!(self, params => params.needs_exact_marks(), custom => false)
+    }
 }
 
 impl CongestionControl for Control {

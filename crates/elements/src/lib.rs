@@ -6,6 +6,7 @@
 
 pub mod body;
 pub mod cc;
+pub mod component;
 pub mod host;
 pub mod impair;
 pub mod link;

@@ -8,12 +8,11 @@ use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     packet::{ConnectionId, Ecn, FlowId, PacketId},
-    registry::Meta,
     rng::{Draw, Stream},
     units::{Bytes, Instant, text::Limit},
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+
+use crate::component::{self, components};
 
 pub mod reorder;
 
@@ -119,29 +118,7 @@ pub trait QueueDiscipline: fmt::Debug + Send {
 pub type Factory = Arc<dyn Fn() -> Box<dyn QueueDiscipline> + Send + Sync>;
 
 /// A discipline from outside the workspace, as a scenario carries it.
-#[derive(Clone)]
-pub struct Custom {
-    /// The name it goes by.
-    pub name: String,
-    /// The parameters written beside `kind`, for the resolved scenario.
-    pub params: serde_json::Value,
-    /// Makes one.
-    pub build: Factory,
-}
-
-impl fmt::Debug for Custom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Custom")
-            .field("name", &self.name)
-            .field("params", &self.params)
-            .finish_non_exhaustive()
-    }
-}
-impl PartialEq for Custom {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.params == other.params
-    }
-}
+pub type Custom = component::Custom<Factory>;
 
 /// What the parameters of every built-in discipline can say.
 pub trait QueueParams: Default {
@@ -153,92 +130,27 @@ pub trait QueueParams: Default {
     fn limit(&self) -> Limit;
 }
 
-macro_rules! disciplines {
-    ($($(#[$attr:meta])* $file:ident :: $Type:ident,)*) => {
-        $(pub mod $file;)*
+components! {
+    enum Discipline: QueueDiscipline();
 
-        /// Any discipline with its parameters, as a scenario file names it.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum Config {
-            $(#[doc = concat!("See [`", stringify!($file), "`].")] $(#[$attr])* $Type($file::Params),)*
-            /// One from outside the workspace.
-            #[serde(skip)]
-            Custom(Custom),
-        }
-
-        /// A discipline at work. Built-in ones are dispatched without indirection.
-        #[derive(Debug)]
-        #[expect(missing_docs, reason = "each is documented at its type")]
-        pub enum Discipline {
-            $($Type($file::$Type),)*
-            Boxed(Box<dyn QueueDiscipline>),
-        }
-
-        impl Config {
-            /// Makes the discipline.
-            #[must_use]
-            pub fn build(&self) -> Discipline {
-                match self {
-                    $(Self::$Type(params) => Discipline::$Type($file::$Type::new(params)),)*
-                    Self::Custom(custom) => Discipline::Boxed((custom.build)()),
-                }
-            }
-            /// The name that scenario files use.
-            #[must_use]
-            pub fn name(&self) -> &str {
-                match self {
-                    $(Self::$Type(_) => $file::META.name,)*
-                    Self::Custom(custom) => &custom.name,
-                }
-            }
-        }
-
-        impl Config {
-            /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
-            #[must_use]
-            pub fn needs_bdp(&self) -> bool {
-                match self {
-                    $(Self::$Type(params) => params.needs_bdp(),)*
-                    Self::Custom(_) => false,
-                }
-            }
-            /// How much may wait in all, as far as the discipline says so.
-            #[must_use]
-            pub fn limit(&self) -> Option<Limit> {
-                match self {
-                    $(Self::$Type(params) => Some(params.limit()),)*
-                    Self::Custom(_) => None,
-                }
-            }
-            /// Puts the bandwidth-delay product in.
-            pub fn set_bdp(&mut self, bdp: Bytes) {
-                match self {
-                    $(Self::$Type(params) => params.set_bdp(bdp),)*
-                    Self::Custom(_) => {}
-                }
-            }
-        }
-
-        /// Every built-in discipline's self-description and defaults, in registry order.
-        #[must_use]
-        pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
-            vec![$((&$file::META, Config::$Type($file::Params::default()), schemars::schema_for!($file::Params)),)*]
-        }
-
-        macro_rules! each {
-            ($queue:expr, $inner:ident => $body:expr) => {
-                match $queue {
-                    $(Discipline::$Type($inner) => $body,)*
-                    Discipline::Boxed($inner) => $body,
-                }
-            };
-        }
-    };
+    drop_tail::DropTail,
 }
 
-disciplines! {
-    drop_tail::DropTail,
+impl Config {
+    /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
+    #[must_use]
+    pub fn needs_bdp(&self) -> bool {
+        each!(self, params => params.needs_bdp(), custom => false)
+    }
+    /// How much may wait in all, as far as the discipline says so.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        each!(self, params => Some(params.limit()), custom => None)
+    }
+    /// Puts the bandwidth-delay product in.
+    pub fn set_bdp(&mut self, bdp: Bytes) {
+        each!(self, params => params.set_bdp(bdp), custom => {});
+    }
 }
 
 impl Default for Config {

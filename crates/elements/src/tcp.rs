@@ -24,6 +24,6 @@ pub use endpoint::{Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use seq::Seq;
-pub use settings::{DelayedAck, EcnMode, Overrides, Problem, Recovery, Settings};
+pub use settings::{DelayedAck, EcnMode, FullAck, Overrides, Problem, Recovery, Settings};
 pub use state::State;
 pub use stats::{Snapshot, Stats};

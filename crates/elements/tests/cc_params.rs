@@ -70,10 +70,26 @@ fn what_is_wrong_is_said_with_what_was_expected() {
         ),
         ("restart_cwnd", json!("0 packets"), "from 1 to 1000000"),
         ("restart_cwnd", json!("3 apples"), "a number of packets"),
-        ("initial_reo_wnd", json!(1), "a time, as in \"2 ms\""),
-        ("initial_reo_wnd", json!("-1 ms"), "a time, as in \"2 ms\""),
-        ("initial_reo_wnd", json!("NaN ms"), "a time, as in \"2 ms\""),
-        ("initial_reo_wnd", json!("1"), "a time, as in \"2 ms\""),
+        (
+            "initial_reo_wnd",
+            json!(1),
+            "a duration with its unit, for example \"15 ms\"",
+        ),
+        (
+            "initial_reo_wnd",
+            json!("-1 ms"),
+            "a duration with its unit, for example \"15 ms\"",
+        ),
+        (
+            "initial_reo_wnd",
+            json!("NaN ms"),
+            "a duration with its unit, for example \"15 ms\"",
+        ),
+        (
+            "initial_reo_wnd",
+            json!("1"),
+            "a duration with its unit, for example \"15 ms\"",
+        ),
         (
             "beta",
             json!(0.2),

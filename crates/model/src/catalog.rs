@@ -43,6 +43,9 @@ pub struct Parameter {
     /// What kind of value it takes.
     #[serde(rename = "type")]
     pub value_type: String,
+    /// The units that it is written with, other spellings of one in parentheses; empty for bare
+    /// numbers, words and switches.
+    pub units: String,
     /// Its value where the file says nothing; `null` if it must be given.
     pub default: Value,
     /// What it means.
@@ -128,16 +131,22 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
                     .cloned()
                     .unwrap_or_default()
             };
+            // A quantity's bounds are texts, which JSON Schema's own keys do not take.
+            let bound = |number: &str, text: &str| match find(number) {
+                Value::Null => find(text),
+                bound => bound,
+            };
             Parameter {
                 name: name.clone(),
-                value_type: value_type(property, target),
+                value_type: value_type(target),
                 default: defaults.get(name).cloned().unwrap_or_default(),
                 description: find("description")
                     .as_str()
                     .unwrap_or_default()
                     .replace('\n', " "),
-                minimum: find("minimum"),
-                maximum: find("maximum"),
+                units: find("x-units").as_str().unwrap_or_default().to_owned(),
+                minimum: bound("minimum", "x-minimum"),
+                maximum: bound("maximum", "x-maximum"),
             }
         })
         .collect()
@@ -160,7 +169,7 @@ fn resolve<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
         .unwrap_or(property)
 }
 
-fn value_type(property: &Value, target: &Value) -> String {
+fn value_type(target: &Value) -> String {
     if let Some(choices) = target.get("enum").and_then(Value::as_array) {
         return choices
             .iter()
@@ -169,30 +178,24 @@ fn value_type(property: &Value, target: &Value) -> String {
             .collect::<Vec<_>>()
             .join(" | ");
     }
-    if let Some(choices) = target.get("oneOf").and_then(Value::as_array) {
+    let alternatives = target.get("oneOf").or_else(|| target.get("anyOf"));
+    if let Some(choices) = alternatives.and_then(Value::as_array) {
         let names: Vec<_> = choices
             .iter()
             .filter_map(|choice| choice.get("const").and_then(Value::as_str))
             .map(|c| format!("\"{c}\""))
             .collect();
-        if !names.is_empty() {
-            return names.join(" | ");
-        }
+        return if names.is_empty() {
+            "table".to_owned()
+        } else {
+            names.join(" | ")
+        };
     }
-    let title = property
-        .get("$ref")
-        .and_then(Value::as_str)
-        .and_then(|path| path.rsplit('/').next())
-        .map(|name| match name {
-            "Duration" => "duration",
-            "Rate" => "rate",
-            "Bytes" => "size",
-            "Limit" => "limit",
-            "Fraction" => "ratio, 0 to 1",
-            other => other,
-        })
-        .map(str::to_owned);
-    title.unwrap_or_else(|| match target.get("type") {
+    if let Some(quantity) = target.get("x-type").and_then(Value::as_str) {
+        return quantity.to_owned();
+    }
+    match target.get("type") {
+        Some(Value::String(name)) if name == "number" && is_ratio(target) => "ratio".to_owned(),
         Some(Value::String(name)) => name.clone(),
         Some(Value::Array(names)) => names
             .iter()
@@ -200,7 +203,13 @@ fn value_type(property: &Value, target: &Value) -> String {
             .collect::<Vec<_>>()
             .join(" or "),
         _ => "value".to_owned(),
-    })
+    }
+}
+
+fn is_ratio(target: &Value) -> bool {
+    let bounds = (target.get("minimum"), target.get("maximum"));
+    let number = |bound: Option<&Value>| bound.and_then(Value::as_f64);
+    (number(bounds.0), number(bounds.1)) == (Some(0.0), Some(1.0))
 }
 
 fn workloads() -> Vec<Entry> {
@@ -271,7 +280,78 @@ fn stack(profile: &tcp::Profile) -> Entry {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_core::units::{
+        Bytes, Duration, Rate,
+        text::{Limit, LinkRate},
+    };
+    use anabranch_elements::cc::params::Packets;
+
     use super::*;
+
+    /// Whether a quantity of this type can be written so.
+    fn reads(value_type: &str, text: &str) -> bool {
+        match value_type {
+            "duration" => text.parse::<Duration>().is_ok(),
+            "rate" => text.parse::<Rate>().is_ok(),
+            "rate or \"unlimited\"" => text.parse::<LinkRate>().is_ok(),
+            "size" => text.parse::<Bytes>().is_ok(),
+            "limit" => text.parse::<Limit>().is_ok(),
+            "packets" => text.parse::<Packets>().is_ok(),
+            other => panic!("{other} is no quantity"),
+        }
+    }
+
+    #[test]
+    fn quantities_tell_their_units_and_bounds() {
+        let mut quantities = 0;
+        for entry in catalog() {
+            for p in &entry.parameters {
+                let name = format!("{}.{}", entry.name, p.name);
+                assert!(!["value", "string"].contains(&&*p.value_type), "{name}");
+                let bounded = p.minimum.is_number() || p.maximum.is_number();
+                assert!(!bounded || p.units.is_empty(), "{name}");
+                if p.units.is_empty() {
+                    continue;
+                }
+                for bound in [&p.minimum, &p.maximum] {
+                    let text = bound.as_str().unwrap_or_default();
+                    assert!(reads(&p.value_type, text), "{name}: {text}");
+                }
+                // Each unit is one, and what the default is written with is among them.
+                let units: Vec<_> = p
+                    .units
+                    .split([',', ' ', '(', ')'])
+                    .filter(|unit| !unit.is_empty())
+                    .collect();
+                for unit in &units {
+                    assert!(reads(&p.value_type, &format!("1 {unit}")), "{name}: {unit}");
+                }
+                let default = p.default.as_str().unwrap_or("unlimited");
+                let unit = default.rsplit(' ').next().unwrap_or_default();
+                assert!(
+                    unit == "unlimited" || units.contains(&unit),
+                    "{name}: {default}"
+                );
+                quantities += 1;
+            }
+        }
+        assert!(quantities >= 8, "{quantities}");
+    }
+
+    #[test]
+    fn beyond_the_bounds_nothing_is_read() {
+        for (value_type, text) in [
+            ("duration", "-1 ps"),
+            ("duration", "9223373 s"),
+            ("rate", "0 bit/s"),
+            ("rate", "18446744073709551616 bit/s"),
+            ("size", "18446744073709551616 bytes"),
+            ("packets", "0 packets"),
+            ("packets", "1000001 packets"),
+        ] {
+            assert!(!reads(value_type, text), "{text}");
+        }
+    }
 
     #[test]
     fn everything_is_named_once_sourced_and_described() {

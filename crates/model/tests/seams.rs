@@ -552,6 +552,50 @@ fn a_lost_packet_is_rebuilt<B: TestBody>() {
     assert_eq!(network.packets_in_flight(), 0);
 }
 
+/// RFC 4737: of a packet that arrives twice only the first copy is looked at.
+fn a_late_packet_that_is_doubled_is_reordered_once<B: TestBody>() {
+    use anabranch_elements::impair::{self, Impairment, Verdict, View};
+    /// One verdict for the packets with these numbers.
+    #[derive(Debug)]
+    struct Only(Vec<u64>, Verdict);
+    impl Impairment for Only {
+        fn judge(&mut self, _now: Instant, packet: View, _draw: &mut Draw) -> Verdict {
+            if self.0.contains(&packet.index) {
+                self.1
+            } else {
+                Verdict::Pass
+            }
+        }
+        fn reorders(&self) -> bool {
+            true
+        }
+    }
+    let only = |packets: Vec<u64>, verdict| {
+        impair::Config::Custom(impair::Custom {
+            name: "only".into(),
+            params: serde_json::Value::Null,
+            build: Arc::new(move || Box::new(Only(packets.clone(), verdict))),
+        })
+    };
+    let late = Verdict::Delay {
+        by: MS * 20,
+        may_overtake: true,
+    };
+    let mut builder = builder::<B>();
+    // Number 2 is late and doubled, 4 is late, 9 is doubled and on time.
+    let link = builder.link(
+        LinkSpec::new("link.a.forward", TEN_MBIT, MS)
+            .impair(only(vec![2, 4], late))
+            .impair(only(vec![2, 9], Verdict::Duplicate)),
+    );
+    let (traffic, arrivals) = hosts::<B>(20, MS * 3, Ecn::NotEct);
+    builder.flow(flow("f", vec![Stop::Link(link)], traffic));
+    let mut network = finish(builder);
+    assert_eq!(arrivals.lock().expect("one thread").len(), 22);
+    let counted = network.link_statistics(link).statistics.reordered_packets;
+    assert_eq!(counted, 2);
+}
+
 macro_rules! on_both {
     ($($name:ident,)*) => {
         mod on_lengths {
@@ -571,4 +615,5 @@ on_both! {
     a_link_retransmits,
     two_routes_and_back_in_order,
     a_lost_packet_is_rebuilt,
+    a_late_packet_that_is_doubled_is_reordered_once,
 }

@@ -125,10 +125,7 @@ def _print(item: dict[str, Any]) -> None:
             table.add_column(heading)
         for p in item["parameters"]:
             table.add_row(
-                *(
-                    escape(str(v))
-                    for v in (p["name"], p["type"], _value(p.get("default")), _bounds(p), p["description"])
-                )
+                *(escape(str(v)) for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"]))
             )
         out.print(table)
     if item.get("details", {}).keys() - {"aliases"}:
@@ -146,6 +143,11 @@ def _value(value: Any) -> str:
     if value is None:
         return "–"
     return value if isinstance(value, str) else json_module.dumps(value, ensure_ascii=False)
+
+
+def _type(parameter: dict[str, Any]) -> str:
+    units = parameter.get("units")
+    return f"{parameter['type']} ({units})" if units else parameter["type"]
 
 
 def _bounds(parameter: dict[str, Any]) -> str:

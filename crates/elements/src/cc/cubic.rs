@@ -14,7 +14,8 @@
 //! - Where the cubic function stands still the window does, too; Linux adds 1 % per round trip.
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
-//! - Windows and times are real numbers; Linux counts segments and milliseconds.
+//! - The window is counted in bytes; Linux counts whole segments (`count = "segments"`, see
+//!   [`segments`]). Times are real numbers; Linux counts milliseconds.
 //! - A congestion avoidance stage begins at the first ACK that may grow the window; so in Linux.
 //!
 //! # Differs from RFC 9438
@@ -26,6 +27,7 @@
 //! - A smaller reduction at marks (RFC 8511).
 
 mod params;
+mod segments;
 
 use anabranch_core::{
     math::{cbrt, cube},
@@ -36,9 +38,9 @@ use anabranch_core::{
 pub use self::params::Params;
 pub(super) use self::params::cubic_params;
 use super::{
-    Ack, Congestion, CongestionControl, Idle, Init, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious,
     hystart::{Exit, Verdict},
-    params::ReductionBase,
+    params::{ReductionBase, WindowCount},
 };
 
 /// Description for registry, docs and command line.
@@ -66,6 +68,7 @@ pub(super) struct Law {
     pub beta: f64,
     pub fast_convergence: bool,
     pub tcp_friendly: bool,
+    pub count: WindowCount,
     pub reduce_from: ReductionBase,
     pub first_epoch_growth: f64,
     /// In segments.
@@ -100,6 +103,8 @@ struct Window {
     epoch: Option<Epoch>,
     /// No loss and no mark so far.
     first_epoch: bool,
+    /// Segments acknowledged since the window last grew by one ([`WindowCount::Segments`] only).
+    acked_count: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -132,6 +137,15 @@ impl Law {
         self.c * cube(t - epoch.k) + epoch.w_max
     }
 
+    /// What a window comes to that is `cwnd` by its equation.
+    fn whole(&self, cwnd: f64) -> f64 {
+        match self.count {
+            WindowCount::Bytes => cwnd,
+            // 0.7 × 90 is a little below 63.
+            WindowCount::Segments => (cwnd + 1e-6).floor(),
+        }
+    }
+
     /// α_cubic (§4.3): grows as much on average as Reno does, for all that β takes less away.
     fn alpha(&self, epoch: &Epoch, cwnd_prior: f64) -> f64 {
         if epoch.w_est >= cwnd_prior {
@@ -150,7 +164,7 @@ impl Cubic {
     }
 
     pub(super) fn with_law(law: Law, hystart: Option<Box<Exit>>, init: &Init) -> Self {
-        let initial_cwnd = init.initial_cwnd.segments(init.smss).max(1.0);
+        let initial_cwnd = law.whole(init.initial_cwnd.segments(init.smss).max(1.0));
         Self {
             law,
             smss: init.smss,
@@ -162,6 +176,7 @@ impl Cubic {
                 cwnd_prior: initial_cwnd,
                 epoch: None,
                 first_epoch: true,
+                acked_count: 0,
             },
             undo: None,
             hystart,
@@ -227,7 +242,7 @@ impl Cubic {
         if let Some(flight) = flight {
             self.undo = Some(*window);
             window.cwnd_prior = window.cwnd;
-            window.ssthresh = (flight * self.law.beta).max(2.0);
+            window.ssthresh = self.law.whole(flight * self.law.beta).max(2.0);
         }
         if forget_w_max {
             window.w_max = None;
@@ -273,10 +288,13 @@ impl CongestionControl for Cubic {
             return;
         }
         let acked = self.segments(ack.acked);
-        if self.window.cwnd < self.window.ssthresh {
-            self.slow_start(ack, acked);
-        } else {
-            self.avoid_congestion(ack, acked);
+        let slow_start = self.window.cwnd < self.window.ssthresh;
+        match self.law.count {
+            WindowCount::Bytes if slow_start => self.slow_start(ack, acked),
+            WindowCount::Bytes => self.avoid_congestion(ack, acked),
+            // A segment that is not full is one, too.
+            WindowCount::Segments if slow_start => self.slow_start(ack, acked.ceil()),
+            WindowCount::Segments => self.avoid_congestion_in_segments(ack, acked.ceil()),
         }
     }
 
@@ -291,13 +309,13 @@ impl CongestionControl for Cubic {
         // §4.7.
         window.w_max = Some(match window.w_max {
             Some(w_max) if self.law.fast_convergence && window.cwnd < w_max => {
-                window.cwnd * (1.0 + self.law.beta) / 2.0
+                self.law.whole(window.cwnd * (1.0 + self.law.beta) / 2.0)
             }
             _ => window.cwnd,
         });
         // §4.6.
         window.cwnd_prior = window.cwnd;
-        let reduced = flight * self.law.beta;
+        let reduced = self.law.whole(flight * self.law.beta);
         window.cwnd = reduced.max(match event.signal {
             Signal::Loss => 2.0,
             Signal::EcnCe => 1.0,
@@ -312,6 +330,13 @@ impl CongestionControl for Cubic {
         let flight = (event.consecutive <= 1)
             .then(|| self.segments(self.law.reduce_from.on_rto(event.in_flight, self.cwnd())));
         self.collapse(1.0, flight, true);
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            let limit = self.law.whole(self.segments(limit));
+            self.window.cwnd = self.window.cwnd.min(limit);
+        }
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {

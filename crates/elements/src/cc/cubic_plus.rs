@@ -74,8 +74,6 @@ cubic_params! {
         /// in the report.
         pub restart_keeps_w_max: bool = false,
         /// Grace time of the timer rule before any reordering has been seen: 1 ms in the report.
-        #[serde(with = "crate::cc::params::duration")]
-        #[schemars(with = "String")]
         pub initial_reo_wnd: Duration = Duration::from_millis(1),
         /// Grace time once reordering has been seen, as a share of the smallest RTT: a quarter in
         /// the report.

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered, Rto, Signal, Spurious,
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{self, Reno},
 };
@@ -154,6 +154,9 @@ impl CongestionControl for Dctcp {
 
     fn on_rto(&mut self, event: &Rto) {
         self.reno.on_rto(event);
+    }
+    fn on_recovered(&mut self, event: &Recovered) {
+        self.reno.on_recovered(event);
     }
     fn on_spurious(&mut self, event: &Spurious) {
         self.reno.on_spurious(event);

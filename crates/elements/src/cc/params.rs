@@ -176,7 +176,15 @@ impl JsonSchema for Packets {
         "Packets".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]+ packets?$", "examples": ["16 packets"] })
+        json_schema!({
+            "type": "string",
+            "pattern": "^[0-9]+ packets?$",
+            "examples": ["16 packets"],
+            "x-type": "packets",
+            "x-units": "packet (packets)",
+            "x-minimum": Self(1),
+            "x-maximum": Self(Self::MAX),
+        })
     }
 }
 
@@ -363,49 +371,15 @@ impl ReductionBase {
     }
 }
 
-/// [`Duration`](anabranch_core::units::Duration) as files write it: `"2 ms"`.
-pub mod duration {
-    use anabranch_core::units::Duration;
-    use serde::{Deserializer, Serializer};
-
-    use super::Text;
-
-    const PICOS: [(&str, f64); 5] = [
-        ("ps", 1.0),
-        ("ns", 1e3),
-        ("us", 1e6),
-        ("ms", 1e9),
-        ("s", 1e12),
-    ];
-
-    fn read(text: &str) -> Result<Duration, String> {
-        text.trim()
-            .split_once(' ')
-            .and_then(|(number, unit)| {
-                let number = number.parse::<f64>().ok()?;
-                let (_, picos) = PICOS.iter().find(|(name, _)| *name == unit.trim_start())?;
-                (number >= 0.0 && number.is_finite())
-                    .then(|| Duration::from_secs_f64(number * picos / 1e12))
-            })
-            .ok_or_else(|| format!("{text:?} is not a time"))
-    }
-
-    /// Reads it.
-    ///
-    /// # Errors
-    /// If it is not a number and a unit of time.
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        from.deserialize_str(Text {
-            expected: "a time, as in \"2 ms\"",
-            read,
-        })
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// The serializer's.
-    pub fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&format_args!("{} ms", value.as_millis_f64()))
-    }
+/// In what a window is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum WindowCount {
+    /// In bytes, as the equations of the RFCs have it: every ACK moves the window a little.
+    #[default]
+    Bytes,
+    /// In whole segments, as Linux and ns-3 do: the window moves by one once enough are
+    /// acknowledged.
+    Segments,
 }

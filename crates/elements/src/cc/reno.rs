@@ -25,8 +25,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Rto, Spurious,
-    hystart::{Exit, Kind, Verdict, Settings},
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Spurious,
+    hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
 
@@ -242,6 +243,12 @@ impl CongestionControl for Reno {
         self.window.cwnd = self.smss;
         self.window.bytes_acked = 0;
         self.leave_slow_start();
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            self.window.cwnd = self.window.cwnd.min(limit.get());
+        }
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {

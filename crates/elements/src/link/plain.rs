@@ -128,6 +128,7 @@ impl PlainLink {
 
 impl Waiting {
     /// A packet is to wait from `now` to `start`; `false` if there is no room.
+    #[inline(never)]
     fn join(&mut self, window: Window, now: Instant, start: Instant, size: u32) -> bool {
         while let Some(&(begun, size)) = self.packets.front()
             && begun <= now

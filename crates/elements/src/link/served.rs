@@ -49,6 +49,8 @@ pub struct ServedLink {
     statistics: Statistics,
     /// The next expected of the numbers that arrivals here were given.
     next_order: u32,
+    /// The number of the last to get through.
+    last_order: u32,
     /// Packets that have waited since `queue_since`.
     queue_packets: usize,
     queue_since: Instant,
@@ -179,6 +181,7 @@ impl ServedLink {
             window: parts.window,
             statistics: Statistics::default(),
             next_order: 0,
+            last_order: u32::MAX,
             queue_packets: 0,
             queue_since: Instant::START,
             capacity_bits: 0.0,
@@ -364,16 +367,17 @@ impl ServedLink {
         })
     }
 
-    /// RFC 4737 §4 by arrival at this link: the packet that came as number `order` has got through
-    /// at `at`, and is reordered if one that came later did so before. Where packets may overtake
-    /// each other the owner calls this as they arrive at the far end.
+    /// RFC 4737 §3.3 by arrival at this link: the packet that came as number `order` has got
+    /// through at `at`, and is reordered if one that came later did so before. Where packets may
+    /// overtake each other the owner calls this as they arrive at the far end.
     pub fn count_order(&mut self, order: u32, at: Instant) {
         if order.wrapping_sub(self.next_order).cast_signed() >= 0 {
             self.next_order = order.wrapping_add(1);
-        } else if order.wrapping_add(1) != self.next_order && self.window.contains(at) {
-            // The copy of a doubled packet comes right behind it and is not reordered.
+        } else if order != self.last_order && self.window.contains(at) {
+            // Of a doubled packet only the first to arrive counts; the copy comes right behind it.
             self.statistics.reordered_packets += 1;
         }
+        self.last_order = order;
     }
 
     /// Brings the integral of the queue length up to `now`; called after each change.

@@ -78,7 +78,8 @@ pub struct Statistics {
     pub lost_packets: u64,
     /// Packets that the queue or an impairment marked.
     pub marked_packets: u64,
-    /// Packets that left after one that had come later (RFC 4737 §4, counted by arrival here).
+    /// Packets that left after one that had come later (RFC 4737 §3.3, counted by arrival here);
+    /// copies do not count.
     pub reordered_packets: u64,
     /// Packet-picoseconds of waiting.
     pub queue_time: u128,

@@ -7,7 +7,7 @@ use anabranch_core::{
 
 use super::{
     ack::DelayedAckTable,
-    settings::{DelayedAck, EcnMode, HyStart, IdleRestart, Recovery, Settings},
+    settings::{DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Recovery, Settings},
 };
 use crate::cc::params::ReductionBase;
 
@@ -137,6 +137,7 @@ fn rfc() -> Profile {
             limited_transmit: true,
             recover_inclusive: false,
             partial_ack_restarts_timer: false,
+            full_ack: FullAck::Ssthresh,
             delayed_ack: delayed_ack(2, 200),
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(60),

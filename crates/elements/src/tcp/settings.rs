@@ -30,6 +30,17 @@ pub enum Recovery {
     Rfc6675,
 }
 
+/// The window with which NewReno leaves fast recovery (RFC 6582 §3.2 step 3, full acknowledgments).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FullAck {
+    /// ssthresh, the second option. Much may leave at once where little is in flight.
+    Ssthresh,
+    /// What is in flight and one segment more, ssthresh at most, the first option: no burst, and
+    /// slow start back to ssthresh.
+    FlightSize,
+}
+
 /// Explicit congestion notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -121,6 +132,8 @@ pub struct Settings {
     /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only
     /// the first ("impatient", RFC 6582 §4).
     pub partial_ack_restarts_timer: bool,
+    /// The window after a fast recovery without SACK. Only `new-reno` asks.
+    pub full_ack: FullAck,
     /// Acknowledgments held back.
     pub delayed_ack: DelayedAck,
     /// Lower bound of the retransmission timeout (RFC 6298 (2.4)).
@@ -273,10 +286,10 @@ impl Settings {
         }
         set! {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh limited_transmit
-            recover_inclusive partial_ack_restarts_timer delayed_ack min_rto max_rto initial_rto
-            clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
-            ecn time_wait hystart slow_start_limit reduce_from idle_restart pacing pacing_ss_ratio
-            pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
+            recover_inclusive partial_ack_restarts_timer full_ack delayed_ack min_rto max_rto
+            initial_rto clock_granularity retries syn_retries send_buffer receive_window nagle
+            cwnd_validation ecn time_wait hystart slow_start_limit reduce_from idle_restart pacing
+            pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
         if over.sack == Some(false) {
             // What needs SACK goes with it, unless it was asked for by name.
@@ -460,6 +473,9 @@ pub struct Overrides {
     /// Each partial acknowledgment restarts the retransmission timer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_ack_restarts_timer: Option<bool>,
+    /// The window with which NewReno leaves fast recovery (RFC 6582 §3.2 step 3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_ack: Option<FullAck>,
     /// `"off"`, or how many segments and how long an acknowledgment may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<DelayedAck>,

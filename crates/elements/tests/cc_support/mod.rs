@@ -153,10 +153,14 @@ impl Path {
         });
     }
     pub fn recovered(&mut self) {
+        self.recovered_to(None);
+    }
+    pub fn recovered_to(&mut self, cwnd_limit: Option<Bytes>) {
         let in_flight = self.control.cwnd();
         self.control.on_recovered(&Recovered {
             now: self.now,
             in_flight,
+            cwnd_limit,
         });
     }
     pub fn spurious(&mut self, timeout: bool) {

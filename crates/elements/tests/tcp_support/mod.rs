@@ -1,6 +1,8 @@
 //! Two endpoints and a small link between them that loses, delays, reorders and doubles.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod plain;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use anabranch_core::{

@@ -33,9 +33,9 @@ pub struct PacketRow {
     pub lost: Option<(ElementId, Fate)>,
     /// Time in queues.
     pub queue_delay: Duration,
-    /// Reordered on arrival (RFC 4737 §4).
+    /// Reordered on arrival (RFC 4737 §3.3).
     pub reordered: bool,
-    /// Its reordering extent, in packets (RFC 4737 §4.3).
+    /// Its reordering extent, in packets (RFC 4737 §4.2).
     pub extent: u64,
 }
 

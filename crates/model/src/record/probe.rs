@@ -104,7 +104,7 @@ impl Probe {
             log.sent(at, flow, packet, sequence, payload);
         }
     }
-    /// A packet arrived reordered (RFC 4737 §4).
+    /// A packet arrived reordered (RFC 4737 §3.3).
     #[inline]
     pub fn reordered<P>(&mut self, packet: &Packet<P>, extent: u64) {
         if let Some(log) = &mut self.log {

@@ -97,9 +97,9 @@ pub struct FlowSummary {
     pub min_rtt_ms: Option<f64>,
     /// From the start to the last in-order delivery of a file.
     pub flow_completion_time_s: Option<f64>,
-    /// Share of packets that arrived reordered (RFC 4737 §4).
+    /// Share of packets that arrived reordered (RFC 4737 §4.1).
     pub reordered_ratio: Option<f64>,
-    /// 95th percentile of the reordering extent of those (RFC 4737 §4.3).
+    /// 95th percentile of the reordering extent of those (RFC 4737 §4.2).
     pub reordering_extent_p95_packets: Option<u64>,
     /// Reordering in more detail.
     pub reordering: Option<ReorderingSummary>,
@@ -118,7 +118,7 @@ pub struct ReorderingSummary {
     pub reordered_packets: u64,
     /// Largest extent.
     pub extent_max_packets: Option<u64>,
-    /// n to the share of packets that are n-reordered (RFC 4737 §5.4).
+    /// n to the share of packets that are n-reordered (RFC 4737 §5.3).
     pub n_reordering: BTreeMap<u32, f64>,
     /// Displacement to the share of packets (RFC 5236).
     pub density: BTreeMap<i64, f64>,

@@ -12,7 +12,10 @@ use super::{DURATION, Limit, LinkRate, RATE, SIZE};
 use crate::units::{Bytes, Duration, Fraction, Rate};
 
 macro_rules! quantity {
-    ($Type:ident, $expecting:literal, $pattern:expr, $description:literal, $examples:expr) => {
+    (
+        $Type:ident, $kind:literal, $expecting:literal, $pattern:expr, $description:literal,
+        $examples:expr, $units:expr, $minimum:expr, $maximum:expr
+    ) => {
         impl Serialize for $Type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -45,6 +48,11 @@ macro_rules! quantity {
                     "description": $description,
                     "pattern": $pattern,
                     "examples": $examples,
+                    // For those who read, by the names that numbers have.
+                    "x-type": $kind,
+                    "x-units": $units,
+                    "x-minimum": $minimum,
+                    "x-maximum": $maximum,
                 })
             }
         }
@@ -53,27 +61,40 @@ macro_rules! quantity {
 
 quantity!(
     Rate,
+    "rate",
     "a rate with its unit, for example \"100 Mbit/s\"",
     RATE.pattern(),
     "A data rate with its unit; positive.",
-    ["100 Mbit/s", "128 kbit/s"]
+    ["100 Mbit/s", "128 kbit/s"],
+    RATE.unit_list(),
+    "1 bit/s",
+    format!("{} bit/s", u64::MAX)
 );
 quantity!(
     Duration,
+    "duration",
     "a duration with its unit, for example \"15 ms\"",
     DURATION.pattern(),
     "A span of time with its unit; 106 days at most.",
-    ["15 ms", "10.2 s"]
+    ["15 ms", "10.2 s"],
+    DURATION.unit_list(),
+    "0 s",
+    super::MAX_DURATION.to_string()
 );
 quantity!(
     Bytes,
+    "size",
     "a size with its unit, for example \"64 KiB\"",
     SIZE.pattern(),
     "A size with its unit.",
-    ["64 KiB", "1448 bytes", "2 MB"]
+    ["64 KiB", "1448 bytes", "2 MB"],
+    SIZE.unit_list(),
+    "0 bytes",
+    format!("{} bytes", u64::MAX)
 );
 quantity!(
     Limit,
+    "limit",
     "how much fits, for example \"100 packets\", \"64 KiB\", \"1 bdp\" or \"unlimited\"",
     either(
         &SIZE
@@ -81,14 +102,21 @@ quantity!(
             .replace("(bytes|", "(packets|packet|bdp|bytes|")
     ),
     "How much fits: packets, a size, a multiple of the bandwidth-delay product, or everything.",
-    ["100 packets", "64 KiB", "1 bdp", "unlimited"]
+    ["100 packets", "64 KiB", "1 bdp", "unlimited"],
+    format!("packet (packets), bdp, {}", SIZE.unit_list()),
+    "0 packets",
+    "unlimited"
 );
 quantity!(
     LinkRate,
+    "rate or \"unlimited\"",
     "a rate with its unit, for example \"100 Mbit/s\", or \"unlimited\"",
     either(&RATE.pattern()),
     "A data rate with its unit, or no limit.",
-    ["100 Mbit/s", "unlimited"]
+    ["100 Mbit/s", "unlimited"],
+    RATE.unit_list(),
+    "1 bit/s",
+    "unlimited"
 );
 
 fn either(pattern: &str) -> String {

@@ -25,12 +25,8 @@ pub struct Params {
     /// BtlBwFilterLen: round trips over which the largest delivery rate counts.
     pub bw_window_rounds: Samples,
     /// RTpropFilterLen: how long the smallest round-trip time counts.
-    #[serde(with = "crate::cc::params::duration")]
-    #[schemars(with = "String")]
     pub min_rtt_window: Duration,
     /// ProbeRTTDuration: how long the window stays at `min_window` at least.
-    #[serde(with = "crate::cc::params::duration")]
-    #[schemars(with = "String")]
     pub probe_rtt_duration: Duration,
     /// BBRMinPipeCwnd: the smallest window but after a timeout.
     pub min_window: Packets,

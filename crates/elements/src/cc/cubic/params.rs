@@ -26,6 +26,8 @@ macro_rules! cubic_params {
             /// The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without
             /// it the window is the cubic function's alone, as in ns-3 up to 3.37.
             pub tcp_friendly: bool,
+            /// How the window is counted: exactly, or in whole segments as Linux and ns-3 do.
+            pub count: $crate::cc::params::WindowCount,
             /// What a reduction is taken from (RFC 9438 §4.6).
             pub reduce_from: $crate::cc::params::OrStack<$crate::cc::params::ReductionBase>,
             /// Growth per round trip, as a share of the window, at least, until the first loss.
@@ -39,8 +41,6 @@ macro_rules! cubic_params {
             /// HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh).
             pub hystart_low_window: $crate::cc::params::Packets,
             /// HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011).
-            #[serde(with = "crate::cc::params::duration")]
-            #[schemars(with = "String")]
             pub hystart_ack_delta: anabranch_core::units::Duration,
             /// HyStart: an ACK train this long, as a share of the smallest RTT, ends slow start
             /// (Ha and Rhee 2011: the forward one-way delay, so half of it).
@@ -49,13 +49,9 @@ macro_rules! cubic_params {
             /// `hystart_delay_min` and `hystart_delay_max`. 1/8 in Linux, 1/16 in Ha and Rhee 2011.
             pub hystart_delay_share: $crate::cc::params::Share,
             /// HyStart: smallest increase of the RTT that ends slow start.
-            #[serde(with = "crate::cc::params::duration")]
-            #[schemars(with = "String")]
             pub hystart_delay_min: anabranch_core::units::Duration,
             /// HyStart: largest increase of the RTT that is waited for; 16 ms in Linux, 1 s in
             /// ns-3.
-            #[serde(with = "crate::cc::params::duration")]
-            #[schemars(with = "String")]
             pub hystart_delay_max: anabranch_core::units::Duration,
             /// HyStart: RTT samples taken at the start of each round trip.
             pub hystart_min_samples: $crate::cc::params::Samples,
@@ -68,7 +64,7 @@ macro_rules! cubic_params {
                 use $crate::cc::{
                     params::{
                         CubicScale, DecreaseFactor, OrStack, Packets, Samples, Share,
-                        SlowStartLimit,
+                        SlowStartLimit, WindowCount,
                     },
                 };
                 Self {
@@ -76,6 +72,7 @@ macro_rules! cubic_params {
                     beta: DecreaseFactor::new(0.7),
                     fast_convergence: true,
                     tcp_friendly: true,
+                    count: WindowCount::Bytes,
                     reduce_from: OrStack::Stack,
                     first_epoch_growth: Share::new(0.0),
                     slow_start_limit: SlowStartLimit::default(),
@@ -120,6 +117,7 @@ macro_rules! cubic_params {
                     beta: self.beta.get(),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
+                    count: self.count,
                     reduce_from: self.reduce_from.or(init.stack.reduce_from),
                     first_epoch_growth: self.first_epoch_growth.get(),
                     slow_start_limit: self.slow_start_limit.segments(init, self.hystart),

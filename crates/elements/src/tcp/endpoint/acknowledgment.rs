@@ -15,7 +15,7 @@ use crate::{
         scoreboard::{Delivered, Plain},
         segment::{Flags, Options, Segment},
         seq::Seq,
-        settings::Recovery,
+        settings::{FullAck, Recovery},
     },
 };
 
@@ -329,9 +329,11 @@ impl<B: Body> Endpoint<B> {
             }
             Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
                 self.recovery.open();
+                let in_flight = self.board.in_flight();
                 self.control.on_recovered(&Recovered {
                     now,
-                    in_flight: Bytes::new(self.board.in_flight()),
+                    in_flight: Bytes::new(in_flight),
+                    cwnd_limit: self.full_ack_window(in_flight),
                 });
                 true
             }
@@ -351,6 +353,15 @@ impl<B: Body> Endpoint<B> {
                 self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
             }
         }
+    }
+
+    /// RFC 6582 §3.2 step 3: the bound on cwnd after a full acknowledgment, if there is one.
+    fn full_ack_window(&self, in_flight: u64) -> Option<Bytes> {
+        let smss = u64::from(self.smss);
+        let bounded = self.settings.full_ack == FullAck::FlightSize
+            && self.settings.recovery != Recovery::Reno
+            && !self.agreed.guided;
+        bounded.then(|| Bytes::new(in_flight.max(smss) + smss))
     }
 
     /// A duplicate acknowledgment, as the recovery in use defines it.

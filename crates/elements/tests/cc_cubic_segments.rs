@@ -1,0 +1,216 @@
+//! CUBIC counted in whole segments.
+
+#![expect(clippy::float_cmp, reason = "whole numbers are exact")]
+
+mod cc_support;
+
+use anabranch_core::{math::cbrt, units::Duration};
+use anabranch_elements::cc::{
+    Config, cubic,
+    hystart::Kind,
+    params::{OrStack, Packets, Share, SlowStartLimit, WindowCount},
+};
+use cc_support::{Path, SMSS};
+use proptest::prelude::*;
+
+const RTT: Duration = Duration::from_millis(100);
+const C: f64 = 0.4;
+
+fn whole(params: &cubic::Params) -> Config {
+    Config::Cubic(cubic::Params {
+        count: WindowCount::Segments,
+        ..params.clone()
+    })
+}
+
+fn cubic_only() -> cubic::Params {
+    cubic::Params {
+        tcp_friendly: false,
+        ..Default::default()
+    }
+}
+
+/// Seconds from a reduction at `w_max` until the window is back there.
+fn time_back(config: &Config, w_max: u64) -> f64 {
+    let mut path = Path::new(config, w_max, RTT);
+    path.lose();
+    let start = path.now;
+    while path.cwnd() < w_max as f64 {
+        path.step();
+    }
+    (path.now - start).as_secs_f64()
+}
+
+/// The distance from the plateau is rounded down, so it is gone `cbrt(1 / C)` seconds early.
+#[test]
+fn a_small_window_is_back_early() {
+    for w_max in [4, 6, 10, 20] {
+        let reduced = (0.7 * w_max as f64).floor();
+        let k = cbrt((w_max as f64 - reduced) / C);
+        let early = cbrt(1.0 / C);
+        let expected = (k - early).max(0.0);
+        let found = time_back(&whole(&cubic_only()), w_max);
+        // One segment needs two ACKs at least, and the window of the last one a round trip.
+        assert!(found <= expected + 0.25, "{w_max}: {found}, {expected}");
+        assert!(found >= expected - 0.15, "{w_max}: {found}, {expected}");
+        let exact = time_back(&Config::Cubic(cubic_only()), w_max);
+        assert!(exact > found + 0.8, "{w_max}: {exact} against {found}");
+    }
+}
+
+#[test]
+fn a_reduction_leaves_whole_segments() {
+    for (cwnd, left) in [(10, 7.0), (15, 10.0), (90, 63.0), (100, 70.0), (3, 2.0)] {
+        let mut path = Path::new(&whole(&cubic_only()), cwnd, RTT);
+        path.lose();
+        assert_eq!(path.cwnd(), left, "from {cwnd}");
+    }
+}
+
+#[test]
+fn where_the_function_is_flat_a_hundred_windows_bring_a_segment() {
+    let mut path = Path::new(&whole(&cubic_only()), 50, RTT);
+    path.lose();
+    path.ack();
+    let k = path.state("k").expect("an epoch has begun");
+    path.pause(Duration::from_secs_f64(k - 0.1));
+    while path.cwnd() < 50.0 {
+        path.ack();
+    }
+    for _ in 0..(100 * 50 - 1) {
+        path.ack();
+    }
+    assert_eq!(path.cwnd(), 50.0);
+    path.ack();
+    assert_eq!(path.cwnd(), 51.0);
+}
+
+#[test]
+fn the_count_outlives_a_reduction() {
+    let grown_after = |flat: u64| {
+        let mut path = Path::new(&whole(&cubic_only()), 50, RTT);
+        path.lose();
+        path.ack();
+        let k = path.state("k").expect("an epoch has begun");
+        path.pause(Duration::from_secs_f64(k - 0.1));
+        while path.cwnd() < 50.0 {
+            path.ack();
+        }
+        for _ in 0..flat {
+            path.ack();
+        }
+        path.lose();
+        let before = path.cwnd();
+        path.ack();
+        path.cwnd() - before
+    };
+    assert_eq!(grown_after(0), 0.0);
+    assert_eq!(grown_after(1_000), 1.0);
+}
+
+#[test]
+fn growth_is_at_most_half_the_window_in_a_round_trip() {
+    let mut path = Path::new(&whole(&cubic_only()), 100, RTT);
+    path.lose();
+    path.ack();
+    path.pause(Duration::from_secs(1_000));
+    let before = path.cwnd();
+    path.round_trip();
+    assert!(path.cwnd() > 1.4 * before, "{before} to {}", path.cwnd());
+    assert!(
+        path.cwnd() <= 1.5 * before + 1.0,
+        "{before} to {}",
+        path.cwnd()
+    );
+    // However much one ACK acknowledges.
+    let before = path.cwnd();
+    path.ack_as(|ack| ack.acked = SMSS * 10_000);
+    assert!(
+        path.cwnd() <= 1.5 * before + 1.0,
+        "{before} to {}",
+        path.cwnd()
+    );
+}
+
+#[test]
+fn before_the_first_loss_the_floor_counts_in_segments() {
+    let config = whole(&cubic::Params {
+        first_epoch_growth: Share::new(0.05),
+        hystart: OrStack::Own(Kind::Linux),
+        ..cubic_only()
+    });
+    let mut path = Path::new(&config, 100, RTT);
+    // A round trip of closely spaced ACKs ends slow start (see the tests of HyStart).
+    for _ in 0..100 {
+        path.ack();
+        path.pause(Duration::from_millis(1));
+    }
+    assert!(path.ssthresh().is_finite());
+    // Begin a count.
+    let start = path.cwnd();
+    while path.cwnd() == start {
+        path.ack();
+    }
+    let before = path.cwnd();
+    for _ in 0..40 {
+        path.ack();
+    }
+    assert_eq!(path.cwnd(), before + 2.0);
+}
+
+/// Rounding gains a fixed time around the plateau, cbrt(1/C), and K grows with the window: the
+/// larger the windows, the closer to RFC 9438 §5.1, table 1.
+#[test]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a few thousand"
+)]
+fn the_larger_the_windows_the_closer_to_the_rfc() {
+    let mut excess = Vec::new();
+    for (loss_interval, expected) in [(10_000, 187.0), (100_000, 1_054.0), (1_000_000, 5_926.0)] {
+        let config = whole(&cubic::Params {
+            fast_convergence: false,
+            ..Default::default()
+        });
+        let mut path = Path::new(&config, (expected / 0.925) as u64, RTT);
+        path.lose();
+        let mean = path.mean_window_with_loss_every(loss_interval, 20);
+        let early = cbrt(1.0 / C) / cbrt(expected / 0.925 * 0.3 / C);
+        assert!(mean >= 0.995 * expected, "{mean} at {expected}");
+        // It gains less than the share of the stage that is cut short.
+        assert!(mean <= (1.005 + early) * expected, "{mean} at {expected}");
+        excess.push(mean / expected);
+    }
+    assert!(excess.is_sorted_by(|a, b| a > b), "{excess:?}");
+}
+
+proptest! {
+    #[test]
+    fn the_window_is_a_whole_number(
+        initial in 1_u64..200,
+        limit in 1_u32..10,
+        friendly: bool,
+        steps in proptest::collection::vec((0_u8..20, 1_u64..3_000_000), 1..400),
+    ) {
+        let config = whole(&cubic::Params {
+            tcp_friendly: friendly,
+            slow_start_limit: SlowStartLimit(OrStack::Own(Packets::new(limit))),
+            ..Default::default()
+        });
+        let mut path = Path::new(&config, initial, RTT);
+        for (what, bytes) in steps {
+            match what {
+                0 => path.lose(),
+                1 => path.mark(),
+                2 => path.rto(1),
+                3 => path.spurious(false),
+                4 => path.idle(Duration::from_secs(3)),
+                _ => path.ack_as(|ack| ack.acked = anabranch_core::units::Bytes::new(bytes)),
+            }
+            path.pause(Duration::from_millis(10));
+            prop_assert_eq!(path.cwnd().fract(), 0.0);
+            prop_assert!(path.cwnd() >= 1.0);
+        }
+    }
+}
