@@ -167,21 +167,6 @@ fn classic_feedback_cannot_tell_how_much() {
 }
 
 #[test]
-fn accecn_survives_the_loss_of_acknowledgments() {
-    let s = ecn(EcnMode::Accecn, 1);
-    let (mut net, marked) = with_fixed(&s, &s, 7);
-    net.run_until(ms(100));
-    net.mark = true;
-    net.run_until(ms(140));
-    net.link.loss = 0.0;
-    net.mark = false;
-    net.run_until(ms(300));
-    let told = marked.lock().expect("one thread").0;
-    assert_eq!(told, net.ends[1].stats().ce_segments * MSS);
-    assert!(net.ends[0].stats().ecn_reductions >= 1);
-}
-
-#[test]
 fn retransmissions_and_pure_acknowledgments_are_not_ecn_capable() {
     for mode in [EcnMode::Rfc3168, EcnMode::Accecn, EcnMode::Dctcp] {
         let s = ecn(mode, 1);
