@@ -83,6 +83,8 @@ pub struct Sent {
     pub in_flight: Bytes,
     /// Sent before.
     pub retransmission: bool,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
 }
 
 /// What an acknowledgment told.
@@ -94,6 +96,8 @@ pub struct Ack {
     pub acked: Bytes,
     /// Newly acknowledged selectively (RFC 2018).
     pub sacked: Bytes,
+    /// Newly delivered: acknowledged in one way or the other, each byte once.
+    pub delivered: Bytes,
     /// Newly found lost.
     pub lost: Bytes,
     /// Newly reported as marked Congestion Experienced.
@@ -203,6 +207,81 @@ pub struct Idle {
     pub idle: Duration,
     /// The retransmission timeout, the usual measure of a long pause (RFC 5681 §4.1).
     pub rto: Duration,
+    /// What the stack makes of a long pause.
+    pub rule: IdleRestart,
+}
+
+impl Idle {
+    /// The window with which sending starts again, for controls that take a pause as RFC 5681 has
+    /// it; in the same unit as `cwnd` and the initial window `initial`.
+    #[must_use]
+    pub fn restart_window(&self, cwnd: f64, initial: f64) -> f64 {
+        let restart = initial.min(cwnd);
+        if self.idle <= self.rto {
+            return cwnd;
+        }
+        match self.rule {
+            IdleRestart::Off => cwnd,
+            IdleRestart::Rfc5681 => restart,
+            IdleRestart::Rfc2861 => {
+                let (mut window, mut left) = (cwnd, self.idle);
+                while left > self.rto && window > restart {
+                    window /= 2.0;
+                    left = left.saturating_sub(self.rto);
+                }
+                window.max(restart)
+            }
+        }
+    }
+}
+
+/// What a pause longer than the retransmission timeout does to the window.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum IdleRestart {
+    /// Nothing.
+    Off,
+    /// The initial window is left, if that is less (RFC 5681 §4.1).
+    #[default]
+    Rfc5681,
+    /// It is halved for every timeout that has passed, down to the initial window (RFC 2861 §3.2;
+    /// Linux: `tcp_slow_start_after_idle`).
+    Rfc2861,
+}
+
+/// What the stack asks of controls that do not say otherwise themselves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StackHabits {
+    /// Early end of slow start.
+    pub hystart: hystart::Kind,
+    /// What one acknowledgment adds in slow start at most, in segments: `L` of RFC 3465 §2.3.
+    pub slow_start_limit: f64,
+    /// What a reduction is taken from.
+    pub reduce_from: params::ReductionBase,
+    /// Data leaves paced.
+    pub paced: bool,
+}
+
+impl Default for StackHabits {
+    /// Those of RFC 5681.
+    fn default() -> Self {
+        Self {
+            hystart: hystart::Kind::Off,
+            slow_start_limit: 1.0,
+            reduce_from: params::ReductionBase::FlightSize,
+            paced: false,
+        }
+    }
 }
 
 /// What a control is made from, besides its own parameters.
@@ -212,6 +291,8 @@ pub struct Init {
     pub smss: Bytes,
     /// Initial window.
     pub initial_cwnd: Bytes,
+    /// What the stack asks for.
+    pub stack: StackHabits,
     /// State shared by flows that are coupled (LIA and its like).
     pub shared: Shared,
 }
@@ -223,6 +304,7 @@ impl Init {
         Self {
             smss,
             initial_cwnd,
+            stack: StackHabits::default(),
             shared: Shared::default(),
         }
     }
@@ -289,6 +371,29 @@ pub trait ControlParams: Default {
     fn timer_rule(&self) -> Option<TimerRule> {
         None
     }
+    /// Which early ends of slow start the control knows.
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::None
+    }
+    /// The control gives a rate of its own, so that its data is paced whatever the stack does.
+    fn sets_its_rate(&self) -> bool {
+        false
+    }
+    /// The control needs to know which bytes were marked, not only that some were.
+    fn needs_exact_marks(&self) -> bool {
+        false
+    }
+}
+
+/// Which early ends of slow start a control knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HyStartUse {
+    /// It has no slow start to end.
+    None,
+    /// HyStart++ only, as the stack has it.
+    Rfc9406,
+    /// All, with this parameter of its own.
+    Any(params::OrStack<hystart::Kind>),
 }
 
 components! {
@@ -298,6 +403,8 @@ components! {
     reno::Reno,
     cubic::Cubic,
     cubic_plus::CubicPlus,
+    bbr::Bbr,
+    dctcp::Dctcp,
 }
 
 impl Config {
@@ -315,6 +422,21 @@ impl Config {
     #[must_use]
     pub fn timer_rule(&self) -> Option<TimerRule> {
         each!(self, params => params.timer_rule(), custom => None)
+    }
+    /// Which early ends of slow start the control knows; unknown where it is a user's own.
+    #[must_use]
+    pub fn hystart(&self) -> Option<HyStartUse> {
+        each!(self, params => Some(params.hystart()), custom => None)
+    }
+    /// See [`ControlParams::sets_its_rate`].
+    #[must_use]
+    pub fn sets_its_rate(&self) -> bool {
+        each!(self, params => params.sets_its_rate(), custom => false)
+    }
+    /// See [`ControlParams::needs_exact_marks`].
+    #[must_use]
+    pub fn needs_exact_marks(&self) -> bool {
+        each!(self, params => params.needs_exact_marks(), custom => false)
     }
 }
 

@@ -7,8 +7,8 @@ mod cc_support;
 use anabranch_core::units::Duration;
 use anabranch_elements::cc::{
     Config, CongestionControl, Signal, cubic, cubic_plus,
-    hystart::Mode,
-    params::{DecreaseFactor, Packets, ReductionBase, Share},
+    hystart::Kind,
+    params::{DecreaseFactor, OrStack, Packets, ReductionBase, Share},
     reno,
 };
 use cc_support::{Path, SMSS, assert_near, segments};
@@ -343,7 +343,7 @@ fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
         (ReductionBase::Cwnd, 70.0),
     ] {
         let config = Config::Cubic(cubic::Params {
-            reduce_from,
+            reduce_from: OrStack::Own(reduce_from),
             ..Default::default()
         });
         let mut path = Path::new(&config, 100, RTT);
@@ -361,7 +361,7 @@ fn growth_before_the_first_loss_can_have_a_floor() {
     let grown = |share: f64| {
         let config = Config::Cubic(cubic::Params {
             first_epoch_growth: Share::new(share),
-            hystart: Mode::Linux,
+            hystart: OrStack::Own(Kind::Linux),
             ..Default::default()
         });
         let mut path = Path::new(&config, 100, RTT);
@@ -389,7 +389,7 @@ fn growth_before_the_first_loss_can_have_a_floor() {
 #[test]
 fn hystart_begins_anew_after_a_timeout() {
     let config = Config::Cubic(cubic::Params {
-        hystart: Mode::Linux,
+        hystart: OrStack::Own(Kind::Linux),
         ..Default::default()
     });
     let train = |path: &mut Path, ms: u64| {
@@ -413,7 +413,7 @@ fn hystart_begins_anew_after_a_timeout() {
 #[test]
 fn where_slow_start_ends_without_a_loss_the_plateau_begins() {
     let config = Config::Cubic(cubic::Params {
-        hystart: Mode::Linux,
+        hystart: OrStack::Own(Kind::Linux),
         ..Default::default()
     });
     let mut path = Path::new(&config, 100, RTT);

@@ -7,8 +7,8 @@ mod cc_support;
 use anabranch_core::{math::cbrt, units::Duration};
 use anabranch_elements::cc::{
     Config, cubic,
-    hystart::Mode,
-    params::{Packets, Share, WindowCount},
+    hystart::Kind,
+    params::{OrStack, Packets, Share, SlowStartLimit, WindowCount},
 };
 use cc_support::{Path, SMSS};
 use proptest::prelude::*;
@@ -136,7 +136,7 @@ fn growth_is_at_most_half_the_window_in_a_round_trip() {
 fn before_the_first_loss_the_floor_counts_in_segments() {
     let config = whole(&cubic::Params {
         first_epoch_growth: Share::new(0.05),
-        hystart: Mode::Linux,
+        hystart: OrStack::Own(Kind::Linux),
         ..cubic_only()
     });
     let mut path = Path::new(&config, 100, RTT);
@@ -195,7 +195,7 @@ proptest! {
     ) {
         let config = whole(&cubic::Params {
             tcp_friendly: friendly,
-            slow_start_limit: Packets::new(limit),
+            slow_start_limit: SlowStartLimit(OrStack::Own(Packets::new(limit))),
             ..Default::default()
         });
         let mut path = Path::new(&config, initial, RTT);

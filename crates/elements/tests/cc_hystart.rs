@@ -5,7 +5,7 @@ mod cc_support;
 use anabranch_core::units::{Duration, Instant};
 use anabranch_elements::cc::{
     Ack,
-    hystart::{HyStart, Settings},
+    hystart::{HyStart, PlusPlus, Settings, Verdict, plus_plus},
 };
 use cc_support::ack;
 
@@ -137,5 +137,90 @@ fn without_an_rtt_there_is_nothing_to_go_by() {
             ..ack(Instant::from_millis(n), RTT)
         };
         assert!(!hystart.ends_slow_start(&ack, 40.0));
+    }
+}
+
+// HyStart++ (RFC 9406).
+
+fn plus_plus() -> PlusPlus {
+    PlusPlus::new(plus_plus::Settings::default())
+}
+
+/// A round of ACKs with this RTT; the last verdict.
+fn round_of(hystart: &mut PlusPlus, round: u64, rtt_ms: u64, acks: u32) -> Verdict {
+    let mut last = Verdict::Grow(0.0);
+    for _ in 0..acks {
+        let mut ack = ack(
+            Instant::from_millis(1000 * round),
+            Duration::from_millis(rtt_ms),
+        );
+        ack.round = round;
+        last = hystart.on_ack(&ack);
+        if last == Verdict::End {
+            break;
+        }
+    }
+    last
+}
+
+#[test]
+fn rfc_9406_4_2_the_threshold_is_an_eighth_between_4_and_16_ms() {
+    let hystart = plus_plus();
+    for (rtt_us, thresh_us) in [
+        (8_000, 4_000),
+        (32_000, 4_000),
+        (50_000, 6_250),
+        (100_000, 12_500),
+        (128_000, 16_000),
+        (300_000, 16_000),
+    ] {
+        assert_eq!(
+            hystart.rtt_thresh(Duration::from_micros(rtt_us)),
+            Duration::from_micros(thresh_us)
+        );
+    }
+}
+
+#[test]
+fn a_delay_beyond_the_threshold_leads_to_a_quarter_of_the_growth_and_five_rounds_to_the_end() {
+    let mut hystart = plus_plus();
+    assert_eq!(round_of(&mut hystart, 1, 100, 20), Verdict::Grow(1.0));
+    // 12 ms more is below the threshold of 12.5 ms; seven samples are too few.
+    assert_eq!(round_of(&mut hystart, 2, 112, 20), Verdict::Grow(1.0));
+    assert_eq!(round_of(&mut hystart, 3, 140, 7), Verdict::Grow(1.0));
+    assert_eq!(round_of(&mut hystart, 3, 140, 1), Verdict::Grow(0.25));
+    // The round in which it began is the first of the five (CSS_ROUNDS).
+    for round in 4..=7 {
+        assert_eq!(
+            round_of(&mut hystart, round, 150, 20),
+            Verdict::Grow(0.25),
+            "{round}"
+        );
+    }
+    assert_eq!(round_of(&mut hystart, 8, 150, 20), Verdict::End);
+}
+
+#[test]
+fn a_delay_that_falls_again_resumes_slow_start() {
+    let mut hystart = plus_plus();
+    let _ = round_of(&mut hystart, 1, 100, 20);
+    assert_eq!(round_of(&mut hystart, 2, 120, 20), Verdict::Grow(0.25));
+    assert!(hystart.is_conservative());
+    // Below the baseline of 120 ms, with eight samples.
+    assert_eq!(round_of(&mut hystart, 3, 119, 7), Verdict::Grow(0.25));
+    assert_eq!(round_of(&mut hystart, 3, 119, 1), Verdict::Grow(1.0));
+    assert!(!hystart.is_conservative());
+}
+
+#[test]
+fn only_the_first_slow_start_is_watched() {
+    let mut hystart = plus_plus();
+    let _ = round_of(&mut hystart, 1, 100, 20);
+    hystart.end();
+    for round in 2..20 {
+        assert_eq!(
+            round_of(&mut hystart, round, 100 + 50 * round, 20),
+            Verdict::Grow(1.0)
+        );
     }
 }

@@ -8,10 +8,14 @@ use std::collections::BTreeSet;
 
 use anabranch_core::{
     registry::Meta,
-    units::{Bytes, Duration},
+    units::{Bytes, Duration, Rate},
 };
 use anabranch_elements::cc::{Config, CongestionControl, Family, Init, Signal, registry};
-use cc_support::{Path, SMSS, assert_near, segments};
+use cc_support::{
+    Path, SMSS, assert_near,
+    bottleneck::{Bottleneck, PACKET},
+    segments,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -287,6 +291,64 @@ fn a_spurious_reduction_leaves_no_less_than_before() {
             path.spurious(timeout);
             assert_eq!(path.control.cwnd(), segments(100), "{}", meta.name);
             assert_eq!(path.control.ssthresh(), None, "{}", meta.name);
+        }
+    }
+}
+
+// Controls that model the path.
+
+#[test]
+fn a_model_finds_the_rate_and_the_smallest_rtt_of_any_path() {
+    let mut tried = 0;
+    for (meta, config) in of_family(Family::ModelBased) {
+        for (mbit_s, rtt_ms) in [
+            (1, 20),
+            (10, 10),
+            (10, 100),
+            (100, 10),
+            (100, 100),
+            (1000, 20),
+        ] {
+            let (rate, delay) = (Rate::from_mbit_per_s(mbit_s), Duration::from_millis(rtt_ms));
+            let mut path = Bottleneck::new(&config, rate, delay);
+            path.run(Duration::from_secs(4));
+            let time = Duration::from_secs(5);
+            path.run(time);
+            // Less the margin that it leaves itself, and what a probe for the RTT costs.
+            assert!(
+                path.share(time) > 0.95,
+                "{} at {mbit_s} Mbit/s: {}",
+                meta.name,
+                path.share(time)
+            );
+            assert_near(path.state("btl_bw"), mbit_s as f64, 0.02);
+            let base = delay + PACKET / rate;
+            assert_near(path.state("rt_prop"), base.as_millis_f64(), 0.05);
+            // No standing queue of more than a window: two BDPs in flight at most, and bursts.
+            let bdp = (rate * base).get() / PACKET.get();
+            assert!(
+                path.max_queue <= bdp + 16,
+                "{}: {} packets",
+                meta.name,
+                path.max_queue
+            );
+            tried += 1;
+        }
+    }
+    assert!(tried >= 6);
+}
+
+#[test]
+fn a_model_follows_a_path_that_becomes_slower_or_faster() {
+    for (meta, config) in of_family(Family::ModelBased) {
+        for (before, after) in [(20, 10), (10, 20)] {
+            let delay = Duration::from_millis(40);
+            let mut path = Bottleneck::new(&config, Rate::from_mbit_per_s(before), delay);
+            path.run(Duration::from_secs(3));
+            path.rate = Rate::from_mbit_per_s(after);
+            path.run(Duration::from_secs(4));
+            assert_near(path.state("btl_bw"), after as f64, 0.05);
+            assert!(path.control.cwnd() > SMSS.min(PACKET), "{}", meta.name);
         }
     }
 }

@@ -7,7 +7,7 @@ mod cc_support;
 use anabranch_core::units::{Bytes, Duration};
 use anabranch_elements::cc::{
     Config, CongestionControl, Signal,
-    params::{Packets, ReductionBase},
+    params::{OrStack, Packets, ReductionBase, SlowStartLimit},
     reno::{Avoidance, Params},
 };
 use cc_support::{Path, SMSS, assert_near, segments};
@@ -38,7 +38,7 @@ fn slow_start_grows_by_a_segment_per_ack() {
     assert_eq!(after_round_trip(&config, 20, 2, false), 30.0);
     // RFC 3465 §2.3.
     let config = reno(Params {
-        slow_start_limit: Packets::new(2),
+        slow_start_limit: SlowStartLimit(OrStack::Own(Packets::new(2))),
         ..Params::default()
     });
     assert_eq!(after_round_trip(&config, 20, 2, false), 40.0);
@@ -77,7 +77,7 @@ fn counting_acks_grows_half_as_fast_with_delayed_acks() {
 #[test]
 fn slow_start_stops_at_ssthresh() {
     let config = reno(Params {
-        slow_start_limit: Packets::new(1_000),
+        slow_start_limit: SlowStartLimit(OrStack::Own(Packets::new(1_000))),
         ..Params::default()
     });
     let mut path = Path::new(&config, 20, RTT);
@@ -94,7 +94,7 @@ fn a_loss_halves_what_is_in_flight_or_the_window() {
     ] {
         let mut path = Path::new(
             &reno(Params {
-                reduce_from,
+                reduce_from: OrStack::Own(reduce_from),
                 ..Params::default()
             }),
             100,

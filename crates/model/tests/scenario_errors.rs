@@ -244,6 +244,131 @@ fn kinds() {
 }
 
 #[test]
+fn rates_and_windows() {
+    let transport = |cc: &str, switches: &str| {
+        with(
+            "cc = \"reno\"",
+            &format!("cc = {cc}\ntransport = {{ {switches} }}"),
+        )
+    };
+    snapshot(
+        "rates_and_windows",
+        &[
+            (
+                "no pacing where the control paces itself",
+                transport("\"bbr\"", "pacing = false"),
+            ),
+            (
+                "a slow start to end early, where there is none",
+                transport("\"bbr\"", "hystart = \"linux\""),
+            ),
+            (
+                "CUBIC's HyStart in another control",
+                transport("\"reno\"", "hystart = \"linux\""),
+            ),
+            (
+                "HyStart said twice",
+                transport(
+                    "{ kind = \"cubic\", hystart = \"off\" }",
+                    "hystart = \"rfc9406\"",
+                ),
+            ),
+            (
+                "DCTCP without marks",
+                transport("\"dctcp\"", "ecn = \"off\""),
+            ),
+            (
+                "DCTCP with one bit per round trip",
+                transport("\"dctcp\"", "ecn = \"rfc3168\""),
+            ),
+            (
+                "an unknown HyStart",
+                transport("\"cubic\"", "hystart = \"linus\""),
+            ),
+            (
+                "a rate of nothing",
+                transport("\"reno\"", "pacing = true, pacing_ca_ratio = 0"),
+            ),
+            (
+                "a burst of seconds",
+                transport("\"reno\"", "pacing_burst = \"2 s\""),
+            ),
+            (
+                "a timeout that ends before it begins",
+                transport(
+                    "\"reno\"",
+                    "delayed_ack = { segments = 2, timeout = \"40 ms\", max_timeout = \"20 ms\" }",
+                ),
+            ),
+            (
+                "too quick",
+                transport(
+                    "\"reno\"",
+                    "delayed_ack = { segments = 2, timeout = \"40 ms\", quick_segments = 5000 }",
+                ),
+            ),
+            (
+                "no growth at all",
+                transport("\"reno\"", "slow_start_limit = \"0 packets\""),
+            ),
+            (
+                "an unknown restart",
+                transport("\"reno\"", "idle_restart = \"rfc7661\""),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_agrees_with_the_control_is_taken() {
+    for (cc, switches) in [
+        ("\"bbr\"", "pacing = true"),
+        ("\"bbr\"", "hystart = \"off\""),
+        ("\"dctcp\"", "ecn = \"accecn\""),
+        ("\"dctcp\"", "ecn = \"dctcp\", hystart = \"rfc9406\""),
+        (
+            "{ kind = \"cubic\", hystart = \"linux\" }",
+            "hystart = \"linux\", pacing = true",
+        ),
+        (
+            "{ kind = \"cubic\", slow_start_limit = \"2 packets\" }",
+            "slow_start_limit = \"unlimited\"",
+        ),
+    ] {
+        let text = GOOD.replacen(
+            "cc = \"reno\"",
+            &format!("cc = {cc}\ntransport = {{ {switches} }}"),
+            1,
+        );
+        check(&text, &[]).unwrap_or_else(|error| panic!("{cc}, {switches}: {error}"));
+    }
+    // A stack's habit that a control does not share is no contradiction, and what was resolved can
+    // be read again.
+    for cc in [
+        "\"bbr\"",
+        "\"reno\"",
+        "{ kind = \"cubic\", hystart = \"off\" }",
+    ] {
+        let text = GOOD
+            .replacen("\"reno\"", cc, 1)
+            .replacen("\"rfc\"", "\"linux\"", 1);
+        let resolved = Scenario::parse(&text, "test.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("it is right");
+        assert_eq!(resolved.flows[0].stack.hystart, cc::hystart::Kind::Off);
+        let again = toml::to_string(&resolved.json).expect("it is TOML, too");
+        check(&again, &[]).unwrap_or_else(|error| panic!("{again}: {error}"));
+    }
+    // DCTCP brings the echo that it needs.
+    let text = GOOD.replacen("\"reno\"", "\"dctcp\"", 1);
+    let resolved = Scenario::parse(&text, "test.toml", &Extensions::default())
+        .and_then(|scenario| scenario.resolve(None))
+        .expect("it is right");
+    let settings = resolved.flows[0].stack.ecn;
+    assert_eq!(settings, anabranch_elements::tcp::EcnMode::Dctcp);
+}
+
+#[test]
 fn workloads() {
     snapshot(
         "workloads",

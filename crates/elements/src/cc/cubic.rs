@@ -14,7 +14,6 @@
 //! - Where the cubic function stands still the window does, too; Linux adds 1 % per round trip.
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
-//! - HyStart is off; Linux has it on (`hystart = "linux"`).
 //! - The window is counted in bytes; Linux counts whole segments (`count = "segments"`, see
 //!   [`segments`]). Times are real numbers; Linux counts milliseconds.
 //! - A congestion avoidance stage begins at the first ACK that may grow the window; so in Linux.
@@ -25,7 +24,7 @@
 //! - §4.3: where W_est is below cwnd in the Reno-friendly region, cwnd is kept.
 //!
 //! # Not implemented
-//! - HyStart++ (RFC 9406), a smaller reduction at marks (RFC 8511).
+//! - A smaller reduction at marks (RFC 8511).
 
 mod params;
 mod segments;
@@ -40,7 +39,7 @@ pub use self::params::Params;
 pub(super) use self::params::cubic_params;
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious,
-    hystart::{HyStart, Settings},
+    hystart::{Exit, Verdict},
     params::{ReductionBase, WindowCount},
 };
 
@@ -86,7 +85,7 @@ pub struct Cubic {
     /// What a spurious reduction is taken back to (§4.9).
     undo: Option<Window>,
     /// Boxed: most runs have none, and slow start is short.
-    hystart: Option<Box<HyStart>>,
+    hystart: Option<Box<Exit>>,
 }
 
 /// All that a reduction changes, and that §4.9 therefore restores.
@@ -161,10 +160,10 @@ impl Cubic {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
-        Self::with_law(params.law(), params.hystart(), init)
+        Self::with_law(params.law(init), params.exit(init), init)
     }
 
-    pub(super) fn with_law(law: Law, hystart: Option<Settings>, init: &Init) -> Self {
+    pub(super) fn with_law(law: Law, hystart: Option<Box<Exit>>, init: &Init) -> Self {
         let initial_cwnd = law.whole(init.initial_cwnd.segments(init.smss).max(1.0));
         Self {
             law,
@@ -180,7 +179,7 @@ impl Cubic {
                 acked_count: 0,
             },
             undo: None,
-            hystart: hystart.map(|settings| Box::new(HyStart::new(settings))),
+            hystart,
         }
     }
 
@@ -191,16 +190,20 @@ impl Cubic {
     /// Slow start (§4.10). `acked` is in segments.
     fn slow_start(&mut self, ack: &Ack, acked: f64) {
         let window = &mut self.window;
-        if let Some(hystart) = &mut self.hystart
-            && hystart.ends_slow_start(ack, window.cwnd)
-        {
-            window.ssthresh = window.cwnd;
-            if window.first_epoch {
-                window.cwnd_prior = window.cwnd;
+        let mut growth = acked.min(self.law.slow_start_limit);
+        if let Some(hystart) = &mut self.hystart {
+            match hystart.on_ack(ack, window.cwnd) {
+                Verdict::Grow(share) => growth *= share,
+                Verdict::End => {
+                    window.ssthresh = window.cwnd;
+                    if window.first_epoch {
+                        window.cwnd_prior = window.cwnd;
+                    }
+                    return;
+                }
             }
-            return;
         }
-        window.cwnd = (window.cwnd + acked.min(self.law.slow_start_limit)).min(window.ssthresh);
+        window.cwnd = (window.cwnd + growth).min(window.ssthresh);
     }
 
     /// Congestion avoidance (§4.2 to §4.5). `acked` is in segments.
@@ -350,7 +353,8 @@ impl CongestionControl for Cubic {
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
             // RFC 5681 §4.1.
-            self.window.cwnd = self.window.cwnd.min(self.initial_cwnd);
+            let window = &mut self.window;
+            window.cwnd = event.restart_window(window.cwnd, self.initial_cwnd);
             self.leave_epoch();
         } else if let Some(epoch) = &mut self.window.epoch {
             let began = Instant::START.saturating_add(

@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, Idle, Init, Recovered, Rto,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered, Rto,
     Spurious, TimerLoss, TimerRule,
     cubic::{Cubic, cubic_params},
     params::{Packets, ReductionBase, Share},
@@ -88,6 +88,10 @@ impl ControlParams for Params {
         Some(self.beta.get())
     }
 
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Any(self.hystart)
+    }
+
     fn timer_rule(&self) -> Option<TimerRule> {
         Some(TimerRule {
             initial_reo_wnd: self.initial_reo_wnd,
@@ -116,12 +120,12 @@ impl CubicPlus {
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
-            cubic: Cubic::with_law(params.law(), params.hystart(), init),
+            cubic: Cubic::with_law(params.law(init), params.exit(init), init),
             smss: init.smss,
             restart_cwnd: params.restart_cwnd.as_f64(),
             restart_ssthresh: params.restart_ssthresh,
             restart_keeps_w_max: params.restart_keeps_w_max,
-            reduce_from: params.reduce_from,
+            reduce_from: params.reduce_from.or(init.stack.reduce_from),
             restarted: false,
         }
     }

@@ -1,4 +1,5 @@
-//! HyStart: leaves slow start before it overshoots, by two signs that the path is full.
+//! HyStart: leaves slow start before it overshoots, by two signs that the path is full. HyStart++
+//! is in [`plus_plus`].
 //!
 //! Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55 (2011). *ACK
 //! train*: closely spaced ACKs that keep coming for the forward one-way delay, taken as half the
@@ -12,29 +13,90 @@
 //!   to it; the paper remembers it.
 //!
 //! # Differs from Linux
-//! - The length of an ACK train is `ack_train_share` of the smallest RTT whether the sender paces
-//!   or not; Linux takes the whole RTT where it paces.
 //! - Signs are looked for below the low window, too, but not acted on; Linux does not look.
 //!
 //! # Not implemented
-//! - HyStart++ (RFC 9406) with its conservative slow start.
+//! - The paper's estimate of the one-way delay by the gaps of the ACKs.
+
+pub mod plus_plus;
 
 use anabranch_core::units::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::plus_plus::PlusPlus;
 use super::Ack;
 
-/// How slow start looks for the end of spare capacity.
+/// Variants of an early end of slow start, as a stack names them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(inline)]
-pub enum Mode {
-    /// It does not: it ends at a loss, a mark or ssthresh.
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "HyStart")]
+pub enum Kind {
+    /// Slow start ends by loss, mark or ssthresh alone.
     #[default]
     Off,
-    /// By ACK trains and delay increase (Ha and Rhee 2011), as Linux and ns-3 do in CUBIC.
+    /// By ACK trains and delay increase, as Linux does it in CUBIC.
     Linux,
+    /// HyStart++ (RFC 9406).
+    Rfc9406,
+}
+
+/// What slow start does at an ACK.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// Grows, by this share of what it would grow by otherwise.
+    Grow(f64),
+    /// Ends: ssthresh becomes the window.
+    End,
+}
+
+/// Either variant at work; belongs beside any slow start.
+#[derive(Debug, Clone)]
+pub enum Exit {
+    /// See [`HyStart`].
+    Linux(HyStart),
+    /// See [`PlusPlus`].
+    Rfc9406(PlusPlus),
+}
+
+impl Exit {
+    /// The variant of that kind; none if it is off. Where the sender paces, an ACK train must be
+    /// as long as the whole RTT, for pacing alone makes one of half of it.
+    #[must_use]
+    pub fn new(kind: Kind, settings: Settings, paced: bool) -> Option<Box<Self>> {
+        let exit = match kind {
+            Kind::Off => return None,
+            Kind::Linux => Self::Linux(HyStart::new(Settings {
+                ack_train_share: if paced { 1.0 } else { settings.ack_train_share },
+                ..settings
+            })),
+            Kind::Rfc9406 => Self::Rfc9406(PlusPlus::new(plus_plus::Settings::default())),
+        };
+        Some(Box::new(exit))
+    }
+
+    /// Takes an ACK of slow start. `cwnd` is in segments.
+    #[must_use]
+    pub fn on_ack(&mut self, ack: &Ack, cwnd: f64) -> Verdict {
+        match self {
+            Self::Linux(hystart) => {
+                if hystart.ends_slow_start(ack, cwnd) {
+                    Verdict::End
+                } else {
+                    Verdict::Grow(1.0)
+                }
+            }
+            Self::Rfc9406(hystart) => hystart.on_ack(ack),
+        }
+    }
+
+    /// The window was reduced.
+    pub fn reset(&mut self) {
+        match self {
+            Self::Linux(hystart) => hystart.reset(),
+            Self::Rfc9406(hystart) => hystart.end(),
+        }
+    }
 }
 
 /// The constants of HyStart.
@@ -54,6 +116,19 @@ pub struct Settings {
     pub delay_max: Duration,
     /// RTT samples taken at the start of each round.
     pub min_samples: u32,
+}
+
+impl Settings {
+    /// Those of Linux.
+    pub const LINUX: Self = Self {
+        low_window: 16.0,
+        ack_delta: Duration::from_millis(2),
+        ack_train_share: 0.5,
+        delay_share: 0.125,
+        delay_min: Duration::from_millis(4),
+        delay_max: Duration::from_millis(16),
+        min_samples: 8,
+    };
 }
 
 /// HyStart at work; belongs beside any slow start.

@@ -13,8 +13,6 @@
 //!   (`reduce_from = "cwnd"`).
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
-//! - After an idle time longer than the retransmission timeout the initial window is left (§4.1);
-//!   Linux halves the window for every timeout that has passed.
 //!
 //! # Not implemented
 //! - Nothing of RFC 5681 §3.1 and §4.1; the recoveries of §3.2 and RFC 6582 are the endpoint's.
@@ -27,9 +25,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, Idle, Init, Recovered, Rto,
-    Spurious,
-    params::{Packets, ReductionBase},
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Spurious,
+    hystart::{Exit, Kind, Settings, Verdict},
+    params::{OrStack, ReductionBase, SlowStartLimit},
 };
 
 /// Description for registry, docs and command line.
@@ -71,19 +70,19 @@ pub enum Avoidance {
 pub struct Params {
     /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
     /// has 1).
-    pub slow_start_limit: Packets,
+    pub slow_start_limit: SlowStartLimit,
     /// How congestion avoidance counts what is acknowledged.
     pub avoidance: Avoidance,
     /// What a reduction is taken from.
-    pub reduce_from: ReductionBase,
+    pub reduce_from: OrStack<ReductionBase>,
 }
 
 impl Default for Params {
     fn default() -> Self {
         Self {
-            slow_start_limit: Packets::new(1),
+            slow_start_limit: SlowStartLimit::default(),
             avoidance: Avoidance::Bytes,
-            reduce_from: ReductionBase::FlightSize,
+            reduce_from: OrStack::Stack,
         }
     }
 }
@@ -94,12 +93,20 @@ impl ControlParams for Params {
     fn decrease_factor(&self) -> Option<f64> {
         Some(0.5)
     }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Rfc9406
+    }
 }
 
 /// Reno at work, in bytes.
 #[derive(Debug)]
 pub struct Reno {
-    params: Params,
+    avoidance: Avoidance,
+    reduce_from: ReductionBase,
+    /// In bytes.
+    slow_start_limit: f64,
+    /// Boxed: most runs have none, and slow start is short.
+    hystart: Option<Box<Exit>>,
     smss: u64,
     initial_cwnd: u64,
     window: Window,
@@ -122,8 +129,19 @@ impl Reno {
     pub fn new(params: &Params, init: &Init) -> Self {
         let smss = init.smss.get();
         let initial_cwnd = init.initial_cwnd.get().max(smss);
+        let hystart = match init.stack.hystart {
+            Kind::Rfc9406 => Kind::Rfc9406,
+            Kind::Off | Kind::Linux => Kind::Off,
+        };
         Self {
-            params: params.clone(),
+            avoidance: params.avoidance,
+            reduce_from: params.reduce_from.or(init.stack.reduce_from),
+            slow_start_limit: smss as f64
+                * params
+                    .slow_start_limit
+                    .segments(init, OrStack::Own(hystart)),
+            // Linux's variant is CUBIC's alone.
+            hystart: Exit::new(hystart, Settings::LINUX, init.stack.paced),
             smss,
             initial_cwnd,
             window: Window {
@@ -137,7 +155,7 @@ impl Reno {
 
     fn avoid_congestion(&mut self, acked: u64) {
         let window = &mut self.window;
-        match self.params.avoidance {
+        match self.avoidance {
             Avoidance::Bytes => {
                 window.bytes_acked += acked;
                 if window.bytes_acked >= window.cwnd {
@@ -149,10 +167,37 @@ impl Reno {
         }
     }
 
+    /// The window and ssthresh fall to `ssthresh`.
+    pub(super) fn reduce_to(&mut self, ssthresh: Bytes) {
+        self.undo = Some(self.window);
+        self.window = Window {
+            cwnd: ssthresh.get(),
+            ssthresh: ssthresh.get(),
+            bytes_acked: 0,
+        };
+        self.leave_slow_start();
+    }
+
+    fn leave_slow_start(&mut self) {
+        if let Some(hystart) = &mut self.hystart {
+            hystart.reset();
+        }
+    }
+
     /// RFC 5681 §3.1 equation 4.
     fn half(&self, flight: Bytes) -> u64 {
         (flight.get() / 2).max(2 * self.smss)
     }
+}
+
+/// Whole bytes.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-int cast saturates"
+)]
+const fn whole(bytes: f64) -> u64 {
+    bytes as u64
 }
 
 impl CongestionControl for Reno {
@@ -165,8 +210,17 @@ impl CongestionControl for Reno {
         let window = &mut self.window;
         if window.cwnd < window.ssthresh {
             // RFC 5681 §3.1 equation 2.
-            let most = u64::from(self.params.slow_start_limit.get()) * self.smss;
-            window.cwnd = (window.cwnd + acked.min(most)).min(window.ssthresh);
+            let mut growth = (acked as f64).min(self.slow_start_limit);
+            if let Some(hystart) = &mut self.hystart {
+                match hystart.on_ack(ack, window.cwnd as f64 / self.smss as f64) {
+                    Verdict::Grow(share) => growth *= share,
+                    Verdict::End => {
+                        window.ssthresh = window.cwnd;
+                        return;
+                    }
+                }
+            }
+            window.cwnd = (window.cwnd + whole(growth)).min(window.ssthresh);
         } else {
             self.avoid_congestion(acked);
         }
@@ -174,27 +228,21 @@ impl CongestionControl for Reno {
 
     fn on_congestion(&mut self, event: &Congestion) {
         let flight = self
-            .params
             .reduce_from
             .on_congestion(event.in_flight, self.cwnd());
-        self.undo = Some(self.window);
-        let ssthresh = self.half(flight);
-        self.window = Window {
-            cwnd: ssthresh,
-            ssthresh,
-            bytes_acked: 0,
-        };
+        self.reduce_to(Bytes::new(self.half(flight)));
     }
 
     fn on_rto(&mut self, event: &Rto) {
         // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
         if event.consecutive <= 1 {
             self.undo = Some(self.window);
-            let flight = self.params.reduce_from.on_rto(event.in_flight, self.cwnd());
+            let flight = self.reduce_from.on_rto(event.in_flight, self.cwnd());
             self.window.ssthresh = self.half(flight);
         }
         self.window.cwnd = self.smss;
         self.window.bytes_acked = 0;
+        self.leave_slow_start();
     }
 
     fn on_recovered(&mut self, event: &Recovered) {
@@ -214,7 +262,8 @@ impl CongestionControl for Reno {
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
             // RFC 5681 §4.1.
-            self.window.cwnd = self.window.cwnd.min(self.initial_cwnd);
+            let window = event.restart_window(self.window.cwnd as f64, self.initial_cwnd as f64);
+            self.window.cwnd = whole(window).max(self.smss);
             self.window.bytes_acked = 0;
         }
     }

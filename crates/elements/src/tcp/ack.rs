@@ -3,8 +3,14 @@
 //! A segment out of order, one that fills a gap, a duplicate and a FIN are acknowledged at once;
 //! others may wait for more segments or for a timeout.
 //!
+//! With `quick_segments` the first segments, and those after a pause, are acknowledged one by one,
+//! so that the sender's slow start gets going; an application that answers what it receives ends
+//! that, for its answers carry the acknowledgments ("pingpong"). With `max_timeout` the timeout
+//! follows the time between segments.
+//!
 //! # Differs from Linux
-//! - No quick-acknowledgment phase, and the timeout does not adapt.
+//! - The timeout is a moving average of the time between segments, half of it the last one, within
+//!   its bounds; a pause is one second. Linux's measures are finer.
 //! - Segments are counted, whatever their size.
 
 use anabranch_core::units::{Duration, Instant};
@@ -21,47 +27,123 @@ pub struct DelayedAckTable {
     pub segments: u32,
     /// For at most so long; below 500 ms in RFC 5681 §4.2.
     pub timeout: Duration,
+    /// The timeout follows the time between segments, up to this; left out, it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_timeout: Option<Duration>,
+    /// So many segments at the start, and after a pause, are acknowledged one by one, unless the
+    /// application answers each (at most half of what the window holds; 0 for none).
+    #[serde(default)]
+    pub quick_segments: u32,
 }
 
 /// What the receiver owes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct AckPolicy {
     /// Acknowledge at this time at the latest.
     at: Instant,
     timeout: Duration,
-    segments: u32,
+    segments: u16,
     /// Segments since the last acknowledgment.
-    waiting: u32,
+    waiting: u16,
+    /// Segments still to be acknowledged one by one.
+    quick: u16,
     now: bool,
+    adaptive: Option<Box<Adaptive>>,
 }
+
+/// What follows the arrivals.
+#[derive(Debug, Clone, Copy)]
+struct Adaptive {
+    min_timeout: Duration,
+    max_timeout: Duration,
+    quick_segments: u16,
+    /// When the last segment came; never before.
+    last: Instant,
+}
+
+/// Segments so far apart are separate bursts: the initial timeout of RFC 6298 (2.1).
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl AckPolicy {
     /// Nothing owed yet.
     #[must_use]
-    pub const fn new(setting: DelayedAck) -> Self {
-        let (segments, timeout) = match setting {
-            DelayedAck::Off => (1, Duration::ZERO),
-            DelayedAck::On(table) => (table.segments, table.timeout),
+    pub fn new(setting: DelayedAck) -> Self {
+        let (segments, timeout, adaptive) = match setting {
+            DelayedAck::Off => (1, Duration::ZERO, None),
+            DelayedAck::On(table) => (
+                u16::try_from(table.segments).unwrap_or(u16::MAX),
+                table.timeout,
+                Adaptive::new(&table),
+            ),
         };
         Self {
             at: Instant::NEVER,
             timeout,
             segments,
             waiting: 0,
+            quick: adaptive.map_or(0, |adaptive| adaptive.quick_segments),
             now: false,
+            adaptive: adaptive.map(Box::new),
         }
+    }
+
+    /// A window of so many segments is offered at first: no more than half of them are acknowledged
+    /// one by one.
+    #[must_use]
+    pub fn with_window(mut self, segments: u64) -> Self {
+        self.quick = self
+            .quick
+            .min(u16::try_from(segments / 2).unwrap_or(u16::MAX));
+        self
     }
 
     /// A segment came in order.
     #[inline]
     pub fn in_order(&mut self, now: Instant) {
-        self.waiting += 1;
+        self.waiting = self.waiting.saturating_add(1);
+        if self.adaptive.is_some() {
+            self.adapt(now);
+        }
         if self.waiting >= self.segments {
             self.now = true;
         } else if self.at == Instant::NEVER {
             self.at = now.saturating_add(self.timeout);
         }
     }
+    #[inline(never)]
+    fn adapt(&mut self, now: Instant) {
+        let Some(adaptive) = &mut self.adaptive else {
+            return;
+        };
+        let gap = now.saturating_since(adaptive.last);
+        if adaptive.last != Instant::NEVER {
+            if gap > PAUSE {
+                self.quick = adaptive.quick_segments;
+            } else {
+                self.timeout = (self.timeout / 2 + gap / 2)
+                    .min(adaptive.max_timeout)
+                    .max(adaptive.min_timeout);
+            }
+        }
+        adaptive.last = now;
+        if self.quick > 0 {
+            self.quick -= 1;
+            self.now = true;
+        }
+    }
+
+    /// Data leaves: if it answers what has just come, acknowledgments may wait for such answers.
+    #[inline]
+    pub fn answered(&mut self, now: Instant) {
+        if self.quick > 0
+            && let Some(adaptive) = &self.adaptive
+            && adaptive.last != Instant::NEVER
+            && now.saturating_since(adaptive.last) < self.timeout
+        {
+            self.quick = 0;
+        }
+    }
+
     /// An acknowledgment is due at once.
     #[inline]
     pub const fn at_once(&mut self) {
@@ -82,6 +164,12 @@ impl AckPolicy {
         self.waiting = 0;
         self.now = false;
     }
+    /// Whether segments wait to be acknowledged.
+    #[must_use]
+    #[inline]
+    pub const fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
     /// Whether one is due now.
     #[must_use]
     #[inline]
@@ -96,6 +184,18 @@ impl AckPolicy {
     }
 }
 
+impl Adaptive {
+    fn new(table: &DelayedAckTable) -> Option<Self> {
+        let max_timeout = table.max_timeout.unwrap_or(table.timeout);
+        (max_timeout > table.timeout || table.quick_segments > 0).then(|| Self {
+            min_timeout: table.timeout,
+            max_timeout,
+            quick_segments: u16::try_from(table.quick_segments).unwrap_or(u16::MAX),
+            last: Instant::NEVER,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +203,8 @@ mod tests {
     const TABLE: DelayedAck = DelayedAck::On(DelayedAckTable {
         segments: 2,
         timeout: Duration::from_millis(200),
+        max_timeout: None,
+        quick_segments: 0,
     });
 
     #[test]
@@ -126,6 +228,64 @@ mod tests {
         assert!(!ack.due());
         ack.expire(Instant::from_millis(210));
         assert!(ack.due());
+    }
+
+    fn linux() -> AckPolicy {
+        AckPolicy::new(DelayedAck::On(DelayedAckTable {
+            segments: 2,
+            timeout: Duration::from_millis(40),
+            max_timeout: Some(Duration::from_millis(200)),
+            quick_segments: 3,
+        }))
+    }
+
+    /// Whether a segment at that time is acknowledged at once; if so it is.
+    fn at_once(ack: &mut AckPolicy, ms: u64) -> bool {
+        ack.in_order(Instant::from_millis(ms));
+        let due = ack.due();
+        if due {
+            ack.sent();
+        }
+        due
+    }
+
+    #[test]
+    fn the_first_segments_are_acknowledged_one_by_one() {
+        let mut ack = linux();
+        let due = [0, 1, 2, 3, 4, 5].map(|ms| at_once(&mut ack, ms));
+        assert_eq!(due, [true, true, true, false, true, false]);
+        // And those after a pause.
+        let due = [1100, 1101, 1102, 1103].map(|ms| at_once(&mut ack, ms));
+        assert_eq!(due, [true, true, true, false]);
+        // Half of a window of four.
+        let mut ack = linux().with_window(4);
+        let due = [0, 1, 2, 3].map(|ms| at_once(&mut ack, ms));
+        assert_eq!(due, [true, true, false, true]);
+    }
+
+    #[test]
+    fn an_application_that_answers_ends_the_quick_phase() {
+        let mut ack = linux();
+        ack.answered(Instant::from_millis(0));
+        assert!(at_once(&mut ack, 10));
+        ack.answered(Instant::from_millis(12));
+        assert!(!at_once(&mut ack, 20));
+    }
+
+    #[test]
+    fn the_timeout_follows_the_time_between_segments_within_its_bounds() {
+        let timeout = |gap: u64| {
+            let mut ack = linux().with_window(0);
+            for n in 0..20 {
+                ack.sent();
+                ack.in_order(Instant::from_millis(n * gap));
+            }
+            ack.deadline() - Instant::from_millis(19 * gap)
+        };
+        assert_eq!(timeout(1), Duration::from_millis(40));
+        assert!(timeout(100) > Duration::from_millis(99));
+        assert!(timeout(100) <= Duration::from_millis(100));
+        assert_eq!(timeout(900), Duration::from_millis(200));
     }
 
     #[test]

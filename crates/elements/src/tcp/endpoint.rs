@@ -6,13 +6,16 @@
 //! ([`Endpoint::poll_transmit`], until `None`).
 
 mod acknowledgment;
+mod autotuning;
 mod close;
 mod control_segments;
+mod ecn;
 mod handshake;
 mod header;
 mod input;
 mod loss_timers;
 mod output;
+mod pacing;
 mod timers;
 mod watch;
 mod window_log;
@@ -24,7 +27,7 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 
-use self::timers::Timer;
+use self::{autotuning::Tuner, ecn::EcnState, timers::Timer};
 use super::{
     ack::AckPolicy,
     rate::RateSampler,
@@ -82,6 +85,10 @@ struct Agreed {
     tlp: bool,
     timestamps: bool,
     ecn: bool,
+    /// Every segment may tell of marks, or of their end.
+    exact_ecn: bool,
+    /// The receive window grows with need.
+    tuned: bool,
     scaling: bool,
     /// Shift of the windows that we receive.
     snd_scale: u8,
@@ -172,6 +179,8 @@ pub struct Endpoint<B: Body> {
     probing: bool,
     /// The control wants rate samples.
     rated: bool,
+    /// Data may have to wait for its time.
+    paced: bool,
     /// Expiries of the retransmission timer since the last progress.
     expiries: u32,
     /// When data last left; [`Instant::NEVER`] before.
@@ -217,7 +226,6 @@ struct Cold<B> {
     /// Made when something arrives out of order or waits to be read.
     receive: Option<Box<ReceiveBuffer<B>>>,
     timer_rule: Option<Box<TimerRuleState>>,
-    rate: Option<Box<RateSampler>>,
     /// What the recoveries beyond RFC 6675 keep.
     watch: Option<Box<Watch>>,
     /// Changes of the window, if they are kept.
@@ -232,12 +240,28 @@ struct Cold<B> {
     reset: Option<(u32, Option<u32>)>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
-    /// Marks to echo (RFC 3168 §6.1.3).
-    echo_ce: bool,
-    /// CWR to set on the next new data (RFC 3168 §6.1.2).
-    send_cwr: bool,
+    /// Made when it is needed.
+    extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
     reset_by: Option<Ending>,
+}
+
+/// What only some stacks need.
+#[derive(Debug, Default)]
+struct Extras {
+    ecn: EcnState,
+    tuner: Tuner,
+    rate: RateSampler,
+    /// How far the send buffer has grown.
+    send_space: u64,
+    /// Octets that may still leave before their time ([`Endpoint::pace`]).
+    burst: u64,
+}
+
+impl<B> Cold<B> {
+    fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
 }
 
 /// How a connection ended other than by FIN.
@@ -270,6 +294,8 @@ impl<B: Body> Endpoint<B> {
                 racked: false,
                 tlp: false,
                 ecn: false,
+                exact_ecn: false,
+                tuned: settings.receive_autotuning,
                 scaling: false,
                 snd_scale: 0,
                 rcv_scale: 0,
@@ -287,7 +313,7 @@ impl<B: Body> Endpoint<B> {
             rcv_nxt: Seq::first(0),
             rcv_edge: Seq::first(0),
             rcv_acked: Seq::first(0),
-            receive_window: settings.receive_window_bytes(),
+            receive_window: settings.first_receive_window(),
             send_buffer: settings.send_buffer_bytes(),
             rcv_field: 0,
             told: false,
@@ -296,6 +322,9 @@ impl<B: Body> Endpoint<B> {
             timed: false,
             probing: false,
             rated: control.wants().rate_samples,
+            paced: settings.pacing
+                || control.pacing_rate().is_some()
+                || matches!(control, Control::Boxed(_)),
             expiries: 0,
             last_sent: Instant::NEVER,
             timer: Timer::Off,
@@ -305,7 +334,8 @@ impl<B: Body> Endpoint<B> {
             cwnd_limited_until: first,
             round: 0,
             round_end: first,
-            ack: AckPolicy::new(settings.delayed_ack),
+            ack: AckPolicy::new(settings.delayed_ack)
+                .with_window(settings.first_receive_window() / u64::from(settings.mss)),
             rtt: RttEstimator::new(settings.initial_rto),
             recovery: RecoveryState::new(first),
             board: Scoreboard::default(),
@@ -317,7 +347,6 @@ impl<B: Body> Endpoint<B> {
                 first_octet: first + 1,
                 receive: None,
                 timer_rule: None,
-                rate: None,
                 watch: None,
                 window_log: None,
                 probes: 0,
@@ -325,8 +354,7 @@ impl<B: Body> Endpoint<B> {
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,
-                echo_ce: false,
-                send_cwr: false,
+                extras: None,
                 reset_by: None,
             }),
         }
@@ -343,6 +371,9 @@ impl<B: Body> Endpoint<B> {
     /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
     /// were taken: the first ones.
     pub fn write(&mut self, body: B) -> u64 {
+        if self.settings.send_autotuning {
+            self.cold.extras().send_space = self.send_space();
+        }
         let taken = self.write_room().min(u64::from(body.len()));
         if taken == u64::from(body.len()) {
             self.write_all(body);
@@ -359,7 +390,7 @@ impl<B: Body> Endpoint<B> {
             return 0;
         }
         let first = self.snd_una.max(self.cold.first_octet);
-        self.send_buffer
+        self.send_space()
             .saturating_sub(self.buffer.end().since(first))
     }
 
@@ -500,7 +531,7 @@ impl<B: Body> Endpoint<B> {
                 Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => "slow-start",
                 Phase::Open => "open",
             },
-            pacing_rate: self.control.pacing_rate(),
+            pacing_rate: self.pacing_rate(),
         }
     }
 

@@ -7,8 +7,9 @@ use anabranch_core::{
 
 use super::{
     ack::DelayedAckTable,
-    settings::{DelayedAck, EcnMode, FullAck, Recovery, Settings},
+    settings::{DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Recovery, Settings},
 };
+use crate::cc::params::ReductionBase;
 
 /// A profile.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
     DelayedAck::On(DelayedAckTable {
         segments,
         timeout: Duration::from_millis(timeout_ms),
+        max_timeout: None,
+        quick_segments: 0,
     })
 }
 
@@ -157,6 +160,16 @@ fn rfc() -> Profile {
             cwnd_validation: true,
             ecn: EcnMode::Off,
             time_wait: Duration::from_secs(240),
+            hystart: HyStart::Off,
+            slow_start_limit: Limit::Packets(1),
+            reduce_from: ReductionBase::FlightSize,
+            idle_restart: IdleRestart::Rfc5681,
+            pacing: false,
+            pacing_ss_ratio: 200,
+            pacing_ca_ratio: 120,
+            pacing_burst: Duration::from_millis(1),
+            send_autotuning: false,
+            receive_autotuning: false,
         },
     }
 }
@@ -277,12 +290,29 @@ fn linux_6_18() -> Profile {
             ("max_rto", "TCP_RTO_MAX"),
             (
                 "delayed_ack",
-                "two segments; 40 ms is the least and commonest of its 40 to 200 ms",
+                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one",
             ),
-            ("send_buffer", "tcp_wmem: 4 MB"),
+            ("send_buffer", "tcp_wmem: 4 MB, grown into"),
             (
                 "receive_window",
-                "tcp_rmem: 6 MB, half of it counted as overhead",
+                "tcp_rmem: 32 MB since 6.16, half of it counted as overhead, grown into from 64 KiB",
+            ),
+            ("hystart", "on in CUBIC by default"),
+            (
+                "slow_start_limit",
+                "all that is acknowledged counts (RFC 3465 with L without bound)",
+            ),
+            ("reduce_from", "from the window, not from what is in flight"),
+            ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
+            (
+                "pacing",
+                "off without the fq queueing discipline; controls with a rate of their own are paced",
+            ),
+            ("pacing_ss_ratio", "tcp_pacing_ss_ratio"),
+            ("pacing_ca_ratio", "tcp_pacing_ca_ratio"),
+            (
+                "pacing_burst",
+                "about a millisecond of data, two segments at least",
             ),
             ("recovery", "tcp_recovery: RACK is on by default"),
             ("tlp", "tcp_early_retrans: 3 by default"),
@@ -312,10 +342,7 @@ fn linux_6_18() -> Profile {
             ("time_wait", "TCP_TIMEWAIT_LEN"),
         ],
         not_modelled: &[
-            "Linux's HyStart in CUBIC",
-            "pacing",
-            "autotuning of the send and receive buffers",
-            "quick acknowledgments at the start and the adaptive delayed-ACK timeout",
+            "integer windows in CUBIC, and its faster first epoch (first_epoch_growth)",
         ],
         settings: Settings {
             recovery: Recovery::Rack,
@@ -328,10 +355,21 @@ fn linux_6_18() -> Profile {
             min_rto: Duration::from_millis(200),
             min_rto_over_srtt: true,
             max_rto: Duration::from_secs(120),
-            delayed_ack: delayed_ack(2, 40),
+            delayed_ack: DelayedAck::On(DelayedAckTable {
+                segments: 2,
+                timeout: Duration::from_millis(40),
+                max_timeout: Some(Duration::from_millis(200)),
+                quick_segments: 16,
+            }),
+            hystart: HyStart::Linux,
+            slow_start_limit: Limit::Unlimited,
+            reduce_from: ReductionBase::Cwnd,
+            idle_restart: IdleRestart::Rfc2861,
+            send_autotuning: true,
+            receive_autotuning: true,
             partial_ack_restarts_timer: true,
             send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
-            receive_window: Limit::Bytes(Bytes::new(3 << 20)),
+            receive_window: Limit::Bytes(Bytes::new(16 << 20)),
             time_wait: Duration::from_secs(60),
             ..rfc().settings
         },

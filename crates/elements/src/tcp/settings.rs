@@ -7,7 +7,9 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::cc::Init;
+use crate::cc::{Init, StackHabits, params::ReductionBase};
+
+pub use crate::cc::{IdleRestart, hystart::Kind as HyStart};
 
 use super::{
     ack::DelayedAckTable,
@@ -59,6 +61,12 @@ pub enum EcnMode {
     Off,
     /// One bit each way, one reaction per round trip (RFC 3168).
     Rfc3168,
+    /// A counter of marks in every acknowledgment (RFC 9768); falls back to RFC 3168 with a peer
+    /// that knows only that.
+    Accecn,
+    /// The handshake of RFC 3168, and an echo that tells exactly which segments were marked (RFC
+    /// 8257 §3.2). Both ends must have it.
+    Dctcp,
 }
 
 /// When the receiver may hold an acknowledgment back (RFC 5681 §4.2).
@@ -189,7 +197,34 @@ pub struct Settings {
     pub ecn: EcnMode,
     /// Time in TIME-WAIT: twice the maximum segment lifetime (RFC 9293 §3.4.2).
     pub time_wait: Duration,
+    /// Early end of slow start, in the controls that have it and leave it to the stack.
+    pub hystart: HyStart,
+    /// What one acknowledgment adds in slow start at most: `L` of RFC 3465 §2.3, for the controls
+    /// that leave it to the stack.
+    pub slow_start_limit: Limit,
+    /// What a reduction is taken from, in the controls that leave it to the stack.
+    pub reduce_from: ReductionBase,
+    /// The window after a pause (RFC 5681 §4.1).
+    pub idle_restart: IdleRestart,
+    /// Data leaves spread over the round trip, also where the control gives no rate of its own.
+    /// Controls that do (`bbr`) are paced in any case.
+    pub pacing: bool,
+    /// Pacing in slow start, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ss_ratio`).
+    pub pacing_ss_ratio: u32,
+    /// Pacing in congestion avoidance, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ca_ratio`).
+    pub pacing_ca_ratio: u32,
+    /// Paced segments leave in bursts of so much time at the pacing rate, two segments at least
+    /// and 64 KiB at most; zero for one by one.
+    pub pacing_burst: Duration,
+    /// The send buffer grows with the window, to `send_buffer` at most.
+    pub send_autotuning: bool,
+    /// The window offered begins at 64 KiB and grows with what the application takes per round
+    /// trip, to `receive_window` at most (Fisk and Feng 2001).
+    pub receive_autotuning: bool,
 }
+
+/// The window offered at first where it is tuned: half of the 128 KiB of Linux's `tcp_rmem`.
+const FIRST_WINDOW: u64 = 65_536;
 
 /// The largest window that can be offered: 65,535 shifted by 14 (RFC 7323 §2.3).
 pub const MAX_WINDOW: u64 = 65_535 << 14;
@@ -209,6 +244,16 @@ impl Settings {
             65_535
         };
         self.bytes(self.receive_window).unwrap_or(most).min(most)
+    }
+    /// Bytes of the window offered at first.
+    #[must_use]
+    pub fn first_receive_window(&self) -> u64 {
+        let most = self.receive_window_bytes();
+        if self.receive_autotuning {
+            most.min(FIRST_WINDOW)
+        } else {
+            most
+        }
     }
     /// Shift that lets 16 bits hold the receive window (RFC 7323 §2.3).
     #[must_use]
@@ -233,7 +278,17 @@ impl Settings {
     /// What a lone flow's congestion control is made from.
     #[must_use]
     pub fn init(&self) -> Init {
-        Init::new(Bytes::new(u64::from(self.mss)), self.initial_cwnd_bytes())
+        let mss = Bytes::new(u64::from(self.mss));
+        let limit = self.bytes(self.slow_start_limit).map(Bytes::new);
+        Init {
+            stack: StackHabits {
+                hystart: self.hystart,
+                slow_start_limit: limit.map_or(f64::INFINITY, |limit| limit.segments(mss)),
+                reduce_from: self.reduce_from,
+                paced: self.pacing,
+            },
+            ..Init::new(mss, self.initial_cwnd_bytes())
+        }
     }
     /// Bounds of the retransmission timeout.
     #[must_use]
@@ -271,7 +326,8 @@ impl Settings {
             max_dupthresh tlp max_ack_delay prr frto eifel undo limited_transmit recover_inclusive
             partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
-            ecn time_wait
+            ecn time_wait hystart slow_start_limit reduce_from idle_restart pacing
+            pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
         match (over.rack, over.recovery) {
             (Some(true), None) => s.recovery = Recovery::Rack,
@@ -303,7 +359,6 @@ impl Settings {
         if over.max_dupthresh.is_none() {
             s.max_dupthresh = s.max_dupthresh.max(s.dupthresh);
         }
-        over.not_modelled()?;
         s.check().map_err(|problem| match problem.field {
             // Named as the scenario has it.
             "recovery" if over.recovery.is_none() && over.rack.is_some() => Problem {
@@ -313,6 +368,25 @@ impl Settings {
             _ => problem,
         })?;
         Ok(s)
+    }
+
+    fn check_pacing(&self) -> Result<(), Problem> {
+        let problem = |field, message: String| Err(Problem { field, message });
+        for (field, ratio) in [
+            ("pacing_ss_ratio", self.pacing_ss_ratio),
+            ("pacing_ca_ratio", self.pacing_ca_ratio),
+        ] {
+            if !(1..=1000).contains(&ratio) {
+                return problem(field, format!("{ratio} % is outside 1 to 1000 %"));
+            }
+        }
+        if self.pacing_burst > Duration::from_secs(1) {
+            return problem(
+                "pacing_burst",
+                format!("{} is outside 0 to 1 s", self.pacing_burst),
+            );
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<(), Problem> {
@@ -344,7 +418,29 @@ impl Settings {
                     "the timeout must lie in 1 ps to 10 s".to_owned(),
                 );
             }
+            if delayed
+                .max_timeout
+                .is_some_and(|max| max < delayed.timeout || max > Duration::from_secs(10))
+            {
+                return problem(
+                    "delayed_ack",
+                    format!(
+                        "max_timeout must lie in timeout, {}, to 10 s",
+                        delayed.timeout
+                    ),
+                );
+            }
+            if delayed.quick_segments > 1000 {
+                return problem(
+                    "delayed_ack",
+                    format!(
+                        "{} quick segments is outside 0 to 1000",
+                        delayed.quick_segments
+                    ),
+                );
+            }
         }
+        self.check_pacing()?;
         if self.min_rto.is_zero() || self.min_rto > self.max_rto {
             return problem(
                 "min_rto",
@@ -366,6 +462,7 @@ impl Settings {
         for (field, limit) in [
             ("send_buffer", self.send_buffer),
             ("receive_window", self.receive_window),
+            ("slow_start_limit", self.slow_start_limit),
         ] {
             if matches!(limit, Limit::Bdp(_)) {
                 return problem(field, "a multiple of the bandwidth-delay product is a queue's; expected bytes, packets or \"unlimited\"".to_owned());
@@ -446,18 +543,6 @@ pub struct Problem {
     pub field: &'static str,
     /// What is wrong with it and what was expected.
     pub message: String,
-}
-
-/// Variants of HyStart that a scenario may name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HyStart {
-    /// Slow start ends by loss alone.
-    Off,
-    /// As Linux does it.
-    Linux,
-    /// HyStart++ (RFC 9406).
-    Rfc9406,
 }
 
 /// What a scenario's `transport` sets over the stack profile; the meaning of each key is that of
@@ -572,29 +657,35 @@ pub struct Overrides {
     /// Time in TIME-WAIT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_wait: Option<Duration>,
-    /// Early end of slow start: only `"off"` yet.
+    /// Early end of slow start; a control's own parameter wins over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hystart: Option<HyStart>,
-    /// Pacing of window-based controls: not modelled yet.
+    /// What one acknowledgment adds in slow start at most (RFC 3465 §2.3): packets, a size or
+    /// `"unlimited"`; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_start_limit: Option<Limit>,
+    /// What a reduction is taken from; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reduce_from: Option<ReductionBase>,
+    /// The window after a pause (RFC 5681 §4.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_restart: Option<IdleRestart>,
+    /// Pacing of controls that give no rate of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-}
-
-impl Overrides {
-    fn not_modelled(&self) -> Result<(), Problem> {
-        let asked = [
-            (
-                "hystart",
-                self.hystart.is_some_and(|variant| variant != HyStart::Off),
-            ),
-            ("pacing", self.pacing == Some(true)),
-        ];
-        match asked.into_iter().find(|(_, on)| *on) {
-            Some((field, _)) => Err(Problem {
-                field,
-                message: "is not modelled in this version; it can only be off".to_owned(),
-            }),
-            None => Ok(()),
-        }
-    }
+    /// Its rate in slow start, in percent of cwnd ÷ srtt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_ss_ratio: Option<u32>,
+    /// Its rate in congestion avoidance, in percent of cwnd ÷ srtt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_ca_ratio: Option<u32>,
+    /// Paced segments leave in bursts of so much time at the pacing rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_burst: Option<Duration>,
+    /// The send buffer grows with the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_autotuning: Option<bool>,
+    /// The window offered grows with what the application takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_autotuning: Option<bool>,
 }

@@ -126,6 +126,6 @@ pub struct Snapshot {
     pub rto: Duration,
     /// `slow-start`, `open`, `disorder`, `recovery` or `loss`.
     pub state: &'static str,
-    /// Rate that the congestion control asks for.
+    /// Rate at which data leaves, where it is paced.
     pub pacing_rate: Option<Rate>,
 }

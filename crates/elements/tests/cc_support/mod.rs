@@ -1,10 +1,12 @@
 //! A path for one control alone: no queue, no TCP, an ACK per segment, evenly spaced.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod bottleneck;
+
 use anabranch_core::units::{Bytes, Duration, Instant};
 use anabranch_elements::cc::{
-    Ack, Config, Congestion, CongestionControl, Control, Idle, Init, Recovered, Rto, Signal,
-    Spurious, TimerLoss,
+    Ack, Config, Congestion, CongestionControl, Control, Idle, IdleRestart, Init, RateSample,
+    Recovered, Rto, Signal, Spurious, TimerLoss,
 };
 
 /// Large, so that a window in bytes tells fractions of a segment.
@@ -20,6 +22,7 @@ pub fn ack(now: Instant, rtt: Duration) -> Ack {
         now,
         acked: SMSS,
         sacked: Bytes::ZERO,
+        delivered: SMSS,
         lost: Bytes::ZERO,
         ce_marked: Bytes::ZERO,
         prior_in_flight: Bytes::ZERO,
@@ -41,7 +44,12 @@ pub struct Path {
     pub now: Instant,
     pub rtt: Duration,
     pub round: u64,
+    /// Segments delivered so far.
+    pub delivered: u64,
 }
+
+/// Segments that the path delivers per round trip at most, as rate samples tell.
+const CAPACITY: u64 = 40;
 
 impl Path {
     pub fn new(config: &Config, initial_segments: u64, rtt: Duration) -> Self {
@@ -50,6 +58,7 @@ impl Path {
             now: Instant::from_millis(1_000),
             rtt,
             round: 0,
+            delivered: 0,
         }
     }
 
@@ -101,10 +110,17 @@ impl Path {
         let acks = self.cwnd() as u64;
         let gap = self.rtt.mul_f64(1.0 / acks as f64);
         self.round += 1;
+        let rate = Some(RateSample {
+            delivered: segments(acks.min(CAPACITY)),
+            interval: self.rtt,
+            prior_delivered: segments(self.delivered),
+            app_limited: false,
+        });
         for _ in 0..acks {
             self.pause(gap);
-            self.ack();
+            self.ack_as(|ack| ack.rate = rate);
         }
+        self.delivered += acks.min(CAPACITY);
         acks
     }
 
@@ -160,6 +176,7 @@ impl Path {
             now: self.now,
             idle,
             rto,
+            rule: IdleRestart::Rfc5681,
         });
     }
 

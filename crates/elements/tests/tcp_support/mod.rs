@@ -12,7 +12,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::{Body, Octets},
-    cc::{Config, Init, TimerRule},
+    cc::{Config, TimerRule},
     tcp::{Endpoint, Flags, Outgoing, Role, Segment, Settings, State},
 };
 
@@ -61,11 +61,8 @@ pub struct Net<B: Body> {
 }
 
 pub fn endpoint<B: Body>(settings: &Settings, role: Role, iss: u32) -> Endpoint<B> {
-    let init = Init::new(
-        anabranch_core::units::Bytes::new(u64::from(settings.mss)),
-        settings.initial_cwnd_bytes(),
-    );
-    let control = Config::Reno(anabranch_elements::cc::reno::Params::default()).build(&init);
+    let control =
+        Config::Reno(anabranch_elements::cc::reno::Params::default()).build(&settings.init());
     Endpoint::new(&Arc::new(settings.clone()), control, role, iss)
 }
 

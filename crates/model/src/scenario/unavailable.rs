@@ -14,8 +14,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "westwood-plus",
             "vegas",
             "compound",
-            "dctcp",
-            "bbr",
             "bbr3",
         ],
     ),

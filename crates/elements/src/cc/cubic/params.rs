@@ -1,7 +1,7 @@
 //! CUBIC's parameters. `cubic-plus` has them too and adds its own, so they are written as a macro:
 //! flattening would cost the check for unknown keys.
 
-use crate::cc::{ControlParams, Family};
+use crate::cc::{ControlParams, Family, HyStartUse};
 
 macro_rules! cubic_params {
     (
@@ -29,15 +29,15 @@ macro_rules! cubic_params {
             /// How the window is counted: exactly, or in whole segments as Linux and ns-3 do.
             pub count: $crate::cc::params::WindowCount,
             /// What a reduction is taken from (RFC 9438 §4.6).
-            pub reduce_from: $crate::cc::params::ReductionBase,
+            pub reduce_from: $crate::cc::params::OrStack<$crate::cc::params::ReductionBase>,
             /// Growth per round trip, as a share of the window, at least, until the first loss.
             /// 0 in RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged).
             pub first_epoch_growth: $crate::cc::params::Share,
             /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1
             /// equation 2 has 1).
-            pub slow_start_limit: $crate::cc::params::Packets,
+            pub slow_start_limit: $crate::cc::params::SlowStartLimit,
             /// How slow start looks for its end (RFC 9438 §4.10).
-            pub hystart: $crate::cc::hystart::Mode,
+            pub hystart: $crate::cc::params::OrStack<$crate::cc::hystart::Kind>,
             /// HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh).
             pub hystart_low_window: $crate::cc::params::Packets,
             /// HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011).
@@ -62,8 +62,10 @@ macro_rules! cubic_params {
             fn default() -> Self {
                 use anabranch_core::units::Duration;
                 use $crate::cc::{
-                    hystart::Mode,
-                    params::{CubicScale, DecreaseFactor, Packets, ReductionBase, Samples, Share, WindowCount},
+                    params::{
+                        CubicScale, DecreaseFactor, OrStack, Packets, Samples, Share,
+                        SlowStartLimit, WindowCount,
+                    },
                 };
                 Self {
                     c: CubicScale::new(0.4),
@@ -71,10 +73,10 @@ macro_rules! cubic_params {
                     fast_convergence: true,
                     tcp_friendly: true,
                     count: WindowCount::Bytes,
-                    reduce_from: ReductionBase::FlightSize,
+                    reduce_from: OrStack::Stack,
                     first_epoch_growth: Share::new(0.0),
-                    slow_start_limit: Packets::new(1),
-                    hystart: Mode::Off,
+                    slow_start_limit: SlowStartLimit::default(),
+                    hystart: OrStack::Stack,
                     hystart_low_window: Packets::new(16),
                     hystart_ack_delta: Duration::from_millis(2),
                     hystart_ack_train_share: Share::new(0.5),
@@ -88,35 +90,37 @@ macro_rules! cubic_params {
         }
 
         impl $Name {
-            /// The settings of HyStart, if it is on.
+            /// HyStart, if it is on.
             #[must_use]
-            pub fn hystart(&self) -> Option<$crate::cc::hystart::Settings> {
-                use $crate::cc::hystart::{Mode, Settings};
-                match self.hystart {
-                    Mode::Off => None,
-                    Mode::Linux => Some(Settings {
-                        low_window: self.hystart_low_window.as_f64(),
-                        ack_delta: self.hystart_ack_delta,
-                        ack_train_share: self.hystart_ack_train_share.get(),
-                        delay_share: self.hystart_delay_share.get(),
-                        delay_min: self.hystart_delay_min,
-                        delay_max: self.hystart_delay_max,
-                        min_samples: self.hystart_min_samples.get(),
-                    }),
-                }
+            pub(in crate::cc) fn exit(
+                &self,
+                init: &$crate::cc::Init,
+            ) -> Option<Box<$crate::cc::hystart::Exit>> {
+                use $crate::cc::hystart::{Exit, Settings};
+                let kind = self.hystart.or(init.stack.hystart);
+                let settings = Settings {
+                    low_window: self.hystart_low_window.as_f64(),
+                    ack_delta: self.hystart_ack_delta,
+                    ack_train_share: self.hystart_ack_train_share.get(),
+                    delay_share: self.hystart_delay_share.get(),
+                    delay_min: self.hystart_delay_min,
+                    delay_max: self.hystart_delay_max,
+                    min_samples: self.hystart_min_samples.get(),
+                };
+                Exit::new(kind, settings, init.stack.paced)
             }
             /// The window law that the parameters describe.
             #[must_use]
-            pub(in crate::cc) fn law(&self) -> $crate::cc::cubic::Law {
+            pub(in crate::cc) fn law(&self, init: &$crate::cc::Init) -> $crate::cc::cubic::Law {
                 $crate::cc::cubic::Law {
                     c: self.c.get(),
                     beta: self.beta.get(),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
                     count: self.count,
-                    reduce_from: self.reduce_from,
+                    reduce_from: self.reduce_from.or(init.stack.reduce_from),
                     first_epoch_growth: self.first_epoch_growth.get(),
-                    slow_start_limit: self.slow_start_limit.as_f64(),
+                    slow_start_limit: self.slow_start_limit.segments(init, self.hystart),
                 }
             }
         }
@@ -134,5 +138,8 @@ impl ControlParams for Params {
 
     fn decrease_factor(&self) -> Option<f64> {
         Some(self.beta.get())
+    }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Any(self.hystart)
     }
 }

@@ -88,7 +88,7 @@ impl<B: Body> Endpoint<B> {
         self.buffer.release(ack);
         self.expiries = 0;
         self.recovery.limited = 0;
-        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        let ce_marked = self.tells_of_marks(segment);
         if !plain.complete || ce_marked {
             self.on_odd_progress(now, segment, &plain, (una, prior_in_flight, ce_marked));
             return;
@@ -110,6 +110,7 @@ impl<B: Body> Endpoint<B> {
             now,
             acked,
             sacked: Bytes::ZERO,
+            delivered: acked,
             lost: Bytes::ZERO,
             ce_marked: Bytes::ZERO,
             prior_in_flight: Bytes::new(prior_in_flight),
@@ -162,7 +163,7 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     fn rate_sample(&mut self, now: Instant, octets: u64, latest: u64) -> Option<RateSample> {
         let gone = self.board.gone();
-        let sampler = self.cold.rate.as_mut()?;
+        let sampler = &mut self.cold.extras.as_mut()?.rate;
         sampler.on_delivered(now, octets, (latest, gone), self.rtt.min_rtt())
     }
 
@@ -239,7 +240,7 @@ impl<B: Body> Endpoint<B> {
         if self.timed {
             self.apply_timer_rule(now, &mut news);
         }
-        let ce_marked = self.agreed.ecn && segment.flags.any(Flags::ECE);
+        let ce_marked = self.tells_of_marks(segment);
         if ce_marked {
             self.on_echo(now);
         }
@@ -492,7 +493,7 @@ impl<B: Body> Endpoint<B> {
         });
         self.log_window(now, WindowChange::Mark, before);
         self.recovery.reduced = self.snd_nxt;
-        self.cold.send_cwr = true;
+        self.cold.extras().ecn.send_cwr = true;
     }
 
     /// The study's rule; see [`timer_rule`](crate::tcp::recovery::timer_rule).
@@ -555,16 +556,18 @@ impl<B: Body> Endpoint<B> {
             None
         };
         let acked = news.acked - delivered.control_bits;
+        let marked = if ce_marked {
+            self.take_marked(acked + delivered.sacked)
+        } else {
+            0
+        };
         self.control.on_ack(&Ack {
             now,
             acked: Bytes::new(acked),
             sacked: Bytes::new(delivered.sacked),
+            delivered: Bytes::new(delivered.fresh.saturating_sub(delivered.control_bits)),
             lost: Bytes::new(news.lost),
-            ce_marked: if ce_marked {
-                Bytes::new(acked)
-            } else {
-                Bytes::ZERO
-            },
+            ce_marked: Bytes::new(marked),
             prior_in_flight: Bytes::new(news.prior_in_flight),
             in_flight: Bytes::new(self.board.in_flight()),
             rtt,

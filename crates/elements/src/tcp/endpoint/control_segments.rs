@@ -6,10 +6,12 @@ use super::{Endpoint, Outgoing, header::timestamp};
 use crate::{
     body::Body,
     tcp::{
+        ack::AckPolicy,
         recovery::cause::RetransmitCause,
         scoreboard::Marks,
         segment::{Flags, Options, Segment, Timestamps},
-        settings::EcnMode,
+        seq::Seq,
+        settings::DelayedAck,
         state::State,
     },
 };
@@ -57,7 +59,28 @@ impl<B: Body> Endpoint<B> {
                 return Some(outgoing);
             }
         }
+        if let Some(extras) = &mut self.cold.extras
+            && let Some((number, echo)) = extras.ecn.early.take()
+        {
+            return Some(self.early_acknowledgment(now, number, echo));
+        }
         self.next_outgoing(now)
+    }
+
+    /// Acknowledges what came before `number`, whatever has come since (RFC 8257 §3.2).
+    fn early_acknowledgment(&mut self, now: Instant, number: Seq, echo: bool) -> Outgoing<B> {
+        self.stats.sent_acks += 1;
+        let owed = std::mem::replace(&mut self.ack, AckPolicy::new(DelayedAck::Off));
+        let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
+        // The segment that changed the echo is still to be acknowledged.
+        self.ack = owed;
+        outgoing.segment.ack = number.wire();
+        outgoing.segment.flags = if echo {
+            Flags::ACK | Flags::ECE
+        } else {
+            Flags::ACK
+        };
+        outgoing
     }
 
     fn syn(&mut self, now: Instant) -> Outgoing<B> {
@@ -72,12 +95,8 @@ impl<B: Body> Endpoint<B> {
         let mut flags = Flags::SYN;
         if answers {
             flags |= Flags::ACK;
-            if self.agreed.ecn {
-                flags |= Flags::ECE;
-            }
-        } else if self.settings.ecn == EcnMode::Rfc3168 {
-            flags |= Flags::ECE | Flags::CWR;
         }
+        flags |= self.ecn_syn_flags(answers);
         let s = &self.settings;
         // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
         let offers = |on: bool, agreed: bool| on && (!answers || agreed);
@@ -87,7 +106,7 @@ impl<B: Body> Endpoint<B> {
             sack_permitted: offers(s.sack, self.agreed.sack),
         };
         let timestamps = offers(s.timestamps, self.agreed.timestamps);
-        let window = s.receive_window_bytes().min(65_535);
+        let window = s.first_receive_window().min(65_535);
         self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
         let segment = Segment {
             seq: self.snd_una.wire(),

@@ -1,6 +1,6 @@
 //! Opening a connection (RFC 9293 §3.5, §3.10.1, §3.10.7.2, §3.10.7.3).
 
-use anabranch_core::units::Instant;
+use anabranch_core::{packet::Ecn, units::Instant};
 
 use super::{Ending, Endpoint};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
         scoreboard::Delivered,
         segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
         seq::Seq,
-        settings::{EcnMode, Recovery},
+        settings::Recovery,
         state::{Event, State},
     },
 };
@@ -36,7 +36,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// RFC 9293 §3.10.7.2
-    pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment<B>) {
+    pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
         if flags.any(Flags::RST) {
             self.stats.malformed += 1;
@@ -44,7 +44,7 @@ impl<B: Body> Endpoint<B> {
             self.stats.malformed += 1;
             self.reset_against(segment);
         } else if flags.any(Flags::SYN) {
-            self.accept_syn(segment);
+            self.accept_syn(segment, ecn);
             self.transit(Event::Syn);
             self.want_syn();
             self.restart_retransmission_timer(now);
@@ -54,7 +54,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// RFC 9293 §3.10.7.3
-    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>) {
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
         let ack = self.snd_una.near(segment.ack);
         let acknowledges = flags.any(Flags::ACK);
@@ -76,7 +76,7 @@ impl<B: Body> Endpoint<B> {
             self.stats.malformed += 1;
             return;
         }
-        self.accept_syn(segment);
+        self.accept_syn(segment, ecn);
         if acknowledges {
             self.transit(Event::SynAck);
             self.ack.at_once();
@@ -89,7 +89,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Takes the peer's number and the options of its SYN.
-    fn accept_syn(&mut self, segment: &Segment<B>) {
+    fn accept_syn(&mut self, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
         self.rcv_nxt = irs + 1;
         self.rcv_acked = self.rcv_nxt;
@@ -131,14 +131,7 @@ impl<B: Body> Endpoint<B> {
         };
         let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
         self.smss = self.settings.mss.min(theirs);
-        // RFC 3168 §6.1.1
-        let setup = Flags::ECE | Flags::CWR;
-        self.agreed.ecn = self.settings.ecn == EcnMode::Rfc3168
-            && if segment.flags.any(Flags::ACK) {
-                segment.flags.0 & setup.0 == Flags::ECE.0
-            } else {
-                segment.flags.has(setup)
-            };
+        self.agree_on_ecn(segment, ecn);
     }
 
     /// Our SYN is acknowledged by `segment`.

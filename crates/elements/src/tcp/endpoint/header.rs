@@ -63,8 +63,8 @@ impl<B: Body> Endpoint<B> {
         body: B,
         ecn: Ecn,
     ) -> Outgoing<B> {
-        if self.agreed.ecn && self.cold.echo_ce {
-            flags |= Flags::ECE;
+        if self.agreed.ecn {
+            flags |= self.ecn_echo();
         }
         let window = self.advertise();
         let segment = Segment {
@@ -85,6 +85,7 @@ impl<B: Body> Endpoint<B> {
         self.stats.sent_bytes += u64::from(size);
         if segment.body.len() > 0 {
             self.last_sent = now;
+            self.ack.answered(now);
         }
         Outgoing {
             segment,

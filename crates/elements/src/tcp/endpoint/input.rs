@@ -34,12 +34,12 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if ecn == Ecn::Ce {
-            self.stats.ce_segments += 1;
+            self.count_ce();
         }
         match self.state {
             State::Closed => self.reset_against(segment),
-            State::Listen => self.on_segment_in_listen(now, segment),
-            State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            State::Listen => self.on_segment_in_listen(now, segment, ecn),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment, ecn),
             _ => self.on_any_segment(now, segment, ecn),
         }
     }
@@ -54,6 +54,7 @@ impl<B: Body> Endpoint<B> {
             && !segment.flags.any(UNUSUAL)
             && segment.seq == self.rcv_nxt.wire()
             && !self.rcv_gaps
+            && !self.agreed.exact_ecn
             && match segment.timestamps {
                 Some(timestamps) => {
                     self.agreed.timestamps
@@ -84,6 +85,9 @@ impl<B: Body> Endpoint<B> {
         if len > 0 {
             self.rcv_nxt += u64::from(len);
             self.deliver(&segment.body);
+            if self.agreed.tuned {
+                self.tune_receive_window(now, segment);
+            }
             self.ack.in_order(now);
         }
     }
@@ -132,6 +136,10 @@ impl<B: Body> Endpoint<B> {
             // RFC 7323 §4.3
             self.ts_recent = timestamps.value;
         }
+        if self.agreed.exact_ecn && self.state != State::SynReceived {
+            let ack = self.snd_una.near(segment.ack);
+            self.read_ace(segment, ack);
+        }
         if self.state == State::SynReceived {
             let ack = self.snd_una.near(segment.ack);
             if !(self.snd_una < ack && ack <= self.snd_nxt) {
@@ -144,6 +152,7 @@ impl<B: Body> Endpoint<B> {
                 // Both ends opened at once; the SYN itself was taken before.
                 self.ack.at_once();
             }
+            self.on_handshake_ace(segment);
             self.established(now, ack, segment);
         } else if !self.on_acknowledgment(now, segment) {
             return;
@@ -311,6 +320,9 @@ impl<B: Body> Endpoint<B> {
         }
         self.rcv_nxt = end;
         self.deliver(&body);
+        if self.agreed.tuned {
+            self.tune_receive_window(now, segment);
+        }
         if self.rcv_gaps {
             while let Some((body, end)) = self.take_contiguous() {
                 self.rcv_nxt = end;
@@ -330,20 +342,6 @@ impl<B: Body> Endpoint<B> {
             self.stats.delivered_bytes += u64::from(body.len());
         } else {
             self.receive().push_ready(body.clone());
-        }
-    }
-
-    /// RFC 3168 §6.1.3: echo marks until the sender says that it has reacted.
-    fn on_ecn(&mut self, flags: Flags, ecn: Ecn, has_data: bool) {
-        if !self.agreed.ecn {
-            return;
-        }
-        if flags.any(Flags::CWR) {
-            self.cold.echo_ce = false;
-        }
-        if ecn == Ecn::Ce && has_data {
-            self.cold.echo_ce = true;
-            self.ack.at_once();
         }
     }
 }

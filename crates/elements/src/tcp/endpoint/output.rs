@@ -114,6 +114,9 @@ impl<B: Body> Endpoint<B> {
             return forward;
         }
         let window = self.window_in_trouble(cwnd);
+        if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
+            return Trouble::Waits;
+        }
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
             && let Some(outgoing) = self.repair(now, window)
         {
@@ -205,11 +208,14 @@ impl<B: Body> Endpoint<B> {
             self.note_cwnd_limit();
             return None;
         }
-        if self.is_paced(now, len) {
+        if self.paced && self.is_held_back(now, len) {
             return None;
         }
         if in_flight == 0 {
             self.note_idle(now);
+        }
+        if self.paced {
+            self.pace(now, len);
         }
         let outgoing = self.transmit_new(now, len);
         self.look_ahead(window, in_flight + u64::from(len));
@@ -228,7 +234,7 @@ impl<B: Body> Endpoint<B> {
             }
         } else if left == 0 && !self.wanted.fin {
             if edge <= self.snd_nxt {
-                self.limited_by = LimitedBy::Window;
+                self.note_window_limit();
             } else {
                 self.note_application_limit();
             }
@@ -269,9 +275,8 @@ impl<B: Body> Endpoint<B> {
             taken += 1;
             self.transit(Event::SendFin);
         }
-        if self.agreed.ecn && self.cold.send_cwr {
-            flags |= Flags::CWR;
-            self.cold.send_cwr = false;
+        if self.agreed.ecn {
+            flags |= self.take_cwr();
         }
         self.snd_nxt += u64::from(taken);
         if self.rated {
@@ -298,6 +303,7 @@ impl<B: Body> Endpoint<B> {
             bytes: Bytes::new(u64::from(len)),
             in_flight: Bytes::new(self.board.in_flight()),
             retransmission: false,
+            srtt: self.rtt.srtt(),
         });
         let ecn = if self.agreed.ecn {
             Ecn::Ect0
@@ -353,8 +359,11 @@ impl<B: Body> Endpoint<B> {
             bytes: Bytes::new(u64::from(len)),
             in_flight: Bytes::new(self.board.in_flight()),
             retransmission: true,
+            srtt: self.rtt.srtt(),
         });
-        self.pace(now, len);
+        if self.paced {
+            self.pace(now, len);
+        }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
         let mut outgoing = self.outgoing(now, record.start, flags, body, Ecn::NotEct);
         outgoing.retransmission = Some(cause);
@@ -366,21 +375,32 @@ impl<B: Body> Endpoint<B> {
     fn stamp(&mut self, now: Instant, index: usize) {
         let idle = self.board.is_empty();
         let number = self.board.gone() + index as u64;
-        self.cold
-            .rate
-            .get_or_insert_default()
-            .on_sent(number, now, idle);
+        self.cold.extras().rate.on_sent(number, now, idle);
     }
 
     /// The application has nothing more to send now.
     #[inline]
     fn note_application_limit(&mut self) {
         self.limited_by = LimitedBy::Application;
+        // Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
+        let in_flight = self.board.in_flight();
         if self.rated
-            && let Some(rate) = &mut self.cold.rate
+            && self.board.lost() == 0
+            && in_flight < self.control.cwnd().get()
+            && let Some(extras) = &mut self.cold.extras
         {
-            rate.on_app_limited(self.board.in_flight());
+            extras.rate.on_app_limited(in_flight);
         }
+    }
+
+    /// The peer's window or the send buffer holds data back. A full send buffer means that the
+    /// application could not write more: what a delivery-rate sample must know.
+    #[inline]
+    fn note_window_limit(&mut self) {
+        if self.rated && self.snd_una.saturating_add(self.send_buffer) <= self.snd_edge {
+            self.note_application_limit();
+        }
+        self.limited_by = LimitedBy::Window;
     }
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
@@ -395,33 +415,11 @@ impl<B: Body> Endpoint<B> {
             self.note_application_limit();
             return None;
         }
-        self.limited_by = LimitedBy::Window;
+        self.note_window_limit();
         if self.board.is_empty() {
             self.start_persist_timer(now);
         }
         None
-    }
-
-    /// Whether pacing holds data back; if not, the next may leave after this one's time.
-    #[inline]
-    fn is_paced(&mut self, now: Instant, len: u32) -> bool {
-        if self.control.pacing_rate().is_none() {
-            return false;
-        }
-        if now < self.paced_from {
-            self.paced_until = self.paced_from;
-            return true;
-        }
-        self.pace(now, len);
-        false
-    }
-
-    #[inline]
-    fn pace(&mut self, now: Instant, len: u32) {
-        if let Some(rate) = self.control.pacing_rate() {
-            let gap = Bytes::new(u64::from(len)) / rate;
-            self.paced_from = self.paced_from.max(now).saturating_add(gap);
-        }
     }
 
     /// Data leaves and nothing was in flight.
@@ -432,6 +430,7 @@ impl<B: Body> Endpoint<B> {
                 now,
                 idle,
                 rto: self.rtt.rto(),
+                rule: self.settings.idle_restart,
             });
         }
     }

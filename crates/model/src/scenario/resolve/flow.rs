@@ -33,6 +33,10 @@ pub(super) fn flows(
             Some(kind) => resolver.build(kind, &["flow", table, "cc"])?,
             None => default_control(&flow.stack),
         };
+        let settings = under(&cc, settings, &flow.transport).map_err(|problem| {
+            let path = ["flow", table, "transport", problem.field];
+            resolver.fault(&path, refused(&problem))
+        })?;
         let workload = resolver.build(&flow.workload, &["flow", table, "workload"])?;
         check_workload(resolver, table, &workload)?;
         let node = |name: &str| graph.find(name).expect("routing found both ends");
@@ -94,14 +98,80 @@ fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Se
     };
     profile.settings.with(&flow.transport).map_err(|problem| {
         let path = ["flow", table, "transport", problem.field];
-        resolver.fault(
-            &path,
-            <Fault as serde::de::Error>::custom(format!(
-                "`{}`: {}",
-                problem.field, problem.message
-            )),
-        )
+        resolver.fault(&path, refused(&problem))
     })
+}
+
+fn refused(problem: &tcp::Problem) -> Fault {
+    <Fault as serde::de::Error>::custom(format!("`{}`: {}", problem.field, problem.message))
+}
+
+/// The switches as the congestion control needs them.
+///
+/// # Errors
+/// If a switch was written that contradicts it.
+fn under(
+    cc: &cc::Config,
+    mut settings: tcp::Settings,
+    written: &tcp::Overrides,
+) -> Result<tcp::Settings, tcp::Problem> {
+    use cc::{HyStartUse, hystart::Kind, params::OrStack};
+    use tcp::EcnMode;
+    let problem = |field, message: String| Err(tcp::Problem { field, message });
+    let name = cc.name();
+    match (written.hystart, cc.hystart()) {
+        (Some(Kind::Linux | Kind::Rfc9406), Some(HyStartUse::None)) => {
+            return problem(
+                "hystart",
+                format!("`{name}` has no slow start that could end early"),
+            );
+        }
+        (Some(Kind::Linux), Some(HyStartUse::Rfc9406)) => {
+            return problem(
+                "hystart",
+                format!("\"linux\" is a part of cubic; `{name}` can have \"rfc9406\" or \"off\""),
+            );
+        }
+        (Some(stack), Some(HyStartUse::Any(OrStack::Own(own)))) if own != stack => {
+            return problem(
+                "hystart",
+                format!("the parameter `hystart` of `{name}` says otherwise; write one of them"),
+            );
+        }
+        _ => {}
+    }
+    // What the control makes of the stack's habit, so that the resolved scenario says what happens
+    // and can be read again.
+    match cc.hystart() {
+        Some(HyStartUse::None) => settings.hystart = Kind::Off,
+        Some(HyStartUse::Rfc9406) if settings.hystart == Kind::Linux => {
+            settings.hystart = Kind::Off;
+        }
+        Some(HyStartUse::Any(OrStack::Own(own))) => settings.hystart = own,
+        _ => {}
+    }
+    settings.pacing |= cc.sets_its_rate();
+    if written.pacing == Some(false) && cc.sets_its_rate() {
+        return problem(
+            "pacing",
+            format!("`{name}` sends at a rate of its own and is always paced"),
+        );
+    }
+    if cc.needs_exact_marks() {
+        match written.ecn {
+            None => settings.ecn = EcnMode::Dctcp,
+            Some(EcnMode::Dctcp | EcnMode::Accecn) => {}
+            Some(EcnMode::Off | EcnMode::Rfc3168) => {
+                return problem(
+                    "ecn",
+                    format!(
+                        "`{name}` needs to know which bytes were marked; expected \"dctcp\" or \"accecn\""
+                    ),
+                );
+            }
+        }
+    }
+    Ok(settings)
 }
 
 /// The congestion control that the stack uses by itself. The stack's name has been checked before.

@@ -1,0 +1,162 @@
+//! Buffers that grow with need: dynamic right-sizing.
+//!
+//! Receiver (Fisk and Feng, "Dynamic right-sizing in TCP", LACSI 2001; Linux:
+//! `tcp_moderate_rcvbuf`): the window offered begins at 64 KiB. What the application takes in a
+//! round trip tells the sender's window, and twice that is offered, so that the sender is never
+//! held back. While the amounts still grow, the sender will be as much further
+//! by the time it sees the offer, so the offer grows by that factor, two at most, once more.
+//! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
+//!
+//! The limits count payload. Linux counts memory: a receive buffer (`tcp_rmem`) offers about half of
+//! itself, which was fixed while `tcp_adv_win_scale` was in force and is measured since.
+//!
+//! # Differs from Linux
+//! - Overhead is a constant half; Linux measures it per connection.
+//! - The send buffer limits the application alone until it has reached its limit: twice the window
+//!   never holds back what the window permits.
+//!
+//! # Not implemented
+//! - Memory pressure (`tcp_mem`).
+
+use anabranch_core::units::{Duration, Instant};
+
+use super::{Endpoint, header::timestamp};
+use crate::{body::Body, cc::CongestionControl, tcp::segment::Segment};
+
+/// The send buffer at first (`tcp_wmem`: 16 KiB).
+const FIRST_SEND_BUFFER: u64 = 16_384;
+
+/// What the receiver measures.
+#[derive(Debug, Default)]
+pub(super) struct Tuner {
+    /// The round-trip time as the receiver sees it; zero before it is known.
+    rtt: Duration,
+    /// The measurement under way: since when, and what had been taken then.
+    since: Option<(Instant, u64)>,
+    /// The most that was taken in a measurement before.
+    last: u64,
+}
+
+impl Tuner {
+    /// A sample of the round-trip time.
+    fn sample(&mut self, rtt: Duration) {
+        self.rtt = if self.rtt.is_zero() {
+            rtt
+        } else {
+            self.rtt - self.rtt / 8 + rtt / 8
+        };
+    }
+
+    /// `taken` octets have gone to the application so far: the window to offer, if that is more
+    /// than before.
+    fn measure(&mut self, now: Instant, taken: u64) -> Option<u64> {
+        let Some((since, before)) = self.since else {
+            self.since = Some((now, taken));
+            return None;
+        };
+        let copied = taken - before;
+        // It may grow in the middle of a measurement already, for measurements and the sender's
+        // round trips do not begin together.
+        let window = (copied > self.last).then(|| {
+            let doubled = 2 * copied;
+            if copied / 2 >= self.last {
+                2 * doubled
+            } else {
+                doubled + doubled * (copied - self.last) / self.last
+            }
+        });
+        if !self.rtt.is_zero() && now.saturating_since(since) >= self.rtt {
+            self.since = Some((now, taken));
+            self.last = self.last.max(copied);
+        }
+        window
+    }
+}
+
+impl<B: Body> Endpoint<B> {
+    /// Data arrived in order.
+    #[inline(never)]
+    pub(super) fn tune_receive_window(&mut self, now: Instant, segment: &Segment<B>) {
+        let tuner = &mut self.cold.extras().tuner;
+        if let Some(timestamps) = segment.timestamps
+            && self.agreed.timestamps
+        {
+            let ticks = timestamp(now).wrapping_sub(timestamps.echo);
+            // Below the clock's granularity, or no echo yet.
+            tuner.sample(Duration::from_millis(u64::from(ticks.clamp(1, 10_000))));
+        } else if tuner.rtt.is_zero() {
+            // Without timestamps the handshake has to do.
+            tuner.sample(self.rtt.srtt());
+        }
+        let Some(window) = tuner.measure(now, self.stats.delivered_bytes) else {
+            return;
+        };
+        let scale = self.agreed.rcv_scale;
+        let most = if self.agreed.scaling {
+            self.settings.receive_window_bytes()
+        } else {
+            self.settings.receive_window_bytes().min(65_535)
+        };
+        let window = window.min(most) >> scale << scale;
+        if window > self.receive_window {
+            self.receive_window = window;
+            self.told = false;
+        }
+    }
+
+    /// Octets of the send buffer as far as it has grown.
+    pub(super) fn send_space(&self) -> u64 {
+        if !self.settings.send_autotuning {
+            return self.send_buffer;
+        }
+        let wanted = 2 * self.control.cwnd().get();
+        let before = self
+            .cold
+            .extras
+            .as_ref()
+            .map_or(0, |extras| extras.send_space);
+        before
+            .max(wanted)
+            .max(FIRST_SEND_BUFFER)
+            .min(self.send_buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each round trip takes in `copied`; what is offered after it.
+    fn offers(copied: &[u64]) -> Vec<Option<u64>> {
+        let mut tuner = Tuner::default();
+        tuner.sample(Duration::from_millis(100));
+        assert_eq!(tuner.measure(Instant::START, 0), None);
+        let mut taken = 0;
+        (1..)
+            .zip(copied)
+            .map(|(round, copied)| {
+                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken);
+                assert_eq!(half, None, "nothing has come");
+                taken += copied;
+                tuner.measure(Instant::from_millis(100 * round), taken)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_sender_that_doubles_is_offered_the_double_of_the_double() {
+        assert_eq!(
+            offers(&[10_000, 20_000, 40_000]),
+            [Some(40_000), Some(80_000), Some(160_000)]
+        );
+    }
+
+    #[test]
+    fn a_steady_sender_is_offered_twice_what_it_sends() {
+        // A tenth more than before, twice that, and a tenth on top.
+        assert_eq!(
+            offers(&[100_000, 110_000, 110_000, 50_000]),
+            [Some(400_000), Some(242_000), None, None]
+        );
+    }
+}
