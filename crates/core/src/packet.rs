@@ -150,6 +150,17 @@ impl<P> Pool<P> {
             id
         }
     }
+    /// A place for a packet that the caller writes there: what was in it last, or what `make` makes.
+    ///
+    /// # Panics
+    /// If 2^32 packets are in flight.
+    #[inline]
+    pub fn reserve(&mut self, make: impl FnOnce() -> Packet<P>) -> PacketId {
+        match self.free.pop() {
+            Some(id) => id,
+            None => self.insert(make()),
+        }
+    }
     /// Gives a place back. The payload stays until the place is used again.
     #[inline]
     pub fn free(&mut self, id: PacketId) {

@@ -20,7 +20,7 @@ pub mod settings;
 pub mod state;
 pub mod stats;
 
-pub use endpoint::{Ending, Endpoint, Outgoing, Role};
+pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};
 pub use recovery::{
     cause::RetransmitCause,

@@ -72,6 +72,17 @@ pub struct Outgoing<B> {
     pub retransmission: Option<RetransmitCause>,
 }
 
+/// What goes with a segment on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Bytes of the IPv4 packet.
+    pub size: u32,
+    /// ECN field of the IP header.
+    pub ecn: Ecn,
+    /// Why its payload, or its SYN or FIN, is sent again; `None` if it was not sent before.
+    pub retransmission: Option<RetransmitCause>,
+}
+
 /// Which options both ends agreed on, and other facts that seldom change.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "facts of their own")]

@@ -127,7 +127,7 @@ impl Options {
 }
 
 /// A segment: numbers as they travel, and what it carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Segment<B> {
     /// Sequence number of the first octet (of SYN, if set).
     pub seq: u32,

@@ -10,8 +10,8 @@ use anabranch_core::{
 use anabranch_elements::{
     body::Body,
     cc,
-    host::{Arrived, Host},
-    tcp::{Endpoint, RetransmitCause, Role, Settings, State},
+    host::{Arrived, Departing, Host},
+    tcp::{Endpoint, RetransmitCause, Role, Segment, Settings, State},
     transport::Transport,
 };
 
@@ -221,7 +221,7 @@ impl<B: Body> Network<B> {
         };
         let mut way = Way {
             fabric,
-            place,
+            connection: connection_id(place),
             direction,
             element: slot.element,
         };
@@ -231,14 +231,7 @@ impl<B: Body> Network<B> {
                 if *app != App::Finished {
                     drive(endpoint, app);
                 }
-                while let Some(out) = endpoint.poll_transmit(way.fabric.now) {
-                    way.send(
-                        conn,
-                        Transport::Tcp(out.segment),
-                        (out.size, out.ecn, 0),
-                        out.retransmission,
-                    );
-                }
+                while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
                 let now = way.fabric.now;
                 if direction == Direction::Forward {
                     conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
@@ -248,7 +241,7 @@ impl<B: Body> Network<B> {
             }
             End::Host(host) => {
                 while let Some(out) = host.poll_transmit(way.fabric.now) {
-                    way.send(conn, out.transport, (out.size, out.ecn, out.dscp), None);
+                    way.send(conn, out);
                 }
                 if direction == Direction::Reverse {
                     complete = conn.note_delivery(way.fabric.now, host.delivered_bytes());
@@ -270,57 +263,73 @@ impl<B: Body> Network<B> {
 /// The way that what an end sends takes.
 struct Way<'a, B: Body> {
     fabric: &'a mut Fabric<B>,
-    place: usize,
+    connection: ConnectionId,
     direction: Direction,
     element: ElementId,
 }
 
 impl<B: Body> Way<'_, B> {
-    /// Sends a packet of this size in bytes, ECN field and DSCP.
-    #[expect(
-        clippy::inline_always,
-        reason = "measured: the segment is copied once less"
-    )]
+    /// Sends the next segment of an endpoint, if it has one. The segment is written where it stays.
+    #[expect(clippy::inline_always, reason = "measured: it is called in one loop")]
     #[inline(always)]
-    fn send(
-        &mut self,
-        conn: &mut Connection,
-        payload: Transport<B>,
-        (size, ecn, dscp): (u32, Ecn, u8),
-        cause: Option<RetransmitCause>,
-    ) {
+    fn send_segment(&mut self, conn: &mut Connection, endpoint: &mut Endpoint<B>) -> bool {
+        let id = self.fabric.pool.reserve(blank);
+        let packet = &mut self.fabric.pool[id];
+        let place = match &mut packet.payload {
+            Transport::Tcp(segment) => segment,
+            other => segment_in(other),
+        };
+        let Some(departure) = endpoint.poll_transmit_into(self.fabric.now, place) else {
+            self.fabric.pool.free(id);
+            return false;
+        };
+        packet.size = departure.size;
+        packet.ecn = departure.ecn;
+        packet.dscp = 0;
+        packet.retransmission = departure.retransmission.is_some();
+        self.address(conn, id);
+        if self.fabric.probe.is_on() {
+            self.observe_sent(conn, id, departure.retransmission);
+        }
+        self.fabric.go_on(id);
+        true
+    }
+
+    /// Sends what a host from outside wants to send.
+    fn send(&mut self, conn: &mut Connection, departing: Departing<B>) {
+        let id = self.fabric.pool.insert(Packet {
+            size: departing.size,
+            ecn: departing.ecn,
+            dscp: departing.dscp,
+            payload: departing.transport,
+            ..blank()
+        });
+        self.address(conn, id);
+        if self.fabric.probe.is_on() {
+            self.observe_sent(conn, id, None);
+        }
+        self.fabric.go_on(id);
+    }
+
+    /// Whose the packet is, which, and where it goes.
+    #[inline]
+    fn address(&mut self, conn: &mut Connection, id: PacketId) {
         let direction = self.direction as usize;
         let index = conn.next_index[direction];
         conn.next_index[direction] = index.wrapping_add(1);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "connections are counted in 32 bits"
-        )]
-        let packet = Packet {
-            connection: ConnectionId(self.place as u32),
-            index,
-            size,
-            hop: conn.route[direction],
-            direction: self.direction,
-            retransmission: cause.is_some(),
-            ecn,
-            dscp,
-            payload,
-        };
-        if self.fabric.probe.is_on() {
-            self.observe_sent(conn, &packet, cause);
-        }
-        self.fabric.send(packet);
+        let packet = &mut self.fabric.pool[id];
+        packet.connection = self.connection;
+        packet.index = index;
+        packet.hop = conn.route[direction];
+        packet.direction = self.direction;
     }
 
     #[inline(never)]
-    fn observe_sent(
-        &mut self,
-        conn: &Connection,
-        packet: &Packet<Transport<B>>,
-        cause: Option<RetransmitCause>,
-    ) {
-        let Fabric { now, probe, .. } = self.fabric;
+    fn observe_sent(&mut self, conn: &Connection, id: PacketId, cause: Option<RetransmitCause>) {
+        let Fabric {
+            now, probe, pool, ..
+        } = self.fabric;
+        let packet = &pool[id];
         probe.observe(*now, self.element, packet, Fate::Sent);
         if probe.logs() {
             let (sequence, payload) = match &packet.payload {
@@ -332,6 +341,41 @@ impl<B: Body> Way<'_, B> {
             };
             probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
         }
+    }
+}
+
+/// The number of the connection at `place`.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "connections are counted in 32 bits"
+)]
+const fn connection_id(place: usize) -> ConnectionId {
+    ConnectionId(place as u32)
+}
+
+/// A packet to be filled in.
+fn blank<B: Body>() -> Packet<Transport<B>> {
+    Packet {
+        connection: ConnectionId(0),
+        index: 0,
+        size: 0,
+        hop: 0,
+        direction: Direction::Forward,
+        retransmission: false,
+        ecn: Ecn::NotEct,
+        dscp: 0,
+        payload: Transport::Tcp(Segment::default()),
+    }
+}
+
+/// A place that held something else becomes one for a segment.
+#[inline(never)]
+fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
+    *place = Transport::Tcp(Segment::default());
+    match place {
+        Transport::Tcp(segment) => segment,
+        Transport::Datagram(_) => unreachable!("it was just made one"),
     }
 }
 

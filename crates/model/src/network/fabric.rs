@@ -7,7 +7,7 @@ use std::{
 };
 
 use anabranch_core::{
-    packet::{Ecn, FlowId, Packet, PacketId, Pool},
+    packet::{Ecn, FlowId, PacketId, Pool},
     ring::Ring,
     trace::{ElementId, Fate},
     units::Instant,
@@ -209,13 +209,6 @@ impl<B: Body> Fabric<B> {
             }
             Target::Middlebox(_) | Target::End => self.reached.push_back(packet),
         }
-    }
-
-    /// Puts a packet on its way.
-    #[inline]
-    pub(super) fn send(&mut self, packet: Packet<Transport<B>>) {
-        let id = self.pool.insert(packet);
-        self.go_on(id);
     }
 
     /// A packet arrives at a link at `at`: now, or later if the link is computed ahead.

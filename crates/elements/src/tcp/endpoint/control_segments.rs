@@ -2,7 +2,7 @@
 
 use anabranch_core::{packet::Ecn, units::Instant};
 
-use super::{Endpoint, Outgoing, header::timestamp};
+use super::{Departure, Endpoint, header::timestamp};
 use crate::{
     body::Body,
     tcp::{
@@ -19,7 +19,11 @@ use crate::{
 impl<B: Body> Endpoint<B> {
     /// SYN, RST and probes.
     #[cold]
-    pub(super) fn control_segment(&mut self, now: Instant) -> Option<Outgoing<B>> {
+    pub(super) fn control_segment(
+        &mut self,
+        now: Instant,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
         self.wanted.urgent = false;
         if self.wanted.reset {
             self.wanted.reset = false;
@@ -29,7 +33,7 @@ impl<B: Body> Endpoint<B> {
             if ack.is_some() {
                 flags |= Flags::ACK;
             }
-            let segment = Segment {
+            *place = Segment {
                 seq,
                 ack: ack.unwrap_or(0),
                 window: 0,
@@ -38,11 +42,10 @@ impl<B: Body> Endpoint<B> {
                 options: Options::None,
                 body: B::default(),
             };
-            let size = segment.ip_size();
+            let size = place.ip_size();
             self.stats.sent_acks += 1;
             self.stats.sent_bytes += u64::from(size);
-            return Some(Outgoing {
-                segment,
+            return Some(Departure {
                 size,
                 ecn: Ecn::NotEct,
                 retransmission: None,
@@ -51,39 +54,52 @@ impl<B: Body> Endpoint<B> {
         if self.wanted.syn {
             self.wanted.syn = false;
             self.wanted.urgent = self.wanted.probe;
-            return Some(self.syn(now));
+            return Some(self.syn(now, place));
         }
         if self.wanted.probe {
             self.wanted.probe = false;
-            if let Some(outgoing) = self.probe(now) {
+            if let Some(outgoing) = self.probe(now, place) {
                 return Some(outgoing);
             }
         }
         if let Some(extras) = &mut self.cold.extras
             && let Some((number, echo)) = extras.ecn.early.take()
         {
-            return Some(self.early_acknowledgment(now, number, echo));
+            return Some(self.early_acknowledgment(now, number, echo, place));
         }
-        self.next_outgoing(now)
+        self.next_outgoing(now, place)
     }
 
     /// Acknowledges what came before `number`, whatever has come since (RFC 8257 §3.2).
-    fn early_acknowledgment(&mut self, now: Instant, number: Seq, echo: bool) -> Outgoing<B> {
+    fn early_acknowledgment(
+        &mut self,
+        now: Instant,
+        number: Seq,
+        echo: bool,
+        place: &mut Segment<B>,
+    ) -> Departure {
         self.stats.sent_acks += 1;
         let owed = std::mem::replace(&mut self.ack, AckPolicy::new(DelayedAck::Off));
-        let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
+        let departure = self.outgoing(
+            now,
+            self.snd_nxt,
+            Flags::ACK,
+            B::default(),
+            Ecn::NotEct,
+            place,
+        );
         // The segment that changed the echo is still to be acknowledged.
         self.ack = owed;
-        outgoing.segment.ack = number.wire();
-        outgoing.segment.flags = if echo {
+        place.ack = number.wire();
+        place.flags = if echo {
             Flags::ACK | Flags::ECE
         } else {
             Flags::ACK
         };
-        outgoing
+        departure
     }
 
-    fn syn(&mut self, now: Instant) -> Outgoing<B> {
+    fn syn(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         let answers = self.state == State::SynReceived;
         let retransmission = (!self.board.is_empty()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
@@ -108,7 +124,7 @@ impl<B: Body> Endpoint<B> {
         let timestamps = offers(s.timestamps, self.agreed.timestamps);
         let window = s.first_receive_window().min(65_535);
         self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
-        let segment = Segment {
+        *place = Segment {
             seq: self.snd_una.wire(),
             ack: if answers { self.rcv_nxt.wire() } else { 0 },
             window: u16::try_from(window).unwrap_or(u16::MAX),
@@ -121,11 +137,10 @@ impl<B: Body> Endpoint<B> {
             body: B::default(),
         };
         self.ack.sent();
-        let size = segment.ip_size();
+        let size = place.ip_size();
         self.stats.sent_acks += 1;
         self.stats.sent_bytes += u64::from(size);
-        Outgoing {
-            segment,
+        Departure {
             size,
             ecn: Ecn::NotEct,
             retransmission,
@@ -134,7 +149,7 @@ impl<B: Body> Endpoint<B> {
 
     /// A probe of a closed window, or data that was too little to be worth a segment
     /// (the override timeout of RFC 9293 §3.8.6.2.1).
-    fn probe(&mut self, now: Instant) -> Option<Outgoing<B>> {
+    fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
         self.stop_timer();
         if !self.state.may_transmit() || !self.board.is_empty() {
             return None;
@@ -143,12 +158,19 @@ impl<B: Body> Endpoint<B> {
         let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
         if permitted > 0 {
             let len = u32::try_from(permitted).unwrap_or(self.smss);
-            return Some(self.transmit_rarely(now, len));
+            return Some(self.transmit_rarely(now, len, place));
         }
         self.cold.probes = self.cold.probes.saturating_add(1);
         self.start_persist_timer(now);
         self.stats.window_probes += 1;
         self.stats.sent_acks += 1;
-        Some(self.outgoing(now, self.snd_una - 1, Flags::ACK, B::default(), Ecn::NotEct))
+        Some(self.outgoing(
+            now,
+            self.snd_una - 1,
+            Flags::ACK,
+            B::default(),
+            Ecn::NotEct,
+            place,
+        ))
     }
 }

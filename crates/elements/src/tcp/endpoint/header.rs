@@ -2,7 +2,7 @@
 
 use anabranch_core::{packet::Ecn, units::Instant};
 
-use super::{Endpoint, Outgoing};
+use super::{Departure, Endpoint};
 use crate::{
     body::Body,
     tcp::{
@@ -27,30 +27,38 @@ pub(super) const fn timestamp(now: Instant) -> u32 {
 impl<B: Body> Endpoint<B> {
     /// A segment without payload that acknowledges.
     #[inline]
-    pub(super) fn acknowledgment(&mut self, now: Instant) -> Outgoing<B> {
+    pub(super) fn acknowledgment(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         self.stats.sent_acks += 1;
-        let mut outgoing = self.outgoing(now, self.snd_nxt, Flags::ACK, B::default(), Ecn::NotEct);
+        let mut departure = self.outgoing(
+            now,
+            self.snd_nxt,
+            Flags::ACK,
+            B::default(),
+            Ecn::NotEct,
+            place,
+        );
         if self.rcv_gaps || self.rcv_duplicate {
-            self.add_sack(&mut outgoing);
+            departure.size += self.add_sack(place);
         }
-        outgoing
+        departure
     }
 
-    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883).
+    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883). Returns the option's bytes.
     #[inline(never)]
-    fn add_sack(&mut self, outgoing: &mut Outgoing<B>) {
+    fn add_sack(&mut self, place: &mut Segment<B>) -> u32 {
         self.rcv_duplicate = false;
         if !self.agreed.sack {
-            return;
+            return 0;
         }
         let room = if self.agreed.timestamps { 3 } else { 4 };
         let (n, blocks) = self.receive().sack_blocks(room);
-        if n > 0 {
-            outgoing.segment.options = Options::Sack(n, blocks);
-            let size = outgoing.segment.options.size();
-            outgoing.size += size;
-            self.stats.sent_bytes += u64::from(size);
+        if n == 0 {
+            return 0;
         }
+        place.options = Options::Sack(n, blocks);
+        let size = place.options.size();
+        self.stats.sent_bytes += u64::from(size);
+        size
     }
 
     /// Dresses a segment; it acknowledges everything received in order.
@@ -62,12 +70,15 @@ impl<B: Body> Endpoint<B> {
         mut flags: Flags,
         body: B,
         ecn: Ecn,
-    ) -> Outgoing<B> {
+        place: &mut Segment<B>,
+    ) -> Departure {
         if self.agreed.ecn {
             flags |= self.ecn_echo();
         }
         let window = self.advertise();
-        let segment = Segment {
+        // Field by field where it is to be: a segment put together elsewhere is copied, and the copy waits for
+        // all its parts.
+        *place = Segment {
             seq: seq.wire(),
             ack: self.rcv_nxt.wire(),
             window,
@@ -81,14 +92,13 @@ impl<B: Body> Endpoint<B> {
         };
         self.rcv_acked = self.rcv_nxt;
         self.ack.sent();
-        let size = segment.ip_size();
+        let size = place.ip_size();
         self.stats.sent_bytes += u64::from(size);
-        if segment.body.len() > 0 {
+        if place.body.len() > 0 {
             self.last_sent = now;
             self.ack.answered(now);
         }
-        Outgoing {
-            segment,
+        Departure {
             size,
             ecn,
             retransmission: None,

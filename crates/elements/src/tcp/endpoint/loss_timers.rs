@@ -3,20 +3,23 @@
 
 use anabranch_core::units::Instant;
 
-use super::{Endpoint, Outgoing, Retransmit, timers::Timer};
+use super::{Departure, Endpoint, Retransmit, timers::Timer};
 use crate::{
     body::Body,
-    tcp::recovery::{Phase, cause::RetransmitCause, tlp::Tlp},
+    tcp::{
+        recovery::{Phase, cause::RetransmitCause, tlp::Tlp},
+        segment::Segment,
+    },
 };
 
 impl<B: Body> Endpoint<B> {
     /// A probe leaves (RFC 8985 §7.3).
-    pub(super) fn probe_tail(&mut self, now: Instant) -> Outgoing<B> {
+    pub(super) fn probe_tail(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         self.stats.probes += 1;
         let new = self.sendable();
         let outgoing = match new {
-            Some(len) => self.transmit_new(now, len),
-            None => self.retransmit(now, self.board.len() - 1, RetransmitCause::Tlp),
+            Some(len) => self.transmit_new(now, len, place),
+            None => self.retransmit(now, self.board.len() - 1, RetransmitCause::Tlp, place),
         };
         if let Some(watch) = &mut self.cold.watch {
             watch.tlp.sent(self.snd_nxt, new.is_none());

@@ -5,7 +5,7 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Endpoint, LimitedBy, Outgoing, Retransmit, timers::Timer};
+use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     cc::{CongestionControl, Idle, Sent},
@@ -17,16 +17,16 @@ use crate::{
             sack::{NextSeg, next_seg},
         },
         scoreboard::Marks,
-        segment::Flags,
+        segment::{Flags, Segment},
         seq::Seq,
         state::Event,
     },
 };
 
 /// What losses and reordering let leave.
-pub(super) enum Trouble<B> {
+pub(super) enum Trouble {
     /// A segment sent before.
-    Leaves(Outgoing<B>),
+    Leaves(Departure),
     /// Nothing.
     Waits,
     /// New data, as far as these permit.
@@ -35,41 +35,69 @@ pub(super) enum Trouble<B> {
 
 impl<B: Body> Endpoint<B> {
     /// The next segment to send. To be called until `None`, after everything else that is called.
-    #[inline]
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
-        if self.wanted.wake {
-            self.next_outgoing(now)
+        let mut segment = Segment::default();
+        let departure = self.poll_transmit_into(now, &mut segment)?;
+        Some(Outgoing {
+            segment,
+            size: departure.size,
+            ecn: departure.ecn,
+            retransmission: departure.retransmission,
+        })
+    }
+
+    /// As [`Self::poll_transmit`], with the segment put where it is wanted. With `None` what is there may
+    /// have changed, too.
+    #[inline]
+    pub fn poll_transmit_into(
+        &mut self,
+        now: Instant,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        if self.may_transmit() {
+            self.next_outgoing(now, place)
         } else {
             None
         }
     }
 
-    pub(super) fn next_outgoing(&mut self, now: Instant) -> Option<Outgoing<B>> {
+    /// Whether it is worth asking for a segment: nothing has happened since there was none.
+    #[must_use]
+    #[inline]
+    pub const fn may_transmit(&self) -> bool {
+        self.wanted.wake
+    }
+
+    pub(super) fn next_outgoing(
+        &mut self,
+        now: Instant,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
         if self.wanted.urgent {
-            return self.control_segment(now);
+            return self.control_segment(now, place);
         }
         // What arrived out of order is acknowledged by a segment without payload, which alone
         // counts as a duplicate acknowledgment (RFC 5681 §2).
         if self.ack.due() && self.rcv_gaps {
-            return Some(self.acknowledgment(now));
+            return Some(self.acknowledgment(now, place));
         }
         if self.state.may_transmit() {
             if self.board.is_empty() && self.snd_nxt >= self.buffer.end() && !self.wanted.fin {
                 self.note_application_limit();
-            } else if let Some(outgoing) = self.data(now) {
+            } else if let Some(outgoing) = self.data(now, place) {
                 return Some(outgoing);
             }
         }
         self.wanted.wake = false;
         if self.ack.due() {
-            return Some(self.acknowledgment(now));
+            return Some(self.acknowledgment(now, place));
         }
         None
     }
 
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
-    fn data(&mut self, now: Instant) -> Option<Outgoing<B>> {
+    fn data(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
         let mut window = self.control.cwnd().get();
         let mut in_flight = self.board.in_flight();
         let plain = self.recovery.phase == Phase::Open
@@ -77,7 +105,7 @@ impl<B: Body> Endpoint<B> {
             && self.recovery.dup_acks == 0
             && self.wanted.retransmit == Retransmit::Nothing;
         if !plain {
-            match self.in_trouble(now, window) {
+            match self.in_trouble(now, window, place) {
                 Trouble::Leaves(outgoing) => return Some(outgoing),
                 Trouble::Waits => return None,
                 Trouble::Permits {
@@ -86,31 +114,31 @@ impl<B: Body> Endpoint<B> {
                 } => (window, in_flight) = (w, f),
             }
         }
-        self.new_data(now, window, in_flight)
+        self.new_data(now, window, in_flight, place)
     }
 
     /// What losses and reordering let leave.
     #[inline(never)]
-    fn in_trouble(&mut self, now: Instant, cwnd: u64) -> Trouble<B> {
+    fn in_trouble(&mut self, now: Instant, cwnd: u64, place: &mut Segment<B>) -> Trouble {
         match std::mem::take(&mut self.wanted.retransmit) {
             Retransmit::Nothing => {}
             Retransmit::First(cause) => {
                 if !self.board.is_empty() {
-                    return Trouble::Leaves(self.retransmit(now, 0, cause));
+                    return Trouble::Leaves(self.retransmit(now, 0, cause, place));
                 }
             }
             Retransmit::FirstLost => {
                 if let Some(index) = self.board.next_lost() {
-                    return Trouble::Leaves(self.retransmit_lost(now, index));
+                    return Trouble::Leaves(self.retransmit_lost(now, index, place));
                 }
             }
             Retransmit::Probe => {
                 if !self.board.is_empty() {
-                    return Trouble::Leaves(self.probe_tail(now));
+                    return Trouble::Leaves(self.probe_tail(now, place));
                 }
             }
         }
-        if let Some(forward) = self.forward(now) {
+        if let Some(forward) = self.forward(now, place) {
             return forward;
         }
         let window = self.window_in_trouble(cwnd);
@@ -118,7 +146,7 @@ impl<B: Body> Endpoint<B> {
             return Trouble::Waits;
         }
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
-            && let Some(outgoing) = self.repair(now, window)
+            && let Some(outgoing) = self.repair(now, window, place)
         {
             return Trouble::Leaves(outgoing);
         }
@@ -143,7 +171,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Retransmissions that the window permits.
-    fn repair(&mut self, now: Instant, window: u64) -> Option<Outgoing<B>> {
+    fn repair(&mut self, now: Instant, window: u64, place: &mut Segment<B>) -> Option<Departure> {
         let in_flight = self.board.in_flight();
         // RFC 6675 §5 (C): a full segment must fit.
         if in_flight > 0 && in_flight + u64::from(self.smss) > window {
@@ -151,18 +179,18 @@ impl<B: Body> Endpoint<B> {
         }
         if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
             let index = self.board.next_lost()?;
-            return Some(self.retransmit_lost(now, index));
+            return Some(self.retransmit_lost(now, index, place));
         }
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
         let new_data = self.agreed.racked || self.sendable().is_some();
         match next_seg(&mut self.board, &self.recovery, self.snd_una, new_data) {
-            NextSeg::Lost(index) => Some(self.retransmit_lost(now, index)),
+            NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, place)),
             NextSeg::Speculative(index) => {
-                Some(self.retransmit(now, index, RetransmitCause::Speculative))
+                Some(self.retransmit(now, index, RetransmitCause::Speculative, place))
             }
             NextSeg::Rescue(index) => {
                 self.recovery.rescue = self.recovery.recover;
-                Some(self.retransmit(now, index, RetransmitCause::Rescue))
+                Some(self.retransmit(now, index, RetransmitCause::Rescue, place))
             }
             NextSeg::New | NextSeg::Nothing => None,
         }
@@ -200,9 +228,15 @@ impl<B: Body> Endpoint<B> {
 
     /// Data not sent before, with the FIN if it is the last.
     #[inline]
-    fn new_data(&mut self, now: Instant, window: u64, in_flight: u64) -> Option<Outgoing<B>> {
+    fn new_data(
+        &mut self,
+        now: Instant,
+        window: u64,
+        in_flight: u64,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
         let Some(len) = self.sendable() else {
-            return self.nothing_sendable(now);
+            return self.nothing_sendable(now, place);
         };
         if in_flight > 0 && in_flight + u64::from(len) > window {
             self.note_cwnd_limit();
@@ -217,7 +251,7 @@ impl<B: Body> Endpoint<B> {
         if self.paced {
             self.pace(now, len);
         }
-        let outgoing = self.transmit_new(now, len);
+        let outgoing = self.transmit_new(now, len, place);
         self.look_ahead(window, in_flight + u64::from(len));
         Some(outgoing)
     }
@@ -257,12 +291,22 @@ impl<B: Body> Endpoint<B> {
 
     /// A lone FIN, or what the override timeout lets leave.
     #[inline(never)]
-    pub(super) fn transmit_rarely(&mut self, now: Instant, len: u32) -> Outgoing<B> {
-        self.transmit_new(now, len)
+    pub(super) fn transmit_rarely(
+        &mut self,
+        now: Instant,
+        len: u32,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        self.transmit_new(now, len, place)
     }
 
     #[inline]
-    pub(super) fn transmit_new(&mut self, now: Instant, len: u32) -> Outgoing<B> {
+    pub(super) fn transmit_new(
+        &mut self,
+        now: Instant,
+        len: u32,
+        place: &mut Segment<B>,
+    ) -> Departure {
         let body = self.buffer.body(self.snd_nxt, len);
         let start = self.snd_nxt;
         let mut flags = Flags::ACK;
@@ -310,13 +354,13 @@ impl<B: Body> Endpoint<B> {
         } else {
             Ecn::NotEct
         };
-        self.outgoing(now, start, flags, body, ecn)
+        self.outgoing(now, start, flags, body, ecn, place)
     }
 
     /// The record at `index`, taken for lost, leaves again.
-    fn retransmit_lost(&mut self, now: Instant, index: usize) -> Outgoing<B> {
+    fn retransmit_lost(&mut self, now: Instant, index: usize, place: &mut Segment<B>) -> Departure {
         let cause = self.board.get(index).map(|record| record.lost_by);
-        self.retransmit(now, index, cause.expect("the scoreboard named it"))
+        self.retransmit(now, index, cause.expect("the scoreboard named it"), place)
     }
 
     /// The record at `index` leaves again.
@@ -325,7 +369,8 @@ impl<B: Body> Endpoint<B> {
         now: Instant,
         index: usize,
         cause: RetransmitCause,
-    ) -> Outgoing<B> {
+        place: &mut Segment<B>,
+    ) -> Departure {
         let record = *self.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
         if self.rated {
@@ -365,9 +410,9 @@ impl<B: Body> Endpoint<B> {
             self.pace(now, len);
         }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
-        let mut outgoing = self.outgoing(now, record.start, flags, body, Ecn::NotEct);
-        outgoing.retransmission = Some(cause);
-        outgoing
+        let mut departure = self.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
+        departure.retransmission = Some(cause);
+        departure
     }
 
     /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
@@ -405,11 +450,11 @@ impl<B: Body> Endpoint<B> {
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
     #[inline(never)]
-    fn nothing_sendable(&mut self, now: Instant) -> Option<Outgoing<B>> {
+    fn nothing_sendable(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
         let end = self.buffer.end();
         if self.snd_nxt == end && self.wanted.fin && !self.send_is_over() {
             if self.snd_nxt < self.snd_edge {
-                return Some(self.transmit_rarely(now, 0));
+                return Some(self.transmit_rarely(now, 0, place));
             }
         } else if self.snd_nxt >= end {
             self.note_application_limit();

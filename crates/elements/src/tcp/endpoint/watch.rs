@@ -353,7 +353,7 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 5682 §2.1 step 2b: new data leaves, and nothing else, until the next acknowledgment.
     /// `None` unless that step is due.
-    pub(super) fn forward(&mut self, now: Instant) -> Option<Trouble<B>> {
+    pub(super) fn forward(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Trouble> {
         let len = self.sendable();
         let Frto::Second { new } = &mut self.cold.watch.as_mut()?.frto else {
             return None;
@@ -361,7 +361,7 @@ impl<B: Body> Endpoint<B> {
         match len.filter(|_| *new > 0) {
             Some(len) => {
                 *new -= 1;
-                Some(Trouble::Leaves(self.transmit_new(now, len)))
+                Some(Trouble::Leaves(self.transmit_new(now, len, place)))
             }
             None => Some(Trouble::Waits),
         }
