@@ -20,13 +20,14 @@ pub struct PlainLink {
     sent_packets: u64,
     sent_bytes: u64,
     unqueued_packets: u64,
-    queue: Box<Waiting>,
+    limit: Limit,
+    /// Made when a packet waits: on most links none ever does.
+    queue: Option<Box<Waiting>>,
 }
 
 /// What only packets that wait touch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Waiting {
-    limit: Limit,
     /// When each waiting packet starts to be sent, in order, and its size.
     packets: Ring<(Instant, u32)>,
     bytes: u64,
@@ -59,12 +60,8 @@ impl PlainLink {
             sent_packets: 0,
             sent_bytes: 0,
             unqueued_packets: 0,
-            queue: Box::new(Waiting {
-                limit,
-                packets: Ring::new(),
-                bytes: 0,
-                statistics: Statistics::default(),
-            }),
+            limit,
+            queue: None,
         }
     }
 
@@ -78,7 +75,8 @@ impl PlainLink {
             Duration::ZERO
         } else {
             let start = self.busy_until;
-            if !self.queue.join(window, now, start, size) {
+            let queue = self.queue.get_or_insert_default();
+            if !queue.join(self.limit, window, now, start, size) {
                 return Fate::Dropped;
             }
             self.busy_until = start + self.serialization.of(size);
@@ -101,13 +99,19 @@ impl PlainLink {
             sent_packets: self.sent_packets,
             sent_bytes: self.sent_bytes,
             unqueued_packets: self.unqueued_packets,
-            ..self.queue.statistics.clone()
+            ..self
+                .queue
+                .as_ref()
+                .map(|queue| queue.statistics.clone())
+                .unwrap_or_default()
         }
     }
     /// Packets dropped so far.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
-        self.queue.statistics.dropped_packets
+        self.queue
+            .as_ref()
+            .map_or(0, |queue| queue.statistics.dropped_packets)
     }
     /// Packets sent by `now`, without those accepted and yet to be sent.
     #[must_use]
@@ -119,7 +123,8 @@ impl PlainLink {
     /// Packets and bytes that wait at `now`, which must not be before the last arrival.
     #[must_use]
     pub fn queue(&self, now: Instant) -> (usize, u64) {
-        let rest = self.queue.packets.iter().filter(|(start, _)| *start > now);
+        let packets = self.queue.iter().flat_map(|queue| queue.packets.iter());
+        let rest = packets.filter(|(start, _)| *start > now);
         rest.fold((0, 0), |(packets, bytes), &(_, size)| {
             (packets + 1, bytes + u64::from(size))
         })
@@ -129,7 +134,14 @@ impl PlainLink {
 impl Waiting {
     /// A packet is to wait from `now` to `start`; `false` if there is no room.
     #[inline(never)]
-    fn join(&mut self, window: Window, now: Instant, start: Instant, size: u32) -> bool {
+    fn join(
+        &mut self,
+        limit: Limit,
+        window: Window,
+        now: Instant,
+        start: Instant,
+        size: u32,
+    ) -> bool {
         while let Some(&(begun, size)) = self.packets.front()
             && begun <= now
         {
@@ -137,7 +149,7 @@ impl Waiting {
             self.bytes -= u64::from(size);
         }
         let bytes = self.bytes + u64::from(size);
-        if !self.limit.admits(self.packets.len() as u64, bytes) {
+        if !limit.admits(self.packets.len() as u64, bytes) {
             self.statistics.dropped_packets += u64::from(window.contains(now));
             return false;
         }

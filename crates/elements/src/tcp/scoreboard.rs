@@ -114,6 +114,14 @@ impl Scoreboard {
         self.repair.as_ref()?.sacked.highest()
     }
 
+    /// Gives back memory that slow start needed and that a smaller window does not.
+    pub fn give_back(&mut self) {
+        let needed = self.records.len();
+        if self.records.capacity() > 64.max(4 * needed) {
+            self.records.shrink_to(2 * needed);
+        }
+    }
+
     /// A segment left for the first time.
     #[inline]
     pub fn sent(&mut self, start: Seq, len: u32, marks: Marks, now: Instant) {

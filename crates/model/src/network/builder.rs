@@ -313,23 +313,19 @@ impl<B: Body> Builder<B> {
             .iter()
             .map(|spec| spec.rate.map(Rate::bits_per_s))
             .collect();
-        let links = self
-            .links
-            .into_iter()
-            .zip(plain)
-            .zip(ring_of)
-            .map(|((spec, limit), ring)| {
-                link_slot(
-                    spec,
-                    limit,
-                    self.seed,
-                    window,
-                    ring,
-                    &mut next_element,
-                    &mut names,
-                )
-            })
-            .collect();
+        // Collecting would keep the memory of the larger specifications.
+        let mut links = Vec::with_capacity(self.links.len());
+        for ((spec, limit), ring) in self.links.into_iter().zip(plain).zip(ring_of) {
+            links.push(link_slot(
+                spec,
+                limit,
+                self.seed,
+                window,
+                ring,
+                &mut next_element,
+                &mut names,
+            ));
+        }
         let middleboxes = self
             .middleboxes
             .into_iter()
@@ -377,6 +373,8 @@ impl<B: Body> Builder<B> {
         for (at, change) in self.changes {
             network.schedule(at, change);
         }
+        network.agents.reserve_exact(2 * self.flows.len());
+        network.connections.reserve_exact(self.flows.len());
         let mut routes = BTreeMap::new();
         for spec in self.flows {
             names.extend(["sender", "receiver"].map(|end| format!("flow.{}.{end}", spec.name)));

@@ -361,6 +361,7 @@ impl<B: Body> Endpoint<B> {
                 if complete {
                     let window = self.window();
                     self.recovery.open();
+                    self.board.give_back();
                     self.log_window(now, WindowChange::Recovered, window);
                 }
                 true
@@ -368,6 +369,7 @@ impl<B: Body> Endpoint<B> {
             Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
                 let before = self.window();
                 self.recovery.open();
+                self.board.give_back();
                 let in_flight = self.board.in_flight();
                 self.control.on_recovered(&Recovered {
                     now,

@@ -216,6 +216,7 @@ impl<B: Body> Endpoint<B> {
         self.board.forgive();
         self.wanted.retransmit = Retransmit::Nothing;
         self.recovery.open();
+        self.board.give_back();
     }
 
     /// The last reduction was needless (RFC 4015 §3).
