@@ -173,7 +173,13 @@ impl<B: Body> Network<B> {
                 match arrival.source().class() {
                     Class::Arrival => {
                         if let Some(packet) = self.fabric.arrival(arrival.place(), index) {
-                            self.reach(packet);
+                            match self.fabric.target(packet) {
+                                Target::Link(link) | Target::Folded(link) => {
+                                    self.fabric
+                                        .enter_link(link as usize, packet, arrival.time());
+                                }
+                                _ => self.reach(packet),
+                            }
                         }
                     }
                     _ => self.fabric.completion(index),
@@ -198,15 +204,12 @@ impl<B: Body> Network<B> {
     }
 
     /// A packet reaches the next element of its route, now.
-    #[inline]
+    #[inline(never)]
     fn reach(&mut self, packet: PacketId) {
-        match self.fabric.routes[self.fabric.pool[packet].hop as usize] {
+        match self.fabric.target(packet) {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
-            Target::Link(index) | Target::Folded(index) => {
-                let now = self.fabric.now;
-                self.fabric.enter_link(index as usize, packet, now);
-            }
+            Target::Link(_) | Target::Folded(_) => self.fabric.go_on(packet),
         }
     }
 

@@ -200,10 +200,16 @@ impl<B: Body> Fabric<B> {
         self.arrivals.push(Entry::placed(at, source, NO_RING));
     }
 
+    /// What comes next on a packet's route.
+    #[inline]
+    pub(super) fn target(&self, packet: PacketId) -> Target {
+        self.routes[self.pool[packet].hop as usize]
+    }
+
     /// A packet is sent, or goes on to the next element of its route, now.
     #[inline]
     pub(super) fn go_on(&mut self, packet: PacketId) {
-        match self.routes[self.pool[packet].hop as usize] {
+        match self.target(packet) {
             Target::Link(index) | Target::Folded(index) => {
                 self.enter_link(index as usize, packet, self.now);
             }

@@ -62,7 +62,11 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Dresses a segment; it acknowledges everything received in order.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: every packet of the steady state goes through one of two of its calls"
+    )]
+    #[inline(always)]
     pub(super) fn outgoing(
         &mut self,
         now: Instant,
