@@ -134,12 +134,11 @@ mod tests {
             let mut ring = Ring::new();
             let mut model = VecDeque::new();
             for step in steps {
-                match step {
-                    Some(value) => {
-                        ring.push_back(value);
-                        model.push_back(value);
-                    }
-                    None => prop_assert_eq!(ring.pop_front(), model.pop_front()),
+                if let Some(value) = step {
+                    ring.push_back(value);
+                    model.push_back(value);
+                } else {
+                    prop_assert_eq!(ring.pop_front(), model.pop_front());
                 }
                 prop_assert_eq!(ring.len(), model.len());
                 prop_assert_eq!(ring.front(), model.front());

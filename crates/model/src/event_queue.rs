@@ -93,7 +93,6 @@ impl Entry {
     /// When.
     #[must_use]
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half")]
     pub fn time(self) -> Instant {
         Instant::from_picos((self.0 >> 64) as u64)
     }

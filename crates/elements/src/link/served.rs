@@ -25,6 +25,7 @@ use crate::{
 
 /// One direction of a served link.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub struct ServedLink {
     queue: Queue,
     service: AnyService,

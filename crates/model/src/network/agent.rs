@@ -277,7 +277,7 @@ impl<B: Body> Way<'_, B> {
         let packet = &mut self.fabric.pool[id];
         let place = match &mut packet.payload {
             Transport::Tcp(segment) => segment,
-            other => segment_in(other),
+            other @ Transport::Datagram(_) => segment_in(other),
         };
         let Some(departure) = endpoint.poll_transmit_into(self.fabric.now, place) else {
             self.fabric.pool.free(id);
