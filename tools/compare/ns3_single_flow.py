@@ -1,35 +1,25 @@
-"""Compare single flows with the same flows in ns-3, row by row.
-
-    python tools/compare_ns3.py            prints ours beside theirs
-    python tools/compare_ns3.py --write    also writes the tables of docs/validation/ns3-single-flow.md
-    python tools/compare_ns3.py --check    compares the page instead; exit status 1 when it is out of date
-
-Exit status 1 also when a row is outside its tolerance and the page does not explain it, or is inside
-and the page still lists it as an outlier. ``tests/oracle`` runs the same comparison.
-"""
+"""Single flows of ns-3: ``docs/validation/ns3-single-flow.md``."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import json
 import math
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from anabranch import _engine as engine
 from anabranch.statistics import mean_interval, t_quantile
 
+from compare import oracle
+from compare.judging import Verdict
+from compare.pages import Comparison, verdict_table
+from compare.runs import SEEDS, Case
+from compare.runs import simulate as run_cases
 from reference import markdown
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = ROOT / "tests" / "oracle" / "data"
-PAGE = "docs/validation/ns3-single-flow.md"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-SEEDS = 20
-"""Runs of a row with random loss."""
+NAME = "ns3-single-flow"
 
 NEW_RENO_LOSS_FREE = 0.03
 NEW_RENO_LOSSY = 0.05
@@ -122,8 +112,6 @@ OUTLIERS = frozenset({("3.37", "Cubic", 20, 17, 0.01), ("3.37", "Cubic", 70, 58,
 
 def read(name: str) -> list[Theirs]:
     """Read a table of ns-3's figures; the controls that are compared here."""
-    with (DATA / name).open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
     return [
         Theirs(
             version=row["ns3_version"],
@@ -140,7 +128,7 @@ def read(name: str) -> list[Theirs]:
             recovery=row.get("recovery") or "prr",
             sd=float(row["goodput_sd"]) if row.get("goodput_sd") else None,
         )
-        for row in rows
+        for row in oracle.read(name)
         if row["cc"] in {cc for _, cc in CONTROLS}
     ]
 
@@ -160,17 +148,12 @@ def sets(path: Route, control: str) -> list[str]:
 
 def simulate(cases: Iterable[tuple[Route, str]], seeds: int = SEEDS) -> dict[tuple[Route, str], Ours]:
     """Run each path with each control once, on all cores; loss-free ones with one seed."""
-    file = DATA / "ns3-single-flow.toml"
-    text = file.read_text("utf-8")
-    wanted = list(dict.fromkeys(cases))
-    counts = [seeds if path.loss_rate > 0 else 1 for path, _ in wanted]
-    jobs: list[tuple[str, str, list[str], int | None]] = [
-        (text, file.name, sets(path, control), seed)
-        for (path, control), count in zip(wanted, counts, strict=True)
-        for seed in range(1, count + 1)
-    ]
-    flows = iter([json.loads(run.summary_json)["flows"]["main"] for run in engine.run_many(jobs, digest=False)])
-    return {case: _means([next(flows) for _ in range(count)]) for case, count in zip(wanted, counts, strict=True)}
+    wanted = {
+        (path, control): Case(f"{NAME}.toml", tuple(sets(path, control)), seeds if path.loss_rate > 0 else 1)
+        for path, control in cases
+    }
+    runs = run_cases(wanted.values(), NAME)
+    return {key: _means([run["flows"]["main"] for run in runs[case]]) for key, case in wanted.items()}
 
 
 def _means(flows: Sequence[Mapping[str, float]]) -> Ours:
@@ -208,23 +191,28 @@ def tables(rows: Sequence[Row], more: Sequence[Theirs]) -> dict[str, str]:
     parts = {cc: _table([row for row in rows if row.theirs.cc == cc]) for cc in ("NewReno", "Cubic")}
     parts["more-seeds"] = _more_seeds(rows, more)
     parts["recovery"] = _recovery(rows, more)
-    parts["verdict"] = _verdict(rows)
+    parts["verdict"] = verdict_table(verdicts(rows))
     return parts
 
 
-def _verdict(rows: Sequence[Row]) -> str:
-    lines = []
+def verdicts(rows: Sequence[Row]) -> list[Verdict]:
+    """Judge by control, with and without random loss."""
+    found = []
     for cc in ("NewReno", "Cubic"):
         for lossy in (False, True):
             some = [row for row in rows if row.theirs.cc == cc and (row.theirs.path.loss_rate > 0) == lossy]
-            within = sum(row.inside for row in some)
             kind = "with random loss" if lossy else "without random loss"
-            lines.append(f"- {cc}, {kind}: {within} of {len(some)} rows within the tolerance\n")
+            found.append(_verdict(f"{cc}, {kind}: rows within the tolerance", [row.inside for row in some]))
     some = [row for row in rows if row.theirs.cc == "Cubic" and row.theirs.path.loss_rate > 0]
-    within = sum(near_the_seeds(row) for row in some)
     share = f"the range of its version's seeds ± {CUBIC:.0%}"
-    lines.append(f"- Cubic, with random loss, judged as NewReno is, by {share}: {within} of {len(some)} rows\n")
-    return "".join(lines)
+    found.append(
+        _verdict(f"Cubic, with random loss, judged as NewReno is, by {share}", [near_the_seeds(row) for row in some])
+    )
+    return found
+
+
+def _verdict(condition: str, inside: Sequence[bool]) -> Verdict:
+    return Verdict(condition, f"{sum(inside)} of {len(inside)} rows", all(inside))
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -327,18 +315,6 @@ def mean_half_width(row: Theirs) -> float:
     return t_quantile(0.975, row.seeds - 1) * row.sd / math.sqrt(row.seeds)
 
 
-def fill(page: str, parts: Mapping[str, str]) -> str:
-    """Put the generated parts into the page."""
-    for name, text in parts.items():
-        begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
-        before, found, rest = page.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not (found and closed):
-            raise SystemExit(f"{PAGE}: expected a part between {begin.strip()} and {end}")
-        page = f"{before}{begin}\n{text}\n{end}{after}"
-    return page
-
-
 def surprises(rows: Sequence[Row]) -> list[str]:
     """Return what the page does not say: rows outside without a reason, and reasons without a row."""
     lines = []
@@ -349,35 +325,28 @@ def surprises(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def main() -> int:
-    """Compare; print, write or check."""
-    parser = argparse.ArgumentParser(description="Compare single flows with ns-3, row by row.")
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--write", action="store_true", help=f"write the tables of {PAGE}")
-    mode.add_argument("--check", action="store_true", help=f"compare with {PAGE} instead of printing")
-    arguments = parser.parse_args()
-    rows = compare(read("ns3-single-flow.csv"))
-    parts = tables(rows, read("ns3-single-flow-more.csv"))
-    status = 0
-    if arguments.write or arguments.check:
-        page = ROOT / PAGE
-        current = page.read_text("utf-8")
-        wanted = fill(current, parts)
-        if arguments.write:
-            aside = page.with_name(page.name + ".new")
-            aside.write_text(wanted, "utf-8")
-            aside.replace(page)
-        elif wanted != current:
-            print(f"{PAGE}: out of date: run python tools/compare_ns3.py --write", file=sys.stderr)
-            status = 1
-    else:
-        for text in parts.values():
-            print(text)
-    for line in surprises(rows):
-        print(line, file=sys.stderr)
-        status = 1
-    return status
+def comparison() -> Comparison:
+    """Compare everything."""
+    rows = compare(read(f"{NAME}.csv"))
+    parts = tables(rows, read(f"{NAME}-more.csv"))
+    return Comparison(NAME, parts, verdicts(rows), lambda: _drawn(rows), surprises(rows))
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+    from compare import drawing
+
+    panels = []
+    for version, cc in CONTROLS:
+        points = [
+            drawing.Point(
+                {"NewReno": "reno", "Cubic": "cubic"}[cc],
+                row.theirs.goodput,
+                row.ours.goodput,
+                hollow=row.theirs.path.loss_rate > 0,
+                accepted=(row.low, row.high),
+            )
+            for row in rows
+            if row.key[:2] == (version, cc)
+        ]
+        panels.append(drawing.Panel(f"{cc}, ns-3 {version}: goodput (Mbit/s)", points, "log"))
+    yield NAME, drawing.there_and_here(panels, hollow="random loss")

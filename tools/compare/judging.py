@@ -1,0 +1,112 @@
+"""What a comparison is judged by.
+
+That a formula comes near tells little where every congestion control gives nearly the same. So the error of a row is
+held against a mistaken answer's: the mean error made by answering with the other congestion controls' rows of the same
+path. It has to be smaller in three rows of four, and its median at most half of the median of the mistaken answers'.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+ROWS_CLOSER = 0.75
+"""Least share of rows that are closer than the mistaken answers."""
+MEDIAN_RATIO = 0.5
+"""Largest ratio of the median error to the mistaken answers' median error."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A condition, what was found, and whether it holds; ``None`` where nothing could be judged."""
+
+    condition: str
+    found: str
+    held: bool | None
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word or two."""
+        return "not judged" if self.held is None else "holds" if self.held else "**does not hold**"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far a row's answer is off, and how far the other controls' rows would be, on average."""
+
+    ours: float
+    others: float
+
+    @property
+    def closer(self) -> bool:
+        """Whether ours is the smaller one."""
+        return self.ours < self.others
+
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Measure(Generic[R]):
+    """A figure that tells congestion controls apart, on the scale on which errors are taken.
+
+    Attributes:
+        name: What it is called in verdicts.
+        unit: Unit of an error, with a space before it.
+        theirs: A row's figure.
+        ours: The figure answered for a row; ``None`` where there is no answer.
+        scale: What figures are put through before they are subtracted.
+        relative: Whether the error is a share of theirs.
+    """
+
+    name: str
+    unit: str
+    theirs: Callable[[R], float]
+    ours: Callable[[R], float | None]
+    scale: Callable[[float], float] = float
+    relative: bool = False
+
+    def error(self, answer: float, row: R) -> float:
+        """How far an answer is from a row."""
+        theirs = self.scale(self.theirs(row))
+        error = abs(self.scale(answer) - theirs)
+        return error / theirs if self.relative else error
+
+
+def errors(
+    rows: Sequence[R], measure: Measure[R], path: Callable[[R], Hashable], control: Callable[[R], str]
+) -> list[Errors | None]:
+    """Return each row's errors; ``None`` where we have no answer or no other control was measured on the path."""
+    found: list[Errors | None] = []
+    for row in rows:
+        answer = measure.ours(row)
+        others = [other for other in rows if path(other) == path(row) and control(other) != control(row)]
+        if answer is None or not others:
+            found.append(None)
+            continue
+        mistaken = math.fsum(measure.error(measure.theirs(other), row) for other in others) / len(others)
+        found.append(Errors(measure.error(answer, row), mistaken))
+    return found
+
+
+def told_apart(measure: Measure[R], found: Iterable[Errors | None]) -> list[Verdict]:
+    """Judge the errors of all rows."""
+    judged = [errors for errors in found if errors is not None]
+    closer = f"{measure.name}: closer than the other controls' rows in at least {ROWS_CLOSER:.0%} of the rows"
+    median = f"{measure.name}: median error at most {MEDIAN_RATIO:g} of theirs"
+    if not judged:
+        return [Verdict(closer, "no row", None), Verdict(median, "no row", None)]
+    count = sum(errors.closer for errors in judged)
+    ours = statistics.median(errors.ours for errors in judged)
+    others = statistics.median(errors.others for errors in judged)
+    return [
+        Verdict(closer, f"{count} of {len(judged)}", count >= ROWS_CLOSER * len(judged)),
+        Verdict(
+            median,
+            f"{ours:.3g}{measure.unit} against {others:.3g}{measure.unit}",
+            ours <= MEDIAN_RATIO * others,
+        ),
+    ]

@@ -1,0 +1,63 @@
+"""Running the scenario files of the figures, on all cores."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch import _engine as engine
+from anabranch.progress import Progress
+
+from compare.oracle import DATA
+
+SEEDS = 20
+"""Runs of a row that chance has a part in."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario file, what is set in it, and with how many seeds it is run."""
+
+    file: str
+    sets: tuple[str, ...]
+    seeds: int
+
+
+def simulate(cases: Iterable[Case], label: str) -> dict[Case, list[dict[str, Any]]]:
+    """Run each case once per seed, from seed 1 on; return the summaries."""
+    wanted = list(dict.fromkeys(cases))
+    texts = {case.file: (DATA / case.file).read_text("utf-8") for case in wanted}
+    jobs: list[tuple[str, str, list[str], int | None]] = [
+        (texts[case.file], case.file, list(case.sets), seed) for case in wanted for seed in range(1, case.seeds + 1)
+    ]
+    with Progress(label, len(jobs)) as progress:
+        runs = iter(engine.run_many(jobs, digest=False, progress=progress.update))
+    return {case: [json.loads(next(runs).summary_json) for _ in range(case.seeds)] for case in wanted}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure over the seeds of a case."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, runs: Iterable[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> Spread:
+        """Return mean and range of a figure of each run."""
+        values = [figure(run) for run in runs]
+        return cls(math.fsum(values) / len(values), min(values), max(values))
+
+    def text(self, digits: int) -> str:
+        """Write the mean, with the range where there is one."""
+        spread = f" ({self.low:.{digits}f}–{self.high:.{digits}f})" if self.low < self.high else ""
+        return f"{self.mean:.{digits}f}{spread}"
+
+
+def of_flow(flow: str, name: str) -> Callable[[Mapping[str, Any]], float]:
+    """Return what reads one figure of one flow from a summary; nothing where there is no figure."""
+    return lambda summary: float(summary["flows"][flow][name] or 0)
