@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from anabranch.statistics import mean_interval, t_quantile
+from matplotlib.figure import Figure
 
-from compare import oracle
-from compare.judging import Verdict
-from compare.pages import Comparison, verdict_table
-from compare.runs import SEEDS, Case
-from compare.runs import simulate as run_cases
+from comparison import drawing, oracle
+from comparison.judging import Verdict
+from comparison.pages import Comparison, verdict_table
+from comparison.runs import SEEDS, Case
+from comparison.runs import simulate as run_cases
 from reference import markdown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "ns3-single-flow"
 
@@ -333,8 +330,6 @@ def comparison() -> Comparison:
 
 
 def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    from compare import drawing
-
     panels = []
     for version, cc in CONTROLS:
         points = [
@@ -348,5 +343,5 @@ def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             for row in rows
             if row.key[:2] == (version, cc)
         ]
-        panels.append(drawing.Panel(f"{cc}, ns-3 {version}: goodput (Mbit/s)", points, "log"))
+        panels.append(drawing.Panel(f"{cc}, ns-3 {version}: goodput (Mbit/s)", points, "log", ratio=True))
     yield NAME, drawing.there_and_here(panels, hollow="random loss")

@@ -6,18 +6,17 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from compare.judging import Verdict
-from compare.oracle import ROOT
+from anabranch.plot.style import house_style
+from matplotlib.figure import Figure
+
+from comparison.judging import Verdict
+from comparison.oracle import ROOT
 from reference import markdown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FOLDER = "docs/validation"
 
-Figures = Callable[[], Iterator[tuple[str, "Figure"]]]
+Figures = Callable[[], Iterator[tuple[str, Figure]]]
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,6 @@ def write(comparison: Comparison) -> None:
 
 def draw(comparison: Comparison, folder: Path) -> list[Path]:
     """Write the figures, each as one vector file."""
-    from anabranch.plot.style import house_style
-
     paths = []
     with house_style():
         for name, figure in comparison.figures():

@@ -11,7 +11,7 @@ from typing import Any
 from anabranch import _engine as engine
 from anabranch.progress import Progress
 
-from compare.oracle import DATA
+from comparison.oracle import DATA
 
 SEEDS = 20
 """Runs of a row that chance has a part in."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from compare.judging import Verdict
-from compare.oracle import NOT_AVAILABLE, available, control, read
-from compare.pages import Comparison, verdict_table
-from compare.runs import Case, of_flow, simulate
+from matplotlib.figure import Figure
+
+from comparison import drawing
+from comparison.judging import Verdict
+from comparison.oracle import NOT_AVAILABLE, available, control, read
+from comparison.pages import Comparison, verdict_table
+from comparison.runs import Case, simulate
 from reference import markdown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "ns2-single-flow"
 STACK = "ns2-sack1"
@@ -97,10 +97,8 @@ def compare(rows: Sequence[Theirs], stack: str = STACK) -> list[Row]:
 
 
 def _ours(run: dict[str, Any]) -> Ours:
-    rate, *counts = (
-        of_flow("main", name)(run) for name in ("throughput_mbit_s", "retransmitted_packets", "timeouts")
-    )
-    return Ours(rate / RATE_MBIT_S, *counts)
+    flow = run["flows"]["main"]
+    return Ours(flow["throughput_mbit_s"] / RATE_MBIT_S, flow["retransmitted_packets"], flow["timeouts"])
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
@@ -135,10 +133,10 @@ def comparison() -> Comparison:
 
 
 def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    from compare import drawing
-
     points = [
-        drawing.Point(row.theirs.cc, row.theirs.utilization, row.ours.utilization) for row in rows if row.ours is not None
+        drawing.Point(row.theirs.cc, row.theirs.utilization, row.ours.utilization)
+        for row in rows
+        if row.ours is not None
     ]
     if points:
         yield NAME, drawing.there_and_here([drawing.Panel("Used share of the rate", points, "linear")])

@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from compare import judging
-from compare.judging import Errors, Measure, Verdict
-from compare.oracle import NOT_AVAILABLE, available, control, read
-from compare.pages import Comparison, verdict_table
-from compare.runs import SEEDS, Case, Spread, of_flow, simulate
+from matplotlib.figure import Figure
+
+from comparison import drawing, judging
+from comparison.judging import Errors, Measure, Verdict
+from comparison.oracle import NOT_AVAILABLE, available, control, read
+from comparison.pages import Comparison, verdict_table
+from comparison.runs import SEEDS, Case, Spread, of_flow, simulate
 from reference import markdown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "linux-single-flow"
 LOSSY_INSIDE = 19
@@ -221,38 +219,25 @@ def comparison() -> Comparison:
 
 
 def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    from compare import drawing
-
-    measures = ((RTT, "Mean RTT (ms)", "log"), (RETRANSMITTED, "Packets sent again", "sqrt"))
-    panels = [
-        drawing.Panel(
-            label,
-            [
-                drawing.Point(row.theirs.cc, measure.theirs(row), answer, hollow=row.lossy)
-                for row in rows
-                if (answer := measure.ours(row)) is not None
-            ],
-            scale,
+    answered = [(row, row.ours) for row in rows if row.ours is not None]
+    points = [
+        (
+            drawing.Point(row.theirs.cc, _queueing(row, row.theirs.mean_rtt), _queueing(row, ours.mean_rtt.mean),
+                          hollow=row.lossy),
+            drawing.Point(row.theirs.cc, row.theirs.retransmitted, ours.retransmitted.mean, hollow=row.lossy),
         )
-        for measure, label, scale in measures
+        for row, ours in answered
+    ]  # fmt: skip
+    goodput = [
+        drawing.Point(row.theirs.cc, row.theirs.goodput, ours.goodput.mean, (ours.goodput.low, ours.goodput.high), True)
+        for row, ours in answered
+        if row.lossy
     ]
-    panels.append(
-        drawing.Panel(
-            "Goodput under loss (Mbit/s)",
-            [
-                drawing.Point(
-                    row.theirs.cc,
-                    row.theirs.goodput,
-                    row.ours.goodput.mean,
-                    (row.ours.goodput.low, row.ours.goodput.high),
-                    hollow=True,
-                )
-                for row in rows
-                if row.lossy and row.ours is not None
-            ],
-            "log",
-        )
-    )
+    panels = [
+        drawing.Panel("Mean RTT above the base RTT (ms)", [rtt for rtt, _ in points], "log"),
+        drawing.Panel("Packets sent again", [again for _, again in points], "sqrt"),
+        drawing.Panel("Goodput under loss (Mbit/s)", goodput, "log", ratio=True),
+    ]
     yield NAME, drawing.there_and_here(panels, hollow="random loss")
     labels = ("mean RTT (ms)", "√ of packets sent again")
     yield (
@@ -264,3 +249,8 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             ]
         ),
     )
+
+
+def _queueing(row: Row, rtt: float) -> float:
+    """What queues add to the base RTT, in ms; rounding in the figures can make it nothing."""
+    return max(rtt - row.theirs.path.base_rtt_ms, 0.1)

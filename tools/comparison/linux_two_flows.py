@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from compare.judging import Verdict
-from compare.oracle import NOT_AVAILABLE, available, control, read
-from compare.pages import Comparison, verdict_table
-from compare.runs import SEEDS, Case, Spread, of_flow, simulate
+from matplotlib.figure import Figure
+
+from comparison import drawing
+from comparison.judging import Verdict
+from comparison.oracle import NOT_AVAILABLE, available, control, read
+from comparison.pages import Comparison, verdict_table
+from comparison.runs import SEEDS, Case, Spread, of_flow, simulate
 from reference import markdown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "linux-two-flows"
 POINTS = 15.0
@@ -188,8 +188,6 @@ def comparison() -> Comparison:
 
 
 def _figures(found: Sequence[Pair]) -> Iterator[tuple[str, Figure]]:
-    from compare import drawing
-
     rows = [
         drawing.Shares(
             " / ".join(pair.controls),

@@ -1,9 +1,9 @@
 """Set the given figures beside ours, row by row.
 
-    python tools/compare                    prints the tables and the verdicts
-    python tools/compare --write            also writes the pages and figures of docs/validation
-    python tools/compare --check            compares those instead; exit status 1 when one is out of date
-    python tools/compare linux-two-flows    only that file of figures
+    python tools/compare.py                    prints the tables and the verdicts
+    python tools/compare.py --write            also writes the pages and figures of docs/validation
+    python tools/compare.py --check            compares those instead; exit status 1 when one is out of date
+    python tools/compare.py linux-two-flows    only that file of figures
 
 Exit status 1 also when a row is not as its page explains it. ``tests/oracle`` runs the same comparisons.
 """
@@ -13,13 +13,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
-# Run by its path, Python looks for modules in this folder, where `compare` is not.
-sys.path[0] = str(Path(__file__).resolve().parents[1])
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from compare import linux_reordering, linux_single_flow, linux_two_flows, ns2_single_flow, ns3_single_flow, pages
-from compare.pages import Comparison
+from comparison import linux_reordering, linux_single_flow, linux_two_flows, ns2_single_flow, ns3_single_flow, pages
+from comparison.pages import Comparison
 
 COMPARISONS: dict[str, Callable[[], Comparison]] = {
     module.NAME: module.comparison
@@ -62,10 +62,6 @@ def main() -> int:
 
 def _print(done: Comparison) -> None:
     """Print what was judged as a table."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     table = Table(title=done.name, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("condition", "found", "verdict"):
         table.add_column(heading)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from anabranch.plot.style import COLOURS, MARKERS
+import numpy as np
+from anabranch.plot.style import COLOURS, MARKERS, new_figure
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from compare.judging import MEDIAN_RATIO, Errors
+from comparison.judging import MEDIAN_RATIO, Errors
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+GREY = "#555555"
 
 CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound")
 """In the order of colours, so that a congestion control looks the same everywhere."""
@@ -35,11 +39,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Panel:
-    """Points of one quantity; ``scale`` is ``linear``, ``log`` or ``sqrt``."""
+    """Points of one quantity; ``scale`` is ``linear``, ``log`` or ``sqrt``.
+
+    With ``ratio`` the upright axis is ours as a share of theirs, which shows small differences of large figures.
+    """
 
     label: str
     points: Sequence[Point]
     scale: str
+    ratio: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,45 +69,53 @@ class Curves:
 
 
 def there_and_here(panels: Sequence[Panel], hollow: str = "") -> Figure:
-    """Ours over theirs, a panel per quantity; on the diagonal both are the same."""
+    """Ours over theirs, a panel per quantity; on the grey line both are the same."""
     figure, axes = _panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
         for point in panel.points:
-            colour, marker = _look(point.control)
-            if point.accepted is not None:
-                ax.plot([point.theirs] * 2, point.accepted, color="#000000", alpha=0.12, linewidth=4)
-            if point.span is not None:
-                ax.plot([point.theirs] * 2, point.span, color=colour, linewidth=0.9, alpha=0.6)
-            face = "white" if point.hollow else colour
-            ax.plot(point.theirs, point.ours, marker, color=colour, markerfacecolor=face, markersize=4.5)
-        for axis in ("x", "y"):
-            _scale(ax, axis, panel.scale)
-        values = [value for p in panel.points for value in (p.theirs, p.ours, *(p.span or ()))]
-        _diagonal(ax, values, panel.scale)
+            _point(ax, point, panel.ratio)
+        _scale(ax, "x", panel.scale)
+        if panel.ratio:
+            ax.axhline(1.0, color=GREY, linewidth=0.9, zorder=0)
+        else:
+            _scale(ax, "y", panel.scale)
+            values = [value for p in panel.points for value in (p.theirs, p.ours, *(p.span or ()))]
+            _diagonal(ax, values, panel.scale)
         ax.set_title(panel.label, fontsize=9)
         ax.set_xlabel("there")
-        ax.set_ylabel("here")
+        ax.set_ylabel("here ÷ there" if panel.ratio else "here")
     _legend(figure, [point.control for panel in panels for point in panel.points], hollow)
     return figure
+
+
+def _point(ax: Axes, point: Point, ratio: bool) -> None:
+    colour, marker = _look(point.control)
+    by = point.theirs if ratio else 1.0
+    # Rows of different controls with nearly the same figure stand side by side.
+    x = point.theirs * (1 + 0.05 * CONTROLS.index(point.control)) if ratio else point.theirs
+    if point.accepted is not None:
+        ax.plot([x] * 2, [end / by for end in point.accepted], color="#000000", alpha=0.12, linewidth=4)
+    if point.span is not None:
+        ax.plot([x] * 2, [end / by for end in point.span], color=colour, linewidth=1.2, alpha=0.6)
+    face = "white" if point.hollow else colour
+    ax.plot(x, point.ours / by, marker, color=colour, markerfacecolor=face, markersize=4.5)
 
 
 def errors(panels: Sequence[tuple[str, Sequence[tuple[str, Errors]]]]) -> Figure:
     """Our error over that of the other controls' rows; below the solid line ours is smaller."""
     figure, axes = _panels(len(panels), width=4.4)
     for ax, (label, points) in zip(axes, panels, strict=True):
+        low, high = min(found.others for _, found in points), max(found.others for _, found in points)
+        # What is exact is drawn at the lower edge.
+        floor = low / 50
         for control, found in points:
             colour, marker = _look(control)
-            ax.plot(found.others, found.ours, marker, color=colour, markersize=4.5)
-        values = [value for _, found in points for value in (found.ours, found.others)]
-        ax.set_xscale("log")
-        # An error of nothing is drawn, too.
-        smallest = min((found.others for _, found in points), default=1.0) / 10
-        ax.set_yscale("symlog", linthresh=smallest)
-        ax.set_ylim(bottom=0)
-        _plain_ticks(ax.xaxis)
-        low, high = min(found.others for _, found in points), max(values)
-        ax.plot([low, high], [low, high], color="#555555", linewidth=0.9)
-        ax.plot([low, high], [low * MEDIAN_RATIO, high * MEDIAN_RATIO], color="#555555", linewidth=0.9, linestyle=":")
+            ax.plot(found.others, max(found.ours, floor), marker, color=colour, markersize=4.5, clip_on=False)
+        for axis in ("x", "y"):
+            _scale(ax, axis, "log")
+        ax.plot([low, high], [low, high], color=GREY, linewidth=0.9)
+        ax.plot([low, high], [low * MEDIAN_RATIO, high * MEDIAN_RATIO], color=GREY, linewidth=0.9, linestyle=":")
+        ax.set_ylim(floor, max(high, *(found.ours for _, found in points)) * 1.2)
         ax.set_title(f"Error of {label}", fontsize=9)
         ax.set_xlabel("of the other controls' rows, on average")
         ax.set_ylabel("of ours")
@@ -109,25 +125,23 @@ def errors(panels: Sequence[tuple[str, Sequence[tuple[str, Errors]]]]) -> Figure
 
 def shares(rows: Sequence[Shares], tolerance: float) -> Figure:
     """The first flow's share, pair by pair."""
-    from anabranch.plot.style import new_figure
-
     figure, ax = new_figure(width=5.6, height=0.6 + 0.55 * len(rows))
     for i, row in enumerate(rows):
         mean = sum(row.theirs) / len(row.theirs)
         ax.barh(i, 2 * tolerance, left=mean - tolerance, height=0.62, color="#000000", alpha=0.08)
-        ax.plot(row.theirs, [i + 0.15] * len(row.theirs), "o", color="#555555", markersize=4.5,
+        ax.plot(row.theirs, [i + 0.15] * len(row.theirs), "o", color=GREY, markersize=4.5,
                 label="there, each repeat" if i == 0 else None)  # fmt: skip
     labelled = False
     for i, row in enumerate(rows):
         if not row.ours:
-            ax.text(50, i - 0.15, "not available", ha="center", va="center", fontsize=8, color="#555555")
+            ax.text(75, i, "not available", ha="center", va="center", fontsize=8, color=GREY)
             continue
         ours = [i - 0.15] * len(row.ours)
         ax.plot(row.ours, ours, "|", color=COLOURS[0], markersize=7, label=None if labelled else "here, each seed")
         mean = sum(row.ours) / len(row.ours)
         ax.plot(mean, i - 0.15, "D", color=COLOURS[1], markersize=4.5, label=None if labelled else "here, mean")
         labelled = True
-    ax.axvline(50, color="#555555", linewidth=0.7, linestyle=":")
+    ax.axvline(50, color=GREY, linewidth=0.7, linestyle=":")
     ax.set_yticks(range(len(rows)), [row.label for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlim(0, 100)
@@ -157,9 +171,6 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
 
 
 def _panels(count: int, width: float = 3.2) -> tuple[Figure, Sequence[Axes]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(width * count, 3.5))
     FigureCanvasAgg(figure)
     axes: Any = figure.subplots(1, count, squeeze=False)
@@ -172,8 +183,6 @@ def _look(control: str) -> tuple[str, str]:
 
 
 def _scale(ax: Axes, axis: str, scale: str) -> None:
-    import numpy as np
-
     put = ax.set_xscale if axis == "x" else ax.set_yscale
     which = ax.xaxis if axis == "x" else ax.yaxis
     if scale == "sqrt":
@@ -184,10 +193,9 @@ def _scale(ax: Axes, axis: str, scale: str) -> None:
 
 
 def _plain_ticks(axis: Any) -> None:
-    """Write 20 and 50 instead of powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    """Write 20 and 50 instead of powers of ten; over many decades, 1 and 10."""
+    low, high = axis.get_data_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > low * 1000 else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -196,23 +204,22 @@ def _diagonal(ax: Axes, values: Sequence[float], scale: str) -> None:
     if not values:
         return
     low, high = (0.0 if scale == "sqrt" else min(values)), max(values)
-    ax.plot([low, high], [low, high], color="#555555", linewidth=0.9, zorder=0)
+    ax.plot([low, high], [low, high], color=GREY, linewidth=0.9, zorder=0)
     margin = 0.0 if scale == "sqrt" else 0.9
     for put in (ax.set_xlim, ax.set_ylim):
         put(low * margin, high * 1.1)
 
 
 def _legend(figure: Figure, controls: Sequence[str], second: str, *, line: bool = False) -> None:
-    from matplotlib.lines import Line2D
-
-    style = "-" if line else ""
     handles = []
     for control in (name for name in CONTROLS if name in set(controls)):
         colour, marker = _look(control)
-        handles.append(Line2D([], [], color=colour, marker=marker, linestyle=style, markersize=4.5, label=control))
+        handles.append(
+            Line2D([], [], color=colour, marker=marker, linestyle="-" if line else "", markersize=4.5, label=control)
+        )
     if second:
         handles.append(
-            Line2D([], [], color="#555555", marker="o", linestyle="--" if line else "", markerfacecolor="white",
+            Line2D([], [], color=GREY, marker="o", linestyle="--" if line else "", markerfacecolor="white",
                    markersize=4.5, label=second)
         )  # fmt: skip
     if handles:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from compare import judging
-from compare.judging import Errors, Measure, Verdict
-from compare.oracle import NOT_AVAILABLE, available, control, read
-from compare.pages import Comparison, verdict_table
-from compare.runs import Case, of_flow, simulate
+from matplotlib.figure import Figure
+
+from comparison import drawing, judging
+from comparison.judging import Errors, Measure, Verdict
+from comparison.oracle import NOT_AVAILABLE, available, control, read
+from comparison.pages import Comparison, verdict_table
+from comparison.runs import Case, simulate
 from reference import markdown
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NAME = "linux-reordering"
 GOODPUT = 0.04
@@ -125,10 +124,14 @@ def compare(rows: Sequence[Theirs]) -> list[Row]:
 
 
 def _ours(run: dict[str, Any]) -> Ours:
+    flow = run["flows"]["main"]
     return Ours(
-        *(of_flow("main", name)(run) for name in ("goodput_mbit_s", "retransmitted_packets", "mean_srtt_ms")),
-        float(run["links"]["bottleneck"]["forward"]["dropped_packets"]),
-        *(of_flow("main", name)(run) for name in ("fast_recoveries", "timeouts")),
+        goodput=flow["goodput_mbit_s"],
+        retransmitted=flow["retransmitted_packets"],
+        mean_rtt=flow["mean_srtt_ms"],
+        dropped=run["links"]["bottleneck"]["forward"]["dropped_packets"],
+        fast_recoveries=flow["fast_recoveries"],
+        timeouts=flow["timeouts"],
     )
 
 
@@ -139,9 +142,7 @@ def of_stack(rows: Sequence[Row], stack: str) -> list[Row]:
 
 def errors(rows: Sequence[Row], measure: Measure[Row]) -> list[Errors | None]:
     """Each row's error in a measure, and that of the other congestion controls' rows."""
-    return judging.errors(
-        rows, measure, lambda row: (row.theirs.stack, row.theirs.interval), lambda row: row.theirs.cc
-    )
+    return judging.errors(rows, measure, lambda row: (row.theirs.stack, row.theirs.interval), lambda row: row.theirs.cc)
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
@@ -203,8 +204,6 @@ def comparison() -> Comparison:
 
 
 def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
-    from compare import drawing
-
     def lines_of(stack: str, theirs: Callable[[Row], float], ours: Callable[[Ours], float]) -> list[drawing.Curves]:
         found = []
         for cc in dict.fromkeys(row.theirs.cc for row in rows):
