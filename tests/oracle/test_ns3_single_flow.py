@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 from anabranch import Scenario
 
-import compare_ns3
-from compare_ns3 import CONTROLS, DATA, OUR_CUBIC, OUR_NEW_RENO, OUTLIERS, PAGE, ROOT, Row, Theirs
+from comparison import ns3_single_flow as ns3
+from comparison import pages
+from comparison.ns3_single_flow import CONTROLS, OUR_CUBIC, OUR_NEW_RENO, OUTLIERS, Row, Theirs
+from comparison.oracle import DATA
 
 PATHS = 12
 """Two round-trip times, two queues each, three loss rates."""
@@ -17,24 +19,24 @@ PATHS = 12
 
 @pytest.fixture(scope="module")
 def table() -> list[Theirs]:
-    return compare_ns3.read("ns3-single-flow.csv")
+    return ns3.read("ns3-single-flow.csv")
 
 
 @pytest.fixture(scope="module")
 def more() -> list[Theirs]:
-    return compare_ns3.read("ns3-single-flow-more.csv")
+    return ns3.read("ns3-single-flow-more.csv")
 
 
 @pytest.fixture(scope="module")
 def rows(table: list[Theirs]) -> list[Row]:
-    return compare_ns3.compare(table)
+    return ns3.compare(table)
 
 
 def outside(table: list[Theirs], version: str, cc: str, control: str) -> set[tuple[int, int, float]]:
     """The paths on which a version's rows of one control are missed when answered with ``control``."""
     some = [row for row in table if (row.version, row.cc) == (version, cc)]
     settings = dict.fromkeys(CONTROLS, control)
-    missed = [row for row in compare_ns3.compare(some, settings, seeds=10) if not row.inside]
+    missed = [row for row in ns3.compare(some, settings, seeds=10) if not row.inside]
     return {row.key[2:] for row in missed}
 
 
@@ -48,7 +50,7 @@ def test_new_reno_is_within_its_tolerance_everywhere(rows: list[Row]) -> None:
 
 
 def test_exactly_the_explained_rows_are_outside(rows: list[Row]) -> None:
-    assert compare_ns3.surprises(rows) == []
+    assert ns3.surprises(rows) == []
 
 
 def test_outliers_are_few_seeds_by_chance(rows: list[Row], more: list[Theirs]) -> None:
@@ -57,11 +59,11 @@ def test_outliers_are_few_seeds_by_chance(rows: list[Row], more: list[Theirs]) -
     for row in rows:
         if row.key not in OUTLIERS:
             continue
-        many = compare_ns3.find(more, row.theirs)
+        many = ns3.find(more, row.theirs)
         assert many is not None
         assert (row.theirs.seeds, many.seeds) == (3, 30)
-        assert row.ours.goodput == pytest.approx(many.goodput, rel=compare_ns3.CUBIC), row.key
-        assert compare_ns3.near_the_seeds(row), row.key
+        assert row.ours.goodput == pytest.approx(many.goodput, rel=ns3.CUBIC), row.key
+        assert ns3.near_the_seeds(row), row.key
 
 
 def test_counting_bytes_misses_heavy_loss(table: list[Theirs]) -> None:
@@ -80,21 +82,21 @@ def test_with_more_seeds_light_loss_is_within_the_tolerance_for_3_37(rows: list[
     light = [row for row in rows if row.key[:2] == ("3.37", "Cubic") and row.theirs.path.loss_rate == 0.001]
     assert len(light) == 4
     for row in light:
-        many = compare_ns3.find(more, row.theirs)
+        many = ns3.find(more, row.theirs)
         assert many is not None
         assert many.seeds == 30
-        assert row.ours.goodput == pytest.approx(many.goodput, rel=compare_ns3.CUBIC), row.key
+        assert row.ours.goodput == pytest.approx(many.goodput, rel=ns3.CUBIC), row.key
 
 
 def test_without_prr_loss_free_rows_agree_closer(rows: list[Row], more: list[Theirs]) -> None:
     compared = 0
     for row in rows:
-        classic = compare_ns3.find(more, row.theirs, recovery="classic")
+        classic = ns3.find(more, row.theirs, recovery="classic")
         if row.theirs.path.loss_rate == 0:
             assert classic is not None
             # The page's section on PRR: ours has a timeout after slow start there.
             after_timeout = row.theirs.cc == "Cubic" and row.theirs.path.base_rtt_ms == 70
-            share = compare_ns3.CUBIC if after_timeout else 0.01
+            share = ns3.CUBIC if after_timeout else 0.01
             assert row.ours.goodput == pytest.approx(classic.goodput, rel=share), row.key
             compared += 1
     assert compared == 16
@@ -125,21 +127,20 @@ def test_3_37_is_told_from_cubic_with_the_friendly_region(table: list[Theirs], r
 
     wrong = {**CONTROLS, key: OUR_CUBIC.format(friendly="true")}
     some = [row for row in table if (row.version, row.cc) == key]
-    assert error(rows) < 0.6 * error(compare_ns3.compare(some, wrong, seeds=10))
+    assert error(rows) < 0.6 * error(ns3.compare(some, wrong, seeds=10))
 
 
 def test_a_row_moved_by_a_tenth_is_a_surprise(rows: list[Row]) -> None:
     row = next(row for row in rows if row.inside)
     moved = replace(row, ours=replace(row.ours, goodput=row.high * 1.1))
-    assert len(compare_ns3.surprises([moved])) == 1
+    assert len(ns3.surprises([moved])) == 1
     listed = next(row for row in rows if row.key in OUTLIERS)
     mended = replace(listed, ours=replace(listed.ours, goodput=listed.theirs.goodput))
-    assert len(compare_ns3.surprises([mended])) == 1
+    assert len(ns3.surprises([mended])) == 1
 
 
-def test_the_page_is_up_to_date(rows: list[Row], more: list[Theirs]) -> None:
-    page = (ROOT / PAGE).read_text("utf-8")
-    assert compare_ns3.fill(page, compare_ns3.tables(rows, more)) == page, "run python tools/compare_ns3.py --write"
+def test_the_page_is_up_to_date() -> None:
+    assert pages.stale(ns3.comparison()) == [], "run make compare"
 
 
 def test_the_scenario_file_runs_as_it_stands() -> None:

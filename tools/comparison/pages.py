@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from anabranch.plot.style import house_style
 from matplotlib.figure import Figure
@@ -61,15 +60,18 @@ def fill(page: str, parts: Mapping[str, str], name: str) -> str:
 
 
 def stale(comparison: Comparison) -> list[str]:
-    """Return the files of a comparison that are not up to date."""
+    """Return the files of a comparison that are not up to date.
+
+    Figures are told by the data they were drawn from, which they carry as a hash: how a number is rounded on its way
+    into a curve may differ from one machine to the next.
+    """
     page = ROOT / comparison.page
     current = page.read_text("utf-8")
     outdated = [] if fill(current, comparison.parts, comparison.page) == current else [comparison.page]
-    with tempfile.TemporaryDirectory() as folder:
-        for drawn in draw(comparison, Path(folder)):
-            kept = page.with_name(drawn.name)
-            if not kept.is_file() or kept.read_bytes() != drawn.read_bytes():
-                outdated.append(f"{FOLDER}/{drawn.name}")
+    for name, _ in comparison.figures():
+        kept = page.with_name(f"{name}.svg")
+        if not kept.is_file() or _mark(comparison) not in kept.read_text("utf-8"):
+            outdated.append(f"{FOLDER}/{kept.name}")
     return outdated
 
 
@@ -80,15 +82,12 @@ def write(comparison: Comparison) -> None:
     aside = page.with_name(page.name + ".new")
     aside.write_text(text, "utf-8")
     aside.replace(page)
-    draw(comparison, page.parent)
-
-
-def draw(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write the figures, each as one vector file."""
-    paths = []
     with house_style():
         for name, figure in comparison.figures():
-            path = folder / f"{name}.svg"
-            figure.savefig(path, format="svg", metadata={"Date": None, "Creator": "anabranch"})
-            paths.append(path)
-    return paths
+            metadata = {"Date": None, "Creator": "anabranch", "Description": _mark(comparison)}
+            figure.savefig(page.with_name(f"{name}.svg"), format="svg", metadata=metadata)
+
+
+def _mark(comparison: Comparison) -> str:
+    digest = hashlib.sha256("\n".join(comparison.parts.values()).encode())
+    return f"data {digest.hexdigest()[:16]}"

@@ -1,0 +1,97 @@
+"""Periodic reordering against the Linux kernel: see ``docs/validation/linux-reordering.md``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from comparison import linux_reordering as linux
+from comparison import pages
+from comparison.judging import Verdict
+from comparison.linux_reordering import Row
+from comparison.oracle import NOT_AVAILABLE, available, control
+
+RACK = pytest.mark.xfail(strict=True, reason="needs RACK-TLP, its adaptive reordering window and undo")
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return linux.compare(linux.table())
+
+
+def verdict(rows: list[Row], condition: str) -> Verdict:
+    """The one verdict whose condition has these words."""
+    (found,) = [
+        verdict
+        for verdict in linux.verdicts(rows)
+        if condition in verdict.condition and "nearest" not in verdict.condition
+    ]
+    return found
+
+
+def exact(rows: list[Row]) -> list[Row]:
+    """Rows answered by the kernel's own figures."""
+    return [
+        replace(row, ours=linux.Ours(row.theirs.goodput, row.theirs.retransmitted, row.theirs.mean_rtt, 0, 0, 0))
+        for row in rows
+    ]
+
+
+def test_every_row_is_there(rows: list[Row]) -> None:
+    assert len(linux.of_stack(rows, "sack")) == 18
+    assert len(linux.of_stack(rows, "nosack")) == 14
+    for row, cells in zip(rows, linux.lines(rows), strict=True):
+        there = available("cc", control(row.theirs.cc))
+        assert (row.ours is not None) == there
+        assert (NOT_AVAILABLE in cells) != there
+
+
+@RACK
+def test_goodput_with_sack(rows: list[Row]) -> None:
+    assert verdict(rows, "goodput").held
+
+
+@RACK
+@pytest.mark.parametrize("condition", ["closer", "median"])
+def test_packets_sent_again_with_sack(rows: list[Row], condition: str) -> None:
+    assert verdict(rows, condition).held
+
+
+def test_rows_that_are_right_today(rows: list[Row]) -> None:
+    """CUBIC reorders rarely enough from RI 20 on for any recovery."""
+    inside = {row.theirs.interval for row in rows if row.theirs.cc == "cubic" and row.inside}
+    assert {20, 40, 60, 80} <= inside
+
+
+def test_without_sack_nothing_is_judged_and_nothing_stands_still(rows: list[Row]) -> None:
+    for row in linux.of_stack(rows, "nosack"):
+        assert row.inside is None
+        if row.ours is not None:
+            assert row.ours.goodput > 0
+
+
+def test_goodput_off_by_a_twentieth_misses(rows: list[Row]) -> None:
+    right = exact(rows)
+    assert verdict(right, "goodput").held
+    for factor in (0.95, 1.05):
+        (first, *others) = right
+        assert first.ours is not None
+        moved = replace(first, ours=replace(first.ours, goodput=first.ours.goodput * factor))
+        assert verdict([moved, *others], "goodput").held is False
+
+
+def test_controls_that_are_mixed_up_miss(rows: list[Row]) -> None:
+    right = {(row.theirs.stack, row.theirs.interval, row.theirs.cc): row.ours for row in exact(rows)}
+    other = {"cubic": "reno", "reno": "bbr", "bbr": "cubic"}
+    mixed = [
+        replace(row, ours=right[row.theirs.stack, row.theirs.interval, other[row.theirs.cc]])
+        for row in linux.of_stack(rows, "sack")
+    ]
+    for condition in ("closer", "median"):
+        assert verdict(exact(rows), condition).held
+        assert verdict(mixed, condition).held is False
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert pages.stale(linux.comparison()) == [], "run make compare"
