@@ -18,12 +18,29 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from comparison import linux_reordering, linux_single_flow, linux_two_flows, ns2_single_flow, ns3_single_flow, pages
+from comparison import (
+    linux_reordering,
+    linux_single_flow,
+    linux_two_flows,
+    ns2_single_flow,
+    ns3_reordering,
+    ns3_single_flow,
+    pages,
+    reordering_study,
+)
 from comparison.pages import Comparison
 
 COMPARISONS: dict[str, Callable[[], Comparison]] = {
     module.NAME: module.comparison
-    for module in (linux_single_flow, linux_two_flows, linux_reordering, ns3_single_flow, ns2_single_flow)
+    for module in (
+        linux_single_flow,
+        linux_two_flows,
+        linux_reordering,
+        ns3_single_flow,
+        ns3_reordering,
+        ns2_single_flow,
+        reordering_study,
+    )
 }
 
 
@@ -62,6 +79,8 @@ def main() -> int:
 
 def _print(done: Comparison) -> None:
     """Print what was judged as a table."""
+    if not done.verdicts:
+        return
     table = Table(title=done.name, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("condition", "found", "verdict"):
         table.add_column(heading)

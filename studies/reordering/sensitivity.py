@@ -51,22 +51,26 @@ def alternatives(definition: Definition) -> Iterator[tuple[str, Definition, Cond
         yield name, changed, Condition()
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description="How many claims hold when one open choice is another.")
-    parser.add_argument("--quick", action="store_true", help="the quick grid instead of the full one")
-    full = not parser.parse_args().quick
+def rows(*, full: bool) -> Iterator[list[str]]:
+    """What is different, how many claims hold, and which do not."""
     definition = load(HERE)
-    print("| choice | claims that hold | that do not |\n| --- | --- | --- |")
     for what, study, condition in alternatives(definition):
         pool = Pool(study, None)
         plan = pool.plan(dataclasses.replace(condition, full=full))
         pool.make(plan)
         results = pool.results(plan)
         holds = {claim.id: judge(claim, results).holds is True for claim in study.claims}
-        print(
-            f"| {what} | {sum(holds.values())} | {', '.join(c for c, held in holds.items() if not held)} |", flush=True
-        )
+        yield [what, str(sum(holds.values())), ", ".join(c for c, held in holds.items() if not held)]
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description="How many claims hold when one open choice is another.")
+    parser.add_argument("--quick", action="store_true", help="the quick grid instead of the full one")
+    full = not parser.parse_args().quick
+    print("| choice | claims that hold | that do not |\n| --- | --- | --- |")
+    for row in rows(full=full):
+        print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -139,6 +139,17 @@ def test_a_row_moved_by_a_tenth_is_a_surprise(rows: list[Row]) -> None:
     assert len(ns3.surprises([mended])) == 1
 
 
+def test_westwood_is_shown_and_compared_once_it_is_there() -> None:
+    """With Reno in its place: compared with its own tolerance, and far off under loss."""
+    table = ns3.read("ns3-single-flow.csv", ns3.WESTWOODS)
+    assert len(table) == 2 * PATHS
+    assert ns3.westwood_table(table, []).count("not available") == 2 * PATHS
+    assert ns3.westwood_verdict([]).held is None
+    rows = ns3.compare(table, dict.fromkeys(ns3.WESTWOODS, '"reno"'), seeds=3)
+    assert rows[0].low == pytest.approx(rows[0].theirs.goodput * 0.85)
+    assert ns3.westwood_verdict(rows).held is False
+
+
 def test_the_page_is_up_to_date() -> None:
     assert pages.stale(ns3.comparison()) == [], "run make compare"
 

@@ -21,6 +21,7 @@ NAME = "ns3-single-flow"
 NEW_RENO_LOSS_FREE = 0.03
 NEW_RENO_LOSSY = 0.05
 CUBIC = 0.08
+WESTWOOD = 0.15
 
 OUR_NEW_RENO = '{ kind = "reno", avoidance = "acks" }'
 """As ns-3's documentation has it: cwnd grows by the number of ACKs, so that delayed ACKs slow it down."""
@@ -38,6 +39,10 @@ CONTROLS = {
     ("3.37", "Cubic"): OUR_CUBIC.format(friendly="false"),
     ("3.44", "Cubic"): OUR_CUBIC.format(friendly="true"),
 }
+
+OUR_WESTWOOD = "westwood-plus"
+WESTWOODS = {(version, "Westwood"): f'"{OUR_WESTWOOD}"' for version in ("3.37", "3.44")}
+"""Compared as soon as there is one."""
 
 Settings = Mapping[tuple[str, str], str]
 
@@ -107,8 +112,8 @@ OUTLIERS = frozenset({("3.37", "Cubic", 20, 17, 0.01), ("3.37", "Cubic", 70, 58,
 """Rows known to be outside; the page says why."""
 
 
-def read(name: str) -> list[Theirs]:
-    """Read a table of ns-3's figures; the controls that are compared here."""
+def read(name: str, settings: Settings = CONTROLS) -> list[Theirs]:
+    """Read a table of ns-3's figures; the controls that there are settings for."""
     return [
         Theirs(
             version=row["ns3_version"],
@@ -126,7 +131,7 @@ def read(name: str) -> list[Theirs]:
             sd=float(row["goodput_sd"]) if row.get("goodput_sd") else None,
         )
         for row in oracle.read(name)
-        if row["cc"] in {cc for _, cc in CONTROLS}
+        if row["cc"] in {cc for _, cc in settings}
     ]
 
 
@@ -170,8 +175,9 @@ def _means(flows: Sequence[Mapping[str, float]]) -> Ours:
 
 def accepted(row: Theirs, table: Sequence[Theirs]) -> tuple[float, float]:
     """Return the range in which our goodput should be."""
-    if row.cc == "Cubic":
-        return row.goodput * (1 - CUBIC), row.goodput * (1 + CUBIC)
+    share = {"Cubic": CUBIC, "Westwood": WESTWOOD}.get(row.cc)
+    if share is not None:
+        return row.goodput * (1 - share), row.goodput * (1 + share)
     both = [other for other in table if (other.cc, other.path) == (row.cc, row.path)]
     share = NEW_RENO_LOSSY if row.path.loss_rate > 0 else NEW_RENO_LOSS_FREE
     return min(other.lowest for other in both) * (1 - share), max(other.highest for other in both) * (1 + share)
@@ -188,7 +194,6 @@ def tables(rows: Sequence[Row], more: Sequence[Theirs]) -> dict[str, str]:
     parts = {cc: _table([row for row in rows if row.theirs.cc == cc]) for cc in ("NewReno", "Cubic")}
     parts["more-seeds"] = _more_seeds(rows, more)
     parts["recovery"] = _recovery(rows, more)
-    parts["verdict"] = verdict_table(verdicts(rows))
     return parts
 
 
@@ -212,21 +217,37 @@ def _verdict(condition: str, inside: Sequence[bool]) -> Verdict:
     return Verdict(condition, f"{sum(inside)} of {len(inside)} rows", all(inside))
 
 
+HEAD = ["ns-3", "RTT", "queue", "loss", "goodput there", "here", "difference", "accepted", "", "sent again",
+        "fast recoveries", "timeouts", "mean cwnd"]  # fmt: skip
+
+
 def _table(rows: Sequence[Row]) -> str:
-    head = ["ns-3", "RTT", "queue", "loss", "goodput there", "here", "difference", "accepted", "", "sent again"]
-    head += ["fast recoveries", "timeouts", "mean cwnd"]
-    return markdown.table(head, (_cells(row) for row in rows))
+    return markdown.table(HEAD, (_cells(row) for row in rows))
+
+
+def westwood_table(table: Sequence[Theirs], rows: Sequence[Row]) -> str:
+    """Westwood+: ours beside each row of ``table``, or that it is not available where there are no ``rows``."""
+    if rows:
+        return _table(rows)
+    body = []
+    for theirs in table:
+        figures = (theirs.retransmitted, theirs.fast_recoveries, theirs.timeouts, theirs.cwnd)
+        shown = [f"{figure:.1f}" for figure in figures]
+        body.append([theirs.version, *_route(theirs.path), _there(theirs), oracle.NOT_AVAILABLE, "", "", "", *shown])
+    return markdown.table(HEAD, body)
+
+
+def _there(theirs: Theirs) -> str:
+    spread = f" ({theirs.lowest:.3f}–{theirs.highest:.3f})" if theirs.lowest < theirs.highest else ""
+    return f"{theirs.goodput:.3f}{spread}"
 
 
 def _cells(row: Row) -> list[str]:
     theirs, ours = row.theirs, row.ours
-    goodput = f"{theirs.goodput:.3f}"
-    if theirs.lowest < theirs.highest:
-        goodput += f" ({theirs.lowest:.3f}–{theirs.highest:.3f})"
     return [
         theirs.version,
         *_route(theirs.path),
-        goodput,
+        _there(theirs),
         _here(ours),
         f"{ours.goodput / theirs.goodput - 1:+.1%}",
         f"{row.low:.3f}–{row.high:.3f}",
@@ -325,8 +346,19 @@ def surprises(rows: Sequence[Row]) -> list[str]:
 def comparison() -> Comparison:
     """Compare everything."""
     rows = compare(read(f"{NAME}.csv"))
-    parts = tables(rows, read(f"{NAME}-more.csv"))
-    return Comparison(NAME, parts, verdicts(rows), lambda: _drawn(rows), surprises(rows))
+    westwood = read(f"{NAME}.csv", WESTWOODS)
+    westwood_rows = compare(westwood, WESTWOODS) if oracle.available("cc", OUR_WESTWOOD) else []
+    judged = [*verdicts(rows), westwood_verdict(westwood_rows)]
+    parts = {**tables(rows, read(f"{NAME}-more.csv")), "Westwood": westwood_table(westwood, westwood_rows)}
+    parts["verdict"] = verdict_table(judged)
+    return Comparison(NAME, parts, judged, lambda: _drawn(rows), surprises(rows))
+
+
+def westwood_verdict(rows: Sequence[Row]) -> Verdict:
+    """Judge Westwood+, if there is one."""
+    inside = [row.inside for row in rows]
+    held = all(inside) if inside else None
+    return Verdict(f"Westwood+: rows within ± {WESTWOOD:.0%}", f"{sum(inside)} of {len(inside)} rows", held)
 
 
 def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:

@@ -28,6 +28,7 @@ class Comparison:
         verdicts: What was judged.
         figures: Draws the figures, each with its name.
         surprises: What is not as the page explains it.
+        folder: Where the page is.
     """
 
     name: str
@@ -35,11 +36,12 @@ class Comparison:
     verdicts: Sequence[Verdict]
     figures: Figures
     surprises: Sequence[str] = field(default=())
+    folder: str = FOLDER
 
     @property
     def page(self) -> str:
         """The page's path in the checkout."""
-        return f"{FOLDER}/{self.name}.md"
+        return f"{self.folder}/{self.name}.md"
 
 
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
@@ -71,7 +73,7 @@ def stale(comparison: Comparison) -> list[str]:
     for name, _ in comparison.figures():
         kept = page.with_name(f"{name}.svg")
         if not kept.is_file() or _mark(comparison) not in kept.read_text("utf-8"):
-            outdated.append(f"{FOLDER}/{kept.name}")
+            outdated.append(f"{comparison.folder}/{kept.name}")
     return outdated
 
 
