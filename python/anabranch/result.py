@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
     from anabranch import _engine
     from anabranch.summary import FlowSummary, GroupSummary, LinkSummary, Summary
+    from anabranch.why import Why
 
-TABLES = ("flows", "links", "samples", "link_samples", "packets")
-"""Every table a run may have; the last three only when they were recorded."""
+TABLES = ("flows", "links", "samples", "link_samples", "packets", "window_events")
+"""Every table a run may have; all but the first two only when they were recorded."""
 
 
 class RunResult:
@@ -57,10 +58,10 @@ class RunResult:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.
 
         Args:
-            name: ``"flows"``, ``"links"``, ``"samples"``, ``"link_samples"`` or ``"packets"``.
+            name: ``"flows"``, ``"links"``, ``"samples"``, ``"link_samples"``, ``"packets"`` or ``"window_events"``.
 
         Raises:
-            UserError: There is no table of that name.
+            UserError: There is no table of that name, or this engine does not make it.
         """
         import polars as pl
 
@@ -69,7 +70,10 @@ class RunResult:
         if name not in TABLES:
             raise UserError(f'there is no table "{name}"', hint=nearest(name, TABLES))
         if name not in self._frames:
-            self._frames[name] = pl.DataFrame(self._run.table(name))
+            try:
+                self._frames[name] = pl.DataFrame(self._run.table(name))
+            except KeyError:
+                raise UserError(f'this engine does not make table "{name}"') from None
         return self._frames[name]
 
     def pcapng(self, capture: str) -> bytes:
@@ -89,6 +93,27 @@ class RunResult:
             return bytes(self._run.pcapng(found.link, found.direction))
         except ValueError:
             raise UserError(f"{capture} was not captured", hint="name it in captures") from None
+
+    def has_table(self, name: str) -> bool:
+        """Whether the engine makes a table, recorded or not."""
+        from anabranch.errors import UserError
+
+        try:
+            self.table(name)
+        except UserError:
+            return False
+        return True
+
+    def why(self) -> Why:
+        """What triggered each retransmission, whether it was needed, and what the window did.
+
+        Raises:
+            UserError: The run did not record it.
+        """
+        from anabranch.why import inspect
+
+        events = self.table("window_events") if self.has_table("window_events") else None
+        return inspect(self.table("packets"), events)
 
     def write(self, directory: str | Path) -> None:
         """Write summary, tables, figures and report into a directory, which appears whole or not at all.

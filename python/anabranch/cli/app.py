@@ -80,20 +80,16 @@ def run(
     snaplen: Annotated[
         int, typer.Option("--snaplen", metavar="BYTES", help="With --pcap: bytes kept of each packet.")
     ] = SNAP_LENGTH,
-    why: Annotated[bool, typer.Option("--why", help="Not in this version.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Explain every retransmission.")] = False,
 ) -> None:
     """Run one scenario once."""
     with exit_status():
-        from anabranch.cli.common import later
         from anabranch.cli.run import RunOptions, run_once
-
-        if why:
-            later("--why", "leave it out")
 
         run_once(
             file,
             set_ or [],
-            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen),
+            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why),
         )
 
 

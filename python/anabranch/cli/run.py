@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.cli.common import console, load_scenario, note, only_sim
+from anabranch.cli.why import print_why, with_why
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
@@ -27,6 +28,7 @@ class RunOptions:
     fast_path: bool
     pcap: list[str]
     snap_length: int
+    why: bool
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -37,11 +39,14 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         UserError: An option is.
     """
     from anabranch.capture import parse_option
+    from anabranch.errors import UserError
     from anabranch.limits import check_samples, check_seed
     from anabranch.output import check_target, write_whole
     from anabranch.progress import Progress
 
     only_sim(options.engine)
+    if options.why and not options.packets:
+        raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     check_seed(options.seed)
     check_samples(options.samples_ms)
     scenario = load_scenario(file, sets)
@@ -53,12 +58,13 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
             seed=options.seed,
             digest=options.digest,
             samples_ms=options.samples_ms if options.out else None,
-            packets=options.packets and options.out is not None,
+            packets=options.packets and (options.why or options.out is not None),
             fast_path=options.fast_path,
             captures=[name for name, _ in captures],
             snap_length=options.snap_length,
             progress=progress.update,
         )
+    why = result.why() if options.why else None
     if options.out is not None:
         result.write(options.out)
         note(f"wrote {options.out / 'report.html'}, figures and tables")
@@ -67,9 +73,12 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         note(f"wrote {target}")
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
-        sys.stdout.write(result.summary_json.rstrip() + "\n")
+        document = result.summary_json.rstrip()
+        sys.stdout.write((document if why is None else with_why(document, why)) + "\n")
     else:
         _print(result)
+        if why is not None:
+            print_why(why)
 
 
 def _print(result: RunResult) -> None:

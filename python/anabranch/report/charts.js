@@ -158,6 +158,29 @@
     const plot = new uPlot(options, visible(chart, width), home);
     plots.push({ plot, chart, home });
   }
+
+  // A click on a retransmission tells why it was sent.
+  const REACH = 14;
+  const why = document.getElementById("why");
+  const sequence = plots.find(({ chart }) => chart.name === "sequence");
+  if (why && sequence) {
+    const { plot } = sequence, { packets, episodes } = JSON.parse(why.textContent);
+    const told = document.getElementById("why-told");
+    let down = null;
+    plot.over.addEventListener("mousedown", (event) => { down = event.clientX; });
+    plot.over.addEventListener("click", (event) => {
+      if (down !== null && Math.abs(event.clientX - down) > 3) return;
+      const box = plot.over.getBoundingClientRect();
+      const x = event.clientX - box.left, y = event.clientY - box.top;
+      let nearest = null, distance = REACH;
+      for (const packet of packets) {
+        const away = Math.hypot(plot.valToPos(packet[0], "x") - x, plot.valToPos(packet[1], "y") - y);
+        if (away < distance) { nearest = packet; distance = away; }
+      }
+      told.textContent = nearest ? nearest[2] + "\n\n" + episodes[nearest[3]] : told.dataset.hint;
+    });
+  }
+
   addEventListener("resize", () => {
     for (const { plot, home } of plots) plot.setSize({ width: home.clientWidth, height: HEIGHT });
     show(range.min, range.max);

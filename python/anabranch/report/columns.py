@@ -102,7 +102,7 @@ class RunColumns:
         if packets.is_empty():
             return None
         flows = packets.get_column("flow").unique(maintain_order=True).to_list()
-        flow = flows[0]
+        flow = sequence_flow(self.result)
         own = packets.filter(pl.col("flow") == flow).with_columns(
             (pl.col("sequence_bytes").cast(pl.Float64) / 1e6).alias("megabytes")
         )
@@ -133,6 +133,11 @@ class RunColumns:
         )
         about = "Every reordered packet at its arrival, and how far back it is (RFC 4737 §4.2)."
         return Chart("reordering", "Reordering", "extent (packets)", series, about)
+
+
+def sequence_flow(result: RunResult) -> str:
+    """The flow whose packets the chart of sequences shows: the first."""
+    return str(result.table("packets").get_column("flow")[0])
 
 
 def _series(

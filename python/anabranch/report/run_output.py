@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anabranch.output import whole_directory
-from anabranch.report.columns import RunColumns
+from anabranch.report.columns import RunColumns, sequence_flow
 from anabranch.report.format import figure
 from anabranch.report.page import page, table, text
+from anabranch.report.why import episodes, told_on_click
 
 if TYPE_CHECKING:
     from anabranch.report.columns import Chart
@@ -29,7 +30,7 @@ def write_run(result: RunResult, directory: Path) -> None:
     columns = RunColumns(result)
     with whole_directory(directory, "run") as aside:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
-        for name in TABLES:
+        for name in filter(result.has_table, TABLES):
             frame = result.table(name)
             # A table that was not recorded is left out: an empty one would say that nothing happened.
             if frame.height > 0 or name in ("flows", "links"):
@@ -54,13 +55,24 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
         body.append(
             "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run.</p>"
         )
-    body += [_chart(chart) for chart in charts]
+    why = result.why() if _says_why(result) else None
+    for chart in charts:
+        body.append(_chart(chart))
+        if why is not None and chart.name == "sequence":
+            body.append(told_on_click(why, sequence_flow(result)))
+    if why is not None:
+        body.append(episodes(why))
     resolved = json.dumps(summary.get("resolved_scenario", {}), indent=2, ensure_ascii=False)
     body.append(
         "<h2>Scenario</h2><details><summary>With every default written out</summary>"
         f"<pre>{text(resolved)}</pre></details>"
     )
     return page(str(title), "\n".join(body), charts=charts)
+
+
+def _says_why(result: RunResult) -> bool:
+    packets = result.table("packets")
+    return packets.height > 0 and "cause" in packets.columns and result.has_table("window_events")
 
 
 def _chart(chart: Chart) -> str:

@@ -1,0 +1,41 @@
+"""``anabranch run --why``: every retransmission, episode by episode."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from anabranch.cli.common import console
+
+if TYPE_CHECKING:
+    from anabranch.why import Why
+
+
+def print_why(why: Why) -> None:
+    """Print the counts of each flow, then its episodes."""
+    from rich.markup import escape
+
+    from anabranch.why import text
+
+    out = console()
+    if not any(flow.episodes for flow in why.flows):
+        out.print("nothing was sent again")
+        return
+    for flow in why.flows:
+        out.print()
+        out.print(f"[bold]{escape(flow.flow)}[/bold]: {text.headline(flow)}", soft_wrap=True)
+        for number, episode in enumerate(flow.episodes, 1):
+            out.print()
+            out.print(f"[bold]{escape(text.episode_line(number, episode))}[/bold]", soft_wrap=True)
+            for event in episode.events:
+                out.print(f"   {escape(text.event_line(event))}", soft_wrap=True)
+            for again in episode.retransmissions:
+                style = "yellow" if again.needed is False else ""
+                out.print(f"   {escape(text.retransmission_line(again))}", style=style, soft_wrap=True)
+
+
+def with_why(summary_json: str, why: Why) -> str:
+    """The engine's document, digit by digit, with ``why`` at its end."""
+    told = json.dumps(why.document(), ensure_ascii=False, allow_nan=False)
+    document = summary_json.rstrip()
+    return f'{document[:-1].rstrip()},"why":{told}}}'

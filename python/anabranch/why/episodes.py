@@ -1,0 +1,176 @@
+"""Episodes: what belongs to one recovery, timeout or probe, flow by flow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from anabranch.errors import UserError
+from anabranch.why.retransmissions import COLUMNS as PACKET_COLUMNS
+from anabranch.why.retransmissions import Retransmission, retransmissions
+from anabranch.why.window import AFTERWARDS, BEGINS, ENDS, WindowEvent, window_events
+from anabranch.why.window import COLUMNS as EVENT_COLUMNS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+OUTSIDE = "outside a recovery"
+"""What is sent again without a recovery: probes of the tail above all."""
+
+
+@dataclass
+class Episode:
+    """One recovery, timeout, restart or probe: what was sent again in it and what the window did."""
+
+    kind: str
+    events: list[WindowEvent] = field(default_factory=list)
+    retransmissions: list[Retransmission] = field(default_factory=list)
+
+    @property
+    def start_s(self) -> float:
+        """When the first thing happened."""
+        return min(self._times())
+
+    @property
+    def end_s(self) -> float:
+        """When the last thing happened."""
+        return max(self._times())
+
+    def _times(self) -> list[float]:
+        return [event.time_s for event in self.events] + [again.time_s for again in self.retransmissions]
+
+    @property
+    def needed(self) -> int:
+        """How many retransmissions were needed."""
+        return sum(again.needed is True for again in self.retransmissions)
+
+    @property
+    def needless(self) -> int:
+        """How many retransmissions were not needed."""
+        return sum(again.needed is False for again in self.retransmissions)
+
+
+@dataclass(frozen=True)
+class FlowWhy:
+    """Everything that one flow sent again."""
+
+    flow: str
+    episodes: tuple[Episode, ...]
+
+    @property
+    def retransmissions(self) -> list[Retransmission]:
+        """All retransmissions, in order."""
+        return [again for episode in self.episodes for again in episode.retransmissions]
+
+    def by_cause(self) -> dict[str, tuple[int, int]]:
+        """How many retransmissions each cause triggered, and how many of those were needless; the commonest first."""
+        all_ = Counter(again.cause for again in self.retransmissions)
+        needless = Counter(again.cause for again in self.retransmissions if again.needed is False)
+        return {cause: (count, needless[cause]) for cause, count in all_.most_common()}
+
+
+@dataclass(frozen=True)
+class Why:
+    """What every flow of a run sent again; flows that sent nothing again are left out."""
+
+    flows: tuple[FlowWhy, ...]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values, by flow."""
+        return {flow.flow: _flow(flow) for flow in self.flows}
+
+
+def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
+    """Explain every retransmission of a run.
+
+    Args:
+        packets: The table ``packets``.
+        events: The table ``window_events``; ``None`` where there is none.
+
+    Raises:
+        UserError: A table or a column is missing: the run did not record why.
+    """
+    missing = [f'column "{name}" of table "packets"' for name in PACKET_COLUMNS if name not in packets.columns]
+    if events is None:
+        missing.append('table "window_events"')
+    else:
+        missing += [f'column "{name}" of table "window_events"' for name in EVENT_COLUMNS if name not in events.columns]
+    if missing or events is None:
+        raise UserError(
+            f"this run does not say why packets were sent again: there is no {', no '.join(missing)}",
+            hint="the engine has to record both; build the one that belongs to this version (`make setup`)",
+        )
+    again: dict[str, list[Retransmission]] = {}
+    for item in retransmissions(packets):
+        again.setdefault(item.flow, []).append(item)
+    windows = window_events(events)
+    names = dict.fromkeys([*again, *windows])
+    return Why(tuple(FlowWhy(name, tuple(_episodes(windows.get(name, []), again.get(name, [])))) for name in names))
+
+
+def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> list[Episode]:
+    """Divide what happened to a flow.
+
+    Events come before the retransmissions of the same instant: both follow from one acknowledgment or timer, and what
+    that did to the window decides what may be sent.
+    """
+    episodes: list[Episode] = []
+    is_open = False
+    timeline: list[WindowEvent | Retransmission] = [*events, *again]
+    timeline.sort(key=lambda item: (item.time_s, isinstance(item, Retransmission)))
+    for item in timeline:
+        if isinstance(item, Retransmission):
+            if not is_open and not (episodes and _goes_on(episodes[-1], item)):
+                episodes.append(Episode(OUTSIDE))
+            episodes[-1].retransmissions.append(item)
+            continue
+        if item.event in BEGINS:
+            kind = BEGINS[item.event]
+            # A timer that expires again and again is one timeout.
+            if not (is_open and kind == episodes[-1].kind == BEGINS["rto"]):
+                episodes.append(Episode(kind))
+            is_open = True
+        elif not is_open and not (episodes and item.event in AFTERWARDS):
+            episodes.append(Episode(item.event))
+        episodes[-1].events.append(item)
+        if item.event == ENDS:
+            is_open = False
+    return episodes
+
+
+def _goes_on(episode: Episode, again: Retransmission) -> bool:
+    """Whether a retransmission outside any recovery belongs to those before it: at once, and for the same reason."""
+    last = episode.retransmissions[-1] if episode.kind == OUTSIDE else None
+    return last is not None and (last.time_s, last.cause) == (again.time_s, again.cause)
+
+
+def _flow(flow: FlowWhy) -> dict[str, Any]:
+    return {
+        **_counts(flow.retransmissions),
+        "causes": {cause: {"retransmissions": n, "needless": m} for cause, (n, m) in flow.by_cause().items()},
+        "episodes": [_episode(episode) for episode in flow.episodes],
+    }
+
+
+def _episode(episode: Episode) -> dict[str, Any]:
+    told = [asdict(again) for again in episode.retransmissions]
+    for again in told:
+        del again["flow"]
+    return {
+        "kind": episode.kind,
+        "start_s": episode.start_s,
+        "end_s": episode.end_s,
+        **_counts(episode.retransmissions),
+        "window_events": [asdict(event) for event in episode.events],
+        "packets": told,
+    }
+
+
+def _counts(again: Sequence[Retransmission]) -> dict[str, int]:
+    return {
+        "retransmissions": len(again),
+        "needed": sum(item.needed is True for item in again),
+        "needless": sum(item.needed is False for item in again),
+    }

@@ -1,0 +1,67 @@
+"""What the inspector says, in words: on the terminal and in the report alike."""
+
+from __future__ import annotations
+
+from anabranch.report.format import figure
+from anabranch.why.episodes import Episode, FlowWhy
+from anabranch.why.retransmissions import Retransmission
+from anabranch.why.window import WindowEvent
+
+
+def headline(flow: FlowWhy) -> str:
+    """A flow's counts."""
+    again = flow.retransmissions
+    needed = sum(item.needed is True for item in again)
+    needless = sum(item.needed is False for item in again)
+    counts = f"{plural(len(again), 'packet')} sent again: {needed} needed, {needless} needless"
+    if needed + needless < len(again):
+        counts += f", {len(again) - needed - needless} undecided when the run ended"
+    causes = ", ".join(f"{cause} {n}{_of_them(m)}" for cause, (n, m) in flow.by_cause().items())
+    return f"{counts}; {plural(len(flow.episodes), 'episode')}" + (f". Triggered by {causes}" if causes else "")
+
+
+def _of_them(needless: int) -> str:
+    return f" ({needless} needless)" if needless else ""
+
+
+def episode_line(number: int, episode: Episode) -> str:
+    """What an episode was, when, and how much it sent again."""
+    span = f"{episode.start_s:.4f} s"
+    if episode.end_s > episode.start_s:
+        span = f"{episode.start_s:.4f}–{episode.end_s:.4f} s"
+    count = len(episode.retransmissions)
+    return f"{number}. {episode.kind}, {span}: {count} sent again, {episode.needed} needed"
+
+
+def event_line(event: WindowEvent) -> str:
+    """What an event did to the window."""
+    ssthresh = "" if event.ssthresh_packets is None else f", ssthresh {figure(event.ssthresh_packets)}"
+    before, after = figure(event.cwnd_before_packets), figure(event.cwnd_after_packets)
+    window = f"cwnd {before}" if before == after else f"cwnd {before} → {after}"
+    return f"{event.time_s:.4f} s  {event.event}: {window}{ssthresh}"
+
+
+def retransmission_line(again: Retransmission) -> str:
+    """When, what, its trigger, and whether it was needed."""
+    sequence = f"byte {again.sequence_bytes:,}"
+    return f"{again.time_s:.4f} s  {sequence}  {again.cause}  {need(again)}"
+
+
+def need(again: Retransmission) -> str:
+    """Whether a retransmission was needed, and what became of the packet before it."""
+    word = {True: "needed", False: "needless", None: "undecided"}[again.needed]
+    if again.original_s is None:
+        return f"{word}: not seen before"
+    before = f"sent {again.original_s:.4f} s"
+    if again.original_fate == "delivered" and again.original_received_s is not None:
+        late = " after all" if again.original_received_s > again.time_s else ""
+        return f"{word}: {before}, arrived{late} at {again.original_received_s:.4f} s"
+    if again.original_fate == "in-flight":
+        return f"{word}: {before}, still under way at the end"
+    where = f" at {again.original_where}" if again.original_where else ""
+    return f"{word}: {before}, {again.original_fate}{where}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,48 @@
+"""Events of the congestion window: the table ``window_events``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COLUMNS = ("flow", "time_s", "event", "cwnd_before_packets", "cwnd_after_packets", "ssthresh_packets")
+
+BEGINS = {
+    "recovery-entered": "fast recovery",
+    "rto": "timeout",
+    "timer-rule": "restart by a timer rule",
+}
+"""Events with which an episode begins, and what it is called."""
+ENDS = "recovery-left"
+AFTERWARDS = frozenset({"undo"})
+"""Events that tell of the episode before them, even where it is over."""
+
+
+@dataclass(frozen=True)
+class WindowEvent:
+    """Something that changed the congestion window.
+
+    Attributes:
+        time_s: When.
+        event: What: ``recovery-entered``, ``recovery-left``, ``rto``, ``timer-rule``, ``undo``, ``ecn``, …
+        cwnd_before_packets: cwnd before.
+        cwnd_after_packets: cwnd after.
+        ssthresh_packets: ssthresh after; ``None`` before the first reduction.
+    """
+
+    time_s: float
+    event: str
+    cwnd_before_packets: float | None
+    cwnd_after_packets: float | None
+    ssthresh_packets: float | None
+
+
+def window_events(table: pl.DataFrame) -> dict[str, list[WindowEvent]]:
+    """The events of each flow, in the table's order, which is that of time."""
+    found: dict[str, list[WindowEvent]] = {}
+    for flow, *rest in table.select(COLUMNS).iter_rows():
+        found.setdefault(flow, []).append(WindowEvent(*rest))
+    return found

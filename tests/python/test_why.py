@@ -1,0 +1,330 @@
+"""Why packets were sent again, on hand-made tables: needed or needless, by episode, in words, in the report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from anabranch import Scenario, why
+from anabranch.cli.app import app
+from anabranch.cli.why import with_why
+from anabranch.errors import UserError
+from anabranch.result import RunResult
+from anabranch.why import Episode, FlowWhy, Why, text
+
+MSS = 1000
+
+
+def packet(
+    index: int,
+    sequence: int,
+    sent: float,
+    *,
+    cause: str | None = None,
+    fate: str = "delivered",
+    payload: int = MSS,
+    flow: str = "main",
+    direction: str = "forward",
+) -> dict[str, Any]:
+    """A row of the table of packets; what arrives takes 50 ms."""
+    return {
+        "flow": flow, "direction": direction, "packet_index": index, "sequence_bytes": sequence,
+        "payload_bytes": payload, "retransmission": cause is not None, "cause": cause, "sent_s": sent,
+        "received_s": sent + 0.05 if fate == "delivered" else None, "fate": fate,
+        "where": "link.bottleneck.forward.queue" if fate == "dropped" else None,
+    }  # fmt: skip
+
+
+def event(time: float, name: str, before: float, after: float, ssthresh: float | None = None) -> dict[str, Any]:
+    return {
+        "flow": "main", "time_s": time, "event": name, "cwnd_before_packets": before, "cwnd_after_packets": after,
+        "ssthresh_packets": ssthresh,
+    }  # fmt: skip
+
+
+EVENT_TYPES = {
+    "flow": pl.String, "time_s": pl.Float64, "event": pl.String, "cwnd_before_packets": pl.Float64,
+    "cwnd_after_packets": pl.Float64, "ssthresh_packets": pl.Float64,
+}  # fmt: skip
+
+
+def inspect(packets: list[dict[str, Any]], events: list[dict[str, Any]] | None = None) -> Why:
+    return why.inspect(pl.DataFrame(packets, infer_schema_length=None), pl.DataFrame(events or [], schema=EVENT_TYPES))
+
+
+def only_flow(told: Why) -> FlowWhy:
+    (flow,) = told.flows
+    return flow
+
+
+def needs(*packets: dict[str, Any]) -> list[bool | None]:
+    return [again.needed for again in only_flow(inspect(list(packets))).retransmissions]
+
+
+RECOVERY = [
+    packet(0, 0, 0.0, fate="dropped"),
+    packet(1, 1000, 0.01),
+    packet(2, 2000, 0.02),
+    packet(3, 0, 0.1, cause="dup-thresh"),
+    packet(4, 1000, 0.11, cause="rack"),
+]
+EVENTS = [event(0.1, "recovery-entered", 10, 7, 7), event(0.2, "recovery-left", 7, 7, 7)]
+
+
+def test_what_was_lost_is_needed_and_what_arrived_is_not() -> None:
+    lost, arrived = only_flow(inspect(RECOVERY)).retransmissions
+    assert (lost.needed, lost.original_fate, lost.original_where) == (True, "dropped", "link.bottleneck.forward.queue")
+    assert (arrived.needed, arrived.original_fate, round(arrived.original_received_s or 0, 6)) == (
+        False,
+        "delivered",
+        0.06,
+    )
+
+
+def test_arriving_late_is_arriving() -> None:
+    """The first was still on its way when the second left; that makes the second needless."""
+    (again,) = only_flow(inspect([packet(0, 0, 0.0), packet(1, 0, 0.04, cause="rto")])).retransmissions
+    assert again.needed is False
+    assert "arrived after all at 0.0500 s" in text.need(again)
+
+
+def test_a_second_time() -> None:
+    """Both before were lost: needed. One of them arrived: needless, whichever it was."""
+    first, second = packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.1, cause="rack", fate="lost")
+    assert needs(first, second, packet(2, 0, 0.2, cause="rto")) == [True, True]
+    assert needs(packet(0, 0, 0.0), second, packet(2, 0, 0.2, cause="rto")) == [False, False]
+    arrived = packet(1, 0, 0.1, cause="rack")
+    assert needs(first, arrived, packet(2, 0, 0.2, cause="rto")) == [True, False]
+
+
+def test_under_way_at_the_end_is_undecided() -> None:
+    assert needs(packet(0, 0, 0.0, fate="in-flight"), packet(1, 0, 0.1, cause="tlp")) == [None]
+
+
+def test_segments_cut_differently() -> None:
+    """Two halves before, whole now: needed if either half was lost. Whole before, a half now: as the whole."""
+    halves = [packet(0, 0, 0.0, payload=500), packet(1, 500, 0.01, payload=500, fate="lost")]
+    assert needs(*halves, packet(2, 0, 0.1, cause="rto")) == [True]
+    halves[1] = packet(1, 500, 0.01, payload=500)
+    assert needs(*halves, packet(2, 0, 0.1, cause="rto")) == [False]
+    assert needs(packet(0, 0, 0.0), packet(1, 500, 0.1, payload=500, cause="rto")) == [False]
+    assert needs(packet(0, 0, 0.0, fate="lost"), packet(1, 500, 0.1, payload=500, cause="rto")) == [True]
+
+
+def test_connections_of_one_flow_are_kept_apart() -> None:
+    """The second connection's bytes have the same numbers and are other bytes."""
+    first = [packet(0, 0, 0.0)]
+    second = [packet(0, 0, 1.0, fate="lost"), packet(1, 0, 1.1, cause="rto")]
+    assert needs(*first, *second) == [True]
+    told = inspect([packet(0, 0, 0.0), packet(0, 0, 0.0, direction="reverse", fate="lost"),
+                    packet(1, 0, 0.1, direction="reverse", cause="rto")])  # fmt: skip
+    assert [(f.flow, f.retransmissions[0].needed) for f in told.flows] == [("main (reverse)", True)]
+
+
+def kinds(flow: FlowWhy) -> list[tuple[str, int, list[str]]]:
+    return [(e.kind, len(e.retransmissions), [event.event for event in e.events]) for e in flow.episodes]
+
+
+def test_episodes_begin_with_what_the_window_did() -> None:
+    told = only_flow(inspect(RECOVERY, EVENTS))
+    assert kinds(told) == [("fast recovery", 2, ["recovery-entered", "recovery-left"])]
+    (episode,) = told.episodes
+    assert (episode.start_s, episode.end_s, episode.needed, episode.needless) == (0.1, 0.2, 1, 1)
+
+
+def test_a_timeout_ends_a_recovery_and_backs_off_in_one_episode() -> None:
+    packets = [*RECOVERY, packet(5, 1000, 0.5, cause="rto", fate="lost"), packet(6, 1000, 1.1, cause="rto")]
+    events = [EVENTS[0], event(0.5, "rto", 7, 1, 3.5), event(1.1, "rto", 1, 1, 3.5),
+              event(1.3, "recovery-left", 4, 4, 3.5), event(1.31, "undo", 4, 10, 14)]  # fmt: skip
+    assert kinds(only_flow(inspect(packets, events))) == [
+        ("fast recovery", 2, ["recovery-entered"]),
+        ("timeout", 2, ["rto", "rto", "recovery-left", "undo"]),
+    ]
+
+
+def test_probes_and_marks_stand_alone() -> None:
+    packets = [
+        packet(0, 0, 0.0, fate="lost"),
+        packet(1, 0, 0.3, cause="tlp"),
+        packet(2, 1000, 0.4, fate="lost"),
+        packet(3, 1000, 0.9, cause="tlp"),
+    ]
+    events = [event(0.1, "ecn", 10, 7, 7), event(0.35, "recovery-entered", 7, 5, 5),
+              event(0.36, "recovery-left", 5, 5, 5)]  # fmt: skip
+    assert kinds(only_flow(inspect(packets, events))) == [
+        ("ecn", 0, ["ecn"]),
+        ("outside a recovery", 1, []),
+        ("fast recovery", 0, ["recovery-entered", "recovery-left"]),
+        ("outside a recovery", 1, []),
+    ]
+
+
+def test_counts_at_the_top() -> None:
+    told = only_flow(inspect(RECOVERY, EVENTS))
+    assert told.by_cause() == {"dup-thresh": (1, 0), "rack": (1, 1)}
+    assert text.headline(told) == (
+        "2 packets sent again: 1 needed, 1 needless; 1 episode. Triggered by dup-thresh 1, rack 1 (1 needless)"
+    )
+    undecided = inspect([packet(0, 0, 0.0, fate="in-flight"), packet(1, 0, 0.1, cause="tlp")])
+    assert "1 packet sent again: 0 needed, 0 needless, 1 undecided when the run ended" in text.headline(
+        only_flow(undecided)
+    )
+
+
+def test_lines_for_people() -> None:
+    episode = only_flow(inspect(RECOVERY, EVENTS)).episodes[0]
+    assert text.episode_line(1, episode) == "1. fast recovery, 0.1000–0.2000 s: 2 sent again, 1 needed"
+    assert text.event_line(episode.events[0]) == "0.1000 s  recovery-entered: cwnd 10 → 7, ssthresh 7"
+    assert text.event_line(episode.events[1]) == "0.2000 s  recovery-left: cwnd 7, ssthresh 7"
+    assert [text.retransmission_line(again) for again in episode.retransmissions] == [
+        "0.1000 s  byte 0  dup-thresh  needed: sent 0.0000 s, dropped at link.bottleneck.forward.queue",
+        "0.1100 s  byte 1,000  rack  needless: sent 0.0100 s, arrived at 0.0600 s",
+    ]
+
+
+def test_document() -> None:
+    document = inspect(RECOVERY, EVENTS).document()
+    main = document["main"]
+    assert (main["retransmissions"], main["needed"], main["needless"]) == (2, 1, 1)
+    assert main["causes"]["rack"] == {"retransmissions": 1, "needless": 1}
+    (episode,) = main["episodes"]
+    assert (episode["kind"], episode["start_s"], episode["end_s"]) == ("fast recovery", 0.1, 0.2)
+    assert episode["window_events"][0] == {
+        "time_s": 0.1, "event": "recovery-entered", "cwnd_before_packets": 10.0, "cwnd_after_packets": 7.0,
+        "ssthresh_packets": 7.0,
+    }  # fmt: skip
+    assert episode["packets"][0]["cause"] == "dup-thresh"
+    assert "flow" not in episode["packets"][0]
+
+
+def test_the_engines_document_keeps_its_digits() -> None:
+    told = with_why('{"format":1,"cpu":0.10,"tiny":1e-7}\n', inspect(RECOVERY, EVENTS))
+    assert told.startswith('{"format":1,"cpu":0.10,"tiny":1e-7,"why":{')
+    assert json.loads(told)["why"]["main"]["retransmissions"] == 2
+
+
+def test_a_run_that_does_not_say_why() -> None:
+    packets = pl.DataFrame(RECOVERY, infer_schema_length=None)
+    with pytest.raises(UserError, match='no column "cause" of table "packets", no table "window_events"'):
+        why.inspect(packets.drop("cause"), None)
+    with pytest.raises(UserError, match='no column "event" of table "window_events"'):
+        why.inspect(packets, pl.DataFrame(schema=EVENT_TYPES).drop("event"))
+
+
+def run_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str, str]:
+    file = Path(__file__).parent / "data" / "reordering.toml"
+    monkeypatch.setattr(sys, "argv", ["anabranch", "run", str(file), "--why", "--set", "duration='0.5 s'", *options])
+    with pytest.raises(SystemExit) as ended:
+        app(prog_name="anabranch")
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
+    status, out, err = run_why(capsys, monkeypatch)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets sent again"))
+    assert lines[start + 2] == "1. fast recovery, 0.1000–0.2000 s: 2 sent again, 1 needed"
+    assert lines[start + 3].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
+    assert lines[-1].strip().startswith("0.1100 s  byte 1,000  rack  needless")
+
+
+def test_the_command_in_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
+    status, out, err = run_why(capsys, monkeypatch, "--json")
+    assert (status, err) == (0, "")
+    document = json.loads(out)
+    assert document["format"] == 1
+    assert document["why"]["main"]["needless"] == 1
+
+
+def test_nothing_was_sent_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunResult, "why", lambda self: inspect([packet(0, 0, 0.0)]))
+    assert run_why(capsys, monkeypatch)[1].endswith("nothing was sent again\n")
+
+
+@pytest.fixture
+def telling(monkeypatch: pytest.MonkeyPatch) -> RunResult:
+    """A real run whose tables say why, by hand: every retransmission by duplicates, one recovery."""
+    file = Path(__file__).parent / "data" / "reordering.toml"
+    scenario = Scenario.from_file(file).set("duration", "4 s").set("flow.main.cc", "reno")
+    scenario = scenario.set("link.bottleneck.forward.queue.reorder.interval", 10)
+    result = scenario.run(samples_ms=10, packets=True)
+    packets = result.table("packets")
+    if "cause" not in packets.columns:
+        packets = packets.with_columns(cause=pl.when(pl.col("retransmission")).then(pl.lit("dup-thresh")))
+    again = packets.filter(pl.col("retransmission"))
+    assert again.height > 0
+    start = float(again.get_column("sent_s")[0])
+    events = pl.DataFrame([event(start, "recovery-entered", 100, 50, 50)], schema=EVENT_TYPES)
+    plain = RunResult.table
+    given = {"packets": packets, "window_events": events}
+    monkeypatch.setattr(RunResult, "table", lambda self, name: given[name] if name in given else plain(self, name))
+    return result
+
+
+def test_the_report_tells_why(telling: RunResult, tmp_path: Path) -> None:
+    telling.write(tmp_path / "out")
+    html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Why packets were sent again" in html
+    found = re.search(r'id="why">(.*?)</script>', html, re.DOTALL)
+    assert found
+    data = json.loads(found[1].replace("<\\/", "</"))
+    assert len(data["packets"]) == len(telling.why().flows[0].retransmissions)
+    assert "dup-thresh" in data["packets"][0][2]
+    assert data["episodes"][0].startswith("1. fast recovery")
+    assert (tmp_path / "out" / "window_events.parquet").is_file()
+
+
+def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packets = telling.table("packets")
+    plain = RunResult.table
+    given = {"packets": packets.drop("cause")}
+    monkeypatch.setattr(RunResult, "table", lambda self, name: given[name] if name in given else plain(self, name))
+    telling.write(tmp_path / "out")
+    assert "sent again</h2>" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_a_click_tells_why(telling: RunResult, tmp_path: Path) -> None:
+    telling.write(tmp_path / "out")
+    page = tmp_path / "out" / "report.html"
+    probe = (
+        "<script>const wait = setInterval(() => { if (!window.anabranchCharts) return; clearInterval(wait);"
+        "const { plots } = anabranchCharts; const { plot } = plots.find((p) => p.chart.name === 'sequence');"
+        "const told = document.getElementById('why-told'); const before = told.textContent;"
+        "const [x, y] = JSON.parse(document.getElementById('why').textContent).packets[0];"
+        "const click = (dx) => { const box = plot.over.getBoundingClientRect();"
+        "const at = { clientX: box.left + plot.valToPos(x, 'x') + dx, clientY: box.top + plot.valToPos(y, 'y') };"
+        "for (const kind of ['mousedown', 'mouseup', 'click'])"
+        " plot.over.dispatchEvent(new MouseEvent(kind, { ...at, bubbles: true }));"
+        "return told.textContent; };"
+        "document.body.dataset.probe = JSON.stringify([before, click(0), click(-150)]); }, 50)</script>"
+    )
+    page.write_text(page.read_text(encoding="utf-8").replace("</body>", probe + "</body>"), encoding="utf-8")
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
+               "--virtual-time-budget=20000", "--dump-dom", f"file://{page}"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    found = re.search(r'data-probe="(.*?)"[ >]', done.stdout, re.DOTALL)
+    assert found, "the page drew nothing"
+    before, on_it, beside = json.loads(found[1].replace("&quot;", '"').replace("&nbsp;", " "))
+    assert before.startswith("Click a retransmission")
+    assert "dup-thresh" in on_it
+    assert "1. fast recovery" in on_it
+    assert "recovery-entered: cwnd 100 → 50" in on_it
+    assert beside.startswith("Click a retransmission")
+
+
+def test_an_episode_of_nothing_but_events_has_its_times() -> None:
+    episode = Episode("ecn", [why.WindowEvent(1.5, "ecn", 10, 7, 7)])
+    assert (episode.start_s, episode.end_s, episode.needed) == (1.5, 1.5, 0)
