@@ -236,7 +236,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets sent again"))
     assert lines[start + 2] == "1. fast recovery, 0.1000–0.2000 s: 2 sent again, 1 needed"
     assert lines[start + 3].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
-    assert lines[-1].strip().startswith("0.1100 s  byte 1,000  rack  needless")
+    assert lines[-2].strip().startswith("0.1100 s  byte 1,000  rack  needless")
+    assert lines[-1].strip().startswith("0.2000 s  recovery-left: cwnd 7")
 
 
 def test_the_command_in_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,6 +285,13 @@ def test_the_report_tells_why(telling: RunResult, tmp_path: Path) -> None:
     assert "dup-thresh" in data["packets"][0][2]
     assert data["episodes"][0].startswith("1. fast recovery")
     assert (tmp_path / "out" / "window_events.parquet").is_file()
+
+
+def test_needless_is_what_receivers_count(telling: RunResult) -> None:
+    """A receiver that gets bytes twice counts a spurious retransmission; nothing is lost in this run."""
+    (flow,) = telling.why().flows
+    needless = sum(again.needed is False for again in flow.retransmissions)
+    assert needless == telling.flows["main"]["spurious_retransmissions"] > 0
 
 
 def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

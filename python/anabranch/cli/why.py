@@ -15,7 +15,7 @@ def print_why(why: Why) -> None:
     """Print the counts of each flow, then its episodes."""
     from rich.markup import escape
 
-    from anabranch.why import text
+    from anabranch.why import Retransmission, text
 
     out = console()
     if not any(flow.episodes for flow in why.flows):
@@ -27,11 +27,12 @@ def print_why(why: Why) -> None:
         for number, episode in enumerate(flow.episodes, 1):
             out.print()
             out.print(f"[bold]{escape(text.episode_line(number, episode))}[/bold]", soft_wrap=True)
-            for event in episode.events:
-                out.print(f"   {escape(text.event_line(event))}", soft_wrap=True)
-            for again in episode.retransmissions:
-                style = "yellow" if again.needed is False else ""
-                out.print(f"   {escape(text.retransmission_line(again))}", style=style, soft_wrap=True)
+            for item in episode.timeline():
+                if isinstance(item, Retransmission):
+                    style = "yellow" if item.needed is False else ""
+                    out.print(f"   {escape(text.retransmission_line(item))}", style=style, soft_wrap=True)
+                else:
+                    out.print(f"   {escape(text.event_line(item))}", soft_wrap=True)
 
 
 def with_why(summary_json: str, why: Why) -> str:

@@ -38,8 +38,12 @@ class Episode:
         """When the last thing happened."""
         return max(self._times())
 
+    def timeline(self) -> list[WindowEvent | Retransmission]:
+        """Everything in the order in which it happened."""
+        return in_order(self.events, self.retransmissions)
+
     def _times(self) -> list[float]:
-        return [event.time_s for event in self.events] + [again.time_s for again in self.retransmissions]
+        return [item.time_s for item in self.timeline()]
 
     @property
     def needed(self) -> int:
@@ -82,6 +86,17 @@ class Why:
         return {flow.flow: _flow(flow) for flow in self.flows}
 
 
+def in_order(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> list[WindowEvent | Retransmission]:
+    """Events and retransmissions by time.
+
+    Events come before the retransmissions of the same instant: both follow from one acknowledgment or timer, and what
+    that did to the window decides what may be sent.
+    """
+    timeline: list[WindowEvent | Retransmission] = [*events, *again]
+    timeline.sort(key=lambda item: (item.time_s, isinstance(item, Retransmission)))
+    return timeline
+
+
 def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
     """Explain every retransmission of a run.
 
@@ -111,16 +126,10 @@ def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
 
 
 def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) -> list[Episode]:
-    """Divide what happened to a flow.
-
-    Events come before the retransmissions of the same instant: both follow from one acknowledgment or timer, and what
-    that did to the window decides what may be sent.
-    """
+    """Divide what happened to a flow."""
     episodes: list[Episode] = []
     is_open = False
-    timeline: list[WindowEvent | Retransmission] = [*events, *again]
-    timeline.sort(key=lambda item: (item.time_s, isinstance(item, Retransmission)))
-    for item in timeline:
+    for item in in_order(events, again):
         if isinstance(item, Retransmission):
             if not is_open and not (episodes and _goes_on(episodes[-1], item)):
                 episodes.append(Episode(OUTSIDE))
