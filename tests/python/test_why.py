@@ -89,6 +89,11 @@ def test_what_was_lost_is_needed_and_what_arrived_is_not() -> None:
     )
 
 
+def test_the_engines_own_word_counts() -> None:
+    told = [{**packet, "needed": None if packet["cause"] is None else False} for packet in RECOVERY]
+    assert [again.needed for again in only_flow(inspect(told)).retransmissions] == [False, False]
+
+
 def test_arriving_late_is_arriving() -> None:
     """The first was still on its way when the second left; that makes the second needless."""
     (again,) = only_flow(inspect([packet(0, 0, 0.0), packet(1, 0, 0.04, cause="rto")])).retransmissions
@@ -165,6 +170,12 @@ def test_probes_and_marks_stand_alone() -> None:
         ("fast recovery", 0, ["recovery-entered", "recovery-left"]),
         ("outside a recovery", 1, []),
     ]
+
+
+def test_what_a_probe_repaired_belongs_to_the_probe() -> None:
+    packets = [packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.3, cause="tlp")]
+    told = only_flow(inspect(packets, [event(0.4, "tlp", 10, 7, 7)]))
+    assert kinds(told) == [("outside a recovery", 1, ["tlp"])]
 
 
 def test_counts_at_the_top() -> None:

@@ -2,7 +2,7 @@
 
 A retransmission was needed if part of what it carries was in no earlier packet that arrived: an earlier packet that was
 still under way and arrived after all makes it needless, whatever its sender could know. Where earlier packets are
-still under way when the run ends there is no telling.
+still under way when the run ends there is no telling. Where the table has a column ``needed``, that is taken.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 COLUMNS = ("flow", "direction", "packet_index", "sequence_bytes", "payload_bytes", "retransmission", "cause", "sent_s",
            "received_s", "fate", "where")  # fmt: skip
 """What is read of the table of packets."""
+
+NEEDED = "needed"
+"""What is read as well, where it is there."""
 
 UNKNOWN_CAUSE = "unknown"
 
@@ -71,7 +74,8 @@ def retransmissions(packets: pl.DataFrame) -> list[Retransmission]:
 def _connections(packets: pl.DataFrame) -> Iterator[list[Mapping[str, Any]]]:
     """The packets of each connection and direction; of a flow with many connections, their indices start over."""
     rows: list[Mapping[str, Any]] = []
-    for row in packets.select(COLUMNS).iter_rows(named=True):
+    told = [name for name in (*COLUMNS, NEEDED) if name in packets.columns]
+    for row in packets.select(told).iter_rows(named=True):
         if rows and (
             (row["flow"], row["direction"]) != (rows[-1]["flow"], rows[-1]["direction"])
             or row["packet_index"] <= rows[-1]["packet_index"]
@@ -98,7 +102,7 @@ def _retransmission(
         sequence_bytes=row["sequence_bytes"],
         payload_bytes=row["payload_bytes"],
         cause=row["cause"] or UNKNOWN_CAUSE,
-        needed=_needed(row, earlier),
+        needed=row[NEEDED] if NEEDED in row else _needed(row, earlier),
         original_s=last["sent_s"] if last else None,
         original_fate=last["fate"] if last else None,
         original_where=last["where"] if last else None,

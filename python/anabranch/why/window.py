@@ -17,7 +17,7 @@ BEGINS = {
 }
 """Events with which an episode begins, and what it is called."""
 ENDS = "recovery-left"
-AFTERWARDS = frozenset({"undo"})
+AFTERWARDS = frozenset({"undo", "tlp"})
 """Events that tell of the episode before them, even where it is over."""
 
 
@@ -27,7 +27,8 @@ class WindowEvent:
 
     Attributes:
         time_s: When.
-        event: What: ``recovery-entered``, ``recovery-left``, ``rto``, ``timer-rule``, ``undo``, ``ecn``, …
+        event: What: ``recovery-entered``, ``recovery-left``, ``rto``, ``timer-rule``, ``undo``, ``ecn``, ``tlp`` (a
+            probe has repaired a loss), …
         cwnd_before_packets: cwnd before.
         cwnd_after_packets: cwnd after.
         ssthresh_packets: ssthresh after; ``None`` before the first reduction.
