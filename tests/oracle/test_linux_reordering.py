@@ -12,8 +12,6 @@ from comparison.judging import Verdict
 from comparison.linux_reordering import Row
 from comparison.oracle import NOT_AVAILABLE, available, control
 
-RACK = pytest.mark.xfail(strict=True, reason="needs RACK-TLP, its adaptive reordering window and undo")
-
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
@@ -47,21 +45,23 @@ def test_every_row_is_there(rows: list[Row]) -> None:
         assert (NOT_AVAILABLE in cells) != there
 
 
-@RACK
+@pytest.mark.xfail(strict=True, reason="CUBIC at RI 4: more than the kernel's, which is below its own at any other RI")
 def test_goodput_with_sack(rows: list[Row]) -> None:
     assert verdict(rows, "goodput").held
 
 
-@RACK
-@pytest.mark.parametrize("condition", ["closer", "median"])
-def test_packets_sent_again_with_sack(rows: list[Row], condition: str) -> None:
-    assert verdict(rows, condition).held
+def test_goodput_with_sack_in_all_rows_but_that(rows: list[Row]) -> None:
+    outside = {(row.theirs.cc, row.theirs.interval) for row in rows if row.inside is False}
+    assert outside <= {("cubic", 4)}
 
 
-def test_rows_that_are_right_today(rows: list[Row]) -> None:
-    """CUBIC reorders rarely enough from RI 20 on for any recovery."""
-    inside = {row.theirs.interval for row in rows if row.theirs.cc == "cubic" and row.inside}
-    assert {20, 40, 60, 80} <= inside
+@pytest.mark.xfail(strict=True, reason="CUBIC overflows the queue where the kernel's leaves slow start")
+def test_packets_sent_again_with_sack_row_by_row(rows: list[Row]) -> None:
+    assert verdict(rows, "closer").held
+
+
+def test_packets_sent_again_with_sack_in_the_median(rows: list[Row]) -> None:
+    assert verdict(rows, "median").held
 
 
 def test_without_sack_nothing_is_judged_and_nothing_stands_still(rows: list[Row]) -> None:

@@ -45,7 +45,6 @@ def test_shares_are_within_the_tolerance(found: list[Pair]) -> None:
     assert verdicts(found)[0].held
 
 
-@pytest.mark.xfail(strict=True, reason="the one pair whose repeats agree is CUBIC and BBR, which is not available")
 def test_the_same_flow_gets_more(found: list[Pair]) -> None:
     assert verdicts(found)[1].held
 

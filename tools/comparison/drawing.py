@@ -39,7 +39,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Panel:
-    """Points of one quantity; ``scale`` is ``linear``, ``log`` or ``sqrt``.
+    """Points of one quantity; ``scale`` is ``linear``, ``log``, ``counts`` or ``sqrt``.
 
     With ``ratio`` the upright axis is ours as a share of theirs, which shows small differences of large figures.
     """
@@ -187,6 +187,10 @@ def _scale(ax: Axes, axis: str, scale: str) -> None:
     which = ax.xaxis if axis == "x" else ax.yaxis
     if scale == "sqrt":
         put("function", functions=(lambda x: np.sqrt(np.maximum(x, 0)), np.square))
+    elif scale == "counts":
+        # Logarithmic, and nothing has a place as well.
+        put("symlog", linthresh=10, linscale=0.5)
+        which.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     elif scale == "log":
         put("log")
         _plain_ticks(which)
@@ -203,11 +207,10 @@ def _plain_ticks(axis: Any) -> None:
 def _diagonal(ax: Axes, values: Sequence[float], scale: str) -> None:
     if not values:
         return
-    low, high = (0.0 if scale == "sqrt" else min(values)), max(values)
+    low, high = (0.0 if scale in {"sqrt", "counts"} else min(values)), max(values)
     ax.plot([low, high], [low, high], color=GREY, linewidth=0.9, zorder=0)
-    margin = 0.0 if scale == "sqrt" else 0.9
     for put in (ax.set_xlim, ax.set_ylim):
-        put(low * margin, high * 1.1)
+        put(low * 0.9, high * 1.1)
 
 
 def _legend(figure: Figure, controls: Sequence[str], second: str, *, line: bool = False) -> None:

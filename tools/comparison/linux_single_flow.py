@@ -235,7 +235,7 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     ]
     panels = [
         drawing.Panel("Mean RTT above the base RTT (ms)", [rtt for rtt, _ in points], "log"),
-        drawing.Panel("Packets sent again", [again for _, again in points], "sqrt"),
+        drawing.Panel("Packets sent again", [again for _, again in points], "counts"),
         drawing.Panel("Goodput under loss (Mbit/s)", goodput, "log", ratio=True),
     ]
     yield NAME, drawing.there_and_here(panels, hollow="random loss")
