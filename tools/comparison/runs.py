@@ -26,16 +26,22 @@ class Case:
     seeds: int
 
 
+_made: dict[Case, list[dict[str, Any]]] = {}
+
+
 def simulate(cases: Iterable[Case], label: str) -> dict[Case, list[dict[str, Any]]]:
-    """Run each case once per seed, from seed 1 on; return the summaries."""
-    wanted = list(dict.fromkeys(cases))
+    """Run each case once per seed, from seed 1 on; return the summaries. What has been run before is not run again."""
+    asked = list(dict.fromkeys(cases))
+    wanted = [case for case in asked if case not in _made]
     texts = {case.file: (DATA / case.file).read_text("utf-8") for case in wanted}
     jobs: list[tuple[str, str, list[str], int | None]] = [
         (texts[case.file], case.file, list(case.sets), seed) for case in wanted for seed in range(1, case.seeds + 1)
     ]
     with Progress(label, len(jobs)) as progress:
         runs = iter(engine.run_many(jobs, digest=False, progress=progress.update))
-    return {case: [json.loads(next(runs).summary_json) for _ in range(case.seeds)] for case in wanted}
+    for case in wanted:
+        _made[case] = [json.loads(next(runs).summary_json) for _ in range(case.seeds)]
+    return {case: _made[case] for case in asked}
 
 
 @dataclass(frozen=True)
