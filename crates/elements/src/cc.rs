@@ -270,6 +270,10 @@ pub struct StackHabits {
     pub reduce_from: params::ReductionBase,
     /// Data leaves paced.
     pub paced: bool,
+    /// In what windows are counted.
+    pub window_count: params::WindowCount,
+    /// Growth per round trip until the first loss at least, as a share of the window.
+    pub first_epoch_growth: params::Share,
 }
 
 impl Default for StackHabits {
@@ -280,6 +284,8 @@ impl Default for StackHabits {
             slow_start_limit: 1.0,
             reduce_from: params::ReductionBase::FlightSize,
             paced: false,
+            window_count: params::WindowCount::Bytes,
+            first_epoch_growth: params::Share::new(0.0),
         }
     }
 }

@@ -360,7 +360,7 @@ fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
 fn growth_before_the_first_loss_can_have_a_floor() {
     let grown = |share: f64| {
         let config = Config::Cubic(cubic::Params {
-            first_epoch_growth: Share::new(share),
+            first_epoch_growth: Share::new(share).into(),
             hystart: OrStack::Own(Kind::Linux),
             ..Default::default()
         });

@@ -18,7 +18,7 @@ const C: f64 = 0.4;
 
 fn whole(params: &cubic::Params) -> Config {
     Config::Cubic(cubic::Params {
-        count: WindowCount::Segments,
+        count: OrStack::Own(WindowCount::Segments),
         ..params.clone()
     })
 }
@@ -135,7 +135,7 @@ fn growth_is_at_most_half_the_window_in_a_round_trip() {
 #[test]
 fn before_the_first_loss_the_floor_counts_in_segments() {
     let config = whole(&cubic::Params {
-        first_epoch_growth: Share::new(0.05),
+        first_epoch_growth: Share::new(0.05).into(),
         hystart: OrStack::Own(Kind::Linux),
         ..cubic_only()
     });

@@ -28,7 +28,7 @@ use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
     Rto, Spurious,
     hystart::{Exit, Kind, Settings, Verdict},
-    params::{OrStack, ReductionBase, SlowStartLimit},
+    params::{OrStack, ReductionBase, SlowStartLimit, WindowCount},
 };
 
 /// Description for registry, docs and command line.
@@ -103,6 +103,7 @@ impl ControlParams for Params {
 pub struct Reno {
     avoidance: Avoidance,
     reduce_from: ReductionBase,
+    count: WindowCount,
     /// In bytes.
     slow_start_limit: f64,
     /// Boxed: most runs have none, and slow start is short.
@@ -136,6 +137,7 @@ impl Reno {
         Self {
             avoidance: params.avoidance,
             reduce_from: params.reduce_from.or(init.stack.reduce_from),
+            count: init.stack.window_count,
             slow_start_limit: smss as f64
                 * params
                     .slow_start_limit
@@ -186,7 +188,12 @@ impl Reno {
 
     /// RFC 5681 §3.1 equation 4.
     fn half(&self, flight: Bytes) -> u64 {
-        (flight.get() / 2).max(2 * self.smss)
+        let half = flight.get() / 2;
+        match self.count {
+            WindowCount::Bytes => half,
+            WindowCount::Segments => half - half % self.smss,
+        }
+        .max(2 * self.smss)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     ack::DelayedAckTable,
     settings::{DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Recovery, Settings},
 };
-use crate::cc::params::ReductionBase;
+use crate::cc::params::{ReductionBase, Share, WindowCount};
 
 /// A profile.
 #[derive(Debug, Clone)]
@@ -163,6 +163,8 @@ fn rfc() -> Profile {
             hystart: HyStart::Off,
             slow_start_limit: Limit::Packets(1),
             reduce_from: ReductionBase::FlightSize,
+            window_count: WindowCount::Bytes,
+            first_epoch_growth: Share::new(0.0),
             idle_restart: IdleRestart::Rfc5681,
             pacing: false,
             pacing_ss_ratio: 200,
@@ -303,6 +305,11 @@ fn linux_6_18() -> Profile {
                 "all that is acknowledged counts (RFC 3465 with L without bound)",
             ),
             ("reduce_from", "from the window, not from what is in flight"),
+            ("window_count", "whole segments"),
+            (
+                "first_epoch_growth",
+                "CUBIC grows by one segment for twenty acknowledged at least until the first loss",
+            ),
             ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
             (
                 "pacing",
@@ -341,9 +348,7 @@ fn linux_6_18() -> Profile {
             ),
             ("time_wait", "TCP_TIMEWAIT_LEN"),
         ],
-        not_modelled: &[
-            "integer windows in CUBIC, and its faster first epoch (first_epoch_growth)",
-        ],
+        not_modelled: &[],
         settings: Settings {
             recovery: Recovery::Rack,
             tlp: true,
@@ -364,6 +369,8 @@ fn linux_6_18() -> Profile {
             hystart: HyStart::Linux,
             slow_start_limit: Limit::Unlimited,
             reduce_from: ReductionBase::Cwnd,
+            window_count: WindowCount::Segments,
+            first_epoch_growth: Share::new(0.05),
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,
             receive_autotuning: true,

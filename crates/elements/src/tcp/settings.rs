@@ -7,7 +7,10 @@ use serde::{
     de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use crate::cc::{Init, StackHabits, params::ReductionBase};
+use crate::cc::{
+    Init, StackHabits,
+    params::{ReductionBase, Share, WindowCount},
+};
 
 pub use crate::cc::{IdleRestart, hystart::Kind as HyStart};
 
@@ -204,6 +207,10 @@ pub struct Settings {
     pub slow_start_limit: Limit,
     /// What a reduction is taken from, in the controls that leave it to the stack.
     pub reduce_from: ReductionBase,
+    /// In what windows are counted, in the controls that leave it to the stack.
+    pub window_count: WindowCount,
+    /// Growth per round trip in CUBIC until the first loss at least, as a share of the window.
+    pub first_epoch_growth: Share,
     /// The window after a pause (RFC 5681 §4.1).
     pub idle_restart: IdleRestart,
     /// Data leaves spread over the round trip, also where the control gives no rate of its own.
@@ -286,6 +293,8 @@ impl Settings {
                 slow_start_limit: limit.map_or(f64::INFINITY, |limit| limit.segments(mss)),
                 reduce_from: self.reduce_from,
                 paced: self.pacing,
+                window_count: self.window_count,
+                first_epoch_growth: self.first_epoch_growth,
             },
             ..Init::new(mss, self.initial_cwnd_bytes())
         }
@@ -326,7 +335,8 @@ impl Settings {
             max_dupthresh tlp max_ack_delay prr frto eifel undo limited_transmit recover_inclusive
             partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
-            ecn time_wait hystart slow_start_limit reduce_from idle_restart pacing
+            ecn time_wait hystart slow_start_limit reduce_from window_count
+            first_epoch_growth idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
         match (over.rack, over.recovery) {
@@ -667,6 +677,13 @@ pub struct Overrides {
     /// What a reduction is taken from; a control's own parameter wins over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reduce_from: Option<ReductionBase>,
+    /// In what windows are counted; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_count: Option<WindowCount>,
+    /// Growth per round trip in CUBIC until the first loss at least, as a share of the window; the
+    /// control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_epoch_growth: Option<Share>,
     /// The window after a pause (RFC 5681 §4.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,

@@ -27,12 +27,12 @@ macro_rules! cubic_params {
             /// it the window is the cubic function's alone, as in ns-3 up to 3.37.
             pub tcp_friendly: bool,
             /// How the window is counted: exactly, or in whole segments as Linux and ns-3 do.
-            pub count: $crate::cc::params::WindowCount,
+            pub count: $crate::cc::params::OrStack<$crate::cc::params::WindowCount>,
             /// What a reduction is taken from (RFC 9438 §4.6).
             pub reduce_from: $crate::cc::params::OrStack<$crate::cc::params::ReductionBase>,
             /// Growth per round trip, as a share of the window, at least, until the first loss.
             /// 0 in RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged).
-            pub first_epoch_growth: $crate::cc::params::Share,
+            pub first_epoch_growth: $crate::cc::params::ShareOrStack,
             /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1
             /// equation 2 has 1).
             pub slow_start_limit: $crate::cc::params::SlowStartLimit,
@@ -64,7 +64,7 @@ macro_rules! cubic_params {
                 use $crate::cc::{
                     params::{
                         CubicScale, DecreaseFactor, OrStack, Packets, Samples, Share,
-                        SlowStartLimit, WindowCount,
+                        ShareOrStack, SlowStartLimit,
                     },
                 };
                 Self {
@@ -72,9 +72,9 @@ macro_rules! cubic_params {
                     beta: DecreaseFactor::new(0.7),
                     fast_convergence: true,
                     tcp_friendly: true,
-                    count: WindowCount::Bytes,
+                    count: OrStack::Stack,
                     reduce_from: OrStack::Stack,
-                    first_epoch_growth: Share::new(0.0),
+                    first_epoch_growth: ShareOrStack::default(),
                     slow_start_limit: SlowStartLimit::default(),
                     hystart: OrStack::Stack,
                     hystart_low_window: Packets::new(16),
@@ -117,9 +117,13 @@ macro_rules! cubic_params {
                     beta: self.beta.get(),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
-                    count: self.count,
+                    count: self.count.or(init.stack.window_count),
                     reduce_from: self.reduce_from.or(init.stack.reduce_from),
-                    first_epoch_growth: self.first_epoch_growth.get(),
+                    first_epoch_growth: self
+                        .first_epoch_growth
+                        .0
+                        .or(init.stack.first_epoch_growth)
+                        .get(),
                     slow_start_limit: self.slow_start_limit.segments(init, self.hystart),
                 }
             }
