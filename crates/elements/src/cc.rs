@@ -274,6 +274,8 @@ pub struct StackHabits {
     pub window_count: params::WindowCount,
     /// Growth per round trip until the first loss at least, as a share of the window.
     pub first_epoch_growth: params::Share,
+    /// Growth in CUBIC's Reno-friendly region.
+    pub reno_friendly: params::RenoFriendly,
 }
 
 impl Default for StackHabits {
@@ -286,6 +288,7 @@ impl Default for StackHabits {
             paced: false,
             window_count: params::WindowCount::Bytes,
             first_epoch_growth: params::Share::new(0.0),
+            reno_friendly: params::RenoFriendly::Rfc9438,
         }
     }
 }

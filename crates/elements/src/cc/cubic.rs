@@ -40,7 +40,7 @@ pub(super) use self::params::cubic_params;
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious,
     hystart::{Exit, Verdict},
-    params::{ReductionBase, WindowCount},
+    params::{ReductionBase, RenoFriendly, WindowCount},
 };
 
 /// Description for registry, docs and command line.
@@ -68,6 +68,7 @@ pub(super) struct Law {
     pub beta: f64,
     pub fast_convergence: bool,
     pub tcp_friendly: bool,
+    pub reno_friendly: RenoFriendly,
     pub count: WindowCount,
     pub reduce_from: ReductionBase,
     pub first_epoch_growth: f64,
@@ -148,7 +149,7 @@ impl Law {
 
     /// α_cubic (§4.3): grows as much on average as Reno does, for all that β takes less away.
     fn alpha(&self, epoch: &Epoch, cwnd_prior: f64) -> f64 {
-        if epoch.w_est >= cwnd_prior {
+        if self.reno_friendly == RenoFriendly::Rfc9438 && epoch.w_est >= cwnd_prior {
             1.0
         } else {
             3.0 * (1.0 - self.beta) / (1.0 + self.beta)
@@ -204,6 +205,22 @@ impl Cubic {
             }
         }
         window.cwnd = (window.cwnd + growth).min(window.ssthresh);
+    }
+
+    /// Data was delivered out of order: it measures the path as any other does.
+    #[cold]
+    fn look_at_round_trip(&mut self, ack: &Ack) {
+        let window = &mut self.window;
+        if ack.rtt.is_some()
+            && window.cwnd < window.ssthresh
+            && let Some(hystart) = &mut self.hystart
+            && hystart.on_ack(ack, window.cwnd) == Verdict::End
+        {
+            window.ssthresh = window.cwnd;
+            if window.first_epoch {
+                window.cwnd_prior = window.cwnd;
+            }
+        }
     }
 
     /// Congestion avoidance (§4.2 to §4.5). `acked` is in segments.
@@ -278,7 +295,11 @@ impl Window {
 impl CongestionControl for Cubic {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_recovery || ack.acked == Bytes::ZERO {
+        if ack.in_recovery {
+            return;
+        }
+        if ack.acked == Bytes::ZERO {
+            self.look_at_round_trip(ack);
             return;
         }
         if !ack.cwnd_limited {

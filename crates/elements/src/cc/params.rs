@@ -425,6 +425,19 @@ impl ReductionBase {
     }
 }
 
+/// How fast W_est grows in CUBIC's Reno-friendly region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum RenoFriendly {
+    /// As Reno itself once the window from before the last reduction is reached (RFC 9438 §4.3).
+    #[default]
+    Rfc9438,
+    /// By 3 (1 - β) ÷ (1 + β) segments per round trip throughout (RFC 8312 §4.2, as Linux and
+    /// ns-3 do).
+    Rfc8312,
+}
+
 /// In what a window is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -9,7 +9,7 @@ use super::{
     ack::DelayedAckTable,
     settings::{DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Recovery, Settings},
 };
-use crate::cc::params::{ReductionBase, Share, WindowCount};
+use crate::cc::params::{ReductionBase, RenoFriendly, Share, WindowCount};
 
 /// A profile.
 #[derive(Debug, Clone)]
@@ -165,6 +165,8 @@ fn rfc() -> Profile {
             reduce_from: ReductionBase::FlightSize,
             window_count: WindowCount::Bytes,
             first_epoch_growth: Share::new(0.0),
+            reno_friendly: RenoFriendly::Rfc9438,
+            grow_by_delivered: false,
             idle_restart: IdleRestart::Rfc5681,
             pacing: false,
             pacing_ss_ratio: 200,
@@ -310,6 +312,14 @@ fn linux_6_18() -> Profile {
                 "first_epoch_growth",
                 "CUBIC grows by one segment for twenty acknowledged at least until the first loss",
             ),
+            (
+                "reno_friendly",
+                "at 1 % loss CUBIC stays behind Reno: as RFC 8312 has it",
+            ),
+            (
+                "grow_by_delivered",
+                "a filled gap does not bring the growth of what was reported before it",
+            ),
             ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
             (
                 "pacing",
@@ -371,6 +381,8 @@ fn linux_6_18() -> Profile {
             reduce_from: ReductionBase::Cwnd,
             window_count: WindowCount::Segments,
             first_epoch_growth: Share::new(0.05),
+            reno_friendly: RenoFriendly::Rfc8312,
+            grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,
             receive_autotuning: true,

@@ -9,7 +9,7 @@ use serde::{
 
 use crate::cc::{
     Init, StackHabits,
-    params::{ReductionBase, Share, WindowCount},
+    params::{ReductionBase, RenoFriendly, Share, WindowCount},
 };
 
 pub use crate::cc::{IdleRestart, hystart::Kind as HyStart};
@@ -211,6 +211,11 @@ pub struct Settings {
     pub window_count: WindowCount,
     /// Growth per round trip in CUBIC until the first loss at least, as a share of the window.
     pub first_epoch_growth: Share,
+    /// Growth in CUBIC's Reno-friendly region, where the control leaves it to the stack.
+    pub reno_friendly: RenoFriendly,
+    /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
+    /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
+    pub grow_by_delivered: bool,
     /// The window after a pause (RFC 5681 §4.1).
     pub idle_restart: IdleRestart,
     /// Data leaves spread over the round trip, also where the control gives no rate of its own.
@@ -295,6 +300,7 @@ impl Settings {
                 paced: self.pacing,
                 window_count: self.window_count,
                 first_epoch_growth: self.first_epoch_growth,
+                reno_friendly: self.reno_friendly,
             },
             ..Init::new(mss, self.initial_cwnd_bytes())
         }
@@ -336,7 +342,7 @@ impl Settings {
             partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
-            first_epoch_growth idle_restart pacing
+            first_epoch_growth reno_friendly grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
         match (over.rack, over.recovery) {
@@ -684,6 +690,12 @@ pub struct Overrides {
     /// control's own parameter wins over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_epoch_growth: Option<Share>,
+    /// Growth in CUBIC's Reno-friendly region; the control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reno_friendly: Option<RenoFriendly>,
+    /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grow_by_delivered: Option<bool>,
     /// The window after a pause (RFC 5681 §4.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,

@@ -26,6 +26,8 @@ macro_rules! cubic_params {
             /// The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without
             /// it the window is the cubic function's alone, as in ns-3 up to 3.37.
             pub tcp_friendly: bool,
+            /// How fast the Reno-friendly region grows.
+            pub reno_friendly: $crate::cc::params::OrStack<$crate::cc::params::RenoFriendly>,
             /// How the window is counted: exactly, or in whole segments as Linux and ns-3 do.
             pub count: $crate::cc::params::OrStack<$crate::cc::params::WindowCount>,
             /// What a reduction is taken from (RFC 9438 §4.6).
@@ -72,6 +74,7 @@ macro_rules! cubic_params {
                     beta: DecreaseFactor::new(0.7),
                     fast_convergence: true,
                     tcp_friendly: true,
+                    reno_friendly: OrStack::Stack,
                     count: OrStack::Stack,
                     reduce_from: OrStack::Stack,
                     first_epoch_growth: ShareOrStack::default(),
@@ -117,6 +120,7 @@ macro_rules! cubic_params {
                     beta: self.beta.get(),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
+                    reno_friendly: self.reno_friendly.or(init.stack.reno_friendly),
                     count: self.count.or(init.stack.window_count),
                     reduce_from: self.reduce_from.or(init.stack.reduce_from),
                     first_epoch_growth: self

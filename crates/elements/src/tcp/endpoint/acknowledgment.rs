@@ -557,7 +557,11 @@ impl<B: Body> Endpoint<B> {
         } else {
             None
         };
-        let acked = news.acked - delivered.control_bits;
+        let acked = if self.settings.grow_by_delivered {
+            self.growth(news)
+        } else {
+            news.acked - delivered.control_bits
+        };
         let marked = if ce_marked {
             self.take_marked(acked + delivered.sacked)
         } else {
@@ -581,6 +585,21 @@ impl<B: Body> Endpoint<B> {
             app_limited: self.limited_by == LimitedBy::Application,
             in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
         });
+    }
+
+    /// The octets of an acknowledgment by which a window may grow
+    /// ([`grow_by_delivered`](crate::tcp::settings::Settings::grow_by_delivered)).
+    fn growth(&self, news: &News) -> u64 {
+        let fresh = news.delivered.fresh - news.delivered.control_bits;
+        if !self.agreed.guided {
+            // Duplicates before it told of a segment each; at least one fills the gap.
+            let told = u64::from(news.prior_dup_acks) * u64::from(self.smss);
+            return fresh
+                .saturating_sub(told)
+                .max(fresh.min(u64::from(self.smss)));
+        }
+        let reorders = self.dupthresh() > self.settings.dupthresh;
+        if news.acked > 0 || reorders { fresh } else { 0 }
     }
 
     /// A FIN may be among what is acknowledged.
