@@ -5,6 +5,9 @@
 //! round trip tells the sender's window, and twice that is offered, so that the sender is never
 //! held back. While the amounts still grow, the sender will be as much further
 //! by the time it sees the offer, so the offer grows by that factor, two at most, once more.
+//! The window grows towards that by twice what a segment brings, and each segment that makes it
+//! grow is acknowledged at once: measured with Linux 6.18, where at the start of a flow hundreds
+//! of segments are acknowledged one by one, until the window has reached several times cwnd.
 //! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
 //!
 //! The limits count payload. Linux counts memory: a receive buffer (`tcp_rmem`) offers about half of
@@ -35,6 +38,8 @@ pub(super) struct Tuner {
     since: Option<(Instant, u64)>,
     /// The most that was taken in a measurement before.
     last: u64,
+    /// What the window offered grows to.
+    target: u64,
 }
 
 impl Tuner {
@@ -88,19 +93,25 @@ impl<B: Body> Endpoint<B> {
             // Without timestamps the handshake has to do.
             tuner.sample(self.rtt.srtt());
         }
-        let Some(window) = tuner.measure(now, self.stats.delivered_bytes) else {
-            return;
-        };
-        let scale = self.agreed.rcv_scale;
-        let most = if self.agreed.scaling {
-            self.settings.receive_window_bytes()
-        } else {
-            self.settings.receive_window_bytes().min(65_535)
-        };
-        let window = window.min(most) >> scale << scale;
-        if window > self.receive_window {
-            self.receive_window = window;
+        let measured = tuner.measure(now, self.stats.delivered_bytes);
+        if let Some(window) = measured {
+            let scale = self.agreed.rcv_scale;
+            let most = if self.agreed.scaling {
+                self.settings.receive_window_bytes()
+            } else {
+                self.settings.receive_window_bytes().min(65_535)
+            };
+            let window = window.min(most) >> scale << scale;
+            let tuner = &mut self.cold.extras().tuner;
+            tuner.target = tuner.target.max(window);
+        }
+        let target = self.cold.extras().tuner.target;
+        if self.receive_window < target {
+            let grown = self.receive_window + 2 * u64::from(segment.body.len());
+            self.receive_window = grown.min(target);
             self.told = false;
+            // While it grows, each segment is acknowledged, so that the sender learns of it.
+            self.ack.at_once();
         }
     }
 
