@@ -105,6 +105,11 @@ impl<B: Body> Endpoint<B> {
             let tuner = &mut self.cold.extras().tuner;
             tuner.target = tuner.target.max(window);
         }
+        self.grow_receive_window(segment);
+    }
+
+    /// Data arrived, in whatever order.
+    pub(super) fn grow_receive_window(&mut self, segment: &Segment<B>) {
         let target = self.cold.extras().tuner.target;
         if self.receive_window < target {
             let grown = self.receive_window + 2 * u64::from(segment.body.len());

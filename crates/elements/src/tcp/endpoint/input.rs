@@ -315,6 +315,9 @@ impl<B: Body> Endpoint<B> {
                 self.report_duplicate(start, end);
             }
             self.rcv_gaps = true;
+            if self.agreed.tuned {
+                self.grow_receive_window(segment);
+            }
             self.ack.at_once();
             return;
         }
