@@ -60,9 +60,11 @@ impl Tuner {
             return None;
         };
         let copied = taken - before;
-        // It may grow in the middle of a measurement already, for measurements and the sender's
-        // round trips do not begin together.
-        let window = (copied > self.last).then(|| {
+        let complete = !self.rtt.is_zero() && now.saturating_since(since) >= self.rtt;
+        // After the first it may grow in the middle of a measurement already, for measurements and
+        // the sender's round trips do not begin together.
+        let grows = copied > self.last && (complete || self.last > 0);
+        let window = grows.then(|| {
             let doubled = 2 * copied;
             if copied / 2 >= self.last {
                 2 * doubled
@@ -70,7 +72,7 @@ impl Tuner {
                 doubled + doubled * (copied - self.last) / self.last
             }
         });
-        if !self.rtt.is_zero() && now.saturating_since(since) >= self.rtt {
+        if complete {
             self.since = Some((now, taken));
             self.last = self.last.max(copied);
         }
