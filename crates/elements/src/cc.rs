@@ -276,6 +276,8 @@ pub struct StackHabits {
     pub first_epoch_growth: params::Share,
     /// Growth in CUBIC's Reno-friendly region.
     pub reno_friendly: params::RenoFriendly,
+    /// How often CUBIC counted in segments looks its function up while the window stands.
+    pub cubic_interval: Duration,
 }
 
 impl Default for StackHabits {
@@ -289,6 +291,7 @@ impl Default for StackHabits {
             window_count: params::WindowCount::Bytes,
             first_epoch_growth: params::Share::new(0.0),
             reno_friendly: params::RenoFriendly::Rfc9438,
+            cubic_interval: Duration::ZERO,
         }
     }
 }

@@ -32,7 +32,7 @@ mod segments;
 use anabranch_core::{
     math::{cbrt, cube},
     registry::{Meta, Source},
-    units::{Bytes, Instant},
+    units::{Bytes, Duration, Instant},
 };
 
 pub use self::params::Params;
@@ -69,6 +69,8 @@ pub(super) struct Law {
     pub fast_convergence: bool,
     pub tcp_friendly: bool,
     pub reno_friendly: RenoFriendly,
+    /// [`WindowCount::Segments`] only.
+    pub interval: Duration,
     pub count: WindowCount,
     pub reduce_from: ReductionBase,
     pub first_epoch_growth: f64,
@@ -116,6 +118,16 @@ struct Epoch {
     w_max: f64,
     k: f64,
     w_est: f64,
+    /// [`WindowCount::Segments`] only.
+    looked_up: Option<LookedUp>,
+}
+
+/// For how many acknowledged segments the window grows by one, as last looked up.
+#[derive(Debug, Clone, Copy)]
+struct LookedUp {
+    cnt: f64,
+    cwnd: f64,
+    at: Instant,
 }
 
 impl Epoch {
@@ -288,6 +300,7 @@ impl Window {
             w_max,
             k: cbrt((w_max - self.cwnd) / law.c),
             w_est: self.cwnd,
+            looked_up: None,
         }
     }
 }

@@ -166,6 +166,7 @@ fn rfc() -> Profile {
             window_count: WindowCount::Bytes,
             first_epoch_growth: Share::new(0.0),
             reno_friendly: RenoFriendly::Rfc9438,
+            cubic_interval: Duration::ZERO,
             grow_by_delivered: false,
             idle_restart: IdleRestart::Rfc5681,
             pacing: false,
@@ -317,6 +318,10 @@ fn linux_6_18() -> Profile {
                 "at 1 % loss CUBIC stays behind Reno: as RFC 8312 has it",
             ),
             (
+                "cubic_interval",
+                "a 32nd of a second: at a round-trip time of 10 ms a small window stands for three to five of them, then grows by two",
+            ),
+            (
                 "grow_by_delivered",
                 "a filled gap does not bring the growth of what was reported before it",
             ),
@@ -382,6 +387,7 @@ fn linux_6_18() -> Profile {
             window_count: WindowCount::Segments,
             first_epoch_growth: Share::new(0.05),
             reno_friendly: RenoFriendly::Rfc8312,
+            cubic_interval: Duration::from_micros(31_250),
             grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,

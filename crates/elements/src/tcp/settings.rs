@@ -213,6 +213,8 @@ pub struct Settings {
     pub first_epoch_growth: Share,
     /// Growth in CUBIC's Reno-friendly region, where the control leaves it to the stack.
     pub reno_friendly: RenoFriendly,
+    /// CUBIC counted in whole segments looks its function up only so often while the window stands.
+    pub cubic_interval: Duration,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,
@@ -301,6 +303,7 @@ impl Settings {
                 window_count: self.window_count,
                 first_epoch_growth: self.first_epoch_growth,
                 reno_friendly: self.reno_friendly,
+                cubic_interval: self.cubic_interval,
             },
             ..Init::new(mss, self.initial_cwnd_bytes())
         }
@@ -342,7 +345,8 @@ impl Settings {
             partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
-            first_epoch_growth reno_friendly grow_by_delivered idle_restart pacing
+            first_epoch_growth reno_friendly cubic_interval
+            grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
         match (over.rack, over.recovery) {
@@ -693,6 +697,9 @@ pub struct Overrides {
     /// Growth in CUBIC's Reno-friendly region; the control's own parameter wins over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reno_friendly: Option<RenoFriendly>,
+    /// How often CUBIC in whole segments looks its function up while the window stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cubic_interval: Option<Duration>,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grow_by_delivered: Option<bool>,

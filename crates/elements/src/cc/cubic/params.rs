@@ -120,6 +120,7 @@ macro_rules! cubic_params {
                     beta: self.beta.get(),
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
+                    interval: init.stack.cubic_interval,
                     reno_friendly: self.reno_friendly.or(init.stack.reno_friendly),
                     count: self.count.or(init.stack.window_count),
                     reduce_from: self.reduce_from.or(init.stack.reduce_from),

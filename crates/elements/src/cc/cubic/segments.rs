@@ -11,6 +11,9 @@
 //!   ACK after the recovery brings a segment at once;
 //! - where the function stands still the window grows by 1 % per round trip all the same.
 //!
+//! With the stack's `cubic_interval` that count is looked up only so often while the window stands,
+//! so that windows of round-trip times below it grow later and by more than one.
+//!
 //! Rounding, and what an ACK's own segments add beside the count before it, the paper leaves open;
 //! they are as ns-3 3.37 behaves in its traces and in the mean of thirty runs at 1 % loss.
 //!
@@ -20,7 +23,7 @@
 
 use anabranch_core::math::cube;
 
-use super::{Ack, Cubic, Epoch, Law};
+use super::{Ack, Cubic, Epoch, Law, LookedUp};
 
 /// Growth where the cubic function stands still: one segment per 100 windows.
 const FLAT: f64 = 100.0;
@@ -70,7 +73,17 @@ impl Cubic {
         }
 
         let t = epoch.elapsed(ack.now) + ack.srtt.as_secs_f64();
-        let cnt = law.cnt(cwnd, &epoch, t, window.first_epoch);
+        let cnt = match epoch.looked_up {
+            Some(last) if last.cwnd == cwnd && ack.now.saturating_since(last.at) < law.interval => {
+                last.cnt
+            }
+            _ => {
+                let cnt = law.cnt(cwnd, &epoch, t, window.first_epoch);
+                let at = ack.now;
+                epoch.looked_up = Some(LookedUp { cnt, cwnd, at });
+                cnt
+            }
+        };
         // What was counted before, perhaps when `cnt` was large, brings one segment at most.
         let mut count = f64::from(window.acked_count);
         if count >= cnt {
