@@ -234,9 +234,7 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
-        let flight = self
-            .reduce_from
-            .on_congestion(event.in_flight, self.cwnd());
+        let flight = self.reduce_from.on_congestion(event.in_flight, self.cwnd());
         self.reduce_to(Bytes::new(self.half(flight)));
     }
 
