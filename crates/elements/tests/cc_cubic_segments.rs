@@ -8,7 +8,7 @@ use anabranch_core::{math::cbrt, units::Duration};
 use anabranch_elements::cc::{
     Config, cubic,
     hystart::Kind,
-    params::{OrStack, Packets, Share, SlowStartLimit, WindowCount},
+    params::{OrStack, Packets, RenoFriendly, Share, SlowStartLimit, WindowCount},
 };
 use cc_support::{Path, SMSS};
 use proptest::prelude::*;
@@ -56,6 +56,35 @@ fn a_small_window_is_back_early() {
         let exact = time_back(&Config::Cubic(cubic_only()), w_max);
         assert!(exact > found + 0.8, "{w_max}: {exact} against {found}");
     }
+}
+
+/// RFC 9438 §4.3 grows as Reno does above the window before the loss; RFC 8312 §4.2 by
+/// 3 (1 - β) ÷ (1 + β) = 0.53 segments per round trip throughout.
+#[test]
+fn above_the_last_window_the_older_region_grows_half_as_fast() {
+    let round_trips = |reno_friendly| {
+        let rtt = Duration::from_millis(10);
+        let params = cubic::Params {
+            reno_friendly: OrStack::Own(reno_friendly),
+            ..Default::default()
+        };
+        let mut path = Path::new(&Config::Cubic(params), 20, rtt);
+        path.lose();
+        while path.cwnd() < 21.0 {
+            path.step();
+        }
+        let start = path.now;
+        while path.cwnd() < 26.0 {
+            path.step();
+        }
+        (path.now - start).as_secs_f64() / rtt.as_secs_f64()
+    };
+    let (newer, older) = (
+        round_trips(RenoFriendly::Rfc9438),
+        round_trips(RenoFriendly::Rfc8312),
+    );
+    assert!((newer - 5.0).abs() <= 1.0, "{newer}");
+    assert!((older - 5.0 / 0.529).abs() <= 1.0, "{older}");
 }
 
 #[test]

@@ -7,15 +7,21 @@
 //! (with `beta = 0.7`).
 //!
 //! # Differs from Linux
+//! The stack profile `linux-6.18` sets what the defaults, which are the RFC's, do differently:
 //! - The reduction is taken from FlightSize (§4.6); Linux takes it from cwnd
 //!   (`reduce_from = "cwnd"`).
 //! - Before the first loss the window follows the cubic function alone; Linux adds 5 % per round
 //!   trip at least (`first_epoch_growth = 0.05`).
-//! - Where the cubic function stands still the window does, too; Linux adds 1 % per round trip.
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
+//! - The Reno-friendly region is RFC 9438's; Linux has RFC 8312's (`reno_friendly = "rfc8312"`).
 //! - The window is counted in bytes; Linux counts whole segments (`count = "segments"`, see
-//!   [`segments`]). Times are real numbers; Linux counts milliseconds.
+//!   [`segments`]), and looks its function up every 32nd of a second (`cubic_interval`).
+//!
+//! Else:
+//! - Where the cubic function stands still the window counted in bytes does, too; Linux adds 1 %
+//!   per round trip.
+//! - Times are real numbers; Linux counts milliseconds.
 //! - A congestion avoidance stage begins at the first ACK that may grow the window; so in Linux.
 //!
 //! # Differs from RFC 9438

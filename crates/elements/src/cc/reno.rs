@@ -13,6 +13,8 @@
 //!   (`reduce_from = "cwnd"`).
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
+//! - Half of the window is rounded down to whole segments only where the stack counts so
+//!   (`window_count`), as Linux does.
 //!
 //! # Not implemented
 //! - Nothing of RFC 5681 §3.1 and §4.1; the recoveries of §3.2 and RFC 6582 are the endpoint's.
