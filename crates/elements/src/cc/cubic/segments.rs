@@ -59,6 +59,7 @@ impl Cubic {
         clippy::cast_sign_loss,
         reason = "the count is what a division by cnt leaves, and cnt is 100 windows at most"
     )]
+    #[expect(clippy::float_cmp, reason = "the same window, not one like it")]
     pub(super) fn avoid_congestion_in_segments(&mut self, ack: &Ack, acked: f64) {
         let law = self.law;
         let window = &mut self.window;
