@@ -77,7 +77,7 @@ const FLOW_FLOATS: [&str; 7] = [
     "flow_completion_time_s",
     "reordered_ratio",
 ];
-const FLOW_COUNTS: [&str; 7] = [
+const FLOW_COUNTS: [&str; 8] = [
     "delivered_bytes",
     "sent_packets",
     "retransmitted_packets",
@@ -85,6 +85,7 @@ const FLOW_COUNTS: [&str; 7] = [
     "fast_recoveries",
     "timeouts",
     "reordering_extent_p95_packets",
+    "malformed_segments",
 ];
 const LINK_FLOATS: [&str; 3] = ["utilization", "mean_queue_packets", "p95_queue_delay_ms"];
 const LINK_COUNTS: [&str; 6] = [
