@@ -30,7 +30,23 @@ fn mistakes_have_a_place_and_a_hint() {
         ),
         (
             "--stak=rfc",
-            "s.pkt:1:3: there is no option `--stak`; expected one of stack, mtu, tolerance_usecs; nearest is `stack`",
+            "s.pkt:1:3: there is no option `--stak`; expected one of stack, mtu, tolerance_usecs, cc; nearest is `stack`, or `transport.` and a switch",
+        ),
+        (
+            "--cc=cubik\n+0 < S 0:0(0)",
+            "s.pkt:1:3: there is no congestion control `cubik`; expected one of reno, cubic, cubic-plus, bbr, dctcp; nearest is `cubic`",
+        ),
+        (
+            "--stack=linux\n--transport.rak=on\n+0 < S 0:0(0)",
+            "s.pkt:2:3: unknown field `rak`",
+        ),
+        (
+            "--transport.rack=7\n+0 < S 0:0(0)",
+            "s.pkt:1:3: invalid type: integer `7`, expected a boolean",
+        ),
+        (
+            "--stack=linux\n--transport.sack=off\n--transport.rack=on\n+0 < S 0:0(0)",
+            "s.pkt:3:3: recovery:",
         ),
         (
             "--mtu=\n",
