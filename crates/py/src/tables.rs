@@ -211,8 +211,11 @@ fn link_samples(run: &Finished<Length>) -> Columns {
 }
 
 fn packets(run: &Finished<Length>) -> Columns {
-    let (rows, needed): (Vec<&PacketRow>, Vec<Option<bool>>) =
-        run.network.probe().log().map_or_else(Default::default, |log| {
+    let (rows, needed): (Vec<&PacketRow>, Vec<Option<bool>>) = run
+        .network
+        .probe()
+        .log()
+        .map_or_else(Default::default, |log| {
             let with_data = |(row, _): &(&PacketRow, Option<bool>)| row.payload > 0;
             log.rows().zip(log.needed()).filter(with_data).unzip()
         });

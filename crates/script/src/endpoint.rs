@@ -219,9 +219,9 @@ impl Target for EndpointTarget {
                 Ok(())
             }
             _ => {
-                let switch = name.strip_prefix("transport.").ok_or_else(|| {
-                    format!("the option `--{name}` means nothing to this target")
-                })?;
+                let switch = name
+                    .strip_prefix("transport.")
+                    .ok_or_else(|| format!("the option `--{name}` means nothing to this target"))?;
                 self.settings = switches::turned(&self.settings, switch, value)?;
                 Ok(())
             }

@@ -99,11 +99,18 @@ const WITH_WRONG: [&str; 5] = ["ecn", "habits", "rack", "spurious", "windows"];
 /// A comment `// Wrong: --NAME=VALUE …` names a TCP that does not do what the script asks for; the
 /// name of a kernel setting without `--` gives that another value.
 fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("// Wrong: "));
+    let lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("// Wrong: "));
     let named: Vec<&str> = lines.collect();
-    let must = WITH_WRONG.iter().any(|topic| script.file.contains(&format!("/{topic}/")));
+    let must = WITH_WRONG
+        .iter()
+        .any(|topic| script.file.contains(&format!("/{topic}/")));
     if must && named.is_empty() {
-        return vec![format!("{}: no `// Wrong: --NAME=VALUE` names a TCP that it finds out", script.file)];
+        return vec![format!(
+            "{}: no `// Wrong: --NAME=VALUE` names a TCP that it finds out",
+            script.file
+        )];
     }
     let passes = |options: &&&str| {
         let mut wrong = script.clone();
@@ -114,10 +121,13 @@ fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
                 wrong.options.push((at, name.to_owned(), value.to_owned()));
                 continue;
             }
-            let mut set = wrong.events.iter_mut().filter_map(|event| match &mut event.action {
-                Action::Sysctl(known, value) if known == name => Some(value),
-                _ => None,
-            });
+            let mut set = wrong
+                .events
+                .iter_mut()
+                .filter_map(|event| match &mut event.action {
+                    Action::Sysctl(known, value) if known == name => Some(value),
+                    _ => None,
+                });
             *set.next().expect("the script sets it") = value.parse().expect("a number");
         }
         let mut target = EndpointTarget::new((v4(), PORTS), 0);
@@ -128,7 +138,9 @@ fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
         }
     };
     let all = named.iter();
-    all.filter(passes).map(|options| format!("{}: passes with {options}", script.file)).collect()
+    all.filter(passes)
+        .map(|options| format!("{}: passes with {options}", script.file))
+        .collect()
 }
 
 macro_rules! topics {

@@ -47,7 +47,11 @@ impl Octets {
         let before = self.0.range(..from).next_back();
         let across = before.filter(|(_, (end, _))| *end > from);
         let within = self.0.range(from..to);
-        across.into_iter().chain(within).map(|(_, (_, sent))| *sent).min()
+        across
+            .into_iter()
+            .chain(within)
+            .map(|(_, (_, sent))| *sent)
+            .min()
     }
 
     /// The octets `from..to` left once more, and this became of them.
@@ -138,8 +142,14 @@ mod tests {
     #[test]
     fn any_earlier_sending_that_arrives_makes_it_needless() {
         let (again, once) = (true, false);
-        assert_eq!(of(&[(0, 10, once, '-'), (0, 10, again, '+')])[1], Some(true));
-        assert_eq!(of(&[(0, 10, once, '+'), (0, 10, again, '+')])[1], Some(false));
+        assert_eq!(
+            of(&[(0, 10, once, '-'), (0, 10, again, '+')])[1],
+            Some(true)
+        );
+        assert_eq!(
+            of(&[(0, 10, once, '+'), (0, 10, again, '+')])[1],
+            Some(false)
+        );
         let thrice = of(&[(0, 10, once, '+'), (0, 10, again, '-'), (0, 10, again, '+')]);
         assert_eq!(thrice, [None, Some(false), Some(false)]);
         let thrice = of(&[(0, 10, once, '-'), (0, 10, again, '+'), (0, 10, again, '+')]);
@@ -151,21 +161,36 @@ mod tests {
     /// Fails for whoever looks at first octets only.
     #[test]
     fn segments_may_be_cut_anew() {
-        let sent = [(0, 10, false, '+'), (10, 20, false, '-'), (20, 30, false, '+')];
+        let sent = [
+            (0, 10, false, '+'),
+            (10, 20, false, '-'),
+            (20, 30, false, '+'),
+        ];
         let with = |from, to| of(&[&sent[..], &[(from, to, true, '+')]].concat())[3];
         assert_eq!(with(0, 20), Some(true));
         assert_eq!(with(5, 10), Some(false));
         assert_eq!(with(12, 14), Some(true));
         assert_eq!(with(20, 25), Some(false));
         assert_eq!(with(5, 30), Some(true));
-        let twice = of(&[&sent[..], &[(12, 14, true, '+'), (10, 20, true, '+'), (12, 20, true, '+')]].concat());
+        let twice = of(&[
+            &sent[..],
+            &[
+                (12, 14, true, '+'),
+                (10, 20, true, '+'),
+                (12, 20, true, '+'),
+            ],
+        ]
+        .concat());
         assert_eq!(&twice[3..], [Some(true), Some(true), Some(false)]);
     }
 
     #[test]
     fn what_is_on_its_way_tells_nothing() {
         assert_eq!(of(&[(0, 10, false, '?'), (0, 10, true, '+')]), [None, None]);
-        assert_eq!(of(&[(0, 5, false, '?'), (5, 10, false, '-'), (0, 10, true, '+')])[2], Some(true));
+        assert_eq!(
+            of(&[(0, 5, false, '?'), (5, 10, false, '-'), (0, 10, true, '+')])[2],
+            Some(true)
+        );
         // Another transfer has taken the place: its numbers begin anew.
         let next = of(&[(0, 10, false, '+'), (0, 10, false, '-'), (0, 10, true, '+')]);
         assert_eq!(next, [None, None, Some(true)]);

@@ -56,11 +56,7 @@ pub(super) const ALL: [&str; 44] = [
 ];
 
 /// The figure called `name`; `None` if there is none, or no connection to have it.
-pub(super) fn of(
-    end: Option<&Endpoint<Octets>>,
-    discards: &Discards,
-    name: &str,
-) -> Option<i64> {
+pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str) -> Option<i64> {
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     if let Some(reason) = name.strip_prefix("discarded.") {
         let error = DecodeError::ALL.into_iter().find(|e| e.name() == reason)?;

@@ -59,7 +59,12 @@ fn switch_is_on_or_off(switch: &str) -> bool {
 /// Turns what a kernel setting stands for.
 pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), String> {
     let on = value != 0;
-    let unknown = || Err(format!("there is no setting {name}={value} here; {}", choices(name, &SYSCTLS)));
+    let unknown = || {
+        Err(format!(
+            "there is no setting {name}={value} here; {}",
+            choices(name, &SYSCTLS)
+        ))
+    };
     let Ok(count) = u32::try_from(value) else {
         return unknown();
     };
@@ -87,7 +92,11 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
             }
         }
         "net.ipv4.tcp_recovery" if value <= 1 && s.sack => {
-            s.recovery = if on { Recovery::Rack } else { Recovery::Rfc6675 };
+            s.recovery = if on {
+                Recovery::Rack
+            } else {
+                Recovery::Rfc6675
+            };
             s.tlp &= on;
         }
         "net.ipv4.tcp_early_retrans" if matches!(value, 0 | 3) => {
@@ -97,7 +106,11 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
         "net.ipv4.tcp_reordering" => s.dupthresh = count.max(1),
         "net.ipv4.tcp_max_reordering" => s.max_dupthresh = count.max(s.dupthresh),
         "net.ipv4.tcp_slow_start_after_idle" => {
-            s.idle_restart = if on { IdleRestart::Rfc2861 } else { IdleRestart::Off };
+            s.idle_restart = if on {
+                IdleRestart::Rfc2861
+            } else {
+                IdleRestart::Off
+            };
         }
         "net.ipv4.tcp_moderate_rcvbuf" => s.receive_autotuning = on,
         "net.ipv4.tcp_rto_min_us" => s.min_rto = Duration::from_micros(u64::from(count)),

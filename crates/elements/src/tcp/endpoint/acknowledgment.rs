@@ -590,7 +590,8 @@ impl<B: Body> Endpoint<B> {
             min_rtt: self.rtt.min_rtt(),
             rate,
             round: self.round,
-            cwnd_limited: self.is_cwnd_limited(news.acked),
+            // RFC 3168 §6.1.2: an echo lets nothing grow.
+            cwnd_limited: self.is_cwnd_limited(news.acked) && (!ce_marked || self.agreed.exact_ecn),
             app_limited: self.limited_by == LimitedBy::Application,
             in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
         });
@@ -625,7 +626,8 @@ impl<B: Body> Endpoint<B> {
 fn across_each_other(blocks: &[SackBlock]) -> bool {
     let reaches = |from: u32, to: u32| to.wrapping_sub(from).cast_signed() > 0;
     let share = |a: &SackBlock, b: &SackBlock| reaches(a.left, b.right) && reaches(b.left, a.right);
-    let within = |a: &SackBlock, b: &SackBlock| !reaches(a.left, b.left) && !reaches(b.right, a.right);
+    let within =
+        |a: &SackBlock, b: &SackBlock| !reaches(a.left, b.left) && !reaches(b.right, a.right);
     blocks.iter().enumerate().any(|(place, later)| {
         blocks[..place].iter().enumerate().any(|(first, earlier)| {
             share(earlier, later) && !((first, place) == (0, 1) && within(earlier, later))
