@@ -48,7 +48,7 @@ class FlowSummary(TypedDict, total=False):
 
     ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``blind_syn``,
     ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end gave them;
-    ``malformed_segments`` is their sum without ``old_timestamp``, which an old packet may explain.
+    ``malformed_segments`` is their sum without ``old_ack`` and ``old_timestamp``, which late packets may explain.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``fec`` without it.
     """
 

@@ -6,7 +6,8 @@
 pub enum Refusal {
     /// It acknowledges what was never sent (RFC 9293 §3.10.7.2 to §3.10.7.4).
     UnsentAck,
-    /// It acknowledges less than any segment on its way can (RFC 5961 §5.2).
+    /// It acknowledges less than the window of the peer allows for (RFC 5961 §5.2). A packet that is
+    /// late by more than a window may be the cause, so these do not count as malformed.
     OldAck,
     /// A SACK block that is reversed, of what was never sent, or across another one of the same
     /// option (RFC 2018 §3; RFC 2883 §4 allows for one within the next).
@@ -60,7 +61,7 @@ impl Refusal {
     /// Whether only a faulty or hostile peer makes it happen, however packets are delayed.
     #[must_use]
     pub const fn is_malformed(self) -> bool {
-        !matches!(self, Self::OldTimestamp)
+        !matches!(self, Self::OldAck | Self::OldTimestamp)
     }
 }
 

@@ -39,6 +39,15 @@ pub(super) fn control(name: &str) -> Result<cc::Config, String> {
 
 /// `settings` with one switch turned.
 pub(super) fn turned(settings: &Settings, switch: &str, value: &str) -> Result<Settings, String> {
+    let known = serde_json::to_value(settings).map_err(|error| error.to_string())?;
+    let names = known.as_object().into_iter().flat_map(|table| table.keys());
+    let names: Vec<&str> = names.map(String::as_str).chain(["rack"]).collect();
+    if !names.contains(&switch) {
+        return Err(format!(
+            "there is no switch `{switch}`; {}",
+            choices(switch, &names)
+        ));
+    }
     let value = match value {
         "on" => Value::Bool(true),
         "off" if switch_is_on_or_off(switch) => Value::Bool(false),

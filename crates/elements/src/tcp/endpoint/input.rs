@@ -205,7 +205,10 @@ impl<B: Body> Endpoint<B> {
     /// RFC 9293 §3.10.7.4, first: answered, not taken.
     fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
         if segment.flags.any(Flags::RST) {
-            self.refuse(Refusal::BlindReset);
+            // An end that is closed answers a late packet with what that acknowledged.
+            if seq > self.rcv_edge {
+                self.refuse(Refusal::BlindReset);
+            }
             return;
         }
         if seq > self.rcv_edge {
