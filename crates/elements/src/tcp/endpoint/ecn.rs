@@ -150,7 +150,7 @@ fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
 const fn on_syn_ack(mode: EcnMode, syn_ack: Flags) -> Feedback {
     match (mode, field(syn_ack)) {
         // 101 is reserved for what comes later (RFC 9768 §3.1.3).
-        (EcnMode::Accecn, 0b010 | 0b011 | 0b100 | 0b101 | 0b110) => Feedback::Counter,
+        (EcnMode::Accecn, 0b010..=0b110) => Feedback::Counter,
         (EcnMode::Accecn, 0b001) => Feedback::Classic,
         // RFC 3168 §6.1.1; AE was the nonce's bit.
         (EcnMode::Rfc3168 | EcnMode::Dctcp, 0b001 | 0b101) => classic(mode),
