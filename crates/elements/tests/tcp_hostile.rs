@@ -204,7 +204,7 @@ proptest! {
         loss in prop_oneof![Just(0.0), Just(0.03)], seed: u64,
     ) {
         let s = all_switches();
-        let link = Link { loss, seed, ..link(&[]) };
+        let link = Link { seed, loss, ..link(&[]) };
         let mut net: Net<anabranch_elements::body::Octets> = Net::new(&s, &s, link, [u32::MAX - 90_000, 1 << 31]);
         net.logging = true;
         net.ends[1].set_auto_read(false);
