@@ -46,6 +46,9 @@ class TransferSummary(TypedDict, total=False):
 class FlowSummary(TypedDict, total=False):
     """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
 
+    ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``blind_syn``,
+    ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end gave them;
+    ``malformed_segments`` is their sum without ``old_ack`` and ``old_timestamp``, which late packets may explain.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``fec`` without it.
     """
 
@@ -64,6 +67,8 @@ class FlowSummary(TypedDict, total=False):
     reordered_ratio: float | None
     reordering_extent_p95_packets: int | None
     reordering: ReorderingSummary | None
+    malformed_segments: int | None
+    refused: dict[str, int] | None
     transfers: TransferSummary | None
     fec: FecSummary | None
 

@@ -124,7 +124,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     assert json.loads(done.out)["format"] == 1
     names = {p.name for p in out.iterdir()}
     assert names == {"anabranch.json", "summary.json", "report.html", "figures"} | {
-        f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets")
+        f"{t}.parquet" for t in ("flows", "links", "samples", "link_samples", "packets", "window_events")
     }
     assert anabranch(*arguments).status == 0
     (out / "mine.txt").write_text("mine")

@@ -67,7 +67,7 @@ def test_resolve_and_run(scenario_file: Path) -> None:
     assert result.summary["seed"] == 2
     assert result.flows["main"]["goodput_mbit_s"] is not None
     assert set(result.links["bottleneck"]) == {"forward", "reverse"}
-    for name in ("flows", "links", "samples", "link_samples", "packets"):
+    for name in ("flows", "links", "samples", "link_samples", "packets", "window_events"):
         assert isinstance(result.table(name), pl.DataFrame)
         assert result.table(name).height > 0
     with pytest.raises(UserError, match='there is no table "sample"\n  did you mean "samples"'):

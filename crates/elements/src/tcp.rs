@@ -11,6 +11,7 @@ pub mod profile;
 pub mod rate;
 pub mod receive_buffer;
 pub mod recovery;
+pub mod refusal;
 pub mod rtt;
 pub mod scoreboard;
 pub mod segment;
@@ -26,6 +27,7 @@ pub use recovery::{
     cause::RetransmitCause,
     window_log::{WindowChange, WindowEvent},
 };
+pub use refusal::{Refusal, Refusals};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use seq::Seq;
 pub use settings::{DelayedAck, EcnMode, FullAck, Overrides, Problem, Recovery, Settings};

@@ -8,7 +8,10 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Length,
-    tcp::{EcnMode, Flags, Options, Recovery, Role, SackBlock, Segment},
+    tcp::{
+        EcnMode, Flags, Options, Profile, Recovery, Refusal, Role, SackBlock, Segment, Settings,
+        State, Timestamps,
+    },
 };
 use proptest::prelude::*;
 use tcp_support::{
@@ -145,5 +148,128 @@ proptest! {
         got.extend(net.ends[1].read(u64::MAX).0);
         prop_assert_eq!(got.len(), stream.0.len(), "{:?}", net.states());
         prop_assert!(got == stream.0);
+    }
+}
+
+/// What Linux has, and every switch besides that goes with it.
+fn all_switches() -> Settings {
+    let linux = Profile::named("linux").expect("it exists").settings;
+    Settings {
+        mss: 1000,
+        ecn: EcnMode::Accecn,
+        pacing: true,
+        ..linux
+    }
+}
+
+/// How a segment is wrong that comes from someone who sees neither stream.
+#[derive(Debug, Clone, Copy)]
+enum Guess {
+    /// The sequence number is far from the window, whatever else is right.
+    Sequence(u32),
+    /// It lies within the window, but the acknowledgment is of what is far ahead or long past.
+    Acknowledgment(u32),
+    /// A reset within the window, not at its edge.
+    Reset,
+    /// A SYN within the window.
+    Syn,
+    /// Without the timestamp that both ends agreed on.
+    NoTimestamp,
+    /// With one that is long past.
+    OldTimestamp,
+}
+
+fn guess() -> impl Strategy<Value = Guess> {
+    let far = (1_u32 << 26)..(1 << 31);
+    prop_oneof![
+        far.clone().prop_map(Guess::Sequence),
+        (far, any::<bool>()).prop_map(|(far, ahead)| {
+            Guess::Acknowledgment(if ahead { far } else { far.wrapping_neg() })
+        }),
+        Just(Guess::Reset),
+        Just(Guess::Syn),
+        Just(Guess::NoTimestamp),
+        Just(Guess::OldTimestamp),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Fails for an end that takes a timestamp, a mark, a window or payload from a segment before it
+    /// has believed its acknowledgment; for one without RFC 5961; and for one that counts nothing.
+    #[test]
+    fn guesses_in_the_middle_of_a_transfer_are_refused_and_counted(
+        guesses in proptest::collection::vec((guess(), 0_usize..2, any::<u16>(), any::<u16>(), 1_u32..900), 1..40),
+        loss in prop_oneof![Just(0.0), Just(0.03)], seed: u64,
+    ) {
+        let s = all_switches();
+        let link = Link { seed, loss, ..link(&[]) };
+        let mut net: Net<anabranch_elements::body::Octets> = Net::new(&s, &s, link, [u32::MAX - 90_000, 1 << 31]);
+        net.logging = true;
+        net.ends[1].set_auto_read(false);
+        net.open();
+        net.run_until(ms(5_000));
+        prop_assume!(net.ends.iter().all(|end| end.state() == State::Established));
+        let stream = octets(5, 300_000);
+        net.ends[0].write_all(stream.clone());
+        net.flush();
+        let mut got = Vec::new();
+        for (guess, to, window, flags, len) in guesses {
+            for _ in 0..15 {
+                net.step();
+            }
+            got.extend(net.ends[1].read(u64::MAX).0);
+            net.flush();
+            // What the victim has said last: its own number, and the one that it expects.
+            let (_, _, _, seq, ack, sent) = *net.log.iter().rev().find(|entry| entry.1 == to).expect("it has spoken");
+            let (expected, next) = (ack, seq.wrapping_add(sent));
+            let tick = u32::try_from(net.now.as_picos() / 1_000_000_000).expect("a short test");
+            let honest = Segment {
+                // Beyond what may have come since it last spoke.
+                seq: expected.wrapping_add(5000),
+                ack: next,
+                window,
+                flags: Flags(flags & 0x1c0) | Flags::ACK,
+                timestamps: Some(Timestamps { value: tick + 1000, echo: tick }),
+                options: Options::None,
+                body: octets(9, len as usize),
+            };
+            let old = tick.wrapping_sub(1 << 30);
+            let wrong = match guess {
+                Guess::Sequence(far) => Segment { seq: expected.wrapping_add(far), ..honest },
+                Guess::Acknowledgment(far) => Segment { ack: next.wrapping_add(far), ..honest },
+                Guess::Reset => Segment { flags: Flags::RST | Flags::ACK, ..honest },
+                Guess::Syn => Segment { flags: Flags::SYN | Flags::ACK, ..honest },
+                Guess::NoTimestamp => Segment { timestamps: None, ..honest },
+                Guess::OldTimestamp => Segment { timestamps: Some(Timestamps { value: old, echo: tick }), ..honest },
+            };
+            let reason = match guess {
+                Guess::Sequence(_) => Refusal::OutsideWindow,
+                Guess::Acknowledgment(far) if far < 1 << 31 => Refusal::UnsentAck,
+                Guess::Acknowledgment(_) => Refusal::OldAck,
+                Guess::Reset => Refusal::BlindReset,
+                Guess::Syn => Refusal::BlindSyn,
+                Guess::NoTimestamp => Refusal::MissingTimestamp,
+                Guess::OldTimestamp => Refusal::OldTimestamp,
+            };
+            let before = net.ends[to].refusals();
+            let window_before = net.ends[to].snapshot();
+            net.ends[to].on_segment(net.now, &wrong, Ecn::NotEct);
+            let after = net.ends[to].refusals();
+            prop_assert_eq!(after.of(reason), before.of(reason) + 1, "{:?} {:?}", guess, wrong);
+            prop_assert_eq!(net.ends[to].snapshot(), window_before, "{:?}", guess);
+            net.flush();
+        }
+        for second in 0..400 {
+            net.run_until(net.now.max(ms(6_000 + second * 1_000)));
+            got.extend(net.ends[1].read(u64::MAX).0);
+            net.flush();
+        }
+        prop_assert_eq!(got.len(), stream.0.len(), "{:?}", net.states());
+        prop_assert!(got == stream.0);
+        for end in &net.ends {
+            prop_assert_eq!(end.stats().malformed, end.refusals().malformed());
+        }
     }
 }

@@ -180,7 +180,7 @@ fn transfer(
             net.ends[i].stats().malformed,
             0,
             "{:?}",
-            net.ends[i].stats()
+            net.ends[i].refusals()
         );
         assert_eq!(
             net.ends[i].deadline(),

@@ -31,6 +31,7 @@ mod connection;
 mod fabric;
 mod links;
 mod spawner;
+mod windows;
 
 pub use agent::{App, End};
 pub use builder::{Builder, FlowSpec, LinkSpec, Stop, Traffic};

@@ -1,13 +1,16 @@
 //! What a run leaves behind: observations, meters of flows, packet logs, captures, samples.
 
 pub mod meter;
+mod needed;
 pub mod packet_log;
 pub mod probe;
 pub mod summary;
 pub mod tap;
+pub mod window_events;
 
 pub use meter::{ReceiverMeter, SenderMeter};
 pub use packet_log::{PacketLog, PacketRow};
 pub use probe::Probe;
 pub use summary::Summary;
 pub use tap::{Tapping, Taps};
+pub use window_events::WindowRow;

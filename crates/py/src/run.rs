@@ -39,7 +39,8 @@ impl Run {
     fn summary_json(&self) -> &str {
         &self.summary_json
     }
-    /// One of the tables `flows`, `links`, `samples`, `link_samples`, `packets`.
+    /// One of the tables `flows`, `links`, `samples`, `link_samples`, `packets`,
+    /// `window_events`.
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
         tables::build(
             &self.finished.lock().unwrap_or_else(PoisonError::into_inner),

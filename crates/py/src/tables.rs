@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use anabranch::{
     Finished, Length,
-    record::PacketRow,
+    packet::FlowId,
+    record::{PacketRow, WindowRow},
     trace::Fate,
     units::{Bytes, Duration, Instant},
 };
@@ -15,7 +16,14 @@ use serde_json::{Map, Value};
 use crate::table::ArrowTable;
 
 /// The names that [`build`] knows.
-pub const NAMES: [&str; 5] = ["flows", "links", "samples", "link_samples", "packets"];
+pub const NAMES: [&str; 6] = [
+    "flows",
+    "links",
+    "samples",
+    "link_samples",
+    "packets",
+    "window_events",
+];
 
 type Columns = Vec<(&'static str, ArrayRef)>;
 
@@ -27,6 +35,7 @@ pub fn build(run: &Finished<Length>, name: &str) -> PyResult<ArrowTable> {
         "samples" => samples(run),
         "link_samples" => link_samples(run),
         "packets" => packets(run),
+        "window_events" => window_events(run),
         _ => {
             return Err(PyKeyError::new_err(format!(
                 "no table {name:?}; there are {}",
@@ -68,7 +77,7 @@ const FLOW_FLOATS: [&str; 7] = [
     "flow_completion_time_s",
     "reordered_ratio",
 ];
-const FLOW_COUNTS: [&str; 7] = [
+const FLOW_COUNTS: [&str; 8] = [
     "delivered_bytes",
     "sent_packets",
     "retransmitted_packets",
@@ -76,6 +85,7 @@ const FLOW_COUNTS: [&str; 7] = [
     "fast_recoveries",
     "timeouts",
     "reordering_extent_p95_packets",
+    "malformed_segments",
 ];
 const LINK_FLOATS: [&str; 3] = ["utilization", "mean_queue_packets", "p95_queue_delay_ms"];
 const LINK_COUNTS: [&str; 6] = [
@@ -128,18 +138,21 @@ fn links(links: &Map<String, Value>) -> Columns {
     columns
 }
 
-fn samples(run: &Finished<Length>) -> Columns {
-    let rows = &run.samples.flows;
+/// Bytes of a flow as full segments.
+fn in_packets(run: &Finished<Length>) -> impl Fn(FlowId, Bytes) -> f64 {
     let mss: Vec<f64> = (0..run.network.flow_count())
         .map(|flow| {
-            run.network.mss(anabranch::packet::FlowId(
-                u32::try_from(flow).unwrap_or(u32::MAX),
-            ))
+            let flow = FlowId(u32::try_from(flow).unwrap_or(u32::MAX));
+            run.network.mss(flow)
         })
         .map(|mss| f64::from(mss.unwrap_or(1)))
         .collect();
-    let packets =
-        |flow: anabranch::packet::FlowId, bytes: Bytes| bytes.get() as f64 / mss[flow.0 as usize];
+    move |flow, bytes| bytes.get() as f64 / mss[flow.0 as usize]
+}
+
+fn samples(run: &Finished<Length>) -> Columns {
+    let rows = &run.samples.flows;
+    let packets = in_packets(run);
     let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
     vec![
         ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
@@ -198,11 +211,14 @@ fn link_samples(run: &Finished<Length>) -> Columns {
 }
 
 fn packets(run: &Finished<Length>) -> Columns {
-    let empty = Vec::new();
-    let rows: Vec<&PacketRow> = run.network.probe().log().map_or_else(
-        || empty,
-        |log| log.rows().filter(|row| row.payload > 0).collect(),
-    );
+    let (rows, needed): (Vec<&PacketRow>, Vec<Option<bool>>) = run
+        .network
+        .probe()
+        .log()
+        .map_or_else(Default::default, |log| {
+            let with_data = |(row, _): &(&PacketRow, Option<bool>)| row.payload > 0;
+            log.rows().zip(log.needed()).filter(with_data).unzip()
+        });
     let rows = rows.as_slice();
     let seconds = |at: Instant| at.as_secs_f64();
     let fate = |row: &PacketRow| match (row.received, row.lost) {
@@ -236,6 +252,7 @@ fn packets(run: &Finished<Length>) -> Columns {
             "cause",
             strings(rows, |row| row.cause.map(|cause| cause.name().to_owned())),
         ),
+        ("needed", Arc::new(BooleanArray::from(needed))),
         ("sent_s", floats(rows, |row| Some(seconds(row.sent)))),
         ("received_s", floats(rows, |row| row.received.map(seconds))),
         ("fate", strings(rows, |row| Some(fate(row).to_owned()))),
@@ -253,5 +270,33 @@ fn packets(run: &Finished<Length>) -> Columns {
         ),
         ("reordered", flags(rows, |row| row.reordered)),
         ("reordering_extent_packets", counts(rows, |row| row.extent)),
+    ]
+}
+
+fn window_events(run: &Finished<Length>) -> Columns {
+    let log = run.network.probe().log();
+    let rows: &[WindowRow] = log.map_or(&[], |log| log.windows());
+    let packets = in_packets(run);
+    vec![
+        (
+            "flow",
+            strings(rows, |row| Some(run.network.flow_name(row.flow).to_owned())),
+        ),
+        ("time_s", floats(rows, |row| Some(row.at.as_secs_f64()))),
+        ("event", strings(rows, |row| Some(row.event().to_owned()))),
+        (
+            "cwnd_before_packets",
+            floats(rows, |row| Some(packets(row.flow, row.cwnd.0))),
+        ),
+        (
+            "cwnd_after_packets",
+            floats(rows, |row| Some(packets(row.flow, row.cwnd.1))),
+        ),
+        (
+            "ssthresh_packets",
+            floats(rows, |row| {
+                row.ssthresh.map(|bytes| packets(row.flow, bytes))
+            }),
+        ),
     ]
 }

@@ -1,5 +1,8 @@
-//! Our own TCP as a target, in virtual time. Its congestion control is `reno`, whose window can be
-//! told by hand.
+//! Our own TCP as a target, in virtual time. Unless a script says otherwise its congestion control is
+//! `reno`, whose window can be told by hand.
+
+mod figures;
+mod switches;
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -10,8 +13,8 @@ use anabranch_core::{
 use anabranch_elements::{
     body::{Body, Octets},
     cc,
-    tcp::{EcnMode, Endpoint, Flags, Outgoing, Profile, Recovery, Role, Segment, Settings, State},
-    wire::{self, DecodeError, Discards, IpHeader, Ports, Version},
+    tcp::{Endpoint, Flags, Outgoing, Profile, Role, Segment, Settings, State},
+    wire::{self, Discards, IpHeader, Ports, Version},
 };
 
 use crate::{
@@ -24,47 +27,13 @@ const SOCKET: i64 = 1;
 /// The connection that `accept` returns.
 const CONNECTION: i64 = 2;
 
-const SYSCTLS: [&str; 5] = [
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_dsack",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_ecn",
-];
-
-const FIGURES: [&str; 24] = [
-    "tcpi_state",
-    "tcpi_ca_state",
-    "tcpi_snd_cwnd",
-    "tcpi_snd_ssthresh",
-    "tcpi_rtt",
-    "tcpi_rttvar",
-    "tcpi_rto",
-    "tcpi_min_rtt",
-    "tcpi_total_retrans",
-    "malformed",
-    "discarded",
-    "discarded.ip-truncated",
-    "discarded.ip-version",
-    "discarded.ip-header-length",
-    "discarded.ip-length",
-    "discarded.ip-checksum",
-    "discarded.fragment",
-    "discarded.ipv6-extension",
-    "discarded.protocol",
-    "discarded.tcp-truncated",
-    "discarded.data-offset",
-    "discarded.tcp-checksum",
-    "discarded.option-length",
-    "discarded.option-past-end",
-];
-
 /// Our TCP behind an IP layer that discards what is wrong and counts it.
 #[derive(Debug)]
 pub struct EndpointTarget {
     towards: (Version, Ports),
     iss: u32,
     settings: Settings,
+    control: cc::Config,
     mtu: Option<u32>,
     now: Duration,
     end: Option<Endpoint<Octets>>,
@@ -84,6 +53,7 @@ impl EndpointTarget {
             towards,
             iss,
             settings: Profile::named("rfc").expect("it exists").settings,
+            control: cc::Config::Reno(cc::reno::Params::default()),
             mtu: None,
             now: Duration::ZERO,
             end: None,
@@ -100,8 +70,9 @@ impl EndpointTarget {
             self.settings.mss = mtu.saturating_sub(40 + options);
         }
         let settings = Arc::new(self.settings.clone());
-        let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
-        let mut end = Endpoint::new(&settings, control, role, self.iss);
+        let control = self.control.build(&settings.init());
+        let mut end = Endpoint::new(&settings, control, role, self.iss)
+            .with_timer_rule(self.control.timer_rule());
         end.set_auto_read(false);
         self.end.insert(end)
     }
@@ -243,37 +214,22 @@ impl Target for EndpointTarget {
                     "`{value}`: expected octets of a packet, 116 to 65535"
                 )),
             },
-            _ => Err(format!(
-                "the option `--{name}` means nothing to this target"
-            )),
+            "cc" => {
+                self.control = switches::control(value)?;
+                Ok(())
+            }
+            _ => {
+                let switch = name
+                    .strip_prefix("transport.")
+                    .ok_or_else(|| format!("the option `--{name}` means nothing to this target"))?;
+                self.settings = switches::turned(&self.settings, switch, value)?;
+                Ok(())
+            }
         }
     }
 
     fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
-        let on = value != 0;
-        let s = &mut self.settings;
-        match name {
-            "net.ipv4.tcp_sack" => {
-                s.sack = on;
-                s.dsack &= on;
-                if !on && s.recovery == Recovery::Rfc6675 {
-                    s.recovery = Recovery::NewReno;
-                }
-            }
-            "net.ipv4.tcp_dsack" => s.dsack = on && s.sack,
-            "net.ipv4.tcp_timestamps" => s.timestamps = on,
-            "net.ipv4.tcp_window_scaling" => s.window_scaling = on,
-            "net.ipv4.tcp_ecn" if value <= 1 => {
-                s.ecn = if on { EcnMode::Rfc3168 } else { EcnMode::Off };
-            }
-            _ => {
-                return Err(format!(
-                    "there is no setting {name}={value} here; {}",
-                    choices(name, &SYSCTLS)
-                ));
-            }
-        }
-        Ok(())
+        switches::sysctl(&mut self.settings, name, value)
     }
 
     fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
@@ -354,42 +310,11 @@ impl Target for EndpointTarget {
     }
 
     fn figure(&self, name: &str) -> Option<i64> {
-        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        if let Some(reason) = name.strip_prefix("discarded.") {
-            let error = DecodeError::ALL.into_iter().find(|e| e.name() == reason)?;
-            return Some(number(self.discards.of(error)));
-        }
-        if name == "discarded" {
-            return Some(number(self.discards.total()));
-        }
-        let end = self.end.as_ref()?;
-        let (snapshot, stats) = (end.snapshot(), end.stats());
-        let mss = u64::from(self.settings.mss);
-        let micros = |d: Duration| number(d.as_picos() / 1_000_000);
-        Some(match name {
-            "malformed" => number(stats.malformed),
-            "tcpi_state" => state_number(end.state()),
-            "tcpi_ca_state" => match snapshot.state {
-                "disorder" => 1,
-                "recovery" => 3,
-                "loss" => 4,
-                _ => 0,
-            },
-            "tcpi_snd_cwnd" => number(snapshot.cwnd.get() / mss),
-            "tcpi_snd_ssthresh" => snapshot
-                .ssthresh
-                .map_or(i64::from(i32::MAX), |bytes| number(bytes.get() / mss)),
-            "tcpi_rtt" => micros(snapshot.srtt),
-            "tcpi_rttvar" => micros(snapshot.rttvar),
-            "tcpi_rto" => micros(snapshot.rto),
-            "tcpi_min_rtt" => micros(snapshot.min_rtt),
-            "tcpi_total_retrans" => number(stats.retransmitted_packets),
-            _ => return None,
-        })
+        figures::of(self.end.as_ref(), &self.discards, name)
     }
 
     fn figures(&self) -> &'static [&'static str] {
-        &FIGURES
+        &figures::ALL
     }
 }
 
@@ -397,7 +322,7 @@ impl EndpointTarget {
     /// Nobody listens: RFC 9293 §3.10.7.1.
     fn refuse(&mut self, segment: &Segment<Octets>) {
         let settings = Arc::new(self.settings.clone());
-        let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
+        let control = self.control.build(&settings.init());
         let mut closed = Endpoint::new(&settings, control, Role::Active, self.iss);
         closed.on_segment(instant(self.now), segment, Ecn::NotEct);
         while let Some(out) = closed.poll_transmit(instant(self.now)) {
@@ -409,21 +334,4 @@ impl EndpointTarget {
 
 fn instant(since_start: Duration) -> Instant {
     Instant::START + since_start
-}
-
-/// The numbers of `netinet/tcp.h`.
-const fn state_number(state: State) -> i64 {
-    match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => 7,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Listen => 10,
-        State::Closing => 11,
-    }
 }

@@ -24,7 +24,8 @@
 //! - Read and written octets are checked one by one: the stream must come through as it went in.
 //! - Between brackets stands what makes a packet bad: `[bad-checksum]`, `[bad-ip-checksum]`,
 //!   `[cut N]`, `[fragment]`, `[offset N]`, `[garbage]`; and among options `raw HEX`.
-//! - `--stack=NAME` names the profile, `--mtu=N` the interface; `sysctl` is the only command.
+//! - `--stack=NAME` names the profile, `--mtu=N` the interface, `--cc=NAME` the congestion control,
+//!   `--transport.NAME=VALUE` turns a switch; `sysctl` is the only command.
 //!
 //! # Not implemented
 //! Blocking calls, several connections, UDP and ICMP, Python beyond comparisons.

@@ -15,7 +15,10 @@ use crate::{
 const LONGEST: u64 = 86_400 * 1_000_000_000_000;
 
 /// Options of a script.
-const OPTIONS: [&str; 3] = ["stack", "mtu", "tolerance_usecs"];
+const OPTIONS: [&str; 4] = ["stack", "mtu", "tolerance_usecs", "cc"];
+
+/// What begins the name of an option that turns a switch of the stack.
+const SWITCH: &str = "transport.";
 
 /// Reads a script. `file` is its name, for messages.
 ///
@@ -160,9 +163,9 @@ impl Parser<'_> {
     fn option(&mut self) -> Result<(Position, String, String), Error> {
         let at = self.at();
         let name = self.word("the name of an option")?;
-        if !OPTIONS.contains(&name.as_str()) {
+        if !OPTIONS.contains(&name.as_str()) && !name.starts_with(SWITCH) {
             let message = format!(
-                "there is no option `--{name}`; {}",
+                "there is no option `--{name}`; {}, or `transport.` and a switch",
                 choices(&name, &OPTIONS)
             );
             return Err(self.error_at(at, message));

@@ -9,7 +9,8 @@ pub trait Target {
     fn tolerance(&self) -> Duration {
         Duration::ZERO
     }
-    /// An option of the script, `stack` or `mtu` (octets of the largest IPv4 packet). Says what is wrong with it, if anything.
+    /// An option of the script: `stack`, `mtu` (octets of the largest IPv4 packet), `cc`, or
+    /// `transport.` and a switch. Says what is wrong with it, if anything.
     ///
     /// # Errors
     /// With what was expected.

@@ -30,7 +30,19 @@ fn mistakes_have_a_place_and_a_hint() {
         ),
         (
             "--stak=rfc",
-            "s.pkt:1:3: there is no option `--stak`; expected one of stack, mtu, tolerance_usecs; nearest is `stack`",
+            "s.pkt:1:3: there is no option `--stak`; expected one of stack, mtu, tolerance_usecs, cc; nearest is `stack`, or `transport.` and a switch",
+        ),
+        (
+            "--cc=cubik\n+0 < S 0:0(0)",
+            "s.pkt:1:3: there is no congestion control `cubik`; expected one of reno, cubic, cubic-plus, bbr, dctcp; nearest is `cubic`",
+        ),
+        (
+            "--transport.rack=7\n+0 < S 0:0(0)",
+            "s.pkt:1:3: invalid type: integer `7`, expected a boolean",
+        ),
+        (
+            "--stack=linux\n--transport.sack=off\n--transport.rack=on\n+0 < S 0:0(0)",
+            "s.pkt:3:3: rack: \"rack\" needs sack = true",
         ),
         (
             "--mtu=\n",
@@ -63,7 +75,7 @@ fn mistakes_have_a_place_and_a_hint() {
         ),
         (
             "+0 `sysctl -q net.ipv4.tcp_sac=1`",
-            "s.pkt:1:1: there is no setting net.ipv4.tcp_sac=1 here; expected one of net.ipv4.tcp_sack, net.ipv4.tcp_dsack, net.ipv4.tcp_timestamps, net.ipv4.tcp_window_scaling, net.ipv4.tcp_ecn; nearest is `net.ipv4.tcp_sack`",
+            "s.pkt:1:1: there is no setting net.ipv4.tcp_sac=1 here; expected one of net.ipv4.tcp_sack, net.ipv4.tcp_dsack, net.ipv4.tcp_timestamps, net.ipv4.tcp_window_scaling, net.ipv4.tcp_ecn, net.ipv4.tcp_recovery, net.ipv4.tcp_early_retrans, net.ipv4.tcp_frto, net.ipv4.tcp_reordering, net.ipv4.tcp_max_reordering, net.ipv4.tcp_slow_start_after_idle, net.ipv4.tcp_moderate_rcvbuf, net.ipv4.tcp_rto_min_us; nearest is `net.ipv4.tcp_sack`",
         ),
         (
             "+0\n   soket() = 3",
@@ -155,6 +167,14 @@ fn mistakes_have_a_place_and_a_hint() {
     for (text, message) in cases {
         assert_eq!(carry_out(text), Err(message.to_owned()), "{text}");
     }
+}
+
+#[test]
+fn an_unknown_switch_has_its_neighbour_named() {
+    let text = "--stack=linux\n--transport.rak=on\n+0 < S 0:0(0)";
+    let message = carry_out(text).expect_err("there is none");
+    assert!(message.starts_with("s.pkt:2:3: there is no switch `rak`; expected one of mss, "));
+    assert!(message.ends_with("; nearest is `rack`"), "{message}");
 }
 
 /// An open connection; two segments are on their way.

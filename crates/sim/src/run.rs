@@ -173,6 +173,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             }
         }
         network.run_through(end);
+        network.note_windows();
         let about = About {
             scenario: resolved.title.clone(),
             seed: resolved.seed,

@@ -223,7 +223,9 @@ impl Model {
         } else if self.pacing_rate < 24e6 / 8.0 {
             2.0 * self.smss
         } else {
-            (self.pacing_rate * 1e-3).min(MAX_QUANTUM).max(2.0 * self.smss)
+            (self.pacing_rate * 1e-3)
+                .min(MAX_QUANTUM)
+                .max(2.0 * self.smss)
         }
     }
 
@@ -380,12 +382,12 @@ impl Model {
 
     /// BBRSaveCwnd
     fn save_cwnd(&mut self) {
-        self.prior_cwnd = if self.repair == Repair::No && !matches!(self.mode, Mode::ProbeRtt { .. })
-        {
-            self.cwnd
-        } else {
-            self.prior_cwnd.max(self.cwnd)
-        };
+        self.prior_cwnd =
+            if self.repair == Repair::No && !matches!(self.mode, Mode::ProbeRtt { .. }) {
+                self.cwnd
+            } else {
+                self.prior_cwnd.max(self.cwnd)
+            };
     }
 
     /// Draft 00 §4.2.3

@@ -23,8 +23,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered, Rto,
-    Spurious, TimerLoss, TimerRule,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Spurious, TimerLoss, TimerRule,
     cubic::{Cubic, cubic_params},
     params::{Packets, ReductionBase, Share},
 };

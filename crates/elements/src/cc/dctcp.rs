@@ -22,7 +22,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Signal, Spurious,
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{self, Reno},
 };

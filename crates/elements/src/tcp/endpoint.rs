@@ -36,6 +36,7 @@ use super::{
         Phase, RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, watch::Watch,
         window_log::WindowLog,
     },
+    refusal::{Refusal, Refusals},
     rtt::RttEstimator,
     scoreboard::Scoreboard,
     segment::Segment,
@@ -239,8 +240,8 @@ struct Cold<B> {
     timer_rule: Option<Box<TimerRuleState>>,
     /// What the recoveries beyond RFC 6675 keep.
     watch: Option<Box<Watch>>,
-    /// Changes of the window, if they are kept.
-    window_log: Option<Box<WindowLog>>,
+    /// Made when there is something to note.
+    notes: Option<Box<Notes>>,
     /// Window probes since the window closed.
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
@@ -267,6 +268,15 @@ struct Extras {
     send_space: u64,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
     burst: u64,
+}
+
+/// What is noted for those who look at a connection from outside.
+#[derive(Debug, Default)]
+struct Notes {
+    /// Changes of the window, if they are kept.
+    windows: Option<WindowLog>,
+    /// What was refused.
+    refused: Refusals,
 }
 
 impl<B> Cold<B> {
@@ -359,7 +369,7 @@ impl<B: Body> Endpoint<B> {
                 receive: None,
                 timer_rule: None,
                 watch: None,
-                window_log: None,
+                notes: None,
                 probes: 0,
                 max_snd_wnd: 0,
                 peer_fin: None,
@@ -491,6 +501,20 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     pub const fn stats(&self) -> &Stats {
         &self.stats
+    }
+    /// What was refused, by reason. [`Stats::malformed`] sums up what only a faulty or hostile peer
+    /// sends.
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        let notes = self.cold.notes.as_ref();
+        notes.map_or_else(Refusals::default, |notes| notes.refused)
+    }
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, reason: Refusal) {
+        self.stats.malformed += u64::from(reason.is_malformed());
+        let notes = self.cold.notes.get_or_insert_default();
+        notes.refused.count(reason);
     }
     /// The congestion window, inflation excluded.
     #[must_use]

@@ -45,8 +45,8 @@ pub struct Stats {
     pub reneged: u32,
     /// Answers to what a blind attacker may have sent (RFC 5961).
     pub challenge_acks: u32,
-    /// Segments and blocks received that no correct peer sends: acknowledging what was not sent,
-    /// outside the window, impossible SACK blocks, wrong flags.
+    /// Segments and blocks received that no correct peer sends, by whatever
+    /// [reason](super::refusal::Refusal).
     pub malformed: u64,
 }
 

@@ -182,7 +182,12 @@ impl<B: Body> Network<B> {
         if slot.start <= now {
             slot.start = Instant::NEVER;
             match &mut slot.end {
-                End::Tcp(endpoint, _) => endpoint.open(now),
+                End::Tcp(endpoint, _) => {
+                    if self.fabric.probe.logs() {
+                        endpoint.keep_window_log();
+                    }
+                    endpoint.open(now);
+                }
                 End::Host(host) => host.start(now),
                 End::Vacant => {}
             }

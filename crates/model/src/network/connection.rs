@@ -11,7 +11,7 @@ use anabranch_elements::{
     body::Body,
     cc,
     link::Window,
-    tcp::{Settings, Snapshot, Stats},
+    tcp::{Refusals, Settings, Snapshot, Stats},
 };
 
 use super::{End, Network};
@@ -48,6 +48,8 @@ pub(super) struct Connection {
 pub(super) struct Base {
     pub(super) sender: Stats,
     pub(super) receiver: Stats,
+    /// Of both ends together.
+    pub(super) refused: Refusals,
 }
 
 impl Connection {
@@ -120,6 +122,8 @@ pub struct FlowReport {
     pub sender: Stats,
     /// Counters of the receiving end in that time.
     pub receiver: Stats,
+    /// What either end refused in that time.
+    pub refused: Refusals,
     /// IP bytes that arrived in that time.
     pub ip_bytes: u64,
     /// Packets sent again although their data arrived anyway.
@@ -189,10 +193,18 @@ impl<B: Body> Network<B> {
             End::Vacant => Stats::default(),
         }
     }
+    fn refused_by(&self, agent: usize) -> Refusals {
+        match &self.agents[agent].end {
+            End::Tcp(endpoint, _) => endpoint.refusals(),
+            _ => Refusals::default(),
+        }
+    }
     pub(super) fn counters(&self, connection: usize) -> Base {
+        let (sender, receiver) = (connection * 2, connection * 2 + 1);
         Base {
-            sender: self.stats_of(connection * 2),
-            receiver: self.stats_of(connection * 2 + 1),
+            sender: self.stats_of(sender),
+            receiver: self.stats_of(receiver),
+            refused: self.refused_by(sender).plus(&self.refused_by(receiver)),
         }
     }
     /// The measured time begins for a flow: remember its counters.
@@ -286,6 +298,7 @@ impl<B: Body> Network<B> {
             measured: end.saturating_since(flow.window.start()),
             sender: sums.sender,
             receiver: sums.receiver,
+            refused: sums.refused,
             ip_bytes: conn.receiver.ip_bytes,
             spurious_retransmissions: conn.receiver.spurious_retransmissions,
             mean_cwnd_bytes: snapshot.is_some().then_some(mean_cwnd_bytes).flatten(),
@@ -324,6 +337,7 @@ impl<B: Body> Network<B> {
                 .saturating_since(flow.window.start()),
             sender: sums.sender,
             receiver: sums.receiver,
+            refused: sums.refused,
             ip_bytes,
             spurious_retransmissions: spurious,
             mean_cwnd_bytes: None,
@@ -355,12 +369,14 @@ impl Base {
         if let Some(base) = base {
             self.sender = self.sender.since(&base.sender);
             self.receiver = self.receiver.since(&base.receiver);
+            self.refused = self.refused.since(&base.refused);
         }
         self
     }
     pub(super) fn add(&mut self, other: &Self) {
         self.sender = self.sender.plus(&other.sender);
         self.receiver = self.receiver.plus(&other.receiver);
+        self.refused = self.refused.plus(&other.refused);
     }
 }
 

@@ -88,6 +88,9 @@ impl<B: Body> Network<B> {
             self.agents[place * 2 + side].end = end;
         }
         if let End::Tcp(endpoint, _) = &mut self.agents[place * 2].end {
+            if self.fabric.probe.logs() {
+                endpoint.keep_window_log();
+            }
             endpoint.open(now);
         }
         self.after_agent(place * 2);
@@ -103,6 +106,7 @@ impl<B: Body> Network<B> {
             return;
         }
         self.settle(place);
+        self.note_window(place);
         let conn = &mut self.connections[place];
         let flow = &mut self.flows[conn.flow.0 as usize];
         flow.totals.ip_bytes += conn.receiver.ip_bytes;

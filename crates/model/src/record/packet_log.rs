@@ -5,7 +5,9 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
-use anabranch_elements::tcp::RetransmitCause;
+use anabranch_elements::tcp::{RetransmitCause, WindowEvent};
+
+use super::{needed::needed, window_events::WindowRow};
 
 /// The life of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +48,7 @@ pub struct PacketRow {
 #[derive(Debug, Default)]
 pub struct PacketLog {
     rows: Vec<Vec<PacketRow>>,
+    windows: Vec<WindowRow>,
 }
 
 impl PacketLog {
@@ -134,5 +137,27 @@ impl PacketLog {
     /// All rows, by connection and direction, in order of sending.
     pub fn rows(&self) -> impl Iterator<Item = &PacketRow> {
         self.rows.iter().flatten()
+    }
+    /// Whether each of [`Self::rows`] was needed, as far as the run has shown: a retransmission was if
+    /// some of its octets did not arrive by an earlier sending. `None` for what was no retransmission
+    /// of data, and for what repeats something that was still on its way.
+    #[must_use]
+    pub fn needed(&self) -> Vec<Option<bool>> {
+        self.rows.iter().flat_map(|rows| needed(rows)).collect()
+    }
+    pub(crate) fn window_events(&mut self, flow: FlowId, events: &[WindowEvent]) {
+        let rows = events.iter().map(|event| WindowRow::new(flow, event));
+        self.windows.extend(rows);
+    }
+    pub(crate) fn sort_windows(&mut self) {
+        self.windows.sort_by_key(|row| (row.at, row.flow.0));
+    }
+    /// What happened to the windows, once the run is over ([`Network::note_windows`]): in order of
+    /// time, then of flows.
+    ///
+    /// [`Network::note_windows`]: crate::network::Network::note_windows
+    #[must_use]
+    pub fn windows(&self) -> &[WindowRow] {
+        &self.windows
     }
 }

@@ -151,6 +151,9 @@ impl Probe {
     pub fn log(&self) -> Option<&PacketLog> {
         self.log.as_ref()
     }
+    pub(crate) fn log_mut(&mut self) -> Option<&mut PacketLog> {
+        self.log.as_mut()
+    }
     /// The captures, if there are any.
     #[must_use]
     pub fn taps(&self) -> Option<&Taps> {

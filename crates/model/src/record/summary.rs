@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{packet::FlowId, reordering, units::Duration};
-use anabranch_elements::body::Body;
+use anabranch_elements::{body::Body, tcp::Refusal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -103,6 +103,11 @@ pub struct FlowSummary {
     pub reordering_extent_p95_packets: Option<u64>,
     /// Reordering in more detail.
     pub reordering: Option<ReorderingSummary>,
+    /// Segments and SACK blocks that either end received though no correct peer sends them.
+    pub malformed_segments: Option<u64>,
+    /// Reasons to refuse a segment or a block, and how often each was given; those never given are
+    /// left out.
+    pub refused: Option<BTreeMap<&'static str, u64>>,
     /// Transfers of a workload of many.
     pub transfers: Option<TransferSummary>,
     /// Forward error correction, where it is on.
@@ -196,6 +201,11 @@ impl From<&FlowReport> for FlowSummary {
                 .and_then(|o| o.extent.as_ref())
                 .map(|extent| extent.p95),
             reordering: order.filter(|o| o.arrived > 0).map(ReorderingSummary::from),
+            malformed_segments: tcp(report.refused.malformed()),
+            refused: report.is_tcp.then(|| {
+                let counts = Refusal::ALL.map(|reason| (reason.name(), report.refused.of(reason)));
+                counts.into_iter().filter(|(_, count)| *count > 0).collect()
+            }),
             transfers: report.completions.as_ref().map(TransferSummary::from),
             fec: None,
         }

@@ -15,8 +15,9 @@ use crate::{
             dupthresh::{self, Duplicate},
             window_log::WindowChange,
         },
+        refusal::Refusal,
         scoreboard::{Delivered, Plain},
-        segment::{Flags, Options, Segment},
+        segment::{Flags, Options, SackBlock, Segment},
         seq::Seq,
         settings::{FullAck, Recovery},
     },
@@ -50,13 +51,13 @@ impl<B: Body> Endpoint<B> {
         let ack = self.snd_una.near(segment.ack);
         if ack > self.snd_nxt {
             // RFC 9293 §3.10.7.4: answer and drop.
-            self.stats.malformed += 1;
+            self.refuse(Refusal::UnsentAck);
             self.ack.at_once();
             return false;
         }
         if ack < self.snd_una {
-            // RFC 5961 §5.2: nothing that old can be on its way.
-            if self.snd_una.since(ack) > u64::from(self.cold.max_snd_wnd) {
+            if !self.believes(ack) {
+                self.refuse(Refusal::OldAck);
                 self.challenge();
                 return false;
             }
@@ -76,6 +77,11 @@ impl<B: Body> Endpoint<B> {
             self.on_acknowledgment_in_trouble(now, segment, ack, same_window);
         }
         true
+    }
+
+    /// Whether an honest segment that is still on its way may acknowledge this (RFC 5961 §5.2).
+    pub(super) fn believes(&self, ack: Seq) -> bool {
+        ack <= self.snd_nxt && ack.saturating_add(u64::from(self.cold.max_snd_wnd)) >= self.snd_una
     }
 
     /// New data is acknowledged and nothing else: the steady state.
@@ -280,11 +286,14 @@ impl<B: Body> Endpoint<B> {
         if self.cold.watch.is_some() {
             news.duplicate = dsack::reported(blocks, ack);
         }
+        if across_each_other(blocks) {
+            self.refuse(Refusal::SackBlock);
+        }
         for block in blocks {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
             if left >= right || right > self.snd_nxt || left < self.cold.first_octet {
-                self.stats.malformed += 1;
+                self.refuse(Refusal::SackBlock);
                 news.duplicate = None;
             } else if left < ack {
                 // A duplicate (RFC 2883), or older than what is acknowledged.
@@ -581,7 +590,8 @@ impl<B: Body> Endpoint<B> {
             min_rtt: self.rtt.min_rtt(),
             rate,
             round: self.round,
-            cwnd_limited: self.is_cwnd_limited(news.acked),
+            // RFC 3168 §6.1.2: an echo lets nothing grow.
+            cwnd_limited: self.is_cwnd_limited(news.acked) && (!ce_marked || self.agreed.exact_ecn),
             app_limited: self.limited_by == LimitedBy::Application,
             in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
         });
@@ -609,4 +619,18 @@ impl<B: Body> Endpoint<B> {
             self.on_fin_acknowledged(now);
         }
     }
+}
+
+/// Whether blocks of one option share octets, other than the first as a duplicate within the second
+/// (RFC 2883 §4). Each may be right by itself, so what they report is taken all the same.
+fn across_each_other(blocks: &[SackBlock]) -> bool {
+    let reaches = |from: u32, to: u32| to.wrapping_sub(from).cast_signed() > 0;
+    let share = |a: &SackBlock, b: &SackBlock| reaches(a.left, b.right) && reaches(b.left, a.right);
+    let within =
+        |a: &SackBlock, b: &SackBlock| !reaches(a.left, b.left) && !reaches(b.right, a.right);
+    blocks.iter().enumerate().any(|(place, later)| {
+        blocks[..place].iter().enumerate().any(|(first, earlier)| {
+            share(earlier, later) && !((first, place) == (0, 1) && within(earlier, later))
+        })
+    })
 }

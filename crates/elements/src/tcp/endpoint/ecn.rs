@@ -9,8 +9,10 @@
 //!   segment.
 //!
 //! # Not implemented
-//! - RFC 9768: the AccECN option (§3.2.3), tests for path mangling beyond a zeroed ACE field
-//!   (§3.2.2.3, §3.2.2.4), ECN-capable control packets and retransmissions.
+//! - RFC 9768: the AccECN option (§3.2.3); a pure acknowledgment ahead of a client that has data at
+//!   once (§3.2.2.1); different answers to different SYNs of one handshake (§3.1.5); tests for
+//!   mangling of the IP field (§3.2.2.3) and for a zeroed ACE field after the handshake (§3.2.2.4);
+//!   ECN-capable control packets and retransmissions.
 
 use anabranch_core::packet::Ecn;
 
@@ -57,7 +59,7 @@ pub(super) struct EcnState {
     told: u32,
     /// Octets that the last acknowledgment told to be marked.
     marked: u64,
-    /// The last data was marked.
+    /// The last packet was marked.
     last_ce: bool,
     /// Marks since the last acknowledgment left.
     untold: u32,
@@ -68,7 +70,7 @@ pub(super) struct EcnState {
 /// r.cep and s.cep begin here, so that a zeroed field is seen (RFC 9768 §3.2.1).
 const FIRST_COUNT: u32 = 5;
 
-/// Increment-triggered acknowledgments: after so many marks at least (RFC 9768 §3.2.2.6.1).
+/// Increment-triggered acknowledgments: after so many marks at least (RFC 9768 §3.2.2.5.1).
 const MARKS_PER_ACK: u32 = 2;
 
 const ALL: Flags = Flags(Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0);
@@ -144,12 +146,12 @@ fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
     }
 }
 
-/// What the end that opened makes of the SYN/ACK (RFC 9768 table 2).
+/// What the end that opened makes of the SYN/ACK (RFC 9768 table 2, §3.1.3).
 const fn on_syn_ack(mode: EcnMode, syn_ack: Flags) -> Feedback {
     match (mode, field(syn_ack)) {
-        (EcnMode::Accecn, 0b010 | 0b011 | 0b100 | 0b110) => Feedback::Counter,
-        // 101 is the nonce of RFC 3540.
-        (EcnMode::Accecn, 0b001 | 0b101) => Feedback::Classic,
+        // 101 is reserved for what comes later (RFC 9768 §3.1.3).
+        (EcnMode::Accecn, 0b010..=0b110) => Feedback::Counter,
+        (EcnMode::Accecn, 0b001) => Feedback::Classic,
         // RFC 3168 §6.1.1; AE was the nonce's bit.
         (EcnMode::Rfc3168 | EcnMode::Dctcp, 0b001 | 0b101) => classic(mode),
         _ => Feedback::None,
@@ -177,7 +179,7 @@ fn newly_marked(ace: u8, told: u32, acked_packets: u64) -> u64 {
 
 impl<B: Body> Endpoint<B> {
     /// The flags of our SYN, or of its answer. After two SYNs without answer ECN is left out, in
-    /// case something on the path drops them for it (RFC 9768 §3.1.4, RFC 3168 §6.1.1.1).
+    /// case something on the path drops them for it (RFC 9768 §3.1.4.1, RFC 3168 §6.1.1.1).
     pub(super) fn ecn_syn_flags(&self, answers: bool) -> Flags {
         if !answers {
             return if self.expiries < 2 {
@@ -202,18 +204,18 @@ impl<B: Body> Endpoint<B> {
         if segment.flags.any(Flags::ACK) {
             state.feedback = on_syn_ack(self.settings.ecn, segment.flags);
             state.answer_syn_ack = state.feedback == Feedback::Counter;
-            // Marks of the SYN and of the SYN/ACK count, too.
-            state.told += u32::from(field(segment.flags) == handshake_encoding(Ecn::Ce));
+            // RFC 9768 §3.2.2.2: a marked SYN/ACK counts, a marked SYN does not.
+            state.received = FIRST_COUNT + u32::from(ecn == Ecn::Ce);
         } else {
             state.feedback = on_syn(self.settings.ecn, segment.flags);
+            state.received = FIRST_COUNT;
         }
         state.syn = ecn;
-        state.received = FIRST_COUNT + u32::from(ecn == Ecn::Ce);
         self.agreed.ecn = state.feedback != Feedback::None;
         self.agreed.exact_ecn = matches!(state.feedback, Feedback::Exact | Feedback::Counter);
     }
 
-    /// The third segment of the handshake came (RFC 9768 table 3).
+    /// The third segment of the handshake came (RFC 9768 §3.2.2.1, table 4).
     pub(super) fn on_handshake_ace(&mut self, segment: &Segment<B>) {
         if !self.agreed.exact_ecn {
             return;
@@ -222,27 +224,30 @@ impl<B: Body> Endpoint<B> {
         if state.feedback != Feedback::Counter {
             return;
         }
+        if !segment.body.is_empty() || !segment.options.sack_blocks().is_empty() {
+            // Only a pure acknowledgment tells the field of the SYN/ACK; this one counts.
+            self.read_ace(segment, self.snd_una);
+            return;
+        }
         match field(segment.flags) {
-            // Something on the path clears the field: marks would not be told.
-            0b000 => {
-                state.feedback = Feedback::None;
-                self.agreed.ecn = false;
-                self.agreed.exact_ecn = false;
-            }
+            // Something on the path clears the field, so nothing may be marked, and no mark is
+            // believed. The peer is told of its marks all the same.
+            0b000 => self.agreed.ecn = false,
             0b110 => state.told = FIRST_COUNT + 1,
             _ => {}
         }
     }
 
-    /// The flags that every segment carries.
+    /// The flags that every segment carries; whether this is a pure acknowledgment matters to the
+    /// first.
     #[inline(never)]
-    pub(super) fn ecn_echo(&mut self) -> Flags {
+    pub(super) fn ecn_echo(&mut self, pure: bool) -> Flags {
         let state = &mut self.cold.extras().ecn;
         state.untold = 0;
         match state.feedback {
             Feedback::Classic | Feedback::Exact if state.echo_ce => Flags::ECE,
             Feedback::None | Feedback::Classic | Feedback::Exact => Flags::NONE,
-            Feedback::Counter if std::mem::take(&mut state.answer_syn_ack) => {
+            Feedback::Counter if std::mem::take(&mut state.answer_syn_ack) && pure => {
                 flags(handshake_encoding(state.syn))
             }
             Feedback::Counter => flags((state.received % 8) as u8),
@@ -265,7 +270,11 @@ impl<B: Body> Endpoint<B> {
     /// before the acknowledgment is taken.
     pub(super) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
         let state = &mut self.cold.extras().ecn;
-        if state.feedback != Feedback::Counter || ack < self.snd_una || ack > self.snd_nxt {
+        if state.feedback != Feedback::Counter
+            || !self.agreed.ecn
+            || ack < self.snd_una
+            || ack > self.snd_nxt
+        {
             return;
         }
         let packets = ack.since(self.snd_una).div_ceil(u64::from(self.smss));
@@ -303,7 +312,7 @@ impl<B: Body> Endpoint<B> {
     /// An acceptable segment arrives: what it means for the echo. To be called before its payload
     /// is taken.
     pub(super) fn on_ecn(&mut self, flags: Flags, ecn: Ecn, has_data: bool) {
-        if !self.agreed.ecn {
+        if !self.agreed.ecn && !self.agreed.exact_ecn {
             return;
         }
         let state = &mut self.cold.extras().ecn;
@@ -333,13 +342,11 @@ impl<B: Body> Endpoint<B> {
             }
             Feedback::Counter => {
                 state.untold += u32::from(ce);
-                // RFC 9768 §3.2.2.6.1: change-triggered and increment-triggered.
+                // RFC 9768 §3.2.2.5.1: change-triggered and increment-triggered.
                 if has_data && ((ce && !state.last_ce) || state.untold >= MARKS_PER_ACK) {
                     self.ack.at_once();
                 }
-                if has_data {
-                    state.last_ce = ce;
-                }
+                state.last_ce = ce;
             }
         }
     }
@@ -358,7 +365,7 @@ mod tests {
             (0b010, Counter),
             (0b011, Counter),
             (0b100, Counter),
-            (0b101, Classic),
+            (0b101, Counter),
             (0b110, Counter),
             (0b111, None),
         ] {

@@ -7,6 +7,7 @@ use crate::{
     body::Body,
     tcp::{
         recovery::watch::Watch,
+        refusal::Refusal,
         scoreboard::Delivered,
         segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
         seq::Seq,
@@ -39,9 +40,9 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
         if flags.any(Flags::RST) {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::BlindReset);
         } else if flags.any(Flags::ACK) {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::UnsentAck);
             self.reset_against(segment);
         } else if flags.any(Flags::SYN) {
             self.accept_syn(segment, ecn);
@@ -49,7 +50,7 @@ impl<B: Body> Endpoint<B> {
             self.want_syn();
             self.restart_retransmission_timer(now);
         } else {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::Flags);
         }
     }
 
@@ -60,7 +61,7 @@ impl<B: Body> Endpoint<B> {
         let acknowledges = flags.any(Flags::ACK);
         let acceptable = self.snd_una < ack && ack <= self.snd_nxt;
         if acknowledges && !acceptable {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::UnsentAck);
             self.reset_against(segment);
             return;
         }
@@ -68,12 +69,12 @@ impl<B: Body> Endpoint<B> {
             if acknowledges {
                 self.end(Ending::Reset);
             } else {
-                self.stats.malformed += 1;
+                self.refuse(Refusal::BlindReset);
             }
             return;
         }
         if !flags.any(Flags::SYN) {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::Flags);
             return;
         }
         self.accept_syn(segment, ecn);

@@ -76,8 +76,8 @@ impl<B: Body> Endpoint<B> {
         ecn: Ecn,
         place: &mut Segment<B>,
     ) -> Departure {
-        if self.agreed.ecn {
-            flags |= self.ecn_echo();
+        if self.agreed.ecn || self.agreed.exact_ecn {
+            flags |= self.ecn_echo(body.is_empty());
         }
         let window = self.advertise();
         // Field by field where it is to be: a segment put together elsewhere is copied, and the copy waits for

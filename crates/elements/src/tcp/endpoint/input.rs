@@ -7,6 +7,7 @@ use crate::{
     body::Body,
     tcp::{
         receive_buffer::ReceiveBuffer,
+        refusal::Refusal,
         segment::{Flags, Segment},
         seq::Seq,
         state::{Event, State},
@@ -67,11 +68,6 @@ impl<B: Body> Endpoint<B> {
 
     #[inline]
     fn on_usual_segment(&mut self, now: Instant, segment: &Segment<B>) {
-        if let Some(timestamps) = segment.timestamps
-            && self.rcv_nxt <= self.rcv_acked
-        {
-            self.ts_recent = timestamps.value;
-        }
         let len = segment.body.len();
         // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
         // its window could tell something.
@@ -81,6 +77,11 @@ impl<B: Body> Endpoint<B> {
             && segment.options.sack_blocks().is_empty();
         if !plain && !self.on_acknowledgment(now, segment) {
             return;
+        }
+        if let Some(timestamps) = segment.timestamps
+            && self.rcv_nxt <= self.rcv_acked
+        {
+            self.ts_recent = timestamps.value;
         }
         if len > 0 {
             self.rcv_nxt += u64::from(len);
@@ -119,13 +120,21 @@ impl<B: Body> Endpoint<B> {
                 && seq + 1 == self.rcv_nxt)
             {
                 // RFC 5961 §4.2: challenge.
-                self.stats.malformed += u64::from(seq + 1 != self.rcv_nxt);
+                if seq + 1 != self.rcv_nxt {
+                    self.refuse(Refusal::BlindSyn);
+                }
                 self.challenge();
                 return;
             }
         }
         if !flags.any(Flags::ACK) {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::Flags);
+            return;
+        }
+        let ack = self.snd_una.near(segment.ack);
+        if self.state != State::SynReceived && !self.believes(ack) {
+            // Nothing else of it may leave a trace: neither its timestamp nor its count of marks.
+            self.on_acknowledgment(now, segment);
             return;
         }
         if let Some(timestamps) = segment.timestamps
@@ -137,13 +146,11 @@ impl<B: Body> Endpoint<B> {
             self.ts_recent = timestamps.value;
         }
         if self.agreed.exact_ecn && self.state != State::SynReceived {
-            let ack = self.snd_una.near(segment.ack);
             self.read_ace(segment, ack);
         }
         if self.state == State::SynReceived {
-            let ack = self.snd_una.near(segment.ack);
             if !(self.snd_una < ack && ack <= self.snd_nxt) {
-                self.stats.malformed += 1;
+                self.refuse(Refusal::UnsentAck);
                 self.reset_against(segment);
                 return;
             }
@@ -168,6 +175,7 @@ impl<B: Body> Endpoint<B> {
         }
         match segment.timestamps {
             Some(timestamps) if timestamps.value.wrapping_sub(self.ts_recent).cast_signed() < 0 => {
+                self.refuse(Refusal::OldTimestamp);
                 self.note_duplicate(segment, seq);
                 self.ack.at_once();
                 false
@@ -175,7 +183,7 @@ impl<B: Body> Endpoint<B> {
             Some(_) => true,
             None => {
                 // RFC 7323 §3.2: drop silently.
-                self.stats.malformed += 1;
+                self.refuse(Refusal::MissingTimestamp);
                 false
             }
         }
@@ -197,10 +205,14 @@ impl<B: Body> Endpoint<B> {
     /// RFC 9293 §3.10.7.4, first: answered, not taken.
     fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
         if segment.flags.any(Flags::RST) {
+            // An end that is closed answers a late packet with what that acknowledged.
+            if seq > self.rcv_edge {
+                self.refuse(Refusal::BlindReset);
+            }
             return;
         }
         if seq > self.rcv_edge {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::OutsideWindow);
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
             // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
@@ -217,7 +229,7 @@ impl<B: Body> Endpoint<B> {
     /// RFC 5961 §3.2: only a reset with the very next number is believed.
     fn on_reset(&mut self, seq: Seq) {
         if seq != self.rcv_nxt {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::BlindReset);
             self.challenge();
         } else if self.state != State::TimeWait {
             self.end(Ending::Reset);
@@ -281,7 +293,7 @@ impl<B: Body> Endpoint<B> {
             .peer_fin
             .map_or(self.rcv_edge, |fin| fin.min(self.rcv_edge));
         if len > 0 && end > limit {
-            self.stats.malformed += 1;
+            self.refuse(Refusal::OutsideWindow);
         }
         let end = end.min(limit);
         if len > 0 {

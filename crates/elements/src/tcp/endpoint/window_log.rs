@@ -15,15 +15,15 @@ pub(super) type Window = (Bytes, Option<Bytes>);
 impl<B: Body> Endpoint<B> {
     /// Keeps every change of the window from now on, for [`Self::take_window_log`].
     pub fn keep_window_log(&mut self) {
-        self.cold.window_log.get_or_insert_default();
+        let notes = self.cold.notes.get_or_insert_default();
+        notes.windows.get_or_insert_default();
     }
 
     /// The changes of the window since the last call, oldest first; none unless they are kept.
     pub fn take_window_log(&mut self) -> Vec<WindowEvent> {
-        self.cold
-            .window_log
-            .as_mut()
-            .map(|log| std::mem::take(&mut log.events))
+        let notes = self.cold.notes.as_mut();
+        let log = notes.and_then(|notes| notes.windows.as_mut());
+        log.map(|log| std::mem::take(&mut log.events))
             .unwrap_or_default()
     }
 
@@ -33,7 +33,8 @@ impl<B: Body> Endpoint<B> {
 
     pub(super) fn log_window(&mut self, at: Instant, change: WindowChange, before: Window) {
         let after = self.window();
-        if let Some(log) = &mut self.cold.window_log {
+        let notes = self.cold.notes.as_mut();
+        if let Some(log) = notes.and_then(|notes| notes.windows.as_mut()) {
             log.events.push(WindowEvent {
                 at,
                 change,

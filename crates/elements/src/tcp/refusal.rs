@@ -1,0 +1,97 @@
+//! Why segments, or parts of them, are not taken, and how often each was the reason.
+
+/// Why a segment, a block of its SACK option or a part of its payload is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// It acknowledges what was never sent (RFC 9293 §3.10.7.2 to §3.10.7.4).
+    UnsentAck,
+    /// It acknowledges less than the window of the peer allows for (RFC 5961 §5.2). A packet that is
+    /// late by more than a window may be the cause, so these do not count as malformed.
+    OldAck,
+    /// A SACK block that is reversed, of what was never sent, or across another one of the same
+    /// option (RFC 2018 §3; RFC 2883 §4 allows for one within the next).
+    SackBlock,
+    /// A reset without the very number that is expected (RFC 5961 §3.2, RFC 9293 §3.10.7.2 and
+    /// §3.10.7.3).
+    BlindReset,
+    /// A SYN on an open connection (RFC 5961 §4.2).
+    BlindSyn,
+    /// Sequence numbers that the window has never offered (RFC 9293 §3.4), or behind a FIN.
+    OutsideWindow,
+    /// No timestamp though both ends agreed on them (RFC 7323 §3.2).
+    MissingTimestamp,
+    /// A timestamp older than the last one (PAWS, RFC 7323 §5.3). An old packet may be the cause, so
+    /// these do not count as malformed.
+    OldTimestamp,
+    /// Control bits that the state has no use for (RFC 9293 §3.10.7).
+    Flags,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::UnsentAck,
+        Self::OldAck,
+        Self::SackBlock,
+        Self::BlindReset,
+        Self::BlindSyn,
+        Self::OutsideWindow,
+        Self::MissingTimestamp,
+        Self::OldTimestamp,
+        Self::Flags,
+    ];
+
+    /// The name in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UnsentAck => "unsent_ack",
+            Self::OldAck => "old_ack",
+            Self::SackBlock => "sack_block",
+            Self::BlindReset => "blind_reset",
+            Self::BlindSyn => "blind_syn",
+            Self::OutsideWindow => "outside_window",
+            Self::MissingTimestamp => "missing_timestamp",
+            Self::OldTimestamp => "old_timestamp",
+            Self::Flags => "flags",
+        }
+    }
+
+    /// Whether only a faulty or hostile peer makes it happen, however packets are delayed.
+    #[must_use]
+    pub const fn is_malformed(self) -> bool {
+        !matches!(self, Self::OldAck | Self::OldTimestamp)
+    }
+}
+
+/// How often each reason was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Refusals([u64; Refusal::ALL.len()]);
+
+impl Refusals {
+    pub(super) const fn count(&mut self, reason: Refusal) {
+        self.0[reason as usize] += 1;
+    }
+    /// How often this was the reason.
+    #[must_use]
+    pub const fn of(&self, reason: Refusal) -> u64 {
+        self.0[reason as usize]
+    }
+    /// All that only a faulty or hostile peer sends.
+    #[must_use]
+    pub fn malformed(&self) -> u64 {
+        let reasons = Refusal::ALL.into_iter().filter(|r| r.is_malformed());
+        reasons.map(|reason| self.of(reason)).sum()
+    }
+    /// Every count less `earlier`'s.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] - earlier.0[i]))
+    }
+    /// Every count with `other`'s added.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] + other.0[i]))
+    }
+}

@@ -1,0 +1,198 @@
+//! Which retransmissions were needed: those of octets that no earlier sending brought across.
+
+use std::collections::BTreeMap;
+
+use super::packet_log::PacketRow;
+
+/// What became of the sendings of some octets so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sent {
+    /// Each was dropped or lost.
+    Lost,
+    /// None has arrived, and one was on its way when the run ended.
+    OnItsWay,
+    /// One has arrived.
+    Arrived,
+}
+
+impl Sent {
+    const fn of(row: &PacketRow) -> Self {
+        match (row.received, row.lost) {
+            (Some(_), _) => Self::Arrived,
+            (None, Some(_)) => Self::Lost,
+            (None, None) => Self::OnItsWay,
+        }
+    }
+}
+
+/// Octets of one direction of a connection, by their first: the number behind their last, and what
+/// became of them. They do not overlap.
+#[derive(Debug, Default)]
+struct Octets(BTreeMap<u64, (u64, Sent)>);
+
+impl Octets {
+    /// No run of octets reaches across `at` any more.
+    fn cut(&mut self, at: u64) {
+        if let Some((_, (end, sent))) = self.0.range_mut(..at).next_back()
+            && *end > at
+        {
+            let rest = (*end, *sent);
+            *end = at;
+            self.0.insert(at, rest);
+        }
+    }
+
+    /// The least of what became of the octets `from..to`; `None` if none of them left before.
+    fn least(&self, from: u64, to: u64) -> Option<Sent> {
+        let before = self.0.range(..from).next_back();
+        let across = before.filter(|(_, (end, _))| *end > from);
+        let within = self.0.range(from..to);
+        across
+            .into_iter()
+            .chain(within)
+            .map(|(_, (_, sent))| *sent)
+            .min()
+    }
+
+    /// The octets `from..to` left once more, and this became of them.
+    fn note(&mut self, from: u64, to: u64, sent: Sent) {
+        self.cut(from);
+        self.cut(to);
+        for (_, (_, before)) in self.0.range_mut(from..to) {
+            *before = sent.max(*before);
+        }
+    }
+
+    /// The octets `from..to` left for the first time; what had their numbers is past.
+    fn begin(&mut self, from: u64, to: u64, sent: Sent) {
+        self.cut(from);
+        self.cut(to);
+        while let Some((&start, _)) = self.0.range(from..to).next() {
+            self.0.remove(&start);
+        }
+        self.0.insert(from, (to, sent));
+    }
+}
+
+/// For each of `rows`, all that left one end of a connection in order of sending: whether it was
+/// needed. `None` for what was no retransmission of data, and where the run ended too early to tell.
+pub(super) fn needed(rows: &[PacketRow]) -> Vec<Option<bool>> {
+    if !rows.iter().any(|row| row.retransmission) {
+        return vec![None; rows.len()];
+    }
+    let mut octets = Octets::default();
+    let judge = |row: &PacketRow| {
+        if row.payload == 0 {
+            return None;
+        }
+        let (from, to) = (row.sequence, row.sequence + u64::from(row.payload));
+        let sent = Sent::of(row);
+        if !row.retransmission {
+            octets.begin(from, to, sent);
+            return None;
+        }
+        let before = octets.least(from, to);
+        octets.note(from, to, sent);
+        match before? {
+            Sent::Lost => Some(true),
+            Sent::OnItsWay => None,
+            Sent::Arrived => Some(false),
+        }
+    };
+    rows.iter().map(judge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::{
+        packet::{ConnectionId, Direction, FlowId},
+        trace::{ElementId, Fate},
+        units::{Duration, Instant},
+    };
+
+    use super::*;
+
+    /// Octets `from..to`, sent again or not: `+` arrived, `-` was lost, `?` is on its way.
+    fn row(from: u64, to: u64, again: bool, fate: char) -> PacketRow {
+        PacketRow {
+            flow: FlowId(0),
+            connection: ConnectionId(0),
+            direction: Direction::Forward,
+            index: 0,
+            sequence: from,
+            payload: u32::try_from(to - from).unwrap(),
+            size: 0,
+            retransmission: again,
+            cause: None,
+            sent: Instant::START,
+            received: (fate == '+').then_some(Instant::START),
+            lost: (fate == '-').then_some((ElementId(0), Fate::Lost)),
+            queue_delay: Duration::ZERO,
+            reordered: false,
+            extent: 0,
+        }
+    }
+
+    fn of(rows: &[(u64, u64, bool, char)]) -> Vec<Option<bool>> {
+        let rows: Vec<PacketRow> = rows.iter().map(|r| row(r.0, r.1, r.2, r.3)).collect();
+        needed(&rows)
+    }
+
+    /// Fails for whoever asks what became of the last sending only, or of the first only.
+    #[test]
+    fn any_earlier_sending_that_arrives_makes_it_needless() {
+        let (again, once) = (true, false);
+        assert_eq!(
+            of(&[(0, 10, once, '-'), (0, 10, again, '+')])[1],
+            Some(true)
+        );
+        assert_eq!(
+            of(&[(0, 10, once, '+'), (0, 10, again, '+')])[1],
+            Some(false)
+        );
+        let thrice = of(&[(0, 10, once, '+'), (0, 10, again, '-'), (0, 10, again, '+')]);
+        assert_eq!(thrice, [None, Some(false), Some(false)]);
+        let thrice = of(&[(0, 10, once, '-'), (0, 10, again, '+'), (0, 10, again, '+')]);
+        assert_eq!(thrice, [None, Some(true), Some(false)]);
+        let thrice = of(&[(0, 10, once, '-'), (0, 10, again, '-'), (0, 10, again, '?')]);
+        assert_eq!(thrice, [None, Some(true), Some(true)]);
+    }
+
+    /// Fails for whoever looks at first octets only.
+    #[test]
+    fn segments_may_be_cut_anew() {
+        let sent = [
+            (0, 10, false, '+'),
+            (10, 20, false, '-'),
+            (20, 30, false, '+'),
+        ];
+        let with = |from, to| of(&[&sent[..], &[(from, to, true, '+')]].concat())[3];
+        assert_eq!(with(0, 20), Some(true));
+        assert_eq!(with(5, 10), Some(false));
+        assert_eq!(with(12, 14), Some(true));
+        assert_eq!(with(20, 25), Some(false));
+        assert_eq!(with(5, 30), Some(true));
+        let twice = of(&[
+            &sent[..],
+            &[
+                (12, 14, true, '+'),
+                (10, 20, true, '+'),
+                (12, 20, true, '+'),
+            ],
+        ]
+        .concat());
+        assert_eq!(&twice[3..], [Some(true), Some(true), Some(false)]);
+    }
+
+    #[test]
+    fn what_is_on_its_way_tells_nothing() {
+        assert_eq!(of(&[(0, 10, false, '?'), (0, 10, true, '+')]), [None, None]);
+        assert_eq!(
+            of(&[(0, 5, false, '?'), (5, 10, false, '-'), (0, 10, true, '+')])[2],
+            Some(true)
+        );
+        // Another transfer has taken the place: its numbers begin anew.
+        let next = of(&[(0, 10, false, '+'), (0, 10, false, '-'), (0, 10, true, '+')]);
+        assert_eq!(next, [None, None, Some(true)]);
+    }
+}

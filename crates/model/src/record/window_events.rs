@@ -1,0 +1,48 @@
+//! What happened to the congestion windows of a run's flows, for finding out why.
+
+use anabranch_core::{
+    packet::FlowId,
+    units::{Bytes, Instant},
+};
+use anabranch_elements::tcp::{WindowChange, WindowEvent};
+
+/// One change of a flow's window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowRow {
+    /// Whose.
+    pub flow: FlowId,
+    /// When.
+    pub at: Instant,
+    /// What happened.
+    pub change: WindowChange,
+    /// The congestion window before and after.
+    pub cwnd: (Bytes, Bytes),
+    /// The slow start threshold after; none before the first reduction.
+    pub ssthresh: Option<Bytes>,
+}
+
+impl WindowRow {
+    pub(super) const fn new(flow: FlowId, event: &WindowEvent) -> Self {
+        Self {
+            flow,
+            at: event.at,
+            change: event.change,
+            cwnd: event.cwnd,
+            ssthresh: event.ssthresh.1,
+        }
+    }
+
+    /// What happened, as tables name it.
+    #[must_use]
+    pub const fn event(&self) -> &'static str {
+        match self.change {
+            WindowChange::Recovery(_) => "recovery-entered",
+            WindowChange::Recovered => "recovery-left",
+            WindowChange::Timeout => "rto",
+            WindowChange::Restart => "timer-rule",
+            WindowChange::Mark => "ecn",
+            WindowChange::ProbeRepaired => "tlp",
+            WindowChange::Undone => "undo",
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What scripts may ask of our endpoint.
+
+use anabranch_core::units::Duration;
+use anabranch_elements::{
+    body::Octets,
+    tcp::{Endpoint, Refusal, State},
+    wire::{DecodeError, Discards},
+};
+
+/// Every figure.
+pub(super) const ALL: [&str; 44] = [
+    "tcpi_state",
+    "tcpi_ca_state",
+    "tcpi_snd_cwnd",
+    "tcpi_snd_ssthresh",
+    "tcpi_rtt",
+    "tcpi_rttvar",
+    "tcpi_rto",
+    "tcpi_min_rtt",
+    "tcpi_total_retrans",
+    "tcpi_dsack_dups",
+    "timeouts",
+    "fast_recoveries",
+    "undone",
+    "probes",
+    "reneged",
+    "window_probes",
+    "duplicate_segments",
+    "ce_segments",
+    "ecn_reductions",
+    "challenge_acks",
+    "malformed",
+    "refused.unsent_ack",
+    "refused.old_ack",
+    "refused.sack_block",
+    "refused.blind_reset",
+    "refused.blind_syn",
+    "refused.outside_window",
+    "refused.missing_timestamp",
+    "refused.old_timestamp",
+    "refused.flags",
+    "discarded",
+    "discarded.ip-truncated",
+    "discarded.ip-version",
+    "discarded.ip-header-length",
+    "discarded.ip-length",
+    "discarded.ip-checksum",
+    "discarded.fragment",
+    "discarded.ipv6-extension",
+    "discarded.protocol",
+    "discarded.tcp-truncated",
+    "discarded.data-offset",
+    "discarded.tcp-checksum",
+    "discarded.option-length",
+    "discarded.option-past-end",
+];
+
+/// The figure called `name`; `None` if there is none, or no connection to have it.
+pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str) -> Option<i64> {
+    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    if let Some(reason) = name.strip_prefix("discarded.") {
+        let error = DecodeError::ALL.into_iter().find(|e| e.name() == reason)?;
+        return Some(number(discards.of(error)));
+    }
+    if name == "discarded" {
+        return Some(number(discards.total()));
+    }
+    let end = end?;
+    if let Some(reason) = name.strip_prefix("refused.") {
+        let reason = Refusal::ALL.into_iter().find(|r| r.name() == reason)?;
+        return Some(number(end.refusals().of(reason)));
+    }
+    let (snapshot, stats) = (end.snapshot(), end.stats());
+    let mss = u64::from(end.settings().mss);
+    let micros = |d: Duration| number(d.as_picos() / 1_000_000);
+    Some(match name {
+        "tcpi_state" => state_number(end.state()),
+        "tcpi_ca_state" => match snapshot.state {
+            "disorder" => 1,
+            "recovery" => 3,
+            "loss" => 4,
+            _ => 0,
+        },
+        "tcpi_snd_cwnd" => number(snapshot.cwnd.get() / mss),
+        "tcpi_snd_ssthresh" => snapshot
+            .ssthresh
+            .map_or(i64::from(i32::MAX), |bytes| number(bytes.get() / mss)),
+        "tcpi_rtt" => micros(snapshot.srtt),
+        "tcpi_rttvar" => micros(snapshot.rttvar),
+        "tcpi_rto" => micros(snapshot.rto),
+        "tcpi_min_rtt" => micros(snapshot.min_rtt),
+        "tcpi_total_retrans" => number(stats.retransmitted_packets),
+        "tcpi_dsack_dups" => i64::from(stats.duplicates_reported),
+        "timeouts" => number(stats.timeouts),
+        "fast_recoveries" => number(stats.fast_recoveries),
+        "undone" => i64::from(stats.undone),
+        "probes" => i64::from(stats.probes),
+        "reneged" => i64::from(stats.reneged),
+        "window_probes" => number(stats.window_probes),
+        "duplicate_segments" => number(stats.duplicate_segments),
+        "ce_segments" => number(stats.ce_segments),
+        "ecn_reductions" => number(stats.ecn_reductions),
+        "challenge_acks" => i64::from(stats.challenge_acks),
+        "malformed" => number(stats.malformed),
+        _ => return None,
+    })
+}
+
+/// The numbers of `netinet/tcp.h`.
+const fn state_number(state: State) -> i64 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Listen => 10,
+        State::Closing => 11,
+    }
+}

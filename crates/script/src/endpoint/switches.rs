@@ -1,0 +1,129 @@
+//! Switches of our endpoint as scripts turn them: by the names of kernel settings, which a kernel has
+//! as well, or by our own (`--transport.NAME=VALUE`), which another target maps to what it has.
+
+use anabranch_core::units::Duration;
+use anabranch_elements::{
+    cc,
+    tcp::{EcnMode, Overrides, Recovery, Settings, settings::IdleRestart},
+};
+use serde_json::{Value, json};
+
+use crate::error::choices;
+
+const SYSCTLS: [&str; 13] = [
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_dsack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_frto",
+    "net.ipv4.tcp_reordering",
+    "net.ipv4.tcp_max_reordering",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_rto_min_us",
+];
+
+/// The congestion control of that name, with its defaults.
+pub(super) fn control(name: &str) -> Result<cc::Config, String> {
+    let all = cc::registry();
+    let found = all.iter().find(|(meta, ..)| meta.name == name);
+    found.map(|(_, config, _)| config.clone()).ok_or_else(|| {
+        let known: Vec<&str> = all.iter().map(|(meta, ..)| meta.name).collect();
+        let hint = choices(name, &known);
+        format!("there is no congestion control `{name}`; {hint}")
+    })
+}
+
+/// `settings` with one switch turned.
+pub(super) fn turned(settings: &Settings, switch: &str, value: &str) -> Result<Settings, String> {
+    let known = serde_json::to_value(settings).map_err(|error| error.to_string())?;
+    let names = known.as_object().into_iter().flat_map(|table| table.keys());
+    let names: Vec<&str> = names.map(String::as_str).chain(["rack"]).collect();
+    if !names.contains(&switch) {
+        return Err(format!(
+            "there is no switch `{switch}`; {}",
+            choices(switch, &names)
+        ));
+    }
+    let value = match value {
+        "on" => Value::Bool(true),
+        "off" if switch_is_on_or_off(switch) => Value::Bool(false),
+        _ => serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned())),
+    };
+    let over: Overrides =
+        serde_json::from_value(json!({ switch: value })).map_err(|error| error.to_string())?;
+    settings
+        .with(&over)
+        .map_err(|problem| format!("{}: {}", problem.field, problem.message))
+}
+
+/// Whether `off` is the opposite of `on` here, not a word among others.
+fn switch_is_on_or_off(switch: &str) -> bool {
+    serde_json::from_value::<Overrides>(json!({ switch: false })).is_ok()
+}
+
+/// Turns what a kernel setting stands for.
+pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), String> {
+    let on = value != 0;
+    let unknown = || {
+        Err(format!(
+            "there is no setting {name}={value} here; {}",
+            choices(name, &SYSCTLS)
+        ))
+    };
+    let Ok(count) = u32::try_from(value) else {
+        return unknown();
+    };
+    match name {
+        "net.ipv4.tcp_sack" => {
+            s.sack = on;
+            s.dsack &= on;
+            if !on && s.recovery.needs_sack() {
+                s.recovery = Recovery::NewReno;
+                (s.tlp, s.prr) = (false, false);
+            }
+        }
+        "net.ipv4.tcp_dsack" => s.dsack = on && s.sack,
+        "net.ipv4.tcp_timestamps" => {
+            s.timestamps = on;
+            s.eifel &= on;
+        }
+        "net.ipv4.tcp_window_scaling" => s.window_scaling = on,
+        "net.ipv4.tcp_ecn" => {
+            s.ecn = match value {
+                0 => EcnMode::Off,
+                1 => EcnMode::Rfc3168,
+                3 => EcnMode::Accecn,
+                _ => return unknown(),
+            }
+        }
+        "net.ipv4.tcp_recovery" if value <= 1 && s.sack => {
+            s.recovery = if on {
+                Recovery::Rack
+            } else {
+                Recovery::Rfc6675
+            };
+            s.tlp &= on;
+        }
+        "net.ipv4.tcp_early_retrans" if matches!(value, 0 | 3) => {
+            s.tlp = on && s.recovery == Recovery::Rack;
+        }
+        "net.ipv4.tcp_frto" => s.frto = on,
+        "net.ipv4.tcp_reordering" => s.dupthresh = count.max(1),
+        "net.ipv4.tcp_max_reordering" => s.max_dupthresh = count.max(s.dupthresh),
+        "net.ipv4.tcp_slow_start_after_idle" => {
+            s.idle_restart = if on {
+                IdleRestart::Rfc2861
+            } else {
+                IdleRestart::Off
+            };
+        }
+        "net.ipv4.tcp_moderate_rcvbuf" => s.receive_autotuning = on,
+        "net.ipv4.tcp_rto_min_us" => s.min_rto = Duration::from_micros(u64::from(count)),
+        _ => return unknown(),
+    }
+    Ok(())
+}
