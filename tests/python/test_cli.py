@@ -236,7 +236,7 @@ def test_a_reader_who_goes_away(command: list[str], scenario_file: Path) -> None
 def test_what_a_stack_does_not_model(anabranch: Call, scenario_file: Path) -> None:
     arguments = ("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.stack=linux")
     last = anabranch(*arguments).out.splitlines()[-1]
-    assert last.startswith("stack linux-6.18: not modelled in this version: Linux's HyStart in CUBIC")
+    assert last.startswith("stack linux-6.18: not modelled in this version: what a host does below TCP")
     assert last.endswith("; see anabranch explain linux-6.18")
     assert "not modelled" not in anabranch("run", scenario_file, "--set", "duration='1 s'").out
     json.loads(anabranch(*arguments, "--json").out)

@@ -69,7 +69,8 @@ def test_resolve_and_run(scenario_file: Path) -> None:
     assert set(result.links["bottleneck"]) == {"forward", "reverse"}
     for name in ("flows", "links", "samples", "link_samples", "packets", "window_events"):
         assert isinstance(result.table(name), pl.DataFrame)
-        assert result.table(name).height > 0
+        # On this path the window never has to give way.
+        assert (result.table(name).height > 0) == (name != "window_events")
     with pytest.raises(UserError, match='there is no table "sample"\n  did you mean "samples"'):
         result.table("sample")
 

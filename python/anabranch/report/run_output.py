@@ -33,7 +33,9 @@ def write_run(result: RunResult, directory: Path) -> None:
         for name in filter(result.has_table, TABLES):
             frame = result.table(name)
             # A table that was not recorded is left out: an empty one would say that nothing happened.
-            if frame.height > 0 or name in ("flows", "links"):
+            # Window events are recorded with the packets: then none means that nothing happened.
+            recorded = name in ("flows", "links") or (name == "window_events" and result.table("packets").height > 0)
+            if frame.height > 0 or recorded:
                 frame.write_parquet(aside / f"{name}.parquet", compression="zstd")
         with house_style():
             for name, drawn in run_figures.figures(columns):

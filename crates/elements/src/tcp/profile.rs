@@ -363,7 +363,13 @@ fn linux_6_18() -> Profile {
             ),
             ("time_wait", "TCP_TIMEWAIT_LEN"),
         ],
-        not_modelled: &[],
+        not_modelled: &[
+            "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
+            "the wait of a writer until a third of a full send buffer is free",
+            "smoothed round-trip times from acknowledgments that only report (SACK)",
+            "one reduction only where a timeout falls into a recovery",
+            "the AccECN option, throttled challenge acknowledgments, SYN cookies",
+        ],
         settings: Settings {
             recovery: Recovery::Rack,
             tlp: true,
