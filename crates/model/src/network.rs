@@ -172,17 +172,14 @@ impl<B: Body> Network<B> {
                 self.fabric.now = arrival.time();
                 let index = arrival.source().index();
                 match arrival.source().class() {
-                    Class::Arrival => {
-                        if let Some(packet) = self.fabric.arrival(arrival.place(), index) {
-                            match self.fabric.target(packet) {
-                                Target::Link(link) | Target::Folded(link) => {
-                                    self.fabric
-                                        .enter_link(link as usize, packet, arrival.time());
-                                }
-                                _ => self.reach(packet),
-                            }
+                    Class::Arrival => match self.fabric.arrival(arrival.place(), index) {
+                        Some((packet, Target::Link(link) | Target::Folded(link))) => {
+                            self.fabric
+                                .enter_link(link as usize, packet, arrival.time());
                         }
-                    }
+                        Some((packet, _)) => self.reach(packet),
+                        None => {}
+                    },
                     _ => self.fabric.completion(index),
                 }
             } else {

@@ -153,22 +153,27 @@ impl<B: Body> Fabric<B> {
         self.timers.push(timer);
     }
 
-    /// The earliest packet of a ring arrives, whose entry is the earliest in the event queue.
+    /// The earliest packet of a ring arrives, whose entry is the earliest in the event queue. Says where it
+    /// goes next.
     #[inline]
-    pub(super) fn arrival(&mut self, ring: u32, link: usize) -> Option<PacketId> {
+    pub(super) fn arrival(&mut self, ring: u32, link: usize) -> Option<(PacketId, Target)> {
         self.events += 1;
         if ring == NO_RING {
-            return self.overtaking_arrival(link);
+            let packet = self.overtaking_arrival(link)?;
+            return Some((packet, self.target(packet)));
         }
         let waiting = &mut self.rings[ring as usize];
         let first = waiting
             .pop_front()
             .expect("a ring with an entry has a packet");
-        match waiting.front() {
-            Some(next) => self.arrivals.replace_top(entry(*next, ring)),
+        let next = waiting.front().copied();
+        // Before the event queue, so that the packet is fetched while that is put in order.
+        let target = self.target(first.packet());
+        match next {
+            Some(next) => self.arrivals.replace_top(entry(next, ring)),
             None => self.arrivals.pop(),
         }
-        Some(first.packet())
+        Some((first.packet(), target))
     }
 
     /// As [`Self::arrival`], where packets may overtake each other; `None` if an earlier arrival has
