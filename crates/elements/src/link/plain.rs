@@ -116,9 +116,13 @@ impl PlainLink {
     /// Packets sent by `now`, without those accepted and yet to be sent.
     #[must_use]
     pub fn sent_by(&self, window: Window, now: Instant) -> u64 {
-        let in_service = u64::from(self.busy_until > now && self.busy_until <= window.end());
-        let waiting = self.queue(now).0 as u64;
-        self.sent_packets.saturating_sub(waiting + in_service)
+        // What has been accepted leaves in order, each packet when the one behind it starts.
+        let starts = self.queue.iter().flat_map(|queue| queue.packets.iter());
+        let ends = starts
+            .map(|&(start, _)| start)
+            .chain(std::iter::once(self.busy_until))
+            .filter(|end| *end > now && window.contains(*end));
+        self.sent_packets.saturating_sub(ends.count() as u64)
     }
     /// Packets and bytes that wait at `now`, which must not be before the last arrival.
     #[must_use]

@@ -426,9 +426,8 @@ impl ServedLink {
         }
         let done = self.service.finish(now, u64::from(item.size) * 8);
         self.busy_until = done;
-        if self.queue.is_empty() {
-            self.ran_out = true;
-        } else {
+        self.ran_out = self.queue.is_empty();
+        if !self.ran_out {
             self.due = done;
         }
         self.statistics.sent(self.window, done, item.size);
@@ -489,6 +488,7 @@ impl ServedLink {
         reason = "bits of one packet"
     )]
     pub fn set_service(&mut self, now: Instant, service: AnyService) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
         self.account_capacity(now);
         if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
             if self.up {
@@ -515,6 +515,7 @@ impl ServedLink {
         reason = "bits of one packet"
     )]
     pub fn set_up(&mut self, now: Instant, up: bool) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
         if up == self.up {
             return;
         }
@@ -538,6 +539,7 @@ impl ServedLink {
 
     /// Changes the propagation delay; packets never overtake those sent before.
     pub fn set_delay(&mut self, delay: Duration) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
         self.delay = delay;
     }
     /// Changes the queue's limit; `false` if its discipline has none.

@@ -398,7 +398,9 @@ impl<B: Body> Fabric<B> {
         }
         match completed {
             served::Completed::Exit(exit) => {
-                let copy = exit.duplicate.then(|| {
+                // As with losses: what happens past the end has not happened.
+                let doubled = exit.duplicate && exit.at <= self.window.end();
+                let copy = doubled.then(|| {
                     let copy = self.pool[exit.packet].clone();
                     self.pool.insert(copy)
                 });

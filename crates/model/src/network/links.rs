@@ -35,7 +35,8 @@ pub struct LinkState {
 }
 
 impl<B: Body> Network<B> {
-    /// The statistics of a link's direction up to now.
+    /// The statistics of a link's direction up to now, at the end of the run; before it, what has been computed
+    /// ahead is in them ([`Self::link_state`] leaves that out).
     pub fn link_statistics(&mut self, link: LinkId) -> LinkReport {
         let now = self.fabric.now;
         let measured = self.fabric.window.overlap(Instant::START, now);

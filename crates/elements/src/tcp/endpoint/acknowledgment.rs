@@ -503,6 +503,7 @@ impl<B: Body> Endpoint<B> {
             in_flight: Bytes::new(self.flight_size()),
         });
         self.log_window(now, WindowChange::Mark, before);
+        self.forget_undo();
         self.recovery.reduced = self.snd_nxt;
         self.cold.extras().ecn.send_cwr = true;
     }

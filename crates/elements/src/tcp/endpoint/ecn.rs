@@ -269,15 +269,18 @@ impl<B: Body> Endpoint<B> {
     /// A segment arrives whose acknowledgment is `ack`: reads what it tells of marks. To be called
     /// before the acknowledgment is taken.
     pub(super) fn read_ace(&mut self, segment: &Segment<B>, ack: Seq) {
-        let state = &mut self.cold.extras().ecn;
-        if state.feedback != Feedback::Counter
+        let feedback = self.cold.extras().ecn.feedback;
+        if feedback != Feedback::Counter
             || !self.agreed.ecn
             || ack < self.snd_una
             || ack > self.snd_nxt
         {
             return;
         }
-        let packets = ack.since(self.snd_una).div_ceil(u64::from(self.smss));
+        // What SACK reported before came with a field of its own.
+        let fresh = ack.since(self.snd_una).saturating_sub(self.board.sacked());
+        let packets = fresh.div_ceil(u64::from(self.smss));
+        let state = &mut self.cold.extras().ecn;
         let marked = newly_marked(field(segment.flags), state.told, packets);
         state.told = state.told.wrapping_add(u32::try_from(marked).unwrap_or(0));
         state.marked += marked * u64::from(self.smss);

@@ -245,7 +245,7 @@ impl<B: Body> Endpoint<B> {
         if self.paced && self.is_held_back(now, len) {
             return None;
         }
-        if in_flight == 0 {
+        if in_flight == 0 && self.limited_by == LimitedBy::Application {
             self.note_idle(now);
         }
         if self.paced {
@@ -467,7 +467,8 @@ impl<B: Body> Endpoint<B> {
         None
     }
 
-    /// Data leaves and nothing was in flight.
+    /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
+    /// acknowledgment is no pause, even if it is that of all there is.
     fn note_idle(&mut self, now: Instant) {
         let idle = now.saturating_since(self.last_sent);
         if !idle.is_zero() {

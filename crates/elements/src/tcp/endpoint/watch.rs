@@ -145,6 +145,15 @@ impl<B: Body> Endpoint<B> {
                 in_flight: Bytes::new(self.flight_size().max(news.acked)),
             });
             self.log_window(now, WindowChange::ProbeRepaired, before);
+            self.forget_undo();
+        }
+    }
+
+    /// The window has been reduced for something else: what proves an earlier reduction needless comes
+    /// too late, since the control would take back the wrong one.
+    pub(super) fn forget_undo(&mut self) {
+        if let Some(watch) = &mut self.cold.watch {
+            watch.undo.take();
         }
     }
 

@@ -6,7 +6,7 @@
 //!   [`SLACK`], which is as much at 1,000 Hz.
 //!
 //! # Not implemented
-//! - Nothing of §7.
+//! - The second condition of §7.3, a round-trip time measured since the last probe.
 
 use anabranch_core::units::Duration;
 

@@ -1,0 +1,56 @@
+"""What once went wrong, from end to end."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from anabranch import Scenario
+
+pytestmark = pytest.mark.engine
+
+PATH = """
+title = "A path"
+duration = "{duration}"
+
+[host.a]
+
+[host.b]
+
+[link.l]
+between = ["a", "b"]
+rate = "{rate}"
+delay = "{delay}"
+queue = {{ kind = "drop-tail", limit = "{limit}" }}
+
+[flow.main]
+from = "a"
+to = "b"
+{flow}
+"""
+
+
+def test_accurate_ecn_reduces_nothing_where_nothing_is_marked() -> None:
+    # An acknowledgment of many packets that SACK had reported was taken for one that tells of marks.
+    flow = 'stack = "linux"\ntransport = { ecn = "accecn" }'
+    text = PATH.format(duration="20 s", rate="20 Mbit/s", delay="10 ms", limit="60 packets", flow=flow)
+    events = Scenario.from_text(text).run(packets=True).table("window_events")
+    assert "recovery-left" in events["event"].to_list()
+    assert "ecn" not in events["event"].to_list()
+
+
+def test_cubic_grows_from_a_window_of_two_segments() -> None:
+    # Waiting for the acknowledgment of all there is was taken for a pause, which stops the clock of CUBIC.
+    flow = 'stack = "rfc"\ncc = { kind = "cubic", tcp_friendly = false }'
+    text = PATH.format(duration="60 s", rate="100 Mbit/s", delay="10 ms", limit="1 packets", flow=flow)
+    text += '[[at]]\ntime = "8 s"\nset = { "link.l.queue.limit" = "1000 packets" }\n'
+    samples = Scenario.from_text(text).run(samples_ms=100).table("samples")
+    assert samples["cwnd_packets"].tail(1).item() > 50
+
+
+def test_packets_sent_count_up_to_the_last_sample() -> None:
+    text = PATH.format(duration="5 s", rate="2 Mbit/s", delay="10 ms", limit="50 packets", flow='stack = "rfc"')
+    result = Scenario.from_text(text).run(samples_ms=10)
+    sent = result.table("link_samples").filter(pl.col("link") == "l", pl.col("direction") == "forward")["sent_packets"]
+    assert sent.is_sorted()
+    assert sent.tail(1).item() == result.links["l"]["forward"]["sent_packets"]
