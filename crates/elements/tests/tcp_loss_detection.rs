@@ -6,8 +6,8 @@ use anabranch_core::{packet::Ecn, units::Duration, units::Instant};
 use anabranch_elements::{
     body::Length,
     tcp::{
-        DelayedAck, Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, SackBlock,
-        Segment, Settings, Stats, Timestamps, WindowChange,
+        DelayedAck, EcnMode, Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role,
+        SackBlock, Segment, Settings, Stats, Timestamps, WindowChange,
     },
 };
 use proptest::prelude::*;
@@ -77,6 +77,9 @@ impl Sender {
         let mut answer = sender.segment(0, &[]);
         answer.seq = 99;
         answer.flags = Flags::SYN | Flags::ACK;
+        if settings.ecn == EcnMode::Rfc3168 {
+            answer.flags |= Flags::ECE;
+        }
         answer.options = Options::Syn {
             mss: u16::try_from(settings.mss).unwrap() + if settings.timestamps { 12 } else { 0 },
             window_scale: Some(7),
@@ -136,6 +139,15 @@ impl Sender {
     fn ack(&mut self, at: u64, ack: u32, blocks: &[(u32, u32)]) -> Vec<Left> {
         self.now = ms(at);
         let segment = self.segment(ack, blocks);
+        self.end.on_segment(self.now, &segment, Ecn::NotEct);
+        self.left()
+    }
+
+    /// As [`Self::ack`], with the echo of a mark.
+    fn ack_with_echo(&mut self, at: u64, ack: u32) -> Vec<Left> {
+        self.now = ms(at);
+        let mut segment = self.segment(ack, &[]);
+        segment.flags |= Flags::ECE;
         self.end.on_segment(self.now, &segment, Ecn::NotEct);
         self.left()
     }
@@ -365,6 +377,28 @@ fn duplicates_undo_a_fast_retransmit() {
     // A second report takes nothing back.
     s.ack(122, 10, &[(0, 1)]);
     assert_eq!(s.stats().undone, 1);
+}
+
+/// RFC 3168 §6.1.2: a mark is congestion, whatever is found out later about a recovery before it.
+#[test]
+fn a_late_duplicate_does_not_undo_a_reduction_for_a_mark() {
+    let settings = Settings {
+        undo: true,
+        ecn: EcnMode::Rfc3168,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(1, 3)]);
+    assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+    s.ack(82, 10, &[]);
+    s.write(83, 4);
+    let before = s.cwnd();
+    s.ack_with_echo(123, 11);
+    let reduced = s.cwnd();
+    assert!(reduced < before);
+    s.ack(124, 11, &[(0, 1)]);
+    assert_eq!((s.cwnd(), s.stats().undone), (reduced, 0));
 }
 
 /// Two retransmissions need two reports.
