@@ -305,13 +305,6 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// A packet arrives that is marked.
-    pub(super) fn count_ce(&mut self) {
-        self.stats.ce_segments += 1;
-        let state = &mut self.cold.extras().ecn;
-        state.received = state.received.wrapping_add(1);
-    }
-
     /// An acceptable segment arrives: what it means for the echo. To be called before its payload
     /// is taken.
     pub(super) fn on_ecn(&mut self, flags: Flags, ecn: Ecn, has_data: bool) {
@@ -344,6 +337,8 @@ impl<B: Body> Endpoint<B> {
                 }
             }
             Feedback::Counter => {
+                // What is refused leaves no trace, so only here.
+                state.received = state.received.wrapping_add(u32::from(ce));
                 state.untold += u32::from(ce);
                 // RFC 9768 §3.2.2.5.1: change-triggered and increment-triggered.
                 if has_data && ((ce && !state.last_ce) || state.untold >= MARKS_PER_ACK) {

@@ -35,7 +35,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if ecn == Ecn::Ce {
-            self.count_ce();
+            self.stats.ce_segments += 1;
         }
         match self.state {
             State::Closed => self.reset_against(segment),
