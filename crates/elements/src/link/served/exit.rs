@@ -14,8 +14,8 @@ pub struct Impaired {
     /// Its number among the elements.
     pub element: ElementId,
     pub(super) impairment: AnyImpairment,
-    pub(super) stream: Stream,
-    pub(super) seen: u64,
+    stream: Stream,
+    seen: u64,
 }
 
 impl Impaired {
