@@ -5,19 +5,26 @@
 //! user's own, outside this workspace, implements [`CongestionControl`] and travels as
 //! [`Control::Boxed`].
 
-use std::{
-    any::Any,
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
-use anabranch_core::units::{Bytes, Duration, Instant, Rate};
+use anabranch_core::units::{Bytes, Instant, Rate};
 
 use crate::component::{self, components};
 
+mod event;
 pub mod hystart;
+mod init;
 pub mod params;
+mod properties;
+
+pub use self::{
+    event::{
+        Ack, Congestion, Idle, IdleRestart, RateSample, Recovered, Rto, Sent, Signal, Spurious,
+        TimerLoss,
+    },
+    init::{Init, Shared, StackHabits},
+    properties::{ControlParams, Family, HyStartUse, TimerRule},
+};
 
 /// A congestion control. Only acknowledgments, congestion and timeouts must be handled; the other
 /// events have defaults that ignore them.
@@ -72,341 +79,11 @@ pub struct Wants {
     pub rate_samples: bool,
 }
 
-/// A segment left.
-#[derive(Debug, Clone, Copy)]
-pub struct Sent {
-    /// When.
-    pub now: Instant,
-    /// Payload bytes.
-    pub bytes: Bytes,
-    /// In flight, this segment included.
-    pub in_flight: Bytes,
-    /// Sent before.
-    pub retransmission: bool,
-    /// Smoothed round-trip time; zero before the first sample.
-    pub srtt: Duration,
-}
-
-/// What an acknowledgment told.
-#[derive(Debug, Clone, Copy)]
-pub struct Ack {
-    /// When it arrived.
-    pub now: Instant,
-    /// Newly acknowledged cumulatively.
-    pub acked: Bytes,
-    /// Newly acknowledged selectively (RFC 2018).
-    pub sacked: Bytes,
-    /// Newly delivered: acknowledged in one way or the other, each byte once.
-    pub delivered: Bytes,
-    /// Newly found lost.
-    pub lost: Bytes,
-    /// Newly reported as marked Congestion Experienced.
-    pub ce_marked: Bytes,
-    /// In flight before this acknowledgment.
-    pub prior_in_flight: Bytes,
-    /// In flight after it.
-    pub in_flight: Bytes,
-    /// The round-trip time that it measured.
-    pub rtt: Option<Duration>,
-    /// Smoothed round-trip time (RFC 6298); zero before the first sample.
-    pub srtt: Duration,
-    /// Smallest round-trip time seen; zero before the first sample.
-    pub min_rtt: Duration,
-    /// Delivery-rate sample, if wanted.
-    pub rate: Option<RateSample>,
-    /// Round trips completed: counts up when data sent after the last count is acknowledged.
-    pub round: u64,
-    /// The window kept the sender from sending more in the last round trip (RFC 7661 §4.2).
-    pub cwnd_limited: bool,
-    /// The application kept the sender from sending more.
-    pub app_limited: bool,
-    /// A recovery is under way; loss-based controls do not grow then.
-    pub in_recovery: bool,
-}
-
-/// How fast data was delivered lately (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
-#[derive(Debug, Clone, Copy)]
-pub struct RateSample {
-    /// Delivered between the segment's sending and its acknowledgment.
-    pub delivered: Bytes,
-    /// In this time.
-    pub interval: Duration,
-    /// All delivered on this connection when the segment was sent.
-    pub prior_delivered: Bytes,
-    /// The sender was application-limited when the segment was sent: a lower bound only.
-    pub app_limited: bool,
-}
-
-/// A reduction is due.
-#[derive(Debug, Clone, Copy)]
-pub struct Congestion {
-    /// When it was found.
-    pub now: Instant,
-    /// By what.
-    pub signal: Signal,
-    /// In flight just before: FlightSize of RFC 5681 §3.1.
-    pub in_flight: Bytes,
-}
-
-/// How congestion was signalled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// By a lost packet.
-    Loss,
-    /// By a mark (RFC 3168).
-    EcnCe,
-}
-
-/// The retransmission timer expired.
-#[derive(Debug, Clone, Copy)]
-pub struct Rto {
-    /// When.
-    pub now: Instant,
-    /// In flight just before.
-    pub in_flight: Bytes,
-    /// 1 for the first expiry, 2 for the next without progress between them, and so on.
-    pub consecutive: u32,
-}
-
-/// A timer rule found losses during a recovery.
-#[derive(Debug, Clone, Copy)]
-pub struct TimerLoss {
-    /// When.
-    pub now: Instant,
-    /// In flight just before.
-    pub in_flight: Bytes,
-}
-
-/// A recovery ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Recovered {
-    /// When.
-    pub now: Instant,
-    /// In flight.
-    pub in_flight: Bytes,
-    /// The window is to be no larger from here on, ssthresh stays as it is (RFC 6582 §3.2 step 3,
-    /// the first option of a full acknowledgment); `None` where the stack asks for no such thing.
-    pub cwnd_limit: Option<Bytes>,
-}
-
-/// A reduction was for nothing.
-#[derive(Debug, Clone, Copy)]
-pub struct Spurious {
-    /// When this was found out.
-    pub now: Instant,
-    /// It was a timeout, not a fast recovery.
-    pub timeout: bool,
-}
-
-/// Sending starts again after a pause.
-#[derive(Debug, Clone, Copy)]
-pub struct Idle {
-    /// Now.
-    pub now: Instant,
-    /// How long nothing was in flight.
-    pub idle: Duration,
-    /// The retransmission timeout, the usual measure of a long pause (RFC 5681 §4.1).
-    pub rto: Duration,
-    /// What the stack makes of a long pause.
-    pub rule: IdleRestart,
-}
-
-impl Idle {
-    /// The window with which sending starts again, for controls that take a pause as RFC 5681 has
-    /// it; in the same unit as `cwnd` and the initial window `initial`.
-    #[must_use]
-    pub fn restart_window(&self, cwnd: f64, initial: f64) -> f64 {
-        let restart = initial.min(cwnd);
-        if self.idle <= self.rto {
-            return cwnd;
-        }
-        match self.rule {
-            IdleRestart::Off => cwnd,
-            IdleRestart::Rfc5681 => restart,
-            IdleRestart::Rfc2861 => {
-                let (mut window, mut left) = (cwnd, self.idle);
-                while left > self.rto && window > restart {
-                    window /= 2.0;
-                    left = left.saturating_sub(self.rto);
-                }
-                window.max(restart)
-            }
-        }
-    }
-}
-
-/// What a pause longer than the retransmission timeout does to the window.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    serde::Serialize,
-    serde::Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum IdleRestart {
-    /// Nothing.
-    Off,
-    /// The initial window is left, if that is less (RFC 5681 §4.1).
-    #[default]
-    Rfc5681,
-    /// It is halved for every timeout that has passed, down to the initial window (RFC 2861 §3.2;
-    /// Linux: `tcp_slow_start_after_idle`).
-    Rfc2861,
-}
-
-/// What the stack asks of controls that do not say otherwise themselves.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StackHabits {
-    /// Early end of slow start.
-    pub hystart: hystart::Kind,
-    /// What one acknowledgment adds in slow start at most, in segments: `L` of RFC 3465 §2.3.
-    pub slow_start_limit: f64,
-    /// What a reduction is taken from.
-    pub reduce_from: params::ReductionBase,
-    /// Data leaves paced.
-    pub paced: bool,
-    /// In what windows are counted.
-    pub window_count: params::WindowCount,
-    /// Growth per round trip until the first loss at least, as a share of the window.
-    pub first_epoch_growth: params::Share,
-    /// Growth in CUBIC's Reno-friendly region.
-    pub reno_friendly: params::RenoFriendly,
-    /// How often CUBIC counted in segments looks its function up while the window stands.
-    pub cubic_interval: Duration,
-}
-
-impl Default for StackHabits {
-    /// Those of RFC 5681.
-    fn default() -> Self {
-        Self {
-            hystart: hystart::Kind::Off,
-            slow_start_limit: 1.0,
-            reduce_from: params::ReductionBase::FlightSize,
-            paced: false,
-            window_count: params::WindowCount::Bytes,
-            first_epoch_growth: params::Share::new(0.0),
-            reno_friendly: params::RenoFriendly::Rfc9438,
-            cubic_interval: Duration::ZERO,
-        }
-    }
-}
-
-/// What a control is made from, besides its own parameters.
-#[derive(Debug, Clone)]
-pub struct Init {
-    /// Payload bytes of a full segment.
-    pub smss: Bytes,
-    /// Initial window.
-    pub initial_cwnd: Bytes,
-    /// What the stack asks for.
-    pub stack: StackHabits,
-    /// State shared by flows that are coupled (LIA and its like).
-    pub shared: Shared,
-}
-
-impl Init {
-    /// For a lone flow.
-    #[must_use]
-    pub fn new(smss: Bytes, initial_cwnd: Bytes) -> Self {
-        Self {
-            smss,
-            initial_cwnd,
-            stack: StackHabits::default(),
-            shared: Shared::default(),
-        }
-    }
-}
-
-/// State that several controls of one run hold together, by name.
-#[derive(Debug, Clone, Default)]
-pub struct Shared(Arc<Mutex<BTreeMap<String, Arc<dyn Any + Send + Sync>>>>);
-
-impl Shared {
-    /// The value called `key`, made by `make` at the first call.
-    ///
-    /// # Panics
-    /// If `key` already names a value of another type.
-    pub fn get<T: Any + Send + Sync>(&self, key: &str, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = map
-            .entry(key.to_owned())
-            .or_insert_with(|| Arc::new(make()));
-        Arc::clone(entry).downcast().expect("one key, one type")
-    }
-}
-
-/// Loss detection by send time that a control brings along and that replaces the stack's recovery
-/// (the reordering study's RACK-like rule).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TimerRule {
-    /// Grace time before any reordering has been seen.
-    pub initial_reo_wnd: Duration,
-    /// Grace time once reordering has been seen, as a share of the smallest RTT.
-    pub reo_wnd_min_rtt_share: f64,
-}
-
 /// Makes a control from outside the workspace.
 pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn CongestionControl> + Send + Sync>;
 
 /// A control from outside the workspace, as a scenario carries it.
 pub type Custom = component::Custom<Factory>;
-
-/// What a control takes for congestion. The law suite asks every family its own questions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Family {
-    /// Losses and marks.
-    LossBased,
-    /// Growing delay, besides losses.
-    DelayBased,
-    /// A model of the path: its rate and its propagation delay.
-    ModelBased,
-}
-
-/// What the parameters of every built-in control can say.
-pub trait ControlParams: Default {
-    /// What the control takes for congestion.
-    const FAMILY: Family;
-    /// [`Self::FAMILY`], of a value.
-    fn family(&self) -> Family {
-        Self::FAMILY
-    }
-    /// The share of the window that a loss leaves; `None` where that is not a constant.
-    fn decrease_factor(&self) -> Option<f64> {
-        None
-    }
-    /// The loss detection that the control brings along, if any.
-    fn timer_rule(&self) -> Option<TimerRule> {
-        None
-    }
-    /// Which early ends of slow start the control knows.
-    fn hystart(&self) -> HyStartUse {
-        HyStartUse::None
-    }
-    /// The control gives a rate of its own, so that its data is paced whatever the stack does.
-    fn sets_its_rate(&self) -> bool {
-        false
-    }
-    /// The control needs to know which bytes were marked, not only that some were.
-    fn needs_exact_marks(&self) -> bool {
-        false
-    }
-}
-
-/// Which early ends of slow start a control knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HyStartUse {
-    /// It has no slow start to end.
-    None,
-    /// HyStart++ only, as the stack has it.
-    Rfc9406,
-    /// All, with this parameter of its own.
-    Any(params::OrStack<hystart::Kind>),
-}
 
 components! {
     enum Control: CongestionControl(init: &Init);

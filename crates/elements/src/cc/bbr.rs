@@ -23,16 +23,19 @@
 //! # Not implemented
 //! - Detection of policers (long-term bandwidth sampling).
 
+mod control_parameters;
 mod filter;
+mod mode;
 mod params;
+mod path;
 
 use anabranch_core::{
     registry::{Meta, Source},
     units::{Bytes, Duration, Instant, Rate},
 };
 
-use self::filter::MaxFilter;
 pub use self::params::Params;
+use self::{control_parameters::Repair, filter::MaxFilter, mode::Mode, path::ExtraAcked};
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, RateSample, Recovered, Rto, Sent, Signal,
     Spurious, Wants,
@@ -59,44 +62,6 @@ pub const META: Meta = Meta {
         },
     ],
 };
-
-/// Phases of ProbeBW.
-const CYCLE_LEN: u8 = 8;
-
-/// Bytes of a burst at most (draft 00 §4.2.2).
-const MAX_QUANTUM: f64 = 65_536.0;
-
-/// What BBR is doing.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Mode {
-    Startup,
-    Drain,
-    /// Phase of the cycle, and when it began.
-    ProbeBw {
-        phase: u8,
-        since: Instant,
-    },
-    /// When the window may grow again, once it is down, and the delivered count that ends the
-    /// round trip begun then.
-    ProbeRtt {
-        until: Option<(Instant, f64)>,
-    },
-}
-
-/// A fast recovery or a timeout under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repair {
-    /// None.
-    No,
-    /// Recovery was entered and nothing acknowledged since.
-    Entered,
-    /// The first round trip: as much leaves as is delivered.
-    Conserving,
-    /// Later round trips.
-    Growing,
-    /// After a timeout, until what was out then has arrived.
-    Timeout,
-}
 
 /// BBR at work. Boxed: it is large, and every endpoint has room for the largest control.
 #[derive(Debug)]
@@ -134,14 +99,6 @@ struct Model {
     repair_delivered: f64,
     idle_restart: bool,
     extra: ExtraAcked,
-}
-
-/// What arrives beyond the bandwidth (draft 02, BBRUpdateACKAggregation).
-#[derive(Debug, Default)]
-struct ExtraAcked {
-    since: Option<Instant>,
-    delivered: f64,
-    max: MaxFilter,
 }
 
 impl Bbr {
@@ -183,249 +140,6 @@ impl Model {
         self.params.min_window.as_f64() * self.smss
     }
 
-    fn pacing_gain(&self) -> f64 {
-        let params = &self.params;
-        match self.mode {
-            Mode::Startup => params.high_gain.get(),
-            Mode::Drain => 1.0 / params.high_gain.get(),
-            Mode::ProbeBw { phase: 0, .. } => params.probe_up_gain.get(),
-            Mode::ProbeBw { phase: 1, .. } => params.probe_down_gain.get(),
-            Mode::ProbeBw { .. } | Mode::ProbeRtt { .. } => 1.0,
-        }
-    }
-
-    fn cwnd_gain(&self) -> f64 {
-        match self.mode {
-            Mode::Startup | Mode::Drain => self.params.high_gain.get(),
-            Mode::ProbeBw { .. } => self.params.cwnd_gain.get(),
-            Mode::ProbeRtt { .. } => 1.0,
-        }
-    }
-
-    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts.
-    fn inflight(&self, gain: f64) -> f64 {
-        let Some(rt_prop) = self.rt_prop else {
-            return self.initial_cwnd;
-        };
-        let bdp = self.btl_bw.max() * rt_prop.as_secs_f64();
-        let mut inflight = gain * bdp + 3.0 * self.send_quantum();
-        if matches!(self.mode, Mode::ProbeBw { phase: 0, .. }) {
-            // Looking for more must be possible on the shortest paths, too.
-            inflight += 2.0 * self.smss;
-        }
-        inflight.max(self.min_window())
-    }
-
-    /// Draft 00 §4.2.2: a millisecond of data.
-    fn send_quantum(&self) -> f64 {
-        if self.pacing_rate < 1.2e6 / 8.0 {
-            self.smss
-        } else if self.pacing_rate < 24e6 / 8.0 {
-            2.0 * self.smss
-        } else {
-            (self.pacing_rate * 1e-3)
-                .min(MAX_QUANTUM)
-                .max(2.0 * self.smss)
-        }
-    }
-
-    /// Draft 00 §4.1.1: rounds and BtlBw. Whether a round begins.
-    fn update_btl_bw(&mut self, sample: &RateSample) -> bool {
-        let prior = sample.prior_delivered.get() as f64;
-        let round_start = prior >= self.next_round_delivered;
-        if round_start {
-            self.next_round_delivered = self.delivered;
-            self.round_count += 1;
-        }
-        let bw = sample.delivered.get() as f64 / sample.interval.as_secs_f64();
-        let lower_bound = sample.app_limited || prior <= self.app_limited_until;
-        if bw >= self.btl_bw.max() || !lower_bound {
-            let rounds = u64::from(self.params.bw_window_rounds.get());
-            self.btl_bw.update(self.round_count, rounds, bw);
-        }
-        if round_start && !lower_bound {
-            self.check_full_pipe();
-        }
-        round_start
-    }
-
-    /// Draft 00 §4.3.2.2
-    fn check_full_pipe(&mut self) {
-        if self.filled_pipe {
-            return;
-        }
-        let bw = self.btl_bw.max();
-        if bw >= self.full_bw * self.params.full_bw_growth.get() {
-            self.full_bw = bw;
-            self.full_bw_count = 0;
-            return;
-        }
-        self.full_bw_count += 1;
-        self.filled_pipe = self.full_bw_count >= self.params.full_bw_rounds.get();
-    }
-
-    fn update_extra_acked(&mut self, ack: &Ack, delivered: f64) {
-        let extra = &mut self.extra;
-        let since = *extra.since.get_or_insert(ack.now);
-        let bw = self.btl_bw.max();
-        let mut expected = bw * ack.now.saturating_since(since).as_secs_f64();
-        if extra.delivered <= expected {
-            extra.delivered = 0.0;
-            extra.since = Some(ack.now);
-            expected = 0.0;
-        }
-        extra.delivered += delivered;
-        // No more than a tenth of a second's worth: a guard of draft 02 against outliers.
-        let beyond = (extra.delivered - expected).min(self.cwnd).min(bw * 0.1);
-        let rounds = u64::from(self.params.bw_window_rounds.get());
-        extra.max.update(self.round_count, rounds, beyond.max(0.0));
-    }
-
-    /// Draft 00 §4.3.4.3
-    fn update_cycle(&mut self, ack: &Ack) {
-        let Mode::ProbeBw { phase, since } = self.mode else {
-            return;
-        };
-        let rt_prop = self.rt_prop.unwrap_or(Duration::ZERO);
-        let long = ack.now.saturating_since(since) > rt_prop;
-        let prior = ack.prior_in_flight.get() as f64;
-        let over = match phase {
-            0 => long && (ack.lost > Bytes::ZERO || prior >= self.inflight(self.pacing_gain())),
-            1 => long || prior <= self.inflight(1.0),
-            _ => long,
-        };
-        if over {
-            self.mode = Mode::ProbeBw {
-                phase: (phase + 1) % CYCLE_LEN,
-                since: ack.now,
-            };
-        }
-    }
-
-    fn check_drain(&mut self, ack: &Ack) {
-        if self.mode == Mode::Startup && self.filled_pipe {
-            self.mode = Mode::Drain;
-        }
-        if self.mode == Mode::Drain && ack.in_flight.get() as f64 <= self.inflight(1.0) {
-            self.enter_probe_bw(ack.now);
-        }
-    }
-
-    /// Any phase but the one that drains (draft 00 §4.3.4.2).
-    fn enter_probe_bw(&mut self, now: Instant) {
-        // Fibonacci hashing: the upper bits depend on all of the time's.
-        let mixed = now.as_picos().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let phase = match mixed % u64::from(CYCLE_LEN - 1) {
-            0 => 0,
-            #[expect(clippy::cast_possible_truncation, reason = "below 8")]
-            n => n as u8 + 1,
-        };
-        self.mode = Mode::ProbeBw { phase, since: now };
-    }
-
-    /// Draft 00 §4.3.5 and §4.1.2
-    fn update_rt_prop(&mut self, ack: &Ack) {
-        let age = ack.now.saturating_since(self.rt_prop_stamp);
-        let expired = self.rt_prop.is_some() && age > self.params.min_rtt_window;
-        if let Some(rtt) = ack.rtt
-            && !rtt.is_zero()
-            && (expired || self.rt_prop.is_none_or(|rt_prop| rtt <= rt_prop))
-        {
-            self.rt_prop = Some(rtt);
-            self.rt_prop_stamp = ack.now;
-        }
-        if expired && !self.idle_restart && !matches!(self.mode, Mode::ProbeRtt { .. }) {
-            self.save_cwnd();
-            self.mode = Mode::ProbeRtt { until: None };
-        }
-        let Mode::ProbeRtt { until } = self.mode else {
-            return;
-        };
-        let in_flight = ack.in_flight.get() as f64;
-        self.app_limited_until = self.delivered + in_flight;
-        match until {
-            None if in_flight <= self.min_window() => {
-                let until = ack.now.saturating_add(self.params.probe_rtt_duration);
-                self.mode = Mode::ProbeRtt {
-                    until: Some((until, self.delivered)),
-                };
-                self.next_round_delivered = self.delivered;
-            }
-            // A round trip that began when the window was down has ended as well.
-            Some((until, began)) if ack.now >= until && self.next_round_delivered > began => {
-                self.rt_prop_stamp = ack.now;
-                self.cwnd = self.cwnd.max(self.prior_cwnd);
-                if self.filled_pipe {
-                    self.enter_probe_bw(ack.now);
-                } else {
-                    self.mode = Mode::Startup;
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Draft 00 §4.2.1
-    fn set_pacing_rate(&mut self, srtt: Duration) {
-        if !self.rate_from_rtt && !srtt.is_zero() {
-            self.rate_from_rtt = true;
-            self.pacing_rate = self.params.high_gain.get() * self.initial_cwnd / srtt.as_secs_f64();
-        }
-        let bw = self.btl_bw.max();
-        if bw > 0.0 {
-            let rate = self.pacing_gain() * bw * (1.0 - self.params.pacing_margin.get());
-            if self.filled_pipe || rate > self.pacing_rate {
-                self.pacing_rate = rate;
-            }
-        }
-    }
-
-    /// BBRSaveCwnd
-    fn save_cwnd(&mut self) {
-        self.prior_cwnd =
-            if self.repair == Repair::No && !matches!(self.mode, Mode::ProbeRtt { .. }) {
-                self.cwnd
-            } else {
-                self.prior_cwnd.max(self.cwnd)
-            };
-    }
-
-    /// Draft 00 §4.2.3
-    fn set_cwnd(&mut self, ack: &Ack, delivered: f64, round_start: bool) {
-        let in_flight = ack.in_flight.get() as f64;
-        self.cwnd = (self.cwnd - ack.lost.get() as f64).max(self.smss);
-        match self.repair {
-            Repair::Entered => {
-                self.cwnd = in_flight + delivered;
-                self.repair = Repair::Conserving;
-                self.next_round_delivered = self.delivered;
-            }
-            Repair::Conserving if round_start => self.repair = Repair::Growing,
-            Repair::Timeout if self.delivered >= self.repair_delivered => {
-                self.repair = Repair::No;
-                self.cwnd = self.cwnd.max(self.prior_cwnd);
-            }
-            _ => {}
-        }
-        if self.repair == Repair::Conserving {
-            self.cwnd = self.cwnd.max(in_flight + delivered);
-        } else {
-            let mut target = self.inflight(self.cwnd_gain());
-            if self.filled_pipe {
-                target += self.params.extra_acked_gain.get() * self.extra.max.max();
-                self.cwnd = (self.cwnd + delivered).min(target);
-            } else if self.cwnd < target || self.delivered < self.initial_cwnd {
-                self.cwnd += delivered;
-            }
-            if self.repair != Repair::Timeout {
-                self.cwnd = self.cwnd.max(self.min_window());
-            }
-        }
-        if matches!(self.mode, Mode::ProbeRtt { .. }) {
-            self.cwnd = self.cwnd.min(self.min_window());
-        }
-        self.cwnd = self.cwnd.max(self.smss);
-    }
 }
 
 impl CongestionControl for Bbr {

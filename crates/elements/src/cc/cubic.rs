@@ -32,21 +32,23 @@
 //! # Not implemented
 //! - A smaller reduction at marks (RFC 8511).
 
+mod law;
 mod params;
 mod segments;
 
 use anabranch_core::{
-    math::{cbrt, cube},
+    math::cbrt,
     registry::{Meta, Source},
-    units::{Bytes, Duration, Instant},
+    units::{Bytes, Instant},
 };
 
+use self::law::Epoch;
 pub use self::params::Params;
-pub(super) use self::params::cubic_params;
+pub(super) use self::{law::Law, params::cubic_params};
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious,
     hystart::{Exit, Verdict},
-    params::{ReductionBase, RenoFriendly, WindowCount},
+    params::WindowCount,
 };
 
 /// Description for registry, docs and command line.
@@ -66,23 +68,6 @@ pub const META: Meta = Meta {
         },
     ],
 };
-
-/// The parameters that stay with the control, as plain numbers.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Law {
-    pub c: f64,
-    pub beta: f64,
-    pub fast_convergence: bool,
-    pub tcp_friendly: bool,
-    pub reno_friendly: RenoFriendly,
-    /// [`WindowCount::Segments`] only.
-    pub interval: Duration,
-    pub count: WindowCount,
-    pub reduce_from: ReductionBase,
-    pub first_epoch_growth: f64,
-    /// In segments.
-    pub slow_start_limit: f64,
-}
 
 /// CUBIC at work. Windows are in segments, as the RFC's equations have them.
 #[derive(Debug)]
@@ -114,65 +99,6 @@ struct Window {
     first_epoch: bool,
     /// Segments acknowledged since the window last grew by one ([`WindowCount::Segments`] only).
     acked_count: u32,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Epoch {
-    /// t_epoch, moved on by the pauses in which the window was not used (§5.8).
-    start: Instant,
-    paused: Option<Instant>,
-    w_max: f64,
-    k: f64,
-    w_est: f64,
-    /// [`WindowCount::Segments`] only.
-    looked_up: Option<LookedUp>,
-}
-
-/// For how many acknowledged segments the window grows by one, as last looked up.
-#[derive(Debug, Clone, Copy)]
-struct LookedUp {
-    cnt: f64,
-    cwnd: f64,
-    at: Instant,
-}
-
-impl Epoch {
-    /// Seconds spent growing.
-    fn elapsed(&self, now: Instant) -> f64 {
-        now.saturating_since(self.start).as_secs_f64()
-    }
-
-    /// The pause ends that kept the window from being used.
-    fn resume(&mut self, now: Instant) {
-        if let Some(paused) = self.paused.take() {
-            self.start = self.start.saturating_add(now.saturating_since(paused));
-        }
-    }
-}
-
-impl Law {
-    /// Figure 1.
-    fn w_cubic(&self, epoch: &Epoch, t: f64) -> f64 {
-        self.c * cube(t - epoch.k) + epoch.w_max
-    }
-
-    /// What a window comes to that is `cwnd` by its equation.
-    fn whole(&self, cwnd: f64) -> f64 {
-        match self.count {
-            WindowCount::Bytes => cwnd,
-            // 0.7 × 90 is a little below 63.
-            WindowCount::Segments => (cwnd + 1e-6).floor(),
-        }
-    }
-
-    /// α_cubic (§4.3): grows as much on average as Reno does, for all that β takes less away.
-    fn alpha(&self, epoch: &Epoch, cwnd_prior: f64) -> f64 {
-        if self.reno_friendly == RenoFriendly::Rfc9438 && epoch.w_est >= cwnd_prior {
-            1.0
-        } else {
-            3.0 * (1.0 - self.beta) / (1.0 + self.beta)
-        }
-    }
 }
 
 impl Cubic {

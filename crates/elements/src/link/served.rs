@@ -7,19 +7,23 @@
 //! begins, and so is all that follows from it: the packet's fate is told *ahead*, and a completion is asked
 //! for only while something waits to be sent next. On an idle link a packet then costs one call.
 
+mod account;
+mod change;
+mod exit;
+
 use anabranch_core::{
-    packet::PacketId,
     rng::Stream,
-    trace::ElementId,
-    units::{Duration, Instant, text::Limit},
+    units::{Duration, Instant},
 };
+
+pub use self::exit::{Completed, Exit, Impaired, Impairing};
 
 use super::{
     service::{AnyService, Service},
     statistics::{Statistics, Window},
 };
 use crate::{
-    impair::{AnyImpairment, Impairment, Verdict, View},
+    impair::Impairment,
     queue::{Item, Outcome, QueueContext, reorder::Queue},
 };
 
@@ -60,29 +64,6 @@ pub struct ServedLink {
     outcomes: Vec<Outcome>,
 }
 
-/// An impairment with its own random stream and packet count.
-#[derive(Debug)]
-pub struct Impaired {
-    /// Its number among the elements.
-    pub element: ElementId,
-    impairment: AnyImpairment,
-    stream: Stream,
-    seen: u64,
-}
-
-impl Impaired {
-    /// An impairment whose fates are drawn from `stream`.
-    #[must_use]
-    pub fn new(element: ElementId, impairment: AnyImpairment, stream: Stream) -> Self {
-        Self {
-            element,
-            impairment,
-            stream,
-            seen: 0,
-        }
-    }
-}
-
 #[derive(Debug, Clone, Copy)]
 struct InService {
     item: Item,
@@ -92,48 +73,6 @@ struct InService {
     done: Instant,
     /// A pause before the link sends the same packet again.
     pausing: bool,
-}
-
-/// What becomes of a packet whose transmission has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exit {
-    /// The packet.
-    pub packet: PacketId,
-    /// Its number among the arrivals here.
-    pub order: u32,
-    /// When it arrives at the far end.
-    pub at: Instant,
-    /// Whether a second copy arrives with it.
-    pub duplicate: bool,
-}
-
-/// Something an impairment did, for the observers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Impairing {
-    /// Which element.
-    pub element: ElementId,
-    /// When.
-    pub at: Instant,
-    /// What.
-    pub verdict: Verdict,
-}
-
-/// What a completed transmission led to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Completed {
-    /// The packet goes on.
-    Exit(Exit),
-    /// An impairment loses or damages it.
-    Lost {
-        /// The packet.
-        packet: PacketId,
-        /// When, on its way.
-        at: Instant,
-    },
-    /// The link sends it again by itself.
-    Resending(PacketId),
-    /// A pause ended; the packet is being sent again.
-    Resumed(PacketId),
 }
 
 /// What a link is made of.
@@ -319,84 +258,6 @@ impl ServedLink {
         }
     }
 
-    #[inline]
-    fn exit(&mut self, now: Instant, item: &Item, impairing: &mut Vec<Impairing>) -> Completed {
-        let mut at = now + self.delay;
-        let mut duplicate = false;
-        let mut in_order = true;
-        for impaired in &mut self.impairments {
-            let view = View {
-                size: item.size,
-                ecn: item.ecn,
-                index: impaired.seen,
-            };
-            let mut draw = impaired.stream.at(impaired.seen);
-            impaired.seen += 1;
-            let verdict = impaired.impairment.judge(at, view, &mut draw);
-            impairing.push(Impairing {
-                element: impaired.element,
-                at,
-                verdict,
-            });
-            match verdict {
-                Verdict::Pass => {}
-                Verdict::Lose | Verdict::Corrupt => {
-                    if self.window.contains(at) {
-                        self.statistics.lost_packets += 1;
-                    }
-                    return Completed::Lost {
-                        packet: item.packet,
-                        at,
-                    };
-                }
-                Verdict::Delay { by, may_overtake } => {
-                    at = at.saturating_add(by);
-                    in_order &= !may_overtake;
-                }
-                Verdict::Duplicate => duplicate = true,
-            }
-        }
-        if in_order && !self.reorders {
-            // A route that stays FIFO: those behind a late packet wait for it.
-            at = at.max(self.latest_exit);
-        }
-        self.latest_exit = self.latest_exit.max(at);
-        if !self.reorders {
-            self.count_order(item.order, at);
-        }
-        Completed::Exit(Exit {
-            packet: item.packet,
-            order: item.order,
-            at,
-            duplicate,
-        })
-    }
-
-    /// RFC 4737 §3.3 by arrival at this link: the packet that came as number `order` has got
-    /// through at `at`, and is reordered if one that came later did so before. Where packets may
-    /// overtake each other the owner calls this as they arrive at the far end.
-    pub fn count_order(&mut self, order: u32, at: Instant) {
-        if order.wrapping_sub(self.next_order).cast_signed() >= 0 {
-            self.next_order = order.wrapping_add(1);
-        } else if order != self.last_order && self.window.contains(at) {
-            // Of a doubled packet only the first to arrive counts; the copy comes right behind it.
-            self.statistics.reordered_packets += 1;
-        }
-        self.last_order = order;
-    }
-
-    /// Brings the integral of the queue length up to `now`; called after each change.
-    #[inline]
-    fn account_queue(&mut self, now: Instant) {
-        let packets = self.queue.len();
-        if self.queue_packets > 0 {
-            let span = self.window.overlap(self.queue_since, now).as_picos();
-            self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;
-        }
-        self.queue_packets = packets;
-        self.queue_since = now;
-    }
-
     /// The link is free: the next packet that waits goes into service, if the link works.
     fn start_next(&mut self, now: Instant, impairing: &mut Vec<Impairing>) -> Option<Completed> {
         if !self.up {
@@ -450,25 +311,6 @@ impl ServedLink {
         });
     }
 
-    #[inline]
-    fn count_drops(&mut self, now: Instant, before: usize) {
-        if self.outcomes.len() > before {
-            self.count_outcomes(now, before);
-        }
-    }
-
-    #[inline(never)]
-    fn count_outcomes(&mut self, now: Instant, before: usize) {
-        let measured = self.window.contains(now);
-        for outcome in &self.outcomes[before..] {
-            match outcome {
-                Outcome::Dropped(_) => self.statistics.dropped_packets += u64::from(measured),
-                Outcome::Marked(_) => self.statistics.marked_packets += u64::from(measured),
-                Outcome::Moved(_) => {}
-            }
-        }
-    }
-
     /// What the queue decided since the last call, in order.
     pub fn take_outcomes(&mut self, into: &mut Vec<Outcome>) {
         into.append(&mut self.outcomes);
@@ -481,92 +323,15 @@ impl ServedLink {
         !self.outcomes.is_empty()
     }
 
-    /// Changes the service under the packet being sent: what has been sent of it stays sent.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bits of one packet"
-    )]
-    pub fn set_service(&mut self, now: Instant, service: AnyService) {
-        debug_assert!(!self.ahead, "a link that changes is built as one");
-        self.account_capacity(now);
-        if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
-            if self.up {
-                let sent = self.service.capacity(served.since, now).floor() as u64;
-                // Without a rate the packet is already through.
-                served.remaining_bits = served.remaining_bits.saturating_sub(sent);
-            }
-            served.since = now;
-            served.done = if self.up {
-                service.finish(now, served.remaining_bits)
-            } else {
-                Instant::NEVER
-            };
-        }
-        self.service = service;
-    }
-
-    /// Switches the link off or on. While it is off it sends nothing, keeps what waits, and loses
-    /// what arrives; the packet being sent goes on from where it was. Packets already propagating
-    /// are not touched.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bits of one packet"
-    )]
-    pub fn set_up(&mut self, now: Instant, up: bool) {
-        debug_assert!(!self.ahead, "a link that changes is built as one");
-        if up == self.up {
-            return;
-        }
-        self.account_capacity(now);
-        if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
-            if up {
-                served.done = self.service.finish(now, served.remaining_bits);
-            } else {
-                let sent = self.service.capacity(served.since, now).floor() as u64;
-                served.remaining_bits = served.remaining_bits.saturating_sub(sent);
-                served.done = Instant::NEVER;
-            }
-            served.since = now;
-        }
-        self.up = up;
-        if up && self.in_service.is_none() {
-            self.start_next(now, &mut Vec::new());
-            self.account_queue(now);
-        }
-    }
-
-    /// Changes the propagation delay; packets never overtake those sent before.
-    pub fn set_delay(&mut self, delay: Duration) {
-        debug_assert!(!self.ahead, "a link that changes is built as one");
-        self.delay = delay;
-    }
-    /// Changes the queue's limit; `false` if its discipline has none.
-    pub fn set_limit(&mut self, limit: Limit) -> bool {
-        self.queue.set_limit(limit)
-    }
     /// Whether packets may leave in another order than their transmissions ended.
     #[must_use]
     pub fn reorders(&self) -> bool {
         self.reorders
     }
-    /// What it has counted so far, without the waiting that still goes on.
-    #[must_use]
-    pub fn counters(&self) -> &Statistics {
-        &self.statistics
-    }
     /// What it measures.
     #[must_use]
     pub fn window(&self) -> Window {
         self.window
-    }
-    /// Packets sent by `now`, without one whose fate is told but whose transmission still goes on.
-    #[must_use]
-    pub fn sent_by(&self, now: Instant) -> u64 {
-        let under_way =
-            self.ahead && self.busy_until > now && self.window.contains(self.busy_until);
-        self.statistics.sent_packets - u64::from(under_way)
     }
     /// Packets that wait.
     #[must_use]
@@ -577,22 +342,5 @@ impl ServedLink {
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
         self.queue.bytes()
-    }
-    /// What it counted up to `now`, the time of what still waits included.
-    pub fn statistics(&mut self, now: Instant) -> &Statistics {
-        self.account_queue(now);
-        &self.statistics
-    }
-    /// Bits that it could have sent from the start of the window to `now`; `None` without a rate.
-    pub fn capacity_bits(&mut self, now: Instant) -> f64 {
-        self.account_capacity(now);
-        self.capacity_bits
-    }
-    fn account_capacity(&mut self, now: Instant) {
-        let to = now.min(self.window.end());
-        if self.up {
-            self.capacity_bits += self.service.capacity(self.capacity_since, to);
-        }
-        self.capacity_since = self.capacity_since.max(to);
     }
 }

@@ -23,7 +23,10 @@
 
 use anabranch_core::math::cube;
 
-use super::{Ack, Cubic, Epoch, Law, LookedUp};
+use super::{
+    Ack, Cubic,
+    law::{Epoch, Law, LookedUp},
+};
 
 /// Growth where the cubic function stands still: one segment per 100 windows.
 const FLAT: f64 = 100.0;

@@ -1,0 +1,85 @@
+//! CUBIC's equations, and the stage of congestion avoidance that they describe.
+
+use anabranch_core::{
+    math::cube,
+    units::{Duration, Instant},
+};
+
+use super::super::params::{ReductionBase, RenoFriendly, WindowCount};
+
+/// The parameters that stay with the control, as plain numbers.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Law {
+    pub c: f64,
+    pub beta: f64,
+    pub fast_convergence: bool,
+    pub tcp_friendly: bool,
+    pub reno_friendly: RenoFriendly,
+    /// [`WindowCount::Segments`] only.
+    pub interval: Duration,
+    pub count: WindowCount,
+    pub reduce_from: ReductionBase,
+    pub first_epoch_growth: f64,
+    /// In segments.
+    pub slow_start_limit: f64,
+}
+
+impl Law {
+    /// Figure 1.
+    pub(super) fn w_cubic(&self, epoch: &Epoch, t: f64) -> f64 {
+        self.c * cube(t - epoch.k) + epoch.w_max
+    }
+
+    /// What a window comes to that is `cwnd` by its equation.
+    pub(super) fn whole(&self, cwnd: f64) -> f64 {
+        match self.count {
+            WindowCount::Bytes => cwnd,
+            // 0.7 × 90 is a little below 63.
+            WindowCount::Segments => (cwnd + 1e-6).floor(),
+        }
+    }
+
+    /// α_cubic (§4.3): grows as much on average as Reno does, for all that β takes less away.
+    pub(super) fn alpha(&self, epoch: &Epoch, cwnd_prior: f64) -> f64 {
+        if self.reno_friendly == RenoFriendly::Rfc9438 && epoch.w_est >= cwnd_prior {
+            1.0
+        } else {
+            3.0 * (1.0 - self.beta) / (1.0 + self.beta)
+        }
+    }
+}
+
+/// A stage of congestion avoidance (§4.2).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Epoch {
+    /// t_epoch, moved on by the pauses in which the window was not used (§5.8).
+    pub start: Instant,
+    pub paused: Option<Instant>,
+    pub w_max: f64,
+    pub k: f64,
+    pub w_est: f64,
+    /// [`WindowCount::Segments`] only.
+    pub looked_up: Option<LookedUp>,
+}
+
+/// For how many acknowledged segments the window grows by one, as last looked up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LookedUp {
+    pub cnt: f64,
+    pub cwnd: f64,
+    pub at: Instant,
+}
+
+impl Epoch {
+    /// Seconds spent growing.
+    pub(super) fn elapsed(&self, now: Instant) -> f64 {
+        now.saturating_since(self.start).as_secs_f64()
+    }
+
+    /// The pause ends that kept the window from being used.
+    pub(super) fn resume(&mut self, now: Instant) {
+        if let Some(paused) = self.paused.take() {
+            self.start = self.start.saturating_add(now.saturating_since(paused));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What happens to a connection, as its congestion control is told.
+
+use anabranch_core::units::{Bytes, Duration, Instant};
+
+/// A segment left.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// When.
+    pub now: Instant,
+    /// Payload bytes.
+    pub bytes: Bytes,
+    /// In flight, this segment included.
+    pub in_flight: Bytes,
+    /// Sent before.
+    pub retransmission: bool,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Duration,
+}
+
+/// What an acknowledgment told.
+#[derive(Debug, Clone, Copy)]
+pub struct Ack {
+    /// When it arrived.
+    pub now: Instant,
+    /// Newly acknowledged cumulatively.
+    pub acked: Bytes,
+    /// Newly acknowledged selectively (RFC 2018).
+    pub sacked: Bytes,
+    /// Newly delivered: acknowledged in one way or the other, each byte once.
+    pub delivered: Bytes,
+    /// Newly found lost.
+    pub lost: Bytes,
+    /// Newly reported as marked Congestion Experienced.
+    pub ce_marked: Bytes,
+    /// In flight before this acknowledgment.
+    pub prior_in_flight: Bytes,
+    /// In flight after it.
+    pub in_flight: Bytes,
+    /// The round-trip time that it measured.
+    pub rtt: Option<Duration>,
+    /// Smoothed round-trip time (RFC 6298); zero before the first sample.
+    pub srtt: Duration,
+    /// Smallest round-trip time seen; zero before the first sample.
+    pub min_rtt: Duration,
+    /// Delivery-rate sample, if wanted.
+    pub rate: Option<RateSample>,
+    /// Round trips completed: counts up when data sent after the last count is acknowledged.
+    pub round: u64,
+    /// The window kept the sender from sending more in the last round trip (RFC 7661 §4.2).
+    pub cwnd_limited: bool,
+    /// The application kept the sender from sending more.
+    pub app_limited: bool,
+    /// A recovery is under way; loss-based controls do not grow then.
+    pub in_recovery: bool,
+}
+
+/// How fast data was delivered lately (draft-ietf-ccwg-bbr §4.1, delivery rate estimation).
+#[derive(Debug, Clone, Copy)]
+pub struct RateSample {
+    /// Delivered between the segment's sending and its acknowledgment.
+    pub delivered: Bytes,
+    /// In this time.
+    pub interval: Duration,
+    /// All delivered on this connection when the segment was sent.
+    pub prior_delivered: Bytes,
+    /// The sender was application-limited when the segment was sent: a lower bound only.
+    pub app_limited: bool,
+}
+
+/// A reduction is due.
+#[derive(Debug, Clone, Copy)]
+pub struct Congestion {
+    /// When it was found.
+    pub now: Instant,
+    /// By what.
+    pub signal: Signal,
+    /// In flight just before: FlightSize of RFC 5681 §3.1.
+    pub in_flight: Bytes,
+}
+
+/// How congestion was signalled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// By a lost packet.
+    Loss,
+    /// By a mark (RFC 3168).
+    EcnCe,
+}
+
+/// The retransmission timer expired.
+#[derive(Debug, Clone, Copy)]
+pub struct Rto {
+    /// When.
+    pub now: Instant,
+    /// In flight just before.
+    pub in_flight: Bytes,
+    /// 1 for the first expiry, 2 for the next without progress between them, and so on.
+    pub consecutive: u32,
+}
+
+/// A timer rule found losses during a recovery.
+#[derive(Debug, Clone, Copy)]
+pub struct TimerLoss {
+    /// When.
+    pub now: Instant,
+    /// In flight just before.
+    pub in_flight: Bytes,
+}
+
+/// A recovery ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Recovered {
+    /// When.
+    pub now: Instant,
+    /// In flight.
+    pub in_flight: Bytes,
+    /// The window is to be no larger from here on, ssthresh stays as it is (RFC 6582 §3.2 step 3,
+    /// the first option of a full acknowledgment); `None` where the stack asks for no such thing.
+    pub cwnd_limit: Option<Bytes>,
+}
+
+/// A reduction was for nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Spurious {
+    /// When this was found out.
+    pub now: Instant,
+    /// It was a timeout, not a fast recovery.
+    pub timeout: bool,
+}
+
+/// Sending starts again after a pause.
+#[derive(Debug, Clone, Copy)]
+pub struct Idle {
+    /// Now.
+    pub now: Instant,
+    /// How long nothing was in flight.
+    pub idle: Duration,
+    /// The retransmission timeout, the usual measure of a long pause (RFC 5681 §4.1).
+    pub rto: Duration,
+    /// What the stack makes of a long pause.
+    pub rule: IdleRestart,
+}
+
+impl Idle {
+    /// The window with which sending starts again, for controls that take a pause as RFC 5681 has
+    /// it; in the same unit as `cwnd` and the initial window `initial`.
+    #[must_use]
+    pub fn restart_window(&self, cwnd: f64, initial: f64) -> f64 {
+        let restart = initial.min(cwnd);
+        if self.idle <= self.rto {
+            return cwnd;
+        }
+        match self.rule {
+            IdleRestart::Off => cwnd,
+            IdleRestart::Rfc5681 => restart,
+            IdleRestart::Rfc2861 => {
+                let (mut window, mut left) = (cwnd, self.idle);
+                while left > self.rto && window > restart {
+                    window /= 2.0;
+                    left = left.saturating_sub(self.rto);
+                }
+                window.max(restart)
+            }
+        }
+    }
+}
+
+/// What a pause longer than the retransmission timeout does to the window.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum IdleRestart {
+    /// Nothing.
+    Off,
+    /// The initial window is left, if that is less (RFC 5681 §4.1).
+    #[default]
+    Rfc5681,
+    /// It is halved for every timeout that has passed, down to the initial window (RFC 2861 §3.2;
+    /// Linux: `tcp_slow_start_after_idle`).
+    Rfc2861,
+}

@@ -1,0 +1,80 @@
+//! Numbers within bounds.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+macro_rules! bounded {
+    ($(#[$meta:meta])* $Name:ident, $min:literal ..= $max:literal, $hint:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+        #[serde(try_from = "f64", into = "f64")]
+        pub struct $Name(f64);
+
+        impl $Name {
+            /// # Panics
+            /// If `value` is outside the bounds; in a `const` this is a compile error.
+            #[must_use]
+            pub const fn new(value: f64) -> Self {
+                assert!(value >= $min && value <= $max, $hint);
+                Self(value)
+            }
+            /// The number.
+            #[must_use]
+            pub const fn get(self) -> f64 {
+                self.0
+            }
+        }
+        impl TryFrom<f64> for $Name {
+            type Error = String;
+            fn try_from(value: f64) -> Result<Self, String> {
+                if ($min..=$max).contains(&value) {
+                    Ok(Self(value))
+                } else {
+                    Err(format!("{value} is outside {}..{}: {}", $min, $max, $hint))
+                }
+            }
+        }
+        impl From<$Name> for f64 {
+            fn from(value: $Name) -> Self {
+                value.0
+            }
+        }
+        impl JsonSchema for $Name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($Name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "number", "minimum": $min, "maximum": $max })
+            }
+        }
+    };
+}
+
+bounded! {
+    /// CUBIC's scaling constant `C`, in segments per second cubed (RFC 9438 §4.1).
+    CubicScale, 0.001..=100.0, "segments per second cubed"
+}
+
+bounded! {
+    /// The share of the window that a reduction leaves.
+    DecreaseFactor, 0.5..=0.99,
+    "the share of the window that is kept (where a paper takes 0.2 away, write 0.8)"
+}
+
+bounded! {
+    /// A factor of a rate or a window.
+    Gain, 0.1..=10.0, "a gain"
+}
+
+bounded! {
+    /// `g` of DCTCP (RFC 8257 §3.3).
+    DctcpGain, 0.001..=1.0, "the weight of the last window"
+}
+
+bounded! {
+    /// A share of something, from none of it to all of it.
+    Share, 0.0..=1.0, "a share lies in 0..1"
+}

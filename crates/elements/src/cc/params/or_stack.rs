@@ -1,0 +1,165 @@
+//! Parameters that are the stack's unless they are written.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{
+    super::{
+        Init,
+        hystart::{Kind, plus_plus},
+    },
+    Packets, Share,
+};
+
+/// A parameter that is the stack's (`"stack"`) unless it is written; its own values are written as
+/// text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OrStack<T> {
+    /// As the stack has it.
+    #[default]
+    Stack,
+    /// The control's own.
+    Own(T),
+}
+
+impl<T: Copy> OrStack<T> {
+    /// The value, with the stack's at hand.
+    #[must_use]
+    pub fn or(self, stack: T) -> T {
+        match self {
+            Self::Stack => stack,
+            Self::Own(own) => own,
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for OrStack<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Stack => to.serialize_str("stack"),
+            Self::Own(own) => own.serialize(to),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrStack<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Word<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Word<T> {
+            type Value = OrStack<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"stack\" or a value of the control's own")
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<OrStack<T>, E> {
+                if word == "stack" {
+                    Ok(OrStack::Stack)
+                } else {
+                    T::deserialize(de::value::StrDeserializer::new(word)).map(OrStack::Own)
+                }
+            }
+        }
+        from.deserialize_str(Word(std::marker::PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OrStack<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}OrStack", T::schema_name()).into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let own = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "const": "stack" }, own] })
+    }
+}
+
+/// What one ACK adds in slow start at most: the stack's (`"stack"`), or the control's own, as in
+/// `"2 packets"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SlowStartLimit(pub OrStack<Packets>);
+
+impl SlowStartLimit {
+    /// In segments, for a slow start with this variant of HyStart: RFC 9406 §4.2 brings a limit
+    /// of its own, eight segments or none where the sender paces.
+    #[must_use]
+    pub fn segments(self, init: &Init, hystart: OrStack<Kind>) -> f64 {
+        let stack = init.stack;
+        match (self.0, hystart.or(stack.hystart)) {
+            (OrStack::Own(own), _) => own.as_f64(),
+            (OrStack::Stack, Kind::Rfc9406) if stack.paced => f64::INFINITY,
+            (OrStack::Stack, Kind::Rfc9406) => stack.slow_start_limit.max(plus_plus::L),
+            (OrStack::Stack, _) => stack.slow_start_limit,
+        }
+    }
+}
+
+impl JsonSchema for SlowStartLimit {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SlowStartLimit".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OrStack::<Packets>::json_schema(generator)
+    }
+}
+
+/// A share: the stack's (`"stack"`), or the control's own number.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(transparent)]
+pub struct ShareOrStack(pub OrStack<Share>);
+
+impl From<Share> for ShareOrStack {
+    fn from(own: Share) -> Self {
+        Self(OrStack::Own(own))
+    }
+}
+
+impl<'de> Deserialize<'de> for ShareOrStack {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct WordOrNumber;
+        impl de::Visitor<'_> for WordOrNumber {
+            type Value = ShareOrStack;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"stack\" or a share from 0 to 1")
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<ShareOrStack, E> {
+                if word == "stack" {
+                    Ok(ShareOrStack::default())
+                } else {
+                    Err(E::invalid_value(de::Unexpected::Str(word), &self))
+                }
+            }
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<ShareOrStack, E> {
+                Share::try_from(number)
+                    .map(ShareOrStack::from)
+                    .map_err(E::custom)
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<ShareOrStack, E> {
+                self.visit_f64(number as f64)
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<ShareOrStack, E> {
+                self.visit_f64(number as f64)
+            }
+        }
+        from.deserialize_any(WordOrNumber)
+    }
+}
+
+impl JsonSchema for ShareOrStack {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ShareOrStack".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        OrStack::<Share>::json_schema(generator)
+    }
+}

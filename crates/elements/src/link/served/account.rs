@@ -1,0 +1,73 @@
+//! What a served link counts: drops, the time that packets wait, what it could have sent.
+
+use anabranch_core::units::Instant;
+
+use super::{
+    super::{service::Service, statistics::Statistics},
+    ServedLink,
+};
+use crate::queue::Outcome;
+
+impl ServedLink {
+    /// What it has counted so far, without the waiting that still goes on.
+    #[must_use]
+    pub fn counters(&self) -> &Statistics {
+        &self.statistics
+    }
+    /// Packets sent by `now`, without one whose fate is told but whose transmission still goes on.
+    #[must_use]
+    pub fn sent_by(&self, now: Instant) -> u64 {
+        let under_way =
+            self.ahead && self.busy_until > now && self.window.contains(self.busy_until);
+        self.statistics.sent_packets - u64::from(under_way)
+    }
+    /// What it counted up to `now`, the time of what still waits included.
+    pub fn statistics(&mut self, now: Instant) -> &Statistics {
+        self.account_queue(now);
+        &self.statistics
+    }
+    /// Bits that it could have sent from the start of the window to `now`; `None` without a rate.
+    pub fn capacity_bits(&mut self, now: Instant) -> f64 {
+        self.account_capacity(now);
+        self.capacity_bits
+    }
+
+    pub(super) fn account_capacity(&mut self, now: Instant) {
+        let to = now.min(self.window.end());
+        if self.up {
+            self.capacity_bits += self.service.capacity(self.capacity_since, to);
+        }
+        self.capacity_since = self.capacity_since.max(to);
+    }
+
+    /// Brings the integral of the queue length up to `now`; called after each change.
+    #[inline]
+    pub(super) fn account_queue(&mut self, now: Instant) {
+        let packets = self.queue.len();
+        if self.queue_packets > 0 {
+            let span = self.window.overlap(self.queue_since, now).as_picos();
+            self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;
+        }
+        self.queue_packets = packets;
+        self.queue_since = now;
+    }
+
+    #[inline]
+    pub(super) fn count_drops(&mut self, now: Instant, before: usize) {
+        if self.outcomes.len() > before {
+            self.count_outcomes(now, before);
+        }
+    }
+
+    #[inline(never)]
+    fn count_outcomes(&mut self, now: Instant, before: usize) {
+        let measured = self.window.contains(now);
+        for outcome in &self.outcomes[before..] {
+            match outcome {
+                Outcome::Dropped(_) => self.statistics.dropped_packets += u64::from(measured),
+                Outcome::Marked(_) => self.statistics.marked_packets += u64::from(measured),
+                Outcome::Moved(_) => {}
+            }
+        }
+    }
+}

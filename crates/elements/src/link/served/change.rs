@@ -1,0 +1,76 @@
+//! Changes in mid-run.
+
+use anabranch_core::units::{Duration, Instant, text::Limit};
+
+use super::{
+    super::service::{AnyService, Service},
+    ServedLink,
+};
+
+impl ServedLink {
+    /// Changes the service under the packet being sent: what has been sent of it stays sent.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bits of one packet"
+    )]
+    pub fn set_service(&mut self, now: Instant, service: AnyService) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
+        self.account_capacity(now);
+        if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
+            if self.up {
+                let sent = self.service.capacity(served.since, now).floor() as u64;
+                // Without a rate the packet is already through.
+                served.remaining_bits = served.remaining_bits.saturating_sub(sent);
+            }
+            served.since = now;
+            served.done = if self.up {
+                service.finish(now, served.remaining_bits)
+            } else {
+                Instant::NEVER
+            };
+        }
+        self.service = service;
+    }
+
+    /// Switches the link off or on. While it is off it sends nothing, keeps what waits, and loses
+    /// what arrives; the packet being sent goes on from where it was. Packets already propagating
+    /// are not touched.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bits of one packet"
+    )]
+    pub fn set_up(&mut self, now: Instant, up: bool) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
+        if up == self.up {
+            return;
+        }
+        self.account_capacity(now);
+        if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
+            if up {
+                served.done = self.service.finish(now, served.remaining_bits);
+            } else {
+                let sent = self.service.capacity(served.since, now).floor() as u64;
+                served.remaining_bits = served.remaining_bits.saturating_sub(sent);
+                served.done = Instant::NEVER;
+            }
+            served.since = now;
+        }
+        self.up = up;
+        if up && self.in_service.is_none() {
+            self.start_next(now, &mut Vec::new());
+            self.account_queue(now);
+        }
+    }
+
+    /// Changes the propagation delay; packets never overtake those sent before.
+    pub fn set_delay(&mut self, delay: Duration) {
+        debug_assert!(!self.ahead, "a link that changes is built as one");
+        self.delay = delay;
+    }
+    /// Changes the queue's limit; `false` if its discipline has none.
+    pub fn set_limit(&mut self, limit: Limit) -> bool {
+        self.queue.set_limit(limit)
+    }
+}

@@ -1,0 +1,147 @@
+//! The end of a transmission: what impairments and the propagation delay make of the packet.
+
+use anabranch_core::{packet::PacketId, rng::Stream, trace::ElementId, units::Instant};
+
+use super::ServedLink;
+use crate::{
+    impair::{AnyImpairment, Impairment, Verdict, View},
+    queue::Item,
+};
+
+/// An impairment with its own random stream and packet count.
+#[derive(Debug)]
+pub struct Impaired {
+    /// Its number among the elements.
+    pub element: ElementId,
+    pub(super) impairment: AnyImpairment,
+    stream: Stream,
+    seen: u64,
+}
+
+impl Impaired {
+    /// An impairment whose fates are drawn from `stream`.
+    #[must_use]
+    pub fn new(element: ElementId, impairment: AnyImpairment, stream: Stream) -> Self {
+        Self {
+            element,
+            impairment,
+            stream,
+            seen: 0,
+        }
+    }
+}
+
+/// What becomes of a packet whose transmission has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// The packet.
+    pub packet: PacketId,
+    /// Its number among the arrivals here.
+    pub order: u32,
+    /// When it arrives at the far end.
+    pub at: Instant,
+    /// Whether a second copy arrives with it.
+    pub duplicate: bool,
+}
+
+/// Something an impairment did, for the observers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Impairing {
+    /// Which element.
+    pub element: ElementId,
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub verdict: Verdict,
+}
+
+/// What a completed transmission led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completed {
+    /// The packet goes on.
+    Exit(Exit),
+    /// An impairment loses or damages it.
+    Lost {
+        /// The packet.
+        packet: PacketId,
+        /// When, on its way.
+        at: Instant,
+    },
+    /// The link sends it again by itself.
+    Resending(PacketId),
+    /// A pause ended; the packet is being sent again.
+    Resumed(PacketId),
+}
+
+impl ServedLink {
+    #[inline]
+    pub(super) fn exit(
+        &mut self,
+        now: Instant,
+        item: &Item,
+        impairing: &mut Vec<Impairing>,
+    ) -> Completed {
+        let mut at = now + self.delay;
+        let mut duplicate = false;
+        let mut in_order = true;
+        for impaired in &mut self.impairments {
+            let view = View {
+                size: item.size,
+                ecn: item.ecn,
+                index: impaired.seen,
+            };
+            let mut draw = impaired.stream.at(impaired.seen);
+            impaired.seen += 1;
+            let verdict = impaired.impairment.judge(at, view, &mut draw);
+            impairing.push(Impairing {
+                element: impaired.element,
+                at,
+                verdict,
+            });
+            match verdict {
+                Verdict::Pass => {}
+                Verdict::Lose | Verdict::Corrupt => {
+                    if self.window.contains(at) {
+                        self.statistics.lost_packets += 1;
+                    }
+                    return Completed::Lost {
+                        packet: item.packet,
+                        at,
+                    };
+                }
+                Verdict::Delay { by, may_overtake } => {
+                    at = at.saturating_add(by);
+                    in_order &= !may_overtake;
+                }
+                Verdict::Duplicate => duplicate = true,
+            }
+        }
+        if in_order && !self.reorders {
+            // A route that stays FIFO: those behind a late packet wait for it.
+            at = at.max(self.latest_exit);
+        }
+        self.latest_exit = self.latest_exit.max(at);
+        if !self.reorders {
+            self.count_order(item.order, at);
+        }
+        Completed::Exit(Exit {
+            packet: item.packet,
+            order: item.order,
+            at,
+            duplicate,
+        })
+    }
+
+    /// RFC 4737 §3.3 by arrival at this link: the packet that came as number `order` has got
+    /// through at `at`, and is reordered if one that came later did so before. Where packets may
+    /// overtake each other the owner calls this as they arrive at the far end.
+    pub fn count_order(&mut self, order: u32, at: Instant) {
+        if order.wrapping_sub(self.next_order).cast_signed() >= 0 {
+            self.next_order = order.wrapping_add(1);
+        } else if order != self.last_order && self.window.contains(at) {
+            // Of a doubled packet only the first to arrive counts; the copy comes right behind it.
+            self.statistics.reordered_packets += 1;
+        }
+        self.last_order = order;
+    }
+}

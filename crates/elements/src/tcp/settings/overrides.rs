@@ -1,0 +1,236 @@
+//! What a scenario may set over a profile's switches.
+
+use anabranch_core::units::{Bytes, Duration, text::Limit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Problem, Recovery, ReductionBase,
+    RenoFriendly, Settings, Share, WindowCount,
+};
+
+impl Settings {
+    /// These switches with a scenario's over them.
+    ///
+    /// # Errors
+    /// If a value is out of range, contradicts another, or asks for what is not modelled.
+    pub fn with(&self, over: &Overrides) -> Result<Self, Problem> {
+        let mut s = self.clone();
+        if let Some(mss) = over.mss {
+            s.mss = u32::try_from(mss.get()).unwrap_or(u32::MAX);
+        }
+        macro_rules! set {
+            ($($field:ident)*) => { $(if let Some(value) = over.$field { s.$field = value; })* };
+        }
+        set! {
+            initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
+            max_dupthresh tlp max_ack_delay prr frto eifel undo limited_transmit recover_inclusive
+            partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
+            clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
+            ecn time_wait hystart slow_start_limit reduce_from window_count
+            first_epoch_growth reno_friendly cubic_interval
+            grow_by_delivered idle_restart pacing
+            pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
+        }
+        match (over.rack, over.recovery) {
+            (Some(true), None) => s.recovery = Recovery::Rack,
+            (Some(false), None) if s.recovery == Recovery::Rack => s.recovery = Recovery::Rfc6675,
+            (Some(rack), Some(recovery)) if rack != (recovery == Recovery::Rack) => {
+                return Err(Problem {
+                    field: "rack",
+                    message: "contradicts recovery, which says how losses are found".to_owned(),
+                });
+            }
+            _ => {}
+        }
+        // What needs something that was turned off goes with it, unless it was asked for by name.
+        if over.sack == Some(false) {
+            if over.recovery.is_none() && over.rack != Some(true) && s.recovery.needs_sack() {
+                s.recovery = Recovery::NewReno;
+            }
+            s.dsack = over.dsack.unwrap_or(false);
+        }
+        if over.timestamps == Some(false) {
+            s.eifel = over.eifel.unwrap_or(false);
+        }
+        if s.recovery != Recovery::Rack {
+            s.tlp = over.tlp.unwrap_or(false);
+        }
+        if !s.recovery.needs_sack() {
+            s.prr = over.prr.unwrap_or(false);
+        }
+        if over.max_dupthresh.is_none() {
+            s.max_dupthresh = s.max_dupthresh.max(s.dupthresh);
+        }
+        s.check().map_err(|problem| match problem.field {
+            // Named as the scenario has it.
+            "recovery" if over.recovery.is_none() && over.rack.is_some() => Problem {
+                field: "rack",
+                ..problem
+            },
+            _ => problem,
+        })?;
+        Ok(s)
+    }
+}
+
+/// What a scenario's `transport` sets over the stack profile; the meaning of each key is that of
+/// the field of [`Settings`] with its name.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// Payload bytes of a full segment; headers come on top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mss: Option<Bytes>,
+    /// Initial congestion window in segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_cwnd: Option<u32>,
+    /// Selective acknowledgments (RFC 2018). Off takes `recovery` from `rfc6675` and `rack` to
+    /// `new-reno`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Duplicate segments are reported (RFC 2883).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsack: Option<bool>,
+    /// Timestamps (RFC 7323).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamps: Option<bool>,
+    /// Window scaling (RFC 7323).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_scaling: Option<bool>,
+    /// Repair of losses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Duplicate acknowledgments that stand for a loss.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dupthresh: Option<u32>,
+    /// The threshold rises to the reordering seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adaptive_dupthresh: Option<bool>,
+    /// The most that it rises to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_dupthresh: Option<u32>,
+    /// Loss detection by time (RFC 8985): short for `recovery = "rack"`; off takes `rack` back to
+    /// `rfc6675`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<bool>,
+    /// Tail loss probes (RFC 8985 §7).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tlp: Option<bool>,
+    /// How long a receiver may hold an acknowledgment back, as probes assume.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ack_delay: Option<Duration>,
+    /// Proportional rate reduction (RFC 9937).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prr: Option<bool>,
+    /// Forward RTO recovery (RFC 5682).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frto: Option<bool>,
+    /// Detection of needless retransmissions by timestamps (RFC 3522).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eifel: Option<bool>,
+    /// Reductions that prove needless are taken back (RFC 4015).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<bool>,
+    /// New data on the first two duplicate acknowledgments (RFC 3042).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_transmit: Option<bool>,
+    /// A fast retransmit may follow another at the acknowledgment that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recover_inclusive: Option<bool>,
+    /// Each partial acknowledgment restarts the retransmission timer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_ack_restarts_timer: Option<bool>,
+    /// The window with which NewReno leaves fast recovery (RFC 6582 §3.2 step 3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_ack: Option<FullAck>,
+    /// `"off"`, or how many segments and how long an acknowledgment may wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack: Option<DelayedAck>,
+    /// Lower bound of the retransmission timeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto: Option<Duration>,
+    /// `min_rto` bounds what the timeout exceeds the smoothed round-trip time by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto_over_srtt: Option<bool>,
+    /// Upper bound of the retransmission timeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rto: Option<Duration>,
+    /// Timeout before the first round-trip time is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rto: Option<Duration>,
+    /// Clock granularity of the timeout's arithmetic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_granularity: Option<Duration>,
+    /// Timeouts without progress before the connection is given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// The same for a SYN.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syn_retries: Option<u32>,
+    /// Data not yet acknowledged, at most: a size, packets or `"unlimited"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Limit>,
+    /// Data received and not yet read, at most: a size, packets or `"unlimited"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_window: Option<Limit>,
+    /// Small segments wait while data is outstanding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nagle: Option<bool>,
+    /// The congestion window grows only while it is what limits the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwnd_validation: Option<bool>,
+    /// Explicit congestion notification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<EcnMode>,
+    /// Time in TIME-WAIT.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_wait: Option<Duration>,
+    /// Early end of slow start; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hystart: Option<HyStart>,
+    /// What one acknowledgment adds in slow start at most (RFC 3465 §2.3): packets, a size or
+    /// `"unlimited"`; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_start_limit: Option<Limit>,
+    /// What a reduction is taken from; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reduce_from: Option<ReductionBase>,
+    /// In what windows are counted; a control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_count: Option<WindowCount>,
+    /// Growth per round trip in CUBIC until the first loss at least, as a share of the window; the
+    /// control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_epoch_growth: Option<Share>,
+    /// Growth in CUBIC's Reno-friendly region; the control's own parameter wins over it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reno_friendly: Option<RenoFriendly>,
+    /// How often CUBIC in whole segments looks its function up while the window stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cubic_interval: Option<Duration>,
+    /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grow_by_delivered: Option<bool>,
+    /// The window after a pause (RFC 5681 §4.1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_restart: Option<IdleRestart>,
+    /// Pacing of controls that give no rate of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// Its rate in slow start, in percent of cwnd ÷ srtt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_ss_ratio: Option<u32>,
+    /// Its rate in congestion avoidance, in percent of cwnd ÷ srtt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_ca_ratio: Option<u32>,
+    /// Paced segments leave in bursts of so much time at the pacing rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_burst: Option<Duration>,
+    /// The send buffer grows with the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_autotuning: Option<bool>,
+    /// The window offered grows with what the application takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_autotuning: Option<bool>,
+}

@@ -1,0 +1,147 @@
+//! What feeds each link: which links can be computed ahead, and which share a ring.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::units::{Duration, Rate, text::Limit};
+use anabranch_elements::body::Body;
+
+use super::{super::LinkId, FlowSpec, LinkSpec, Stop, spec::MiddleboxSpec};
+
+/// What feeds a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Feed {
+    /// Nothing yet.
+    None,
+    /// One plain link that takes time.
+    Plain(u32),
+    /// An endpoint, a middlebox, a served link, or several things.
+    Other,
+}
+
+/// The links that can be computed ahead, and what feeds each of them: plain, and fed by one plain
+/// link alone. Both must take
+/// time: what a folded link passes on must come later than what it is computed from, or the
+/// order of events at one instant could depend on the folding.
+pub(super) fn folded_links<B: Body>(
+    links: &[LinkSpec],
+    plain: &[Option<Limit>],
+    flows: &[FlowSpec<B>],
+    middleboxes: &[MiddleboxSpec<B>],
+) -> Vec<Option<u32>> {
+    let takes_time = |index: u32| {
+        let spec = &links[index as usize];
+        spec.rate.is_some() || !spec.delay.is_zero()
+    };
+    let mut feeds = vec![Feed::None; links.len()];
+    for port in middleboxes.iter().flat_map(|(_, ports)| ports) {
+        feeds[port.0 as usize] = Feed::Other;
+    }
+    for stops in flows
+        .iter()
+        .flat_map(|flow| [&flow.route, &flow.return_route])
+    {
+        let mut previous = Feed::Other;
+        for stop in stops {
+            let Stop::Link(LinkId(link)) = *stop else {
+                previous = Feed::Other;
+                continue;
+            };
+            let feed = &mut feeds[link as usize];
+            *feed = if *feed == Feed::None || *feed == previous {
+                previous
+            } else {
+                Feed::Other
+            };
+            let foldable = plain[link as usize].is_some() && takes_time(link);
+            previous = if foldable {
+                Feed::Plain(link)
+            } else {
+                Feed::Other
+            };
+        }
+    }
+    (0..links.len())
+        .map(|index| {
+            let here = u32::try_from(index).expect("links are counted in 32 bits");
+            match feeds[index] {
+                Feed::Plain(feeder) if plain[index].is_some() && takes_time(here) => Some(feeder),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// What the packets of links that share a ring have in common, so that they mostly arrive in the order
+/// in which they left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum RingKey {
+    /// One link feeds them all.
+    FedBy(u32),
+    /// Endpoints or middleboxes feed them, and the way takes equally long: rate in bits per second, delay.
+    FromEndpoints(Option<u64>, Duration),
+}
+
+/// The rings where what each link passes on waits: the one that it shares, or its own if it shares none,
+/// and its own. Shared ones come first, so that at one instant what is in them does. And how many there are.
+pub(super) fn shared_rings<B: Body>(
+    links: &[LinkSpec],
+    flows: &[FlowSpec<B>],
+    middleboxes: &[MiddleboxSpec<B>],
+) -> (Vec<(u32, u32)>, usize) {
+    let number = |index: usize| u32::try_from(index).expect("links are counted in 32 bits");
+    let mut feeds = vec![Vec::<Option<u32>>::new(); links.len()];
+    let mut apart = vec![false; links.len()];
+    for port in middleboxes.iter().flat_map(|(_, ports)| ports) {
+        apart[port.0 as usize] = true;
+    }
+    for stops in flows
+        .iter()
+        .flat_map(|flow| [&flow.route, &flow.return_route])
+    {
+        let mut previous = None;
+        for stop in stops {
+            match *stop {
+                Stop::Link(LinkId(link)) => {
+                    let feeds = &mut feeds[link as usize];
+                    if !feeds.contains(&previous) && feeds.len() < 2 {
+                        feeds.push(previous);
+                    }
+                    previous = Some(link);
+                }
+                Stop::Middlebox(_) => previous = None,
+            }
+        }
+    }
+    let key = |index: usize| match *feeds[index] {
+        _ if apart[index] => None,
+        [Some(feeder)] => Some(RingKey::FedBy(feeder)),
+        [None] => {
+            let spec = &links[index];
+            Some(RingKey::FromEndpoints(
+                spec.rate.map(Rate::bits_per_s),
+                spec.delay,
+            ))
+        }
+        _ => None,
+    };
+    let mut members = BTreeMap::<RingKey, Vec<usize>>::new();
+    for index in 0..links.len() {
+        if let Some(key) = key(index) {
+            members.entry(key).or_default().push(index);
+        }
+    }
+    let shared: Vec<_> = members
+        .into_values()
+        .filter(|members| members.len() > 1)
+        .collect();
+    let own = |index: usize| number(shared.len() + index);
+    let mut rings: Vec<_> = (0..links.len())
+        .map(|index| (own(index), own(index)))
+        .collect();
+    for (ring, members) in shared.iter().enumerate() {
+        for &index in members {
+            rings[index].0 = number(ring);
+        }
+    }
+    (rings, shared.len() + links.len())
+}

@@ -1,0 +1,159 @@
+//! A flow's place in a network: its routes, its connection or what begins its connections.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{packet::FlowId, rng::Stream, trace::ElementId, units::Instant};
+use anabranch_elements::{body::Body, link::Window};
+
+use super::{
+    super::{
+        App, Change, End, Network,
+        agent::{AgentSlot, tcp_ends},
+        connection::{Connection, Flow, Totals},
+        fabric::Target,
+        spawner::Spawner,
+    },
+    FlowSpec, Stop, Traffic,
+};
+use crate::event_queue::{Class, Entry, Source};
+
+/// Routes already in the table, by their stops, so that the copies of a flow share them.
+pub(super) type Routes = BTreeMap<Vec<(u8, u32)>, u32>;
+
+impl<B: Body> Network<B> {
+    pub(super) fn add_flow(
+        &mut self,
+        spec: FlowSpec<B>,
+        elements: [ElementId; 2],
+        seed: u64,
+        run: Window,
+        folded: &[Option<u32>],
+        routes: &mut Routes,
+    ) {
+        let route = [
+            self.add_route(&spec.route, folded, routes),
+            self.add_route(&spec.return_route, folded, routes),
+        ];
+        let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
+        let end = spec.stop.map_or(run.end(), |stop| stop.min(run.end()));
+        let window = Window::new(spec.start.max(run.start()), end);
+        if run.start() > spec.start {
+            self.schedule(run.start(), Change::BeginMeasuring(id));
+        }
+        let stop = spec.stop.filter(|stop| *stop < run.end());
+        if let Some(stop) = stop {
+            self.schedule(stop, Change::EndMeasuring(id));
+        }
+        let mut flow = Flow {
+            name: spec.name,
+            connection: None,
+            window,
+            settings: None,
+            control: None,
+            totals: Totals::default(),
+            body: std::marker::PhantomData,
+        };
+        match spec.traffic {
+            Traffic::Poisson {
+                settings,
+                control,
+                rate,
+                sizes,
+            } => {
+                (flow.settings, flow.control) = (Some(settings), Some(control));
+                let index = self.spawners.len();
+                self.spawners.push(Spawner {
+                    flow: id,
+                    rate,
+                    sizes,
+                    stream: Stream::new(seed, &format!("flow.{}.workload", flow.name)),
+                    stop: stop.unwrap_or(run.end()),
+                    route,
+                    elements,
+                    begun: 0,
+                    vacant: Vec::new(),
+                });
+                self.fabric
+                    .timers
+                    .push(Entry::new(spec.start, Source::new(Class::Spawn, index)));
+            }
+            Traffic::Tcp {
+                settings,
+                control,
+                app,
+            } => {
+                let ends = tcp_ends(&settings, &control, app);
+                (flow.settings, flow.control) = (Some(settings), Some(control));
+                flow.connection =
+                    Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+                if let (App::File(size), Some(connection)) = (app, flow.connection) {
+                    self.connections[connection as usize].size = size;
+                }
+            }
+            Traffic::Hosts([sender, receiver]) => {
+                let ends = [End::Host(sender), End::Host(receiver)];
+                flow.connection =
+                    Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+            }
+        }
+        self.flows.push(flow);
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called from one place, with one flow's parts"
+    )]
+    fn add_connection(
+        &mut self,
+        flow: FlowId,
+        route: [u32; 2],
+        window: Window,
+        elements: [ElementId; 2],
+        ends: [End<B>; 2],
+        start: Instant,
+        stop: Option<Instant>,
+    ) -> u32 {
+        let index = self.connections.len();
+        let mut connection = Connection::new(flow, route, window);
+        connection.started = start;
+        self.fabric.flow_of.push(flow);
+        self.connections.push(connection);
+        for (end, element) in ends.into_iter().zip(elements) {
+            let mut slot = AgentSlot::vacant(element);
+            slot.end = end;
+            self.agents.push(slot);
+        }
+        let sender = &mut self.agents[index * 2];
+        sender.start = start;
+        sender.stop = stop.unwrap_or(Instant::NEVER);
+        sender.armed = start;
+        self.fabric
+            .timers
+            .push(Entry::new(start, Source::new(Class::AgentTimer, index * 2)));
+        u32::try_from(index).expect("connections are counted in 32 bits")
+    }
+
+    fn add_route(&mut self, stops: &[Stop], folded: &[Option<u32>], routes: &mut Routes) -> u32 {
+        let key = stops
+            .iter()
+            .map(|stop| match stop {
+                Stop::Link(link) => (0, link.0),
+                Stop::Middlebox(middlebox) => (1, middlebox.0),
+            })
+            .collect();
+        if let Some(&start) = routes.get(&key) {
+            return start;
+        }
+        let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
+        self.fabric
+            .routes
+            .extend(stops.iter().map(|stop| match stop {
+                Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
+                Stop::Link(link) => Target::Link(link.0),
+                Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
+            }));
+        self.fabric.routes.push(Target::End);
+        routes.insert(key, start);
+        start
+    }
+}

@@ -1,0 +1,166 @@
+//! What a network is built from: links, flows and what runs over them.
+
+use std::sync::Arc;
+
+use anabranch_core::units::{Duration, Instant, Rate, text::Limit};
+use anabranch_elements::{
+    body::Body,
+    cc,
+    host::Host,
+    impair,
+    link::service::Service,
+    middlebox::Middlebox,
+    queue::{self, reorder::Reorder},
+    tcp::Settings,
+};
+
+use super::super::{App, LinkId, MiddleboxId};
+use crate::workload::Sizes;
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct LinkSpec {
+    /// The element's name, which keys its random stream: `link.NAME.DIRECTION`.
+    pub name: String,
+    /// `None`: packets take no time to send.
+    pub rate: Option<Rate>,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Queue discipline.
+    pub queue: queue::Config,
+    /// Reordering inside the queue.
+    pub reorder: Option<Reorder>,
+    /// Impairments in order.
+    pub impairments: Vec<impair::Config>,
+    /// A service instead of the fixed rate.
+    pub service: Option<Box<dyn Service>>,
+    /// Whether it works at the start.
+    pub up: bool,
+    /// Whether it may change in mid-run.
+    pub may_change: bool,
+}
+
+impl LinkSpec {
+    /// A plain link: unlimited FIFO, no impairment.
+    #[must_use]
+    pub fn new(name: impl Into<String>, rate: Option<Rate>, delay: Duration) -> Self {
+        Self {
+            name: name.into(),
+            rate,
+            delay,
+            queue: queue::Config::DropTail(queue::drop_tail::Params::default()),
+            reorder: None,
+            impairments: Vec::new(),
+            service: None,
+            up: true,
+            may_change: false,
+        }
+    }
+    /// The same with a drop-tail queue of so many packets.
+    #[must_use]
+    pub fn limit(mut self, packets: u64) -> Self {
+        self.queue = queue::Config::DropTail(queue::drop_tail::Params {
+            limit: Limit::Packets(packets),
+        });
+        self
+    }
+    /// The same with another queue discipline.
+    #[must_use]
+    pub fn queue(mut self, queue: queue::Config) -> Self {
+        self.queue = queue;
+        self
+    }
+    /// The same with one impairment more.
+    #[must_use]
+    pub fn impair(mut self, impairment: impair::Config) -> Self {
+        self.impairments.push(impairment);
+        self
+    }
+    /// The same with reordering inside the queue.
+    #[must_use]
+    pub fn reorder(mut self, reorder: Reorder) -> Self {
+        self.reorder = Some(reorder);
+        self
+    }
+    /// The same with a service of its own.
+    #[must_use]
+    pub fn service(mut self, service: Box<dyn Service>) -> Self {
+        self.service = Some(service);
+        self
+    }
+    /// The same, free to change in mid-run.
+    #[must_use]
+    pub fn changing(mut self) -> Self {
+        self.may_change = true;
+        self
+    }
+
+    /// The queue's limit, if the link is plain.
+    pub(super) fn plain_limit(&self) -> Option<Limit> {
+        let queue::Config::DropTail(params) = &self.queue else {
+            return None;
+        };
+        let plain = self.reorder.is_none()
+            && self.impairments.is_empty()
+            && self.service.is_none()
+            && self.up
+            && !self.may_change;
+        plain.then_some(params.limit)
+    }
+}
+
+/// A place on a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// Over a link.
+    Link(LinkId),
+    /// Through a middlebox.
+    Middlebox(MiddleboxId),
+}
+
+/// What runs over a flow.
+#[derive(Debug)]
+pub enum Traffic<B: Body> {
+    /// Our TCP with an application.
+    Tcp {
+        /// Switches of the stack.
+        settings: Arc<Settings>,
+        /// Congestion control.
+        control: cc::Config,
+        /// What is sent.
+        app: App,
+    },
+    /// Transfers one by one, each on its own TCP connection.
+    Poisson {
+        /// Switches of the stack.
+        settings: Arc<Settings>,
+        /// Congestion control.
+        control: cc::Config,
+        /// Mean transfers per second, positive.
+        rate: f64,
+        /// Their sizes.
+        sizes: Sizes,
+    },
+    /// Two hosts from outside.
+    Hosts([Box<dyn Host<B>>; 2]),
+}
+
+/// A flow: one copy, one route each way.
+#[derive(Debug)]
+pub struct FlowSpec<B: Body> {
+    /// Its name, which keys its random stream and stands in results.
+    pub name: String,
+    /// From sender to receiver.
+    pub route: Vec<Stop>,
+    /// From receiver to sender.
+    pub return_route: Vec<Stop>,
+    /// When it starts.
+    pub start: Instant,
+    /// When its application stops, if before the end of the run.
+    pub stop: Option<Instant>,
+    /// What runs over it.
+    pub traffic: Traffic<B>,
+}
+
+/// A middlebox and the links that its ports lead into.
+pub(super) type MiddleboxSpec<B> = (Box<dyn Middlebox<B>>, Vec<LinkId>);
