@@ -1,0 +1,172 @@
+//! `linux-6.18`: Linux 6.18, as far as its switches exist.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Bytes, Duration, text::Limit},
+};
+
+use super::{Profile, rfc::rfc};
+use crate::{
+    cc::params::{ReductionBase, RenoFriendly, Share, WindowCount},
+    tcp::{
+        ack::DelayedAckTable,
+        settings::{DelayedAck, HyStart, IdleRestart, Recovery, Settings},
+    },
+};
+
+#[expect(clippy::too_many_lines, reason = "one table")]
+pub(super) fn linux_6_18() -> Profile {
+    Profile {
+        meta: Meta {
+            name: "linux-6.18",
+            title: "Linux 6.18",
+            summary: "Today's Linux TCP, as far as it is modelled.",
+            sources: &[
+                Source {
+                    id: "Linux 6.18",
+                    items: &["Documentation/networking/ip-sysctl.rst"],
+                },
+                Source {
+                    id: "RFC 8985",
+                    items: &["§6", "§7"],
+                },
+                Source {
+                    id: "RFC 9937",
+                    items: &["§6"],
+                },
+                Source {
+                    id: "RFC 5682",
+                    items: &["§2", "§3"],
+                },
+                Source {
+                    id: "RFC 3522",
+                    items: &["§3"],
+                },
+                Source {
+                    id: "RFC 4015",
+                    items: &["§3"],
+                },
+                Source {
+                    id: "RFC 2883",
+                    items: &["§4", "§5"],
+                },
+            ],
+        },
+        aliases: &["linux"],
+        cc: "cubic",
+        reasons: &[
+            ("min_rto", "TCP_RTO_MIN"),
+            ("max_rto", "TCP_RTO_MAX"),
+            (
+                "delayed_ack",
+                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one",
+            ),
+            ("send_buffer", "tcp_wmem: 4 MB, grown into"),
+            (
+                "receive_window",
+                "tcp_rmem: 32 MB since 6.16, half of it counted as overhead, grown into from 64 KiB",
+            ),
+            ("hystart", "on in CUBIC by default"),
+            (
+                "slow_start_limit",
+                "all that is acknowledged counts (RFC 3465 with L without bound)",
+            ),
+            ("reduce_from", "from the window, not from what is in flight"),
+            ("window_count", "whole segments"),
+            (
+                "first_epoch_growth",
+                "CUBIC grows by one segment for twenty acknowledged at least until the first loss",
+            ),
+            (
+                "reno_friendly",
+                "at 1 % loss CUBIC stays behind Reno: as RFC 8312 has it",
+            ),
+            (
+                "cubic_interval",
+                "a 32nd of a second: at a round-trip time of 10 ms a small window stands for three to five of them, then grows by two",
+            ),
+            (
+                "grow_by_delivered",
+                "a filled gap does not bring the growth of what was reported before it",
+            ),
+            ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
+            (
+                "pacing",
+                "off without the fq queueing discipline; controls with a rate of their own are paced",
+            ),
+            ("pacing_ss_ratio", "tcp_pacing_ss_ratio"),
+            ("pacing_ca_ratio", "tcp_pacing_ca_ratio"),
+            (
+                "pacing_burst",
+                "about a millisecond of data, two segments at least",
+            ),
+            ("recovery", "tcp_recovery: RACK is on by default"),
+            ("tlp", "tcp_early_retrans: 3 by default"),
+            ("max_ack_delay", "RFC 8985 §7.2: 200 ms"),
+            (
+                "prr",
+                "every window-based control but those with a law of their own",
+            ),
+            ("frto", "tcp_frto: 2 by default"),
+            (
+                "undo",
+                "by duplicates reported (tcp_dsack) and by timestamps (tcp_timestamps)",
+            ),
+            (
+                "adaptive_dupthresh",
+                "tcp_reordering: 3 at first; where RACK is on, it opens the reordering window only",
+            ),
+            ("max_dupthresh", "tcp_max_reordering: 300"),
+            (
+                "min_rto_over_srtt",
+                "the least timeout comes on top of the smoothed round-trip time",
+            ),
+            (
+                "partial_ack_restarts_timer",
+                "each acknowledgment of new data restarts the timer",
+            ),
+            ("time_wait", "TCP_TIMEWAIT_LEN"),
+        ],
+        not_modelled: &[
+            "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
+            "the wait of a writer until a third of a full send buffer is free",
+            "smoothed round-trip times from acknowledgments that only report (SACK)",
+            "one reduction only where a timeout falls into a recovery",
+            "the AccECN option, throttled challenge acknowledgments, SYN cookies",
+        ],
+        settings: Settings {
+            recovery: Recovery::Rack,
+            tlp: true,
+            prr: true,
+            frto: true,
+            eifel: true,
+            undo: true,
+            adaptive_dupthresh: true,
+            min_rto: Duration::from_millis(200),
+            min_rto_over_srtt: true,
+            max_rto: Duration::from_secs(120),
+            delayed_ack: DelayedAck::On(DelayedAckTable {
+                segments: 2,
+                timeout: Duration::from_millis(40),
+                max_timeout: Some(Duration::from_millis(200)),
+                quick_segments: 16,
+            }),
+            hystart: HyStart::Linux,
+            slow_start_limit: Limit::Unlimited,
+            reduce_from: ReductionBase::Cwnd,
+            window_count: WindowCount::Segments,
+            first_epoch_growth: Share::new(0.05),
+            reno_friendly: RenoFriendly::Rfc8312,
+            cubic_interval: Duration::from_micros(31_250),
+            grow_by_delivered: true,
+            idle_restart: IdleRestart::Rfc2861,
+            send_autotuning: true,
+            receive_autotuning: true,
+            partial_ack_restarts_timer: true,
+            send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
+            receive_window: Limit::Bytes(Bytes::new(16 << 20)),
+            time_wait: Duration::from_secs(60),
+            ..rfc().settings
+        },
+    }
+}
