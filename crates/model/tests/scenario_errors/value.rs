@@ -1,0 +1,346 @@
+//! Wrong values.
+
+use super::*;
+
+#[test]
+fn keys_and_values() {
+    snapshot(
+        "keys_and_values",
+        &[
+            ("unknown key", with("delay = \"15", "delya = \"15")),
+            (
+                "unknown key at the top",
+                plus("[gatway.x]\nbetween = [\"S\", \"R\"]"),
+            ),
+            ("unknown key, nothing near", with("cc = ", "xyzzy = ")),
+            ("wrong unit", with("\"100 Mbit/s\"", "\"15 ms\"")),
+            (
+                "the usual abbreviation",
+                with("\"100 Mbit/s\"", "\"100 Mbps\""),
+            ),
+            ("no unit", with("\"15 ms\"", "15")),
+            ("negative rate", with("\"10 Mbit/s\"", "\"-10 Mbit/s\"")),
+            ("rate of nothing", with("\"10 Mbit/s\"", "\"0 bit/s\"")),
+            ("negative limit", with("\"100 packets\"", "\"-1 packets\"")),
+            ("wrong type", with("[\"S\", \"R1\"]", "\"S to R1\"")),
+            (
+                "three ends",
+                with("[\"S\", \"R1\"]", "[\"S\", \"R1\", \"R2\"]"),
+            ),
+            ("one end", with("[\"S\", \"R1\"]", "[\"S\"]")),
+            (
+                "a number too large",
+                with("cc = ", "count = 5000000000\ncc = "),
+            ),
+            (
+                "far too large",
+                with("cc = ", "count = 50000000000000000000\ncc = "),
+            ),
+            ("too many flows", with("cc = ", "count = 4000000000\ncc = ")),
+            ("no copies", with("cc = ", "count = 0\ncc = ")),
+            ("IP version", with("cc = ", "family = 5\ncc = ")),
+            (
+                "probability",
+                with(
+                    "queue = ",
+                    "impair = [{ kind = \"bernoulli-loss\", rate = 1.5 }]\nqueue = ",
+                ),
+            ),
+            (
+                "an interval too large",
+                with(
+                    "limit = ",
+                    "reorder = { kind = \"interval\", interval = 5000000000 }, limit = ",
+                ),
+            ),
+            ("too long", with("\"10 s\"", "\"1e30 s\"")),
+            (
+                "missing parameter",
+                with("limit = ", "reorder = \"interval\", limit = "),
+            ),
+            ("missing key", with("to = \"R\"\n", "")),
+            ("no duration", with("duration = \"10 s\"", "")),
+            ("a date", with("\"10 s\"", "2024-01-01")),
+            ("infinity", with("\"10 s\"", "inf")),
+            (
+                "duplicate key",
+                with("rate = \"10 ", "delay = \"1 ms\"\nrate = \"10 "),
+            ),
+            ("duplicate table", plus("[link.access]\nup = true")),
+            ("not TOML", with("\"100 packets\"", "100 packets")),
+            ("no value", with("duration = \"10 s\"", "duration =")),
+            ("text that does not end", with("\"10 s\"", "\"10 s")),
+        ],
+    );
+}
+
+#[test]
+fn kinds() {
+    snapshot(
+        "kinds",
+        &[
+            ("unknown control", with("\"reno\"", "\"rneo\"")),
+            (
+                "unknown kind of queue",
+                with("kind = \"drop-tail\"", "kind = \"droptail\""),
+            ),
+            ("unknown parameter", with("limit = ", "limti = ")),
+            ("no kind", with("kind = \"drop-tail\", ", "")),
+            (
+                "a kind that is no name",
+                with("kind = \"drop-tail\"", "kind = 4"),
+            ),
+            ("not a kind at all", with("cc = \"reno\"", "cc = 7")),
+            (
+                "parameters where there are none",
+                with("cc = \"reno\"", "cc = { kind = \"reno\", c = 0.4 }"),
+            ),
+            (
+                "reordering of no kind",
+                with("limit = ", "reorder = { interval = 4 }, limit = "),
+            ),
+            (
+                "an interval of nothing",
+                with(
+                    "limit = ",
+                    "reorder = { kind = \"interval\", interval = 0 }, limit = ",
+                ),
+            ),
+            ("not yet: queue", with("\"drop-tail\"", "\"red\"")),
+            ("not yet: control", with("\"reno\"", "{ kind = \"bbr3\" }")),
+            (
+                "not yet: stack",
+                with("stack = \"rfc\"", "stack = \"windows-7\""),
+            ),
+            (
+                "unknown stack",
+                with("stack = \"rfc\"", "stack = \"ns3-2019\""),
+            ),
+            (
+                "not yet: FEC",
+                with("cc = ", "fec = { kind = \"xor\", fmax = 10 }\ncc = "),
+            ),
+            ("not yet: UDP", with("cc = ", "protocol = \"udp\"\ncc = ")),
+            ("not yet: IPv6", with("cc = ", "family = 6\ncc = ")),
+            (
+                "not yet: gateways",
+                plus("[gateway.g]\nbetween = [\"S\", \"R1\"]\nroutes = [\"access\"]"),
+            ),
+            (
+                "not yet: groups",
+                plus("[group.g]\nbetween = [\"S\", \"R1\"]\nmembers = 8"),
+            ),
+            ("live only", plus("[host.S]\nattach = \"namespace\"")),
+            (
+                "a switch out of range",
+                with("cc = ", "transport = { mss = \"10 bytes\" }\ncc = "),
+            ),
+            (
+                "switches that contradict each other",
+                with(
+                    "cc = ",
+                    "transport = { sack = false, recovery = \"rfc6675\" }\ncc = ",
+                ),
+            ),
+            (
+                "loss detection by time without SACK",
+                with("cc = ", "transport = { sack = false, rack = true }\ncc = "),
+            ),
+            (
+                "probes without loss detection by time",
+                with(
+                    "cc = ",
+                    "transport = { recovery = \"rfc6675\", tlp = true }\ncc = ",
+                ),
+            ),
+            (
+                "two ways to say how losses are found",
+                with(
+                    "cc = ",
+                    "transport = { recovery = \"rfc6675\", rack = true }\ncc = ",
+                ),
+            ),
+            (
+                "an unknown switch",
+                with("cc = ", "transport = { rak = true }\ncc = "),
+            ),
+            (
+                "delayed acknowledgments",
+                with("cc = ", "transport = { delayed_ack = \"on\" }\ncc = "),
+            ),
+            (
+                "a parameter out of range",
+                with("cc = \"reno\"", "cc = { kind = \"cubic\", beta = 2 }"),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn rates_and_windows() {
+    let transport = |cc: &str, switches: &str| {
+        with(
+            "cc = \"reno\"",
+            &format!("cc = {cc}\ntransport = {{ {switches} }}"),
+        )
+    };
+    snapshot(
+        "rates_and_windows",
+        &[
+            (
+                "no pacing where the control paces itself",
+                transport("\"bbr\"", "pacing = false"),
+            ),
+            (
+                "a slow start to end early, where there is none",
+                transport("\"bbr\"", "hystart = \"linux\""),
+            ),
+            (
+                "CUBIC's HyStart in another control",
+                transport("\"reno\"", "hystart = \"linux\""),
+            ),
+            (
+                "HyStart said twice",
+                transport(
+                    "{ kind = \"cubic\", hystart = \"off\" }",
+                    "hystart = \"rfc9406\"",
+                ),
+            ),
+            (
+                "DCTCP without marks",
+                transport("\"dctcp\"", "ecn = \"off\""),
+            ),
+            (
+                "DCTCP with one bit per round trip",
+                transport("\"dctcp\"", "ecn = \"rfc3168\""),
+            ),
+            (
+                "an unknown HyStart",
+                transport("\"cubic\"", "hystart = \"linus\""),
+            ),
+            (
+                "a rate of nothing",
+                transport("\"reno\"", "pacing = true, pacing_ca_ratio = 0"),
+            ),
+            (
+                "a burst of seconds",
+                transport("\"reno\"", "pacing_burst = \"2 s\""),
+            ),
+            (
+                "a timeout that ends before it begins",
+                transport(
+                    "\"reno\"",
+                    "delayed_ack = { segments = 2, timeout = \"40 ms\", max_timeout = \"20 ms\" }",
+                ),
+            ),
+            (
+                "too quick",
+                transport(
+                    "\"reno\"",
+                    "delayed_ack = { segments = 2, timeout = \"40 ms\", quick_segments = 5000 }",
+                ),
+            ),
+            (
+                "no growth at all",
+                transport("\"reno\"", "slow_start_limit = \"0 packets\""),
+            ),
+            (
+                "an unknown restart",
+                transport("\"reno\"", "idle_restart = \"rfc7661\""),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn what_agrees_with_the_control_is_taken() {
+    for (cc, switches) in [
+        ("\"bbr\"", "pacing = true"),
+        ("\"bbr\"", "hystart = \"off\""),
+        ("\"dctcp\"", "ecn = \"accecn\""),
+        ("\"dctcp\"", "ecn = \"dctcp\", hystart = \"rfc9406\""),
+        (
+            "{ kind = \"cubic\", hystart = \"linux\" }",
+            "hystart = \"linux\", pacing = true",
+        ),
+        (
+            "{ kind = \"cubic\", slow_start_limit = \"2 packets\" }",
+            "slow_start_limit = \"unlimited\"",
+        ),
+    ] {
+        let text = GOOD.replacen(
+            "cc = \"reno\"",
+            &format!("cc = {cc}\ntransport = {{ {switches} }}"),
+            1,
+        );
+        check(&text, &[]).unwrap_or_else(|error| panic!("{cc}, {switches}: {error}"));
+    }
+    // A stack's habit that a control does not share is no contradiction, and what was resolved can
+    // be read again.
+    for cc in [
+        "\"bbr\"",
+        "\"reno\"",
+        "{ kind = \"cubic\", hystart = \"off\" }",
+    ] {
+        let text = GOOD
+            .replacen("\"reno\"", cc, 1)
+            .replacen("\"rfc\"", "\"linux\"", 1);
+        let resolved = Scenario::parse(&text, "test.toml", &Extensions::default())
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("it is right");
+        assert_eq!(resolved.flows[0].stack.hystart, cc::hystart::Kind::Off);
+        let again = toml::to_string(&resolved.json).expect("it is TOML, too");
+        check(&again, &[]).unwrap_or_else(|error| panic!("{again}: {error}"));
+    }
+    // DCTCP brings the echo that it needs.
+    let text = GOOD.replacen("\"reno\"", "\"dctcp\"", 1);
+    let resolved = Scenario::parse(&text, "test.toml", &Extensions::default())
+        .and_then(|scenario| scenario.resolve(None))
+        .expect("it is right");
+    let settings = resolved.flows[0].stack.ecn;
+    assert_eq!(settings, anabranch_elements::tcp::EcnMode::Dctcp);
+}
+
+#[test]
+fn workloads() {
+    snapshot(
+        "workloads",
+        &[
+            (
+                "files of no bytes",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"fixed\", size = \"0 bytes\" } }\ncc = ",
+                ),
+            ),
+            (
+                "a file of no bytes",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"file\", size = \"0 bytes\" }\ncc = ",
+                ),
+            ),
+            (
+                "files of no bytes on average",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"log-normal\", median = \"0 kB\", sigma = 1 } }\ncc = ",
+                ),
+            ),
+            (
+                "too wide a spread",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"log-normal\", median = \"9 kB\", sigma = 4.1 } }\ncc = ",
+                ),
+            ),
+            (
+                "heavy tail without a mean",
+                with(
+                    "cc = ",
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"pareto\", mean = \"20 kB\", shape = 1 } }\ncc = ",
+                ),
+            ),
+        ],
+    );
+}
