@@ -1,4 +1,4 @@
-//! CUBIC and Cubic+ against the equations and tables of RFC 9438, computed here once more.
+//! CUBIC against the equations and tables of RFC 9438, computed here once more.
 
 #![expect(clippy::float_cmp, reason = "small whole numbers and copies are exact")]
 
@@ -6,33 +6,17 @@ mod cc_support;
 
 use anabranch_core::units::Duration;
 use anabranch_elements::cc::{
-    Config, CongestionControl, Signal, cubic, cubic_plus,
+    Config, CongestionControl, cubic,
     hystart::Kind,
-    params::{DecreaseFactor, OrStack, Packets, ReductionBase, Share},
+    params::{DecreaseFactor, OrStack, Share},
     reno,
 };
-use cc_support::{Path, SMSS, assert_near, segments};
+use cc_support::{
+    Path, SMSS, assert_near,
+    cubic::{C, cubed, cubic_only, reduced_at},
+};
 
 const RTT: Duration = Duration::from_millis(100);
-const C: f64 = 0.4;
-
-fn cubic_only() -> Config {
-    Config::Cubic(cubic::Params {
-        tcp_friendly: false,
-        ..Default::default()
-    })
-}
-
-fn cubed(x: f64) -> f64 {
-    x * x * x
-}
-
-/// A path whose control has just been reduced at a window of `w_max`.
-fn reduced_at(config: &Config, w_max: u64, rtt: Duration) -> Path {
-    let mut path = Path::new(config, w_max, rtt);
-    path.lose();
-    path
-}
 
 #[test]
 fn k_is_the_time_back_to_w_max() {
@@ -220,143 +204,6 @@ fn w_est_grows_by_alpha_and_beyond_the_old_window_by_one() {
 }
 
 #[test]
-fn fast_convergence_gives_up_more_only_below_the_last_plateau() {
-    for (fast_convergence, expected) in [(true, 70.0 * 1.7 / 2.0), (false, 70.0)] {
-        let config = Config::Cubic(cubic::Params {
-            fast_convergence,
-            ..Default::default()
-        });
-        let mut path = reduced_at(&config, 100, RTT);
-        assert_near(path.state("w_max").expect("after a loss"), 100.0, 1e-9);
-        path.lose();
-        assert_near(path.state("w_max").expect("after a loss"), expected, 1e-9);
-        assert_near(path.cwnd(), 49.0, 1e-6);
-        // K follows from the plateau that is left.
-        path.ack();
-        let k = path.state("k").expect("an epoch has begun");
-        assert_near(C * cubed(k), expected - 49.0, 1e-6);
-    }
-}
-
-#[test]
-fn after_a_timeout_the_plateau_is_where_congestion_avoidance_begins() {
-    let mut path = reduced_at(&Config::Cubic(cubic::Params::default()), 100, RTT);
-    path.rto(1);
-    assert_near(path.cwnd(), 1.0, 1e-9);
-    assert_near(path.ssthresh(), 49.0, 1e-6);
-    path.rto(2);
-    assert_near(path.ssthresh(), 49.0, 1e-6);
-    while path.cwnd() < path.ssthresh() {
-        path.round_trip();
-    }
-    path.ack();
-    assert_eq!(path.state("k"), Some(0.0));
-    assert_near(path.state("w_max").expect("an epoch has begun"), 49.0, 1e-6);
-}
-
-#[test]
-fn a_spurious_reduction_is_taken_back_unless_outgrown() {
-    let config = Config::Cubic(cubic::Params::default());
-    for timeout in [false, true] {
-        let mut path = reduced_at(&config, 100, RTT);
-        path.round_trip();
-        let before = (
-            path.cwnd(),
-            path.ssthresh(),
-            path.state("w_max"),
-            path.state("k"),
-        );
-        if timeout {
-            path.rto(1);
-        } else {
-            path.lose();
-        }
-        assert!(path.cwnd() < before.0);
-        path.round_trip();
-        path.spurious(timeout);
-        let after = (
-            path.cwnd(),
-            path.ssthresh(),
-            path.state("w_max"),
-            path.state("k"),
-        );
-        assert_eq!(after, before);
-        // Once only.
-        path.spurious(timeout);
-        assert_eq!((path.cwnd(), path.ssthresh()), (before.0, before.1));
-    }
-
-    let mut path = reduced_at(&config, 100, RTT);
-    for _ in 0..200 {
-        path.round_trip();
-    }
-    let outgrown = (path.cwnd(), path.ssthresh());
-    assert!(outgrown.0 > 100.0);
-    path.spurious(false);
-    assert_eq!((path.cwnd(), path.ssthresh()), outgrown);
-}
-
-#[test]
-fn time_in_which_the_window_is_not_used_does_not_count() {
-    let mut straight = reduced_at(&cubic_only(), 1_000, RTT);
-    let mut limited = reduced_at(&cubic_only(), 1_000, RTT);
-    let mut idle = reduced_at(&cubic_only(), 1_000, RTT);
-    for path in [&mut straight, &mut limited, &mut idle] {
-        path.ack();
-    }
-    limited.ack_as(|ack| ack.cwnd_limited = false);
-    limited.pause(Duration::from_secs(30));
-    limited.ack_as(|ack| ack.cwnd_limited = false);
-    idle.idle(Duration::from_millis(900));
-    for path in [&mut straight, &mut limited, &mut idle] {
-        path.ack();
-    }
-    assert_near(limited.cwnd(), straight.cwnd(), 1e-9);
-    assert_near(idle.cwnd(), straight.cwnd(), 1e-9);
-}
-
-#[test]
-fn a_long_idle_time_leaves_the_initial_window() {
-    let mut path = Path::new(&Config::Cubic(cubic::Params::default()), 10, RTT);
-    for _ in 0..4 {
-        path.round_trip();
-    }
-    assert!(path.cwnd() > 100.0);
-    path.idle(Duration::from_secs(2));
-    assert_near(path.cwnd(), 10.0, 1e-9);
-}
-
-#[test]
-fn a_mark_may_leave_one_segment_and_a_loss_two() {
-    let config = Config::Cubic(cubic::Params::default());
-    let mut path = Path::new(&config, 1, RTT);
-    path.mark();
-    assert_eq!((path.cwnd(), path.ssthresh()), (1.0, 2.0));
-    path.lose();
-    assert_eq!((path.cwnd(), path.ssthresh()), (2.0, 2.0));
-}
-
-#[test]
-fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
-    for (reduce_from, expected) in [
-        (ReductionBase::FlightSize, 28.0),
-        (ReductionBase::Cwnd, 70.0),
-    ] {
-        let config = Config::Cubic(cubic::Params {
-            reduce_from: OrStack::Own(reduce_from),
-            ..Default::default()
-        });
-        let mut path = Path::new(&config, 100, RTT);
-        path.congestion(Signal::Loss, segments(40));
-        assert_near(path.cwnd(), expected, 1e-6);
-    }
-    // Limited transmit does not count (RFC 5681 §3.2).
-    let mut path = Path::new(&Config::Cubic(cubic::Params::default()), 100, RTT);
-    path.congestion(Signal::Loss, segments(102));
-    assert_near(path.cwnd(), 70.0, 1e-6);
-}
-
-#[test]
 fn growth_before_the_first_loss_can_have_a_floor() {
     let grown = |share: f64| {
         let config = Config::Cubic(cubic::Params {
@@ -433,65 +280,6 @@ fn where_slow_start_ends_without_a_loss_the_plateau_begins() {
         cwnd + 1.0 / cwnd,
         1e-9,
     );
-}
-
-#[test]
-fn cubic_plus_is_cubic_until_the_timer_fires() {
-    let mut cubic = Path::new(&Config::Cubic(cubic::Params::default()), 10, RTT);
-    let mut plus = Path::new(&Config::CubicPlus(cubic_plus::Params::default()), 10, RTT);
-    for round in 0..60 {
-        for path in [&mut cubic, &mut plus] {
-            path.round_trip();
-            if round % 7 == 6 {
-                path.lose();
-                path.recovered();
-            }
-        }
-        assert_eq!(cubic.cwnd(), plus.cwnd());
-        assert_eq!(cubic.ssthresh(), plus.ssthresh());
-    }
-    let rule = Config::CubicPlus(cubic_plus::Params::default()).timer_rule();
-    let rule = rule.expect("Cubic+ brings a rule along");
-    assert_eq!(rule.initial_reo_wnd, Duration::from_millis(1));
-    assert_eq!(rule.reo_wnd_min_rtt_share, 0.25);
-    assert_eq!(Config::Cubic(cubic::Params::default()).timer_rule(), None);
-}
-
-#[test]
-fn cubic_plus_starts_over_once_a_recovery() {
-    let mut path = Path::new(&Config::CubicPlus(cubic_plus::Params::default()), 100, RTT);
-    path.lose();
-    path.timer_loss();
-    assert_eq!(path.cwnd(), 1.0);
-    assert_near(path.ssthresh(), 49.0, 1e-6);
-    // It grows although the recovery is not over,
-    path.ack_as(|ack| ack.in_recovery = true);
-    assert_eq!(path.cwnd(), 2.0);
-    // and the timer's next losses are of the same restart.
-    path.timer_loss();
-    assert_eq!(path.cwnd(), 2.0);
-    path.recovered();
-    path.lose();
-    path.ack_as(|ack| ack.in_recovery = true);
-    assert_eq!(path.cwnd(), 2.0);
-    path.timer_loss();
-    assert_eq!(path.cwnd(), 1.0);
-}
-
-#[test]
-fn what_the_report_leaves_open_is_a_parameter() {
-    let config = Config::CubicPlus(cubic_plus::Params {
-        restart_cwnd: Packets::new(10),
-        restart_ssthresh: cubic_plus::RestartSsthresh::Keep,
-        restart_keeps_w_max: true,
-        ..Default::default()
-    });
-    let mut path = Path::new(&config, 100, RTT);
-    path.lose();
-    path.timer_loss();
-    assert_eq!(path.cwnd(), 10.0);
-    assert_near(path.ssthresh(), 70.0, 1e-6);
-    assert_near(path.state("w_max").expect("kept"), 100.0, 1e-6);
 }
 
 #[test]

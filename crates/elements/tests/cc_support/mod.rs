@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod bottleneck;
+pub mod cubic;
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 use anabranch_elements::cc::{
@@ -11,6 +12,9 @@ use anabranch_elements::cc::{
 
 /// Large, so that a window in bytes tells fractions of a segment.
 pub const SMSS: Bytes = Bytes::new(1_000_000);
+
+/// Windows in segments, from the smallest to a million.
+pub const WINDOWS: [u64; 9] = [1, 2, 3, 4, 10, 100, 3_333, 100_000, 1_000_000];
 
 pub fn segments(n: u64) -> Bytes {
     SMSS * n

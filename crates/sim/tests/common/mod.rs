@@ -1,6 +1,9 @@
 //! Random scenarios: topologies, losses, reordering, duplication, changes, mixes of flows.
 
-use std::{fmt::Write, sync::Arc};
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex},
+};
 
 use anabranch_core::{
     rng::{Draw, Stream},
@@ -17,12 +20,17 @@ struct Mangle {
     late: f64,
     corrupt: f64,
     by: Duration,
+    copies: Copies,
 }
 
+/// When each packet was doubled, by the account of who doubled it.
+pub type Copies = Arc<Mutex<Vec<Instant>>>;
+
 impl Impairment for Mangle {
-    fn judge(&mut self, _now: Instant, _packet: View, draw: &mut Draw) -> Verdict {
+    fn judge(&mut self, now: Instant, _packet: View, draw: &mut Draw) -> Verdict {
         let u = draw.uniform();
         if u < self.duplicate {
+            self.copies.lock().expect("one thread").push(now);
             Verdict::Duplicate
         } else if u < self.duplicate + self.late {
             Verdict::Delay {
@@ -41,8 +49,9 @@ impl Impairment for Mangle {
 }
 
 /// The built-in components and `mangle`.
-pub fn extensions() -> Extensions {
-    Extensions::default().impairment("mangle", |params| {
+pub fn extensions(copies: &Copies) -> Extensions {
+    let copies = Arc::clone(copies);
+    Extensions::default().impairment("mangle", move |params| {
         let number = |key: &str| {
             params[key]
                 .as_f64()
@@ -51,12 +60,14 @@ pub fn extensions() -> Extensions {
         let (duplicate, late, corrupt) =
             (number("duplicate")?, number("late")?, number("corrupt")?);
         let by = Duration::from_secs_f64(number("by_ms")? / 1e3);
+        let copies = Arc::clone(&copies);
         let make: impair::Factory = Arc::new(move || {
             Box::new(Mangle {
                 duplicate,
                 late,
                 corrupt,
                 by,
+                copies: Arc::clone(&copies),
             })
         });
         Ok(make)
@@ -284,7 +295,12 @@ fn flow(out: &mut String, d: &mut Draw, i: u64, shape: Shape) {
 
 /// Parses and resolves; a scenario that is refused is a mistake of the generator.
 pub fn resolve(text: &str) -> Resolved {
-    Scenario::parse(text, "random.toml", &extensions())
+    resolve_counting(text, &Copies::default())
+}
+
+/// The same, with an account of the packets that `mangle` doubles.
+pub fn resolve_counting(text: &str, copies: &Copies) -> Resolved {
+    Scenario::parse(text, "random.toml", &extensions(copies))
         .and_then(|scenario| scenario.resolve(None))
         .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }

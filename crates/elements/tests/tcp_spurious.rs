@@ -1,0 +1,177 @@
+//! Needless retransmissions and timeouts, noticed and taken back, example by example.
+
+mod tcp_support;
+
+use anabranch_elements::{
+    body::Length,
+    tcp::{EcnMode, Recovery, RetransmitCause, Settings, WindowChange},
+};
+use tcp_support::scripted::{MSS, Sender, again, all, first, racked};
+
+use RetransmitCause::{Rack, Rto};
+
+/// RFC 2883 §5, RFC 3708: a fast retransmit that reordering caused is undone once the duplicate is
+/// reported.
+#[test]
+fn duplicates_undo_a_fast_retransmit() {
+    let settings = Settings {
+        undo: true,
+        prr: true,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(1, 3)]);
+    let cwnd = s.cwnd();
+    assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+    assert!(s.cwnd() < cwnd);
+    // The original was only late.
+    s.ack(82, 10, &[]);
+    assert!(s.cwnd() < cwnd);
+    s.ack(121, 10, &[(0, 1)]);
+    assert_eq!(s.cwnd(), cwnd);
+    assert_eq!((s.stats().undone, s.stats().duplicates_reported), (1, 1));
+    assert_eq!(
+        s.changes(),
+        [
+            WindowChange::Recovery(Rack),
+            WindowChange::Recovered,
+            WindowChange::Undone
+        ]
+    );
+    // A second report takes nothing back.
+    s.ack(122, 10, &[(0, 1)]);
+    assert_eq!(s.stats().undone, 1);
+}
+
+/// RFC 3168 §6.1.2: a mark is congestion, whatever is found out later about a recovery before it.
+#[test]
+fn a_late_duplicate_does_not_undo_a_reduction_for_a_mark() {
+    let settings = Settings {
+        undo: true,
+        ecn: EcnMode::Rfc3168,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(1, 3)]);
+    assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+    s.ack(82, 10, &[]);
+    s.write(83, 4);
+    let before = s.cwnd();
+    s.ack_with_echo(123, 11);
+    let reduced = s.cwnd();
+    assert!(reduced < before);
+    s.ack(124, 11, &[(0, 1)]);
+    assert_eq!((s.cwnd(), s.stats().undone), (reduced, 0));
+}
+
+/// Two retransmissions need two reports.
+#[test]
+fn one_duplicate_of_two_undoes_nothing() {
+    let settings = Settings {
+        undo: true,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(2, 4)]);
+    assert_eq!(s.ack(81, 0, &[(2, 6)]), again(Rack, &[0]));
+    assert_eq!(s.ack(82, 0, &[(2, 7)]), again(Rack, &[1]));
+    s.ack(121, 10, &[(1, 2)]);
+    assert_eq!(s.stats().undone, 0);
+    s.ack(122, 10, &[(0, 1)]);
+    assert_eq!(s.stats().undone, 1);
+}
+
+/// RFC 3522 §3: the timestamp echoed tells at once.
+#[test]
+fn timestamps_undo_a_fast_retransmit() {
+    for (original, undone) in [(true, 1), (false, 0)] {
+        let mut s = Sender::new(&all());
+        s.write(40, 10);
+        s.echo = 40;
+        s.ack(80, 0, &[(1, 3)]);
+        let cwnd = s.cwnd();
+        assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+        s.echo = if original { 40 } else { 81 };
+        s.ack(82, 8, &[]);
+        assert_eq!(s.stats().undone, undone);
+        assert_eq!(s.cwnd() >= cwnd, original);
+    }
+}
+
+fn timed_out(settings: &Settings, blocks: bool) -> (Sender, u64) {
+    let mut s = Sender::new(settings);
+    s.write(40, 10);
+    s.end.write_all(Length(10 * MSS));
+    let cwnd = s.cwnd();
+    let at = s.end.deadline().as_picos() / 1_000_000_000;
+    let mut left = s.wait(at);
+    if left.is_empty() || left[0].1 != Some(Rto) {
+        let at = s.end.deadline().as_picos() / 1_000_000_000;
+        left = s.wait(at);
+    }
+    assert_eq!(left, again(Rto, &[0]), "{blocks}");
+    assert_eq!(s.cwnd(), 1);
+    (s, cwnd)
+}
+
+/// RFC 5682 §2 and §3: after a spurious timeout new data leaves instead of everything again, and
+/// the window comes back.
+#[test]
+fn frto_sees_a_spurious_timeout() {
+    for recovery in [Recovery::NewReno, Recovery::Rfc6675, Recovery::Rack] {
+        let settings = Settings {
+            recovery,
+            sack: recovery.needs_sack(),
+            dsack: false,
+            frto: true,
+            undo: true,
+            tlp: false,
+            ..racked()
+        };
+        let (mut s, cwnd) = timed_out(&settings, false);
+        let at = s.now.as_picos() / 1_000_000_000;
+        assert_eq!(s.ack(at + 5, 1, &[]), first(10..12), "{recovery:?}");
+        let left = s.ack(at + 6, 2, &[]);
+        assert_eq!(s.stats().undone, 1, "{recovery:?}");
+        assert!(left.iter().all(|left| left.1.is_none()), "{left:?}");
+        assert!(s.cwnd() >= cwnd);
+        assert_eq!(s.stats().retransmitted_packets, 1);
+    }
+}
+
+/// The same where everything but the first was lost.
+#[test]
+fn frto_sees_a_genuine_timeout() {
+    let settings = Settings {
+        frto: true,
+        undo: true,
+        tlp: false,
+        recovery: Recovery::Rfc6675,
+        ..racked()
+    };
+    let (mut s, _) = timed_out(&settings, true);
+    let at = s.now.as_picos() / 1_000_000_000;
+    assert_eq!(s.ack(at + 40, 1, &[]), first(10..12));
+    assert_eq!(s.ack(at + 80, 1, &[(10, 11)]), again(Rto, &[1]));
+    assert_eq!(s.stats().undone, 0);
+}
+
+/// RFC 3522 after a timeout.
+#[test]
+fn timestamps_undo_a_timeout() {
+    let settings = Settings {
+        tlp: false,
+        frto: false,
+        ..all()
+    };
+    let (mut s, cwnd) = timed_out(&settings, true);
+    s.echo = 40;
+    let at = s.now.as_picos() / 1_000_000_000;
+    let left = s.ack(at + 5, 1, &[]);
+    assert_eq!(s.stats().undone, 1);
+    assert!(left.iter().all(|left| left.1.is_none()), "{left:?}");
+    assert!(s.cwnd() >= cwnd);
+}

@@ -1,0 +1,154 @@
+//! What reading a value found wrong, in words that need no knowledge of the program.
+
+use std::fmt;
+
+use serde::de;
+
+use super::{Place, choice};
+
+/// What reading a value found wrong; the innermost reader that knows the place adds it.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Fault {
+    pub place: Option<Place>,
+    pub message: String,
+    pub help: Vec<String>,
+    pub unknown: Option<Box<Unknown>>,
+}
+
+/// A name that is not among those possible where it stands.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Unknown {
+    pub noun: &'static str,
+    pub name: String,
+    pub expected: Vec<String>,
+}
+
+impl Fault {
+    pub(in super::super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            place: None,
+            message: message.into(),
+            help: Vec::new(),
+            unknown: None,
+        }
+    }
+
+    pub(in super::super) fn help(mut self, line: impl Into<String>) -> Self {
+        self.help.push(line.into());
+        self
+    }
+
+    pub(in super::super) fn at(mut self, place: Place) -> Self {
+        self.place.get_or_insert(place);
+        self
+    }
+
+    pub(in super::super) fn unknown(noun: &'static str, name: &str, expected: Vec<String>) -> Self {
+        Self {
+            unknown: Some(Box::new(Unknown {
+                noun,
+                name: name.to_owned(),
+                expected,
+            })),
+            ..Self::new("")
+        }
+    }
+
+    pub(super) fn explain(self) -> (String, Vec<String>) {
+        let Some(unknown) = self.unknown else {
+            return (self.message, self.help);
+        };
+        let message = format!("unknown {} `{}`", unknown.noun, unknown.name);
+        (message, choice(&unknown.name, &unknown.expected))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.clone().explain().0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    /// What follows the first `"; "` is help.
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        let text = message.to_string();
+        match text.split_once("; ") {
+            Some((message, help)) => Self::new(message).help(help),
+            None => Self::new(text),
+        }
+    }
+    fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::new(format!("this is {}", describe(found))).help(wanted(expected))
+    }
+    fn invalid_value(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::new(format!("{} does not fit here", describe(found))).help(wanted(expected))
+    }
+    fn invalid_length(length: usize, expected: &dyn de::Expected) -> Self {
+        let plural = if length == 1 { "" } else { "s" };
+        Self::new(format!("this list has {length} element{plural}")).help(wanted(expected))
+    }
+    fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
+        Self::unknown(
+            "key",
+            name,
+            expected.iter().map(ToString::to_string).collect(),
+        )
+    }
+    fn unknown_variant(name: &str, expected: &'static [&'static str]) -> Self {
+        Self::unknown(
+            "name",
+            name,
+            expected.iter().map(ToString::to_string).collect(),
+        )
+    }
+    fn missing_field(name: &'static str) -> Self {
+        Self::new(format!("the key `{name}` is missing here"))
+            .help(format!("expected `{name} = …`"))
+    }
+}
+
+fn describe(found: de::Unexpected<'_>) -> String {
+    use de::Unexpected as U;
+    match found {
+        U::Bool(value) => format!("the boolean `{value}`"),
+        U::Unsigned(value) => format!("the number `{value}`"),
+        U::Signed(value) => format!("the number `{value}`"),
+        U::Float(value) => format!("the number `{value}`"),
+        U::Str(text) => format!("the text {text:?}"),
+        U::Seq => "a list".to_owned(),
+        U::Map => "a table".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn wanted(expected: &dyn de::Expected) -> String {
+    let text = expected.to_string();
+    // TOML's integers end at 2^63 - 1.
+    let whole = |from: u32, bits: u32| {
+        let largest = u64::MAX >> (64 - bits.min(63));
+        format!("a whole number from {from} to {largest}")
+    };
+    let plain = match text.as_str() {
+        "u8" => whole(0, 8),
+        "u16" => whole(0, 16),
+        "u32" => whole(0, 32),
+        "u64" | "usize" => whole(0, 64),
+        "a nonzero u32" => whole(1, 32),
+        "a nonzero u64" | "a nonzero usize" => whole(1, 64),
+        "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "`true` or `false`".to_owned(),
+        "a string" => "a text in quotation marks".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a table".to_owned(),
+        "an array of length 2" => "a list of 2 elements".to_owned(),
+        _ => match text.strip_prefix("struct ") {
+            Some(_) => "a table".to_owned(),
+            None => text,
+        },
+    };
+    format!("expected {plain}")
+}

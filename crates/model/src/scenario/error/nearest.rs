@@ -1,0 +1,66 @@
+//! The valid name that a wrong one comes nearest to.
+
+/// The help for a wrong name: those possible, and the nearest of them.
+pub(in super::super) fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Vec<String> {
+    const SHOWN: usize = 24;
+    let mut names: Vec<_> = possible
+        .iter()
+        .take(SHOWN)
+        .map(|s| format!("`{}`", s.as_ref()))
+        .collect();
+    if possible.len() > SHOWN {
+        names.push(format!("… ({} in all)", possible.len()));
+    }
+    let mut help = vec![match names.len() {
+        0 => "there are none to choose from".to_owned(),
+        1 => format!("expected {}", names[0]),
+        _ => format!("expected one of {}", names.join(", ")),
+    }];
+    if let Some(near) = nearest(wrong, possible) {
+        help.push(format!("did you mean `{near}`?"));
+    }
+    help
+}
+
+/// The nearest of `possible`, if any is near enough to be meant.
+pub(in super::super) fn nearest<'a, S: AsRef<str>>(
+    wrong: &str,
+    possible: &'a [S],
+) -> Option<&'a str> {
+    const LONGEST: usize = 64;
+    let letters = |s: &str| -> Vec<char> { s.to_lowercase().replace('_', "-").chars().collect() };
+    if wrong.len() > LONGEST {
+        return None;
+    }
+    let wrong = letters(wrong);
+    possible
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|name| name.len() <= LONGEST)
+        .map(|name| {
+            let name_letters = letters(name);
+            let longer = name_letters.len().max(wrong.len());
+            (edits(&wrong, &name_letters), longer, name)
+        })
+        .filter(|(edits, longer, _)| *edits <= (longer / 3).max(1) && edits < longer)
+        .min_by_key(|(edits, _, _)| *edits)
+        .map(|(_, _, name)| name)
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+fn edits(a: &[char], b: &[char]) -> usize {
+    let mut two_back = vec![0; b.len() + 1];
+    let mut back: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replace = back[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replace.min(back[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(two_back[j - 2] + 1);
+            }
+        }
+        two_back = std::mem::replace(&mut back, row);
+    }
+    back[b.len()]
+}

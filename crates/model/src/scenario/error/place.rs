@@ -1,0 +1,168 @@
+//! Where something is wrong: places in the texts that make up a scenario, and how a line is shown.
+
+use std::{ops::Range, sync::Arc};
+
+use super::{Error, Fault};
+
+/// The most characters of a source line that an error shows.
+const EXCERPT: usize = 100;
+
+/// A range of bytes in one of the texts that make up a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in super::super) struct Place {
+    pub source: u32,
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Place {
+    /// # Panics
+    /// If the range is beyond 4 GiB, which [`super::MAX_BYTES`] rules out.
+    pub(in super::super) fn new(source: u32, range: Range<usize>) -> Self {
+        let small = |n: usize| u32::try_from(n).expect("texts are below the size limit");
+        Self {
+            source,
+            start: small(range.start),
+            end: small(range.end),
+        }
+    }
+}
+
+impl Place {
+    pub(in super::super) fn is_in_file(self) -> bool {
+        self.source == 0
+    }
+}
+
+/// The texts that make up a scenario: the file, then what `--set` gave.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Sources(Vec<Source>);
+
+#[derive(Debug, Clone)]
+struct Source {
+    name: String,
+    text: Arc<str>,
+    is_file: bool,
+}
+
+impl Sources {
+    pub(in super::super) fn new(file: &str, text: &str) -> Self {
+        Self(vec![Source {
+            name: file.to_owned(),
+            text: text.into(),
+            is_file: true,
+        }])
+    }
+
+    /// Adds the text of a `--set` and returns its number.
+    pub(in super::super) fn add_set(&mut self, text: &str) -> u32 {
+        let name = format!("--set '{}'", clean(text, 0..text.len()).text);
+        self.0.push(Source {
+            name,
+            text: text.into(),
+            is_file: false,
+        });
+        u32::try_from(self.0.len() - 1).expect("fewer than 2^32 command-line arguments")
+    }
+
+    pub(in super::super) fn file(&self) -> &str {
+        &self.0[0].name
+    }
+
+    /// The error at `place`.
+    pub(in super::super) fn error(
+        &self,
+        place: Place,
+        message: impl Into<String>,
+        help: Vec<String>,
+    ) -> Error {
+        let source = &self.0[place.source as usize];
+        let text = &*source.text;
+        let start = floor_char_boundary(text, place.start as usize);
+        let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let end = floor_char_boundary(text, (place.end as usize).clamp(start, line_end));
+        let line = text[line_start..line_end].trim_end_matches('\r');
+        let position = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let line_number = 1 + text[..line_start].bytes().filter(|b| *b == b'\n').count();
+        let column = 1 + text[line_start..start].chars().count();
+        let from = (start - line_start).min(line.len());
+        let to = (end - line_start).min(line.len());
+        Error {
+            file: source.name.clone(),
+            line: source.is_file.then_some(position(line_number)),
+            column: source.is_file.then_some(position(column)),
+            message: one_line(&message.into()),
+            help: help.into_iter().map(|line| one_line(&line)).collect(),
+            excerpt: (!line.trim().is_empty()).then(|| Box::new(clean(line, from..to))),
+        }
+    }
+
+    /// The same for a fault found while reading values.
+    pub(in super::super) fn fault(&self, fault: Fault, otherwise: Place) -> Error {
+        let place = fault.place.unwrap_or(otherwise);
+        let (message, help) = fault.explain();
+        self.error(place, message, help)
+    }
+}
+
+fn floor_char_boundary(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at)
+        .rev()
+        .find(|i| text.is_char_boundary(*i))
+        .unwrap_or(0)
+}
+
+/// A message quotes input, and input may hold anything.
+fn one_line(message: &str) -> String {
+    let mut line: String = message
+        .chars()
+        .take(400)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
+    if line.len() < message.len() && message.chars().count() > 400 {
+        line.push('…');
+    }
+    line
+}
+
+/// The line around `marked`, control characters replaced, at most [`EXCERPT`] characters.
+fn clean(line: &str, marked: Range<usize>) -> Excerpt {
+    let before = line[..marked.start].chars().count();
+    let width = line[marked.clone()].chars().count();
+    let skip = if before > EXCERPT * 2 / 3 {
+        before - EXCERPT / 3
+    } else {
+        0
+    };
+    let mut text = String::new();
+    if skip > 0 {
+        text.push('…');
+    }
+    let mut rest = line.chars().skip(skip);
+    text.extend(rest.by_ref().take(EXCERPT).map(|c| match c {
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }));
+    if rest.next().is_some() {
+        text.push('…');
+    }
+    let indent = before - skip + usize::from(skip > 0);
+    let room = text.chars().count().saturating_sub(indent);
+    Excerpt {
+        text,
+        indent,
+        width: width.clamp(1, room.max(1)),
+    }
+}
+
+/// A source line as an error shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Excerpt {
+    pub text: String,
+    /// Blanks before the caret.
+    pub indent: usize,
+    pub width: usize,
+}
