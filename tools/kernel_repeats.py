@@ -2,9 +2,10 @@
 
     python tools/kernel_repeats.py --repeats 10 --out tests/oracle/data/linux-reordering-repeats.csv
 
-Needs Linux, root, ``/dev/net/tun``, ``ip`` and ``cc``. A run of 10 s per row and repeat. A run whose packets were handed
-over too late too often (the 99th percentile above 1 ms) is *tainted*: it is counted, and made again. Everything happens
-in network namespaces that are gone with their processes. What was measured before an interruption is in the file.
+Needs Linux, root, ``/dev/net/tun``, ``ip`` and ``cc``. A run of 10 s per row and repeat. A run whose packets were
+handed over too late too often (the 99th percentile above 1 ms) is *tainted*: it is counted, and made again. Everything
+happens in network namespaces that are gone with their processes. What was measured before an interruption is in the
+file.
 """
 
 from __future__ import annotations

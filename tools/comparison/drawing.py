@@ -61,7 +61,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Curves:
-    """A figure over the reorder interval: (interval, value) there and here; (interval, least, largest) of repeats there."""
+    """A figure over the reorder interval: (interval, value) there and here, (interval, least, largest) of repeats."""
 
     control: str
     theirs: Sequence[tuple[float, float]]

@@ -24,7 +24,7 @@ SETTINGS = {
     "ipv4/tcp_ecn": "2",
     "ipv6/conf/all/disable_ipv6": "1",
 }
-"""What is set below ``/proc/sys/net``: the kernel's defaults, whatever the machine has, and no traffic besides the flow."""
+"""Set below ``/proc/sys/net``: the kernel's defaults, whatever the machine has, and no traffic besides the flow."""
 
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
