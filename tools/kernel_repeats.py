@@ -167,6 +167,18 @@ class Measurement:
         return True
 
 
+def sort(path: Path) -> None:
+    """Bring the lines of a finished measurement into the order of the rows that were measured again."""
+    order = [(job.interval, job.cc) for job in jobs(1)]
+    with path.open(encoding="ascii", newline="") as file:
+        lines = list(csv.DictReader(file))
+    lines.sort(key=lambda line: (order.index((int(line["reorder_interval"]), line["cc"])), int(line["repeat"])))
+    with path.open("w", encoding="ascii", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
 def main() -> int:
     """Compile the path's program and measure."""
     parser = argparse.ArgumentParser(description="Measure the rows with SACK of linux-reordering.csv again.")
@@ -186,6 +198,7 @@ def main() -> int:
                 measurement.measure(list(jobs(arguments.repeats)), arguments.at_once)
             except KeyboardInterrupt:
                 return 130
+    sort(arguments.out)
     print(f"{measurement.done} runs; {measurement.tainted.total()} were tainted and made again")
     return 0
 
