@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
 
 import pytest
 
+from comparison import kernel_repeats, pages
 from comparison import linux_reordering as linux
-from comparison import pages
 from comparison.judging import Verdict
+from comparison.kernel_repeats import Repeats
 from comparison.linux_reordering import Row
 from comparison.oracle import NOT_AVAILABLE, available, control
 
@@ -16,6 +18,11 @@ from comparison.oracle import NOT_AVAILABLE, available, control
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     return linux.compare(linux.table())
+
+
+@pytest.fixture(scope="module")
+def repeats() -> Repeats:
+    return kernel_repeats.table(linux.REPEATS)
 
 
 def verdict(rows: list[Row], condition: str) -> Verdict:
@@ -91,6 +98,45 @@ def test_controls_that_are_mixed_up_miss(rows: list[Row]) -> None:
     for condition in ("closer", "median"):
         assert verdict(exact(rows), condition).held
         assert verdict(mixed, condition).held is False
+
+
+def test_repeats_are_of_the_same_rows_and_untainted(rows: list[Row], repeats: Repeats) -> None:
+    assert list(repeats) == list(linux.answers(rows))
+    assert kernel_repeats.common(repeats) >= 8
+    assert all(run.lateness_us <= 1000 for runs in repeats.values() for run in runs)
+
+
+def test_goodput_with_sack_is_near_the_repeats(rows: list[Row], repeats: Repeats) -> None:
+    (near, *_) = kernel_repeats.verdicts(linux.answers(rows), repeats, linux.GOODPUT)
+    assert near.held
+
+
+def test_answers_off_by_a_twentieth_are_not_near_the_repeats(repeats: Repeats) -> None:
+    medians = {
+        key: replace(runs[0], goodput=statistics.median(run.goodput for run in runs)) for key, runs in repeats.items()
+    }
+    assert kernel_repeats.verdicts(medians, repeats, linux.GOODPUT)[0].held
+    for factor in (0.95, 1.05):
+        wrong = dict(medians)
+        key = next(iter(wrong))
+        wrong[key] = replace(wrong[key], goodput=wrong[key].goodput * factor)
+        assert kernel_repeats.verdicts(wrong, repeats, linux.GOODPUT)[0].held is False
+
+
+def test_the_kernels_own_runs_are_judged_by_the_same_conditions(rows: list[Row], repeats: Repeats) -> None:
+    answered = linux.by_the_kernel(rows, repeats)
+    assert len(answered) == kernel_repeats.common(repeats)
+    for index, run in enumerate(answered):
+        for row in run:
+            assert row.ours is not None
+            assert row.ours.goodput == repeats[row.theirs.interval, row.theirs.cc][index].goodput
+
+
+def test_a_run_is_within_the_others_as_often_as_chance_says() -> None:
+    # Of n + 1 runs that do not tie, two are outside of the others' range.
+    runs = [kernel_repeats.Repeat(value, value, value, 0, 0) for value in (9.0, 9.4, 9.1, 9.3)]
+    for figure in kernel_repeats.FIGURES:
+        assert kernel_repeats.share_inside(figure, {(4, "cubic"): runs}) == 0.5
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -61,11 +61,22 @@ class Shares:
 
 @dataclass(frozen=True)
 class Curves:
-    """A figure over the reorder interval: (interval, value) there and here."""
+    """A figure over the reorder interval: (interval, value) there and here, (interval, least, largest) of repeats."""
 
     control: str
     theirs: Sequence[tuple[float, float]]
     ours: Sequence[tuple[float, float]]
+    spread: Sequence[tuple[float, float, float]] = ()
+
+
+@dataclass(frozen=True)
+class Over:
+    """Curves of one quantity over the reorder interval; ``scale`` is ``linear`` or ``sqrt``."""
+
+    title: str
+    quantity: str
+    curves: Sequence[Curves]
+    scale: str = "linear"
 
 
 def there_and_here(panels: Sequence[Panel], hollow: str = "") -> Figure:
@@ -150,19 +161,23 @@ def shares(rows: Sequence[Shares], tolerance: float) -> Figure:
     return figure
 
 
-def over_interval(panels: Sequence[tuple[str, Sequence[Curves], str]]) -> Figure:
-    """Figures over the reorder interval: theirs as lines, ours dashed."""
+def over_interval(panels: Sequence[Over]) -> Figure:
+    """Figures over the reorder interval: theirs as lines, the range of their repeats shaded, ours dashed."""
     figure, axes = _panels(len(panels))
-    for ax, (label, curves, scale) in zip(axes, panels, strict=True):
-        for curve in curves:
+    for ax, panel in zip(axes, panels, strict=True):
+        for curve in panel.curves:
             colour, marker = _look(curve.control)
+            if curve.spread:
+                x, low, high = zip(*curve.spread, strict=True)
+                ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
             ax.plot(*_columns(curve.theirs), marker=marker, color=colour, markersize=4)
             ax.plot(*_columns(curve.ours), marker=marker, color=colour, linestyle="--", markerfacecolor="white")
-        _scale(ax, "y", scale)
+        _scale(ax, "y", panel.scale)
         ax.set_ylim(bottom=0)
-        ax.set_title(label, fontsize=9)
+        ax.set_title(panel.title, fontsize=9)
         ax.set_xlabel("Reorder interval (packets)")
-    _legend(figure, [curve.control for _, curves, _ in panels for curve in curves], "here", line=True)
+        ax.set_ylabel(panel.quantity)
+    _legend(figure, [curve.control for panel in panels for curve in panel.curves], "here", line=True)
     return figure
 
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from comparison import drawing, judging
+from comparison import drawing, judging, kernel_repeats
 from comparison.judging import Errors, Measure, Verdict
+from comparison.kernel_repeats import Repeat, Repeats, common
 from comparison.oracle import NOT_AVAILABLE, available, control, read
 from comparison.pages import Comparison, verdict_table
-from comparison.runs import Case, simulate
+from comparison.runs import SEEDS, Case, simulate
 from reference import markdown
 
 NAME = "linux-reordering"
+REPEATS = f"{NAME}-repeats.csv"
+"""The same rows with SACK, several times each."""
 GOODPUT = 0.04
 """Share by which goodput may differ, with SACK."""
 NO_REORDERING = 1000
@@ -41,11 +45,13 @@ class Theirs:
     mean_rtt: float
     dropped: float
     moved: float
+    lateness_us: float
+    """How late the bottleneck handed packets over, 99th percentile."""
 
 
 @dataclass(frozen=True)
 class Ours:
-    """The same flow here; nothing is left to chance, so there is one run."""
+    """The same flow here: each figure's median over the seeds."""
 
     goodput: float
     retransmitted: float
@@ -101,37 +107,46 @@ def table() -> list[Theirs]:
             float(row["mean_rtt_ms"]),
             float(row["dropped_packets"]),
             float(row["moved_packets"]),
+            float(row["lateness_p99_us"]),
         )
         for row in read(f"{NAME}.csv")
     ]
 
 
 def case(row: Theirs) -> Case:
-    """Return what is run for a row."""
+    """Return what is run for a row.
+
+    Both hosts take up to as long over a packet as the kernel's packets were handed over late: what was measured with
+    the row, not a choice.
+    """
+    late = f"{row.lateness_us:g} us"
     sets = (
         *STACKS[row.stack],
         f'flow.main.cc="{control(row.cc)}"',
         f"link.bottleneck.forward.queue.reorder.interval={row.interval}",
+        *(f'host.{host}.processing_jitter="{late}"' for host in ("S", "R")),
     )
-    return Case(f"{NAME}.toml", sets, 1)
+    return Case(f"{NAME}.toml", sets, SEEDS)
 
 
 def compare(rows: Sequence[Theirs]) -> list[Row]:
     """Set ours beside each of their rows; nothing beside rows of congestion controls that are not available."""
     cases = {row: case(row) for row in rows if available("cc", control(row.cc))}
     runs = simulate(cases.values(), NAME)
-    return [Row(row, _ours(runs[cases[row]][0]) if row in cases else None) for row in rows]
+    return [Row(row, _ours(runs[cases[row]]) if row in cases else None) for row in rows]
 
 
-def _ours(run: dict[str, Any]) -> Ours:
-    flow = run["flows"]["main"]
+def _ours(runs: Sequence[dict[str, Any]]) -> Ours:
+    def median(name: str) -> float:
+        return statistics.median(float(run["flows"]["main"][name]) for run in runs)
+
     return Ours(
-        goodput=flow["goodput_mbit_s"],
-        retransmitted=flow["retransmitted_packets"],
-        mean_rtt=flow["mean_srtt_ms"],
-        dropped=run["links"]["bottleneck"]["forward"]["dropped_packets"],
-        fast_recoveries=flow["fast_recoveries"],
-        timeouts=flow["timeouts"],
+        goodput=median("goodput_mbit_s"),
+        retransmitted=median("retransmitted_packets"),
+        mean_rtt=median("mean_srtt_ms"),
+        dropped=statistics.median(run["links"]["bottleneck"]["forward"]["dropped_packets"] for run in runs),
+        fast_recoveries=median("fast_recoveries"),
+        timeouts=median("timeouts"),
     )
 
 
@@ -155,6 +170,29 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
         all(inside) if inside else None,
     )
     return [goodput, *judging.told_apart(RETRANSMITTED, errors(sack, RETRANSMITTED))]
+
+
+def answers(rows: Sequence[Row]) -> dict[kernel_repeats.Key, Repeat]:
+    """Ours with SACK, as the kernel's repeats are given."""
+    return {
+        (row.theirs.interval, row.theirs.cc): Repeat(
+            row.ours.goodput, row.ours.retransmitted, row.ours.mean_rtt, row.ours.dropped, row.theirs.lateness_us
+        )
+        for row in of_stack(rows, "sack")
+        if row.ours is not None
+    }
+
+
+def by_the_kernel(rows: Sequence[Row], repeats: Repeats) -> list[list[Row]]:
+    """The rows with SACK, answered by one repeat of the kernel after the other."""
+    sack = of_stack(rows, "sack")
+    return [
+        [_answered(row, repeats[row.theirs.interval, row.theirs.cc][i]) for row in sack] for i in range(common(repeats))
+    ]
+
+
+def _answered(row: Row, repeat: Repeat) -> Row:
+    return replace(row, ours=Ours(repeat.goodput, repeat.retransmitted, repeat.mean_rtt, repeat.dropped, 0, 0))
 
 
 HEAD = ["control", "RI", "goodput there", "here", "difference", "", "sent again there", "here", "error / others'",
@@ -197,13 +235,20 @@ def _cells(row: Row, found: Errors | None) -> list[str]:
 def comparison() -> Comparison:
     """Compare everything."""
     rows = compare(table())
-    found = verdicts(rows)
-    parts = {"verdict": verdict_table(found)}
+    repeats = kernel_repeats.table(REPEATS)
+    told = verdicts(rows)
+    found = [*told, *kernel_repeats.verdicts(answers(rows), repeats, GOODPUT)]
+    parts = {
+        "verdict": verdict_table(found),
+        "scores": kernel_repeats.scores(told, [verdicts(answered) for answered in by_the_kernel(rows, repeats)]),
+        "lateness": kernel_repeats.lateness(repeats),
+        "repeats": markdown.table(kernel_repeats.HEAD, kernel_repeats.lines(answers(rows), repeats)),
+    }
     parts.update({stack: markdown.table(HEAD, lines(of_stack(rows, stack))) for stack in STACKS})
-    return Comparison(NAME, parts, found, lambda: _figures(rows))
+    return Comparison(NAME, parts, found, lambda: _figures(rows, repeats))
 
 
-def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
+def _figures(rows: Sequence[Row], repeats: Repeats) -> Iterator[tuple[str, Figure]]:
     def lines_of(stack: str, theirs: Callable[[Row], float], ours: Callable[[Ours], float]) -> list[drawing.Curves]:
         found = []
         for cc in dict.fromkeys(row.theirs.cc for row in rows):
@@ -216,14 +261,20 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     def goodput(stack: str) -> list[drawing.Curves]:
         return lines_of(stack, lambda row: row.theirs.goodput, lambda ours: ours.goodput)
 
+    def beside_repeats(curves: list[drawing.Curves], index: int) -> list[drawing.Curves]:
+        figure = kernel_repeats.FIGURES[index]
+        return [replace(c, spread=kernel_repeats.ranges(repeats, figure, c.control)) for c in curves]
+
     again = lines_of("sack", lambda row: row.theirs.retransmitted, lambda ours: ours.retransmitted)
+    rtt = lines_of("sack", lambda row: row.theirs.mean_rtt, lambda ours: ours.mean_rtt)
     yield (
         NAME,
         drawing.over_interval(
             [
-                ("SACK: goodput (Mbit/s)", goodput("sack"), "linear"),
-                ("SACK: packets sent again", again, "sqrt"),
-                ("No SACK: goodput (Mbit/s)", goodput("nosack"), "linear"),
+                drawing.Over("SACK", "Goodput (Mbit/s)", beside_repeats(goodput("sack"), 0)),
+                drawing.Over("SACK", "Packets sent again", beside_repeats(again, 1), "sqrt"),
+                drawing.Over("SACK", "Mean RTT (ms)", beside_repeats(rtt, 2)),
+                drawing.Over("No SACK", "Goodput (Mbit/s)", goodput("nosack")),
             ]
         ),
     )

@@ -94,5 +94,5 @@ def _figures(found: Groups) -> Iterator[tuple[str, Figure]]:
             there = [(float(row.interval), row.theirs[latest]) for row in group]
             here = [(float(row.interval), row.ours[latest]) for row in group]
             curves.append(drawing.Curves(cc, there, here))
-        panels.append((setting, curves, "linear"))
+        panels.append(drawing.Over(setting, "Normalised throughput", curves))
     yield NAME, drawing.over_interval(panels)

@@ -30,6 +30,7 @@ mod change;
 mod connection;
 mod fabric;
 mod links;
+mod processing;
 mod spawner;
 mod windows;
 
@@ -43,6 +44,10 @@ use agent::AgentSlot;
 use connection::{Connection, Flow};
 use fabric::{Fabric, Target};
 use spawner::Spawner;
+
+/// A host that takes its time, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub u32);
 
 /// One direction of a link, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,6 +212,7 @@ impl<B: Body> Network<B> {
         match self.fabric.target(packet) {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
+            Target::Processing(host) => self.fabric.process(host as usize, packet),
             Target::Link(_) | Target::Folded(_) => self.fabric.go_on(packet),
         }
     }

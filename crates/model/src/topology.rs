@@ -108,12 +108,22 @@ pub fn compile_tapped<B: Body>(
         };
         builder.change(change.time, what);
     }
+    let processing: Vec<Option<Stop>> = resolved
+        .nodes
+        .iter()
+        .zip(&resolved.processing_jitter)
+        .map(|(name, longest)| {
+            (!longest.is_zero())
+                .then(|| Stop::Processing(builder.processing(format!("host.{name}"), *longest)))
+        })
+        .collect();
     let stacks = shared_stacks(&resolved.flows);
     for (flow, settings) in resolved.flows.iter().zip(stacks) {
-        let stops = |hops: &[crate::scenario::Hop]| {
-            hops.iter()
-                .map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize]))
-                .collect()
+        let stops = |from: usize, hops: &[crate::scenario::Hop]| {
+            let links = hops
+                .iter()
+                .map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize]));
+            processing[from].into_iter().chain(links).collect()
         };
         let own = hosts.iter().position(|(name, _)| *name == flow.name);
         let control = flow.cc.clone();
@@ -144,8 +154,8 @@ pub fn compile_tapped<B: Body>(
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
-            route: stops(&flow.route),
-            return_route: stops(&flow.return_route),
+            route: stops(flow.ends[0], &flow.route),
+            return_route: stops(flow.ends[1], &flow.return_route),
             start: flow.start,
             stop: flow.stop,
             traffic,

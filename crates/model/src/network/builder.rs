@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::{
     packet::{FlowId, Pool},
+    rng::Stream,
     trace::ElementId,
-    units::{Instant, Rate},
+    units::{Duration, Instant, Rate},
 };
 use anabranch_elements::{
     body::Body,
@@ -26,8 +27,9 @@ use self::{
 };
 
 use super::{
-    Change, LinkId, MiddleboxId, MiddleboxSlot, Network,
+    Change, HostId, LinkId, MiddleboxId, MiddleboxSlot, Network,
     fabric::{Fabric, Propagating},
+    processing::Processing,
 };
 use crate::{event_queue::EventQueue, record::Probe};
 
@@ -43,6 +45,7 @@ pub struct Builder<B: Body> {
     packet_log: bool,
     links: Vec<LinkSpec>,
     middleboxes: Vec<MiddleboxSpec<B>>,
+    processing: Vec<(String, Duration)>,
     flows: Vec<FlowSpec<B>>,
     changes: Vec<(Instant, Change)>,
 }
@@ -60,6 +63,7 @@ impl<B: Body> Builder<B> {
             packet_log: false,
             links: Vec::new(),
             middleboxes: Vec::new(),
+            processing: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
         }
@@ -107,6 +111,15 @@ impl<B: Body> Builder<B> {
             u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
         )
     }
+    /// Adds a host that takes a random time below `longest` over each packet that it sends. Its name keys
+    /// its random stream: `host.NAME`.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them.
+    pub fn processing(&mut self, name: impl Into<String>, longest: Duration) -> HostId {
+        self.processing.push((name.into(), longest));
+        HostId(u32::try_from(self.processing.len() - 1).expect("hosts are counted in 32 bits"))
+    }
     /// Adds a flow.
     ///
     /// # Panics
@@ -143,6 +156,15 @@ impl<B: Body> Builder<B> {
             vec![None; self.links.len()]
         };
         let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes);
+        let processing: Vec<_> = self
+            .processing
+            .iter()
+            .zip(rings..)
+            .map(|((name, longest), ring)| {
+                let ring = u32::try_from(ring).expect("hosts are counted in 32 bits");
+                Processing::new(Stream::new(self.seed, name), *longest, ring)
+            })
+            .collect();
         let mut elements = 0;
         let mut next_element = || {
             elements += 1;
@@ -190,8 +212,9 @@ impl<B: Body> Builder<B> {
                 pool: Pool::default(),
                 links,
                 rings: std::iter::repeat_with(Propagating::new)
-                    .take(rings)
+                    .take(rings + processing.len())
                     .collect(),
+                processing,
                 routes: Vec::new(),
                 probe: Probe::new(window.end(), self.digest, self.packet_log),
                 events: 0,

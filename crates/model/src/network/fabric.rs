@@ -20,6 +20,7 @@ use anabranch_elements::{
     transport::Transport,
 };
 
+use super::processing::Processing;
 use crate::{
     event_queue::{Class, Entry, EventQueue, Source},
     record::Probe,
@@ -32,6 +33,8 @@ pub(super) enum Target {
     /// A link that is computed ahead, together with the one before it.
     Folded(u32),
     Middlebox(u32),
+    /// A host that takes its time before it sends.
+    Processing(u32),
     /// The far end of the connection.
     End,
 }
@@ -135,6 +138,7 @@ pub(super) struct Fabric<B: Body> {
     pub(super) pool: Pool<Transport<B>>,
     pub(super) links: Vec<LinkSlot>,
     pub(super) rings: Vec<Propagating>,
+    pub(super) processing: Vec<Processing>,
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,
@@ -218,7 +222,9 @@ impl<B: Body> Fabric<B> {
             Target::Link(index) | Target::Folded(index) => {
                 self.enter_link(index as usize, packet, self.now);
             }
-            Target::Middlebox(_) | Target::End => self.reached.push_back(packet),
+            Target::Middlebox(_) | Target::Processing(_) | Target::End => {
+                self.reached.push_back(packet);
+            }
         }
     }
 
@@ -289,6 +295,16 @@ impl<B: Body> Fabric<B> {
                 self.arm_ring(ring, new);
             }
         }
+    }
+
+    /// A host takes its time over a packet before it sends it.
+    #[inline(never)]
+    pub(super) fn process(&mut self, host: usize, packet: PacketId) {
+        self.pool[packet].hop += 1;
+        let slot = &mut self.processing[host];
+        let (ring, at) = (slot.ring, slot.departure(self.now));
+        // In the order of events a host comes after all links.
+        self.propagate(self.links.len() + host, ring, ring, packet, at);
     }
 
     /// As [`Self::propagate`], for a packet that does not fit into the order of the shared ring. The packet

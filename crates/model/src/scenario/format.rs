@@ -248,7 +248,9 @@ pub struct Gateway {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Host {
-    /// The longest random time that handling a packet takes.
+    /// The longest time that the host takes over a packet before it sends it: uniform between 0 s and this,
+    /// for each packet by itself, but none overtakes another (Floyd and Jacobson, "On Traffic Phase Effects
+    /// in Packet-Switched Gateways", 1992). 0 s: none.
     pub processing_jitter: Duration,
     /// Live engine only: `"namespace"` or `"interface:NAME"`.
     #[serde(skip_serializing_if = "Option::is_none")]

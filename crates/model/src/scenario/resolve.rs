@@ -3,6 +3,7 @@
 
 mod change;
 mod flow;
+mod host;
 mod link;
 mod round_trip;
 mod route;
@@ -37,6 +38,8 @@ pub struct Resolved {
     pub seed: u64,
     /// The nodes' names, in the order in which links name them.
     pub nodes: Vec<String>,
+    /// How long each of them takes over a packet that it sends, at most.
+    pub processing_jitter: Vec<Duration>,
     /// The links, in the order of the file.
     pub links: Vec<ResolvedLink>,
     /// The flows, copies in order, tables in the order of the file.
@@ -282,15 +285,7 @@ pub(super) fn resolve(
         }
     }
     let graph = route::Graph::new(&resolver, &file)?;
-    for (name, _) in &file.host.0 {
-        if graph.find(name).is_none() {
-            return Err(resolver.error(
-                &["host", name],
-                format!("no link leads to a node `{name}`"),
-                super::error::choice(name, &graph.nodes),
-            ));
-        }
-    }
+    let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
     let routes = file
         .flow
         .0
@@ -323,6 +318,7 @@ pub(super) fn resolve(
         warmup: file.warmup,
         seed: file.seed,
         nodes: graph.nodes,
+        processing_jitter,
         links,
         flows,
         changes,

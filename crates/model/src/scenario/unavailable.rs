@@ -65,12 +65,6 @@ pub(super) fn used(file: &File) -> Vec<(Vec<&str>, &'static str)> {
         if host.exec.is_some() {
             used.push((vec!["host", name, "exec"], "`exec` (of the live engine)"));
         }
-        if !host.processing_jitter.is_zero() {
-            used.push((
-                vec!["host", name, "processing_jitter"],
-                "`processing_jitter`",
-            ));
-        }
     }
     for (name, flow) in &file.flow.0 {
         if flow.protocol == Protocol::Udp {

@@ -132,6 +132,14 @@ fn kinds() {
             ),
             ("live only", plus("[host.S]\nattach = \"namespace\"")),
             (
+                "processing time of a node that sends nothing",
+                plus("[host.R1]\nprocessing_jitter = \"1 ms\""),
+            ),
+            (
+                "processing time without a unit",
+                plus("[host.S]\nprocessing_jitter = \"1\""),
+            ),
+            (
                 "a switch out of range",
                 with("cc = ", "transport = { mss = \"10 bytes\" }\ncc = "),
             ),

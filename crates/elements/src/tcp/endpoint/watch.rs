@@ -50,7 +50,7 @@ impl<B: Body> Endpoint<B> {
         self.look_at_the_probe(now, segment, news);
         self.look_at_the_timeout(now, news);
         if news.acked > 0 {
-            self.look_at_timestamps(now, segment);
+            self.look_at_timestamps(now, segment, news.prior_una);
             self.look_for_reneging(now);
         }
         if self.agreed.racked {
@@ -177,15 +177,24 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 3522 §3.2.
-    fn look_at_timestamps(&mut self, now: Instant, segment: &Segment<B>) {
+    /// RFC 3522 §3.2; `filled` is where the gap was that new data fills.
+    fn look_at_timestamps(&mut self, now: Instant, segment: &Segment<B>, filled: Seq) {
         if !self.settings.eifel || !self.agreed.timestamps {
             return;
         }
         let (Some(watch), Some(timestamps)) = (&mut self.cold.watch, segment.timestamps) else {
             return;
         };
-        if !watch.undo.on_progress(timestamps.echo) || self.board.has_resent() {
+        if !watch.undo.on_progress(timestamps.echo) {
+            return;
+        }
+        if self.agreed.guided {
+            // An original that came late, although it was sent again meanwhile.
+            let behind = watch.rack.behind(filled);
+            let segments = behind.div_ceil(u64::from(self.smss));
+            watch.reordering.on_reordered(segments);
+        }
+        if self.board.has_resent() {
             return;
         }
         // What was taken for lost before the path was known to reorder may be late as well.

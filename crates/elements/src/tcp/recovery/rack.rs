@@ -180,6 +180,16 @@ impl Rack {
         })
     }
 
+    /// How far a number lies behind the highest delivered.
+    #[must_use]
+    pub fn behind(&self, number: Seq) -> u64 {
+        if number < self.fack {
+            self.fack.since(number)
+        } else {
+            0
+        }
+    }
+
     /// A recovery has proved needless: what was taken for lost was only late.
     pub const fn on_spurious(&mut self) {
         self.reordering_seen = true;

@@ -108,7 +108,7 @@ pub(super) fn shared_rings<B: Body>(
                     }
                     previous = Some(link);
                 }
-                Stop::Middlebox(_) => previous = None,
+                Stop::Middlebox(_) | Stop::Processing(_) => previous = None,
             }
         }
     }

@@ -139,6 +139,7 @@ impl<B: Body> Network<B> {
             .map(|stop| match stop {
                 Stop::Link(link) => (0, link.0),
                 Stop::Middlebox(middlebox) => (1, middlebox.0),
+                Stop::Processing(host) => (2, host.0),
             })
             .collect();
         if let Some(&start) = routes.get(&key) {
@@ -151,6 +152,7 @@ impl<B: Body> Network<B> {
                 Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
                 Stop::Link(link) => Target::Link(link.0),
                 Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
+                Stop::Processing(host) => Target::Processing(host.0),
             }));
         self.fabric.routes.push(Target::End);
         routes.insert(key, start);

@@ -14,7 +14,7 @@ use anabranch_elements::{
     tcp::Settings,
 };
 
-use super::super::{App, LinkId, MiddleboxId};
+use super::super::{App, HostId, LinkId, MiddleboxId};
 use crate::workload::Sizes;
 
 /// One direction of a link.
@@ -116,6 +116,8 @@ pub enum Stop {
     Link(LinkId),
     /// Through a middlebox.
     Middlebox(MiddleboxId),
+    /// Out of a host that takes its time: where a route begins.
+    Processing(HostId),
 }
 
 /// What runs over a flow.
