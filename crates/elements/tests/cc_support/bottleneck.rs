@@ -70,7 +70,12 @@ impl Bottleneck {
     fn send(&mut self) {
         let pace = self.control.pacing_rate().map(|rate| PACKET / rate);
         self.sampler
-            .on_sent(self.sent, self.now, self.flying.is_empty());
+            .on_sent(
+                self.sent,
+                self.now,
+                self.flying.is_empty(),
+                PACKET.get() * (self.in_flight() + 1),
+            );
         let leaves = self.free_at.max(self.now) + PACKET / self.rate;
         self.free_at = leaves;
         let queued = (leaves - self.now).as_secs_f64() / (PACKET / self.rate).as_secs_f64();
