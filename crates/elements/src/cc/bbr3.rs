@@ -33,6 +33,8 @@
 //!   because RACK has not taken all for lost.
 //! - An acknowledgment whose sample spans less than the smallest round-trip time counts for neither
 //!   round trips nor deliveries; the draft drops its rate only.
+//! - What a spurious recovery takes back is noted when the recovery begins. The draft notes it anew
+//!   with the first loss of every round trip (NoteLoss), when it may be reduced already.
 //! - The window to return to is noted before ProbeRTT is entered, not after.
 //! - `inflight_longterm` is never below `min_window` when Startup ends by losses.
 //!
@@ -55,6 +57,8 @@ mod random;
 mod sample;
 mod startup;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use anabranch_core::{
     registry::{Meta, Source},

@@ -222,8 +222,13 @@ mod tests {
         }
         // Of four, 2 arrives; 0 and 1 are lost.
         let delivered = |rate: &mut RateSampler, at, number, gone| {
-            rate.on_delivered(Instant::from_millis(at), 1000, (number, gone), Duration::ZERO)
-                .expect("a sample")
+            rate.on_delivered(
+                Instant::from_millis(at),
+                1000,
+                (number, gone),
+                Duration::ZERO,
+            )
+            .expect("a sample")
         };
         assert_eq!(delivered(&mut rate, 12, 2, 0).lost, Bytes::ZERO);
         for (number, lost) in [(0, 1000), (1, 2000)] {
@@ -231,15 +236,27 @@ mod tests {
                 .on_lost(Instant::from_millis(12), (number, 1000), true)
                 .expect("it is outstanding");
             assert_eq!(told.tx_in_flight, Bytes::new(1000 * (number + 1)));
-            assert_eq!((told.lost, told.delivered), (Bytes::new(lost), Bytes::new(1000)));
+            assert_eq!(
+                (told.lost, told.delivered),
+                (Bytes::new(lost), Bytes::new(1000))
+            );
         }
         // Sent again after that, the first has seen no loss; the last has seen both.
         rate.on_sent(0, Instant::from_millis(13), false, 2000);
         let last = delivered(&mut rate, 14, 3, 0);
-        assert_eq!((last.lost, last.tx_in_flight), (Bytes::new(2000), Bytes::new(4000)));
+        assert_eq!(
+            (last.lost, last.tx_in_flight),
+            (Bytes::new(2000), Bytes::new(4000))
+        );
         let again = delivered(&mut rate, 23, 0, 1);
-        assert_eq!((again.lost, again.tx_in_flight), (Bytes::ZERO, Bytes::new(2000)));
+        assert_eq!(
+            (again.lost, again.tx_in_flight),
+            (Bytes::ZERO, Bytes::new(2000))
+        );
         // What is gone tells nothing.
-        assert!(rate.on_lost(Instant::from_millis(24), (0, 1000), true).is_none());
+        assert!(
+            rate.on_lost(Instant::from_millis(24), (0, 1000), true)
+                .is_none()
+        );
     }
 }

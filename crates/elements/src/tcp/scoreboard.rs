@@ -138,7 +138,10 @@ impl Scoreboard {
     }
     /// The numbers of the records taken for lost since the last call.
     pub fn take_noted(&mut self) -> Vec<u64> {
-        let noted = self.repair.as_mut().and_then(|repair| repair.noted.as_mut());
+        let noted = self
+            .repair
+            .as_mut()
+            .and_then(|repair| repair.noted.as_mut());
         noted.map(std::mem::take).unwrap_or_default()
     }
 

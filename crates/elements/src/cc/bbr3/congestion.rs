@@ -4,7 +4,7 @@
 use anabranch_core::units::Instant;
 
 use super::{
-    Model,
+    Model, Repair,
     sample::Sample,
     state::{Phase, State},
 };
@@ -147,7 +147,10 @@ impl Model {
     pub(super) fn note_loss(&mut self) {
         if !self.losses.in_round {
             self.losses.round_delivered = self.delivered;
-            self.save_state_upon_loss();
+            // A recovery under way has its state saved, from before any answer to its losses.
+            if self.repair == Repair::No {
+                self.save_state_upon_loss();
+            }
         }
         self.losses.in_round = true;
         self.losses.just_found = true;

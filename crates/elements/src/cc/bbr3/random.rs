@@ -42,7 +42,7 @@ mod tests {
     fn draws_are_spread_evenly() {
         let (mut ones, mut quarters) = (0, [0_u32; 4]);
         for n in 0..4_000_u64 {
-            let draw = Draw::new(Instant::from_micros(37 * n), 1448.0 * (n % 7) as f64);
+            let draw = Draw::new(Instant::from_nanos(37_000 * n), 1448.0 * (n % 7) as f64);
             ones += draw.bit();
             assert!((0.0..1.0).contains(&draw.share()));
             #[expect(

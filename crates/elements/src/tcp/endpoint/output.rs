@@ -421,7 +421,10 @@ impl<B: Body> Endpoint<B> {
         let idle = self.board.is_empty();
         let number = self.board.gone() + index as u64;
         let in_flight = self.board.in_flight() + u64::from(len);
-        self.cold.extras().rate.on_sent(number, now, idle, in_flight);
+        self.cold
+            .extras()
+            .rate
+            .on_sent(number, now, idle, in_flight);
     }
 
     /// The application has nothing more to send now.
