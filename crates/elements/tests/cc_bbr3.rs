@@ -123,28 +123,28 @@ fn probes_are_as_far_apart_as_the_window_has_segments_at_most_63_rounds_or_three
         // 63 rounds would be 6.3 s.
         (100, 100, 2_000, 3_000),
     ] {
-        // Between the beginnings of two probes lie REFILL, a round trip, and UP besides: four at
-        // most (one, and three without growth), with a queue that makes them 2.25 times as long.
-        let most = most + (rtt_ms + 1) * (1 + 9);
+        // Five round trips for the queue that the probe before has left.
+        let most = most + 5 * (rtt_ms + 1);
         let mut path = path(mbit_s, rtt_ms);
         path.run(Duration::from_secs(2));
-        let ups: Vec<(u64, u8)> = modes(&mut path, 60_000)
-            .into_iter()
-            .filter(|(_, mode)| [UP, PROBE_RTT].contains(mode))
-            .collect();
-        let mut intervals = 0;
-        for pair in ups.windows(2) {
+        let modes = modes(&mut path, 30_000);
+        let mut waits = Vec::new();
+        let mut began = None;
+        for pair in modes.windows(2) {
             // ProbeRTT begins the wait anew.
-            if pair[0].1 == UP && pair[1].1 == UP {
-                let apart = pair[1].0 - pair[0].0;
-                assert!(
-                    (least..=most).contains(&apart),
-                    "{mbit_s}, {rtt_ms}: {ups:?}"
-                );
-                intervals += 1;
+            if [UP, PROBE_RTT].contains(&pair[0].1) {
+                began = Some(pair[1].0);
+            }
+            if pair[1].1 == REFILL {
+                waits.extend(began.map(|began| pair[1].0 - began));
             }
         }
-        assert!(intervals >= 3, "{mbit_s}, {rtt_ms}: {ups:?}");
+        assert!(waits.len() >= 5, "{mbit_s}, {rtt_ms}: {modes:?}");
+        let range = least..=most;
+        assert!(
+            waits.iter().all(|wait| range.contains(wait)),
+            "{mbit_s}, {rtt_ms}: {waits:?}"
+        );
     }
 }
 
