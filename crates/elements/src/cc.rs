@@ -19,7 +19,7 @@ mod properties;
 
 pub use self::{
     event::{
-        Ack, Congestion, Idle, IdleRestart, RateSample, Recovered, Rto, Sent, Signal, Spurious,
+        Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal, Spurious,
         TimerLoss,
     },
     init::{Init, Shared, StackHabits},
@@ -41,6 +41,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// A timer rule found losses while a recovery was already under way (`recovery = timer rule`
     /// only, see [`TimerRule`]). The default treats them as part of that recovery.
     fn on_timer_loss(&mut self, _event: &TimerLoss) {}
+    /// A segment was taken for lost, if [`Wants::losses`]. Comes after [`Self::on_congestion`] or
+    /// [`Self::on_rto`], where that comes, and before the [`Self::on_ack`] that shows it.
+    fn on_lost(&mut self, _event: &Lost) {}
     /// Recovery ended: everything outstanding when it began is acknowledged.
     fn on_recovered(&mut self, _event: &Recovered) {}
     /// The last [`Self::on_congestion`] or [`Self::on_rto`] proved spurious. The default keeps the
@@ -77,6 +80,8 @@ pub trait CongestionControl: fmt::Debug + Send {
 pub struct Wants {
     /// [`Ack::rate`], which costs the endpoint two stamps per segment.
     pub rate_samples: bool,
+    /// [`CongestionControl::on_lost`], which needs `rate_samples` as well.
+    pub losses: bool,
 }
 
 /// Makes a control from outside the workspace.
@@ -93,6 +98,7 @@ components! {
     cubic::Cubic,
     cubic_plus::CubicPlus,
     bbr::Bbr,
+    bbr3::Bbr3,
     dctcp::Dctcp,
 }
 
@@ -146,6 +152,9 @@ impl CongestionControl for Control {
     }
     fn on_timer_loss(&mut self, event: &TimerLoss) {
         each!(self, c => c.on_timer_loss(event));
+    }
+    fn on_lost(&mut self, event: &Lost) {
+        each!(self, c => c.on_lost(event));
     }
     fn on_recovered(&mut self, event: &Recovered) {
         each!(self, c => c.on_recovered(event));

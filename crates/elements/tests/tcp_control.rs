@@ -62,7 +62,10 @@ impl CongestionControl for Fixed {
         self.rate
     }
     fn wants(&self) -> Wants {
-        Wants { rate_samples: true }
+        Wants {
+            rate_samples: true,
+            ..Wants::default()
+        }
     }
 }
 

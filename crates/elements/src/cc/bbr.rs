@@ -24,7 +24,7 @@
 //! - Detection of policers (long-term bandwidth sampling).
 
 mod control_parameters;
-mod filter;
+pub(super) mod filter;
 mod mode;
 mod params;
 mod path;
@@ -233,7 +233,10 @@ impl CongestionControl for Bbr {
         Rate::new((self.0.pacing_rate * 8.0).max(1.0) as u64)
     }
     fn wants(&self) -> Wants {
-        Wants { rate_samples: true }
+        Wants {
+            rate_samples: true,
+            ..Wants::default()
+        }
     }
 
     /// `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `btl_bw` in Mbit/s, `rt_prop` in

@@ -65,6 +65,11 @@ pub struct RateSample {
     pub prior_delivered: Bytes,
     /// The sender was application-limited when the segment was sent: a lower bound only.
     pub app_limited: bool,
+    /// In flight when the segment was sent, itself included.
+    pub tx_in_flight: Bytes,
+    /// Found lost between its sending and its acknowledgment; zero unless
+    /// [`Wants::losses`](super::Wants::losses).
+    pub lost: Bytes,
 }
 
 /// A reduction is due.
@@ -105,6 +110,30 @@ pub struct TimerLoss {
     pub now: Instant,
     /// In flight just before.
     pub in_flight: Bytes,
+}
+
+/// A segment was taken for lost (draft-ietf-ccwg-bbr §5.2.4). Only who asks is told
+/// ([`Wants::losses`](super::Wants::losses)).
+#[derive(Debug, Clone, Copy)]
+pub struct Lost {
+    /// When this was found.
+    pub now: Instant,
+    /// Counts segments in the order in which they were sent first: what lies next to each other
+    /// has neighbouring numbers.
+    pub number: u64,
+    /// Sequence numbers that it takes.
+    pub bytes: Bytes,
+    /// In flight when it was sent last, itself included.
+    pub tx_in_flight: Bytes,
+    /// Found lost since it was sent last, itself included.
+    pub lost: Bytes,
+    /// The sender was application-limited when it was sent last.
+    pub app_limited: bool,
+    /// All delivered on this connection so far.
+    pub delivered: Bytes,
+    /// The receiver reports selectively what has arrived (RFC 2018), so that more than one loss a
+    /// round trip can be found.
+    pub selective: bool,
 }
 
 /// A recovery ended.

@@ -302,6 +302,10 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn new(settings: &Arc<Settings>, control: Control, role: Role, iss: u32) -> Self {
         let first = Seq::first(iss);
+        let mut board = Scoreboard::default();
+        if control.wants().losses {
+            board.note_losses();
+        }
         Self {
             state: match role {
                 Role::Active => State::Closed,
@@ -359,7 +363,7 @@ impl<B: Body> Endpoint<B> {
                 .with_window(settings.first_receive_window() / u64::from(settings.mss)),
             rtt: RttEstimator::new(settings.initial_rto),
             recovery: RecoveryState::new(first),
-            board: Scoreboard::default(),
+            board,
             buffer: SendBuffer::new(first + 1),
             control,
             stats: Stats::default(),

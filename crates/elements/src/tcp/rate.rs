@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-use crate::cc::RateSample;
+use crate::cc::{Lost, RateSample};
 
 /// What is noted of a segment when it leaves.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +25,10 @@ struct Stamp {
     sent_at: Instant,
     /// P.is_app_limited
     app_limited: bool,
+    /// P.tx_in_flight
+    in_flight: u64,
+    /// P.lost
+    lost: u64,
 }
 
 /// The connection's part of the estimator. Segments go by the number of their record in the
@@ -39,6 +43,8 @@ pub struct RateSampler {
     first_sent_at: Instant,
     /// C.app_limited: samples are lower bounds until so much is delivered; zero for not at all.
     app_limited: u64,
+    /// C.lost; counted for those who ask for losses only.
+    lost: u64,
     stamps: VecDeque<Stamp>,
     /// Stamps that have left at the front.
     gone: u64,
@@ -53,13 +59,15 @@ impl RateSampler {
             delivered_at: Instant::START,
             first_sent_at: Instant::START,
             app_limited: 0,
+            lost: 0,
             stamps: VecDeque::new(),
             gone: 0,
         }
     }
 
-    /// Segment `number` leaves, for the first time or again. `idle`: nothing was in flight.
-    pub fn on_sent(&mut self, number: u64, now: Instant, idle: bool) {
+    /// Segment `number` leaves, for the first time or again; with it, `in_flight`
+    /// octets are in flight. `idle`: nothing was outstanding.
+    pub fn on_sent(&mut self, number: u64, now: Instant, idle: bool, in_flight: u64) {
         if idle {
             self.first_sent_at = now;
             self.delivered_at = now;
@@ -70,6 +78,8 @@ impl RateSampler {
             first_sent_at: self.first_sent_at,
             sent_at: now,
             app_limited: self.app_limited != 0,
+            in_flight,
+            lost: self.lost,
         };
         let index = usize::try_from(number.saturating_sub(self.gone)).unwrap_or(usize::MAX);
         if let Some(old) = self.stamps.get_mut(index) {
@@ -118,6 +128,30 @@ impl RateSampler {
             interval,
             prior_delivered: Bytes::new(stamp.delivered),
             app_limited: stamp.app_limited,
+            tx_in_flight: Bytes::new(stamp.in_flight),
+            lost: Bytes::new(self.lost - stamp.lost),
+        })
+    }
+
+    /// Segment `number` of `octets` is taken for lost.
+    pub fn on_lost(
+        &mut self,
+        now: Instant,
+        (number, octets): (u64, u64),
+        selective: bool,
+    ) -> Option<Lost> {
+        self.lost += octets;
+        let index = usize::try_from(number.checked_sub(self.gone)?).ok()?;
+        let stamp = self.stamps.get(index)?;
+        Some(Lost {
+            now,
+            number,
+            bytes: Bytes::new(octets),
+            tx_in_flight: Bytes::new(stamp.in_flight),
+            lost: Bytes::new(self.lost - stamp.lost),
+            app_limited: stamp.app_limited,
+            delivered: Bytes::new(self.delivered),
+            selective,
         })
     }
 }
@@ -148,7 +182,7 @@ mod tests {
                 );
                 samples.extend(sample);
             }
-            rate.on_sent(n, Instant::from_millis(n), n == 0);
+            rate.on_sent(n, Instant::from_millis(n), n == 0, 1000 * (n + 1).min(10));
         }
         let last = samples.last().expect("samples");
         assert_eq!(
@@ -162,9 +196,9 @@ mod tests {
     #[test]
     fn what_leaves_after_an_idle_application_is_a_lower_bound() {
         let mut rate = RateSampler::new();
-        rate.on_sent(0, Instant::START, true);
+        rate.on_sent(0, Instant::START, true, 1000);
         rate.on_app_limited(1000);
-        rate.on_sent(1, Instant::from_millis(5), false);
+        rate.on_sent(1, Instant::from_millis(5), false, 2000);
         let sample = |rate: &mut RateSampler, at, number| {
             rate.on_delivered(
                 Instant::from_millis(at),
@@ -176,7 +210,53 @@ mod tests {
         };
         assert_eq!(sample(&mut rate, 10, 0), Some(false));
         assert_eq!(sample(&mut rate, 15, 1), Some(true));
-        rate.on_sent(2, Instant::from_millis(15), true);
+        rate.on_sent(2, Instant::from_millis(15), true, 1000);
         assert_eq!(sample(&mut rate, 25, 2), Some(false));
+    }
+
+    #[test]
+    fn what_is_lost_counts_from_the_sending_of_each_segment() {
+        let mut rate = RateSampler::new();
+        for n in 0..4 {
+            rate.on_sent(n, Instant::from_millis(n), n == 0, 1000 * (n + 1));
+        }
+        // Of four, 2 arrives; 0 and 1 are lost.
+        let delivered = |rate: &mut RateSampler, at, number, gone| {
+            rate.on_delivered(
+                Instant::from_millis(at),
+                1000,
+                (number, gone),
+                Duration::ZERO,
+            )
+            .expect("a sample")
+        };
+        assert_eq!(delivered(&mut rate, 12, 2, 0).lost, Bytes::ZERO);
+        for (number, lost) in [(0, 1000), (1, 2000)] {
+            let told = rate
+                .on_lost(Instant::from_millis(12), (number, 1000), true)
+                .expect("it is outstanding");
+            assert_eq!(told.tx_in_flight, Bytes::new(1000 * (number + 1)));
+            assert_eq!(
+                (told.lost, told.delivered),
+                (Bytes::new(lost), Bytes::new(1000))
+            );
+        }
+        // Sent again after that, the first has seen no loss; the last has seen both.
+        rate.on_sent(0, Instant::from_millis(13), false, 2000);
+        let last = delivered(&mut rate, 14, 3, 0);
+        assert_eq!(
+            (last.lost, last.tx_in_flight),
+            (Bytes::new(2000), Bytes::new(4000))
+        );
+        let again = delivered(&mut rate, 23, 0, 1);
+        assert_eq!(
+            (again.lost, again.tx_in_flight),
+            (Bytes::ZERO, Bytes::new(2000))
+        );
+        // What is gone tells nothing.
+        assert!(
+            rate.on_lost(Instant::from_millis(24), (0, 1000), true)
+                .is_none()
+        );
     }
 }

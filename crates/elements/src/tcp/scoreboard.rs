@@ -54,6 +54,8 @@ struct Repair {
     expired: u64,
     /// Retransmissions in order of their time, for [`Scoreboard::expire`].
     resent: VecDeque<(Instant, Seq)>,
+    /// Numbers of records newly taken for lost, if someone asks for them.
+    noted: Option<Vec<u64>>,
 }
 
 impl Scoreboard {
@@ -120,6 +122,27 @@ impl Scoreboard {
         if self.records.capacity() > 64.max(4 * needed) {
             self.records.shrink_to(2 * needed);
         }
+    }
+
+    /// From now on [`Self::take_noted`] tells what was taken for lost.
+    pub fn note_losses(&mut self) {
+        self.repair.get_or_insert_default().noted = Some(Vec::new());
+    }
+    /// Notes the record at `index` as lost, whatever it counts as.
+    pub fn note_loss(&mut self, index: usize) {
+        if let Some(repair) = &mut self.repair
+            && let Some(noted) = &mut repair.noted
+        {
+            noted.push(self.gone + index as u64);
+        }
+    }
+    /// The numbers of the records taken for lost since the last call.
+    pub fn take_noted(&mut self) -> Vec<u64> {
+        let noted = self
+            .repair
+            .as_mut()
+            .and_then(|repair| repair.noted.as_mut());
+        noted.map(std::mem::take).unwrap_or_default()
     }
 
     /// A segment left for the first time.
@@ -299,6 +322,8 @@ impl Scoreboard {
                 if record.marks.any(Marks::TWICE) {
                     self.in_flight -= u64::from(record.len);
                     record.marks = record.marks.without(Marks::TWICE);
+                    let index = self.index(number);
+                    self.note_loss(index);
                 }
             } else {
                 let index = self.index(number);
@@ -327,6 +352,7 @@ impl Scoreboard {
             .get_or_insert_default()
             .to_retransmit
             .push(Reverse(start));
+        self.note_loss(index);
     }
 
     /// The timer expired: everything that is not reported is lost. If the peer has reneged (its
@@ -344,12 +370,17 @@ impl Scoreboard {
         let mut starts = std::mem::take(&mut repair.to_retransmit).into_vec();
         starts.clear();
         self.lost = 0;
-        for record in &mut self.records {
+        for (number, record) in (self.gone..).zip(&mut self.records) {
             record.marks = record.marks.without(Marks::TWICE);
             if reneged {
                 record.marks = record.marks.without(Marks::SACKED);
             }
             if !record.is_sacked() {
+                if !record.marks.any(Marks::LOST)
+                    && let Some(noted) = &mut repair.noted
+                {
+                    noted.push(number);
+                }
                 record.marks = record.marks.with(Marks::LOST);
                 record.lost_by = RetransmitCause::Rto;
                 self.lost += u64::from(record.len);

@@ -1,11 +1,15 @@
-//! A sender under one control and a bottleneck with a queue without limit: what a control that
-//! models the path is tried on.
+//! A sender under one control and a bottleneck: what a control that models the path is tried on.
+//! Unless told otherwise the queue has no limit and nothing is lost. What is lost is found when a
+//! later packet arrives and is not sent again.
 
 use std::collections::VecDeque;
 
 use anabranch_core::units::{Bytes, Duration, Instant, Rate};
 use anabranch_elements::{
-    cc::{Ack, Config, CongestionControl, Control, Idle, IdleRestart, Init, Sent},
+    cc::{
+        Ack, Config, Congestion, CongestionControl, Control, Idle, IdleRestart, Init, Recovered,
+        Sent, Signal,
+    },
     tcp::rate::RateSampler,
 };
 
@@ -36,6 +40,15 @@ pub struct Bottleneck {
     pub delivered: u64,
     pub max_queue: u64,
     pub min_in_flight: u64,
+    /// Packets that the queue holds, the one on the wire included.
+    pub limit: u64,
+    /// Of so many packets that many in a row are lost on the way.
+    pub loses: Option<(u64, u64)>,
+    /// What was lost and is not found yet, and how much was lost since the last look.
+    missing: VecDeque<u64>,
+    pub lost: u64,
+    /// Recovery ends when this arrives.
+    recover: Option<u64>,
 }
 
 impl Bottleneck {
@@ -55,11 +68,16 @@ impl Bottleneck {
             delivered: 0,
             max_queue: 0,
             min_in_flight: u64::MAX,
+            limit: u64::MAX,
+            loses: None,
+            missing: VecDeque::new(),
+            lost: 0,
+            recover: None,
         }
     }
 
-    fn in_flight(&self) -> u64 {
-        self.flying.len() as u64
+    pub fn in_flight(&self) -> u64 {
+        (self.flying.len() + self.missing.len()) as u64
     }
 
     #[expect(
@@ -69,17 +87,28 @@ impl Bottleneck {
     )]
     fn send(&mut self) {
         let pace = self.control.pacing_rate().map(|rate| PACKET / rate);
-        self.sampler
-            .on_sent(self.sent, self.now, self.flying.is_empty());
+        self.sampler.on_sent(
+            self.sent,
+            self.now,
+            self.in_flight() == 0,
+            PACKET.get() * (self.in_flight() + 1),
+        );
         let leaves = self.free_at.max(self.now) + PACKET / self.rate;
-        self.free_at = leaves;
         let queued = (leaves - self.now).as_secs_f64() / (PACKET / self.rate).as_secs_f64();
-        self.max_queue = self.max_queue.max(queued as u64);
-        self.flying.push_back(Flying {
-            number: self.sent,
-            sent_at: self.now,
-            arrives: leaves + self.delay,
-        });
+        let unlucky = self
+            .loses
+            .is_some_and(|(period, run)| self.sent % period < run);
+        if queued as u64 > self.limit || unlucky {
+            self.missing.push_back(self.sent);
+        } else {
+            self.free_at = leaves;
+            self.max_queue = self.max_queue.max(queued as u64);
+            self.flying.push_back(Flying {
+                number: self.sent,
+                sent_at: self.now,
+                arrives: leaves + self.delay,
+            });
+        }
         self.sent += 1;
         self.next_send = self.next_send.max(self.now) + pace.unwrap_or(Duration::ZERO);
         self.control.on_sent(&Sent {
@@ -96,6 +125,17 @@ impl Bottleneck {
         let Some(packet) = self.flying.pop_front() else {
             return;
         };
+        let before = self.lost;
+        self.find_losses(packet.number);
+        let in_recovery = self.recover.is_some();
+        if self.recover.is_some_and(|end| packet.number >= end) {
+            self.recover = None;
+            self.control.on_recovered(&Recovered {
+                now: self.now,
+                in_flight: PACKET * self.in_flight(),
+                cwnd_limit: None,
+            });
+        }
         let rtt = self.now - packet.sent_at;
         self.srtt = if self.srtt.is_zero() {
             rtt
@@ -116,7 +156,7 @@ impl Bottleneck {
             acked: PACKET,
             sacked: Bytes::ZERO,
             delivered: PACKET,
-            lost: Bytes::ZERO,
+            lost: PACKET * (self.lost - before),
             ce_marked: Bytes::ZERO,
             prior_in_flight: PACKET * prior,
             in_flight: PACKET * self.in_flight(),
@@ -127,17 +167,43 @@ impl Bottleneck {
             round: 0,
             cwnd_limited: true,
             app_limited: false,
-            in_recovery: false,
+            in_recovery,
         });
+    }
+
+    /// What left before packet `number` and is missing is lost.
+    fn find_losses(&mut self, number: u64) {
+        while self.missing.front().is_some_and(|lost| *lost < number) {
+            let Some(lost) = self.missing.pop_front() else {
+                return;
+            };
+            self.lost += 1;
+            if self.recover.is_none() {
+                self.recover = Some(self.sent);
+                self.control.on_congestion(&Congestion {
+                    now: self.now,
+                    signal: Signal::Loss,
+                    in_flight: PACKET * self.in_flight(),
+                });
+            }
+            let told = self.sampler.on_lost(self.now, (lost, PACKET.get()), true);
+            if self.control.wants().losses {
+                self.control.on_lost(&told.expect("it was sent"));
+            }
+        }
     }
 
     /// Goes on for so long; the counters begin anew.
     pub fn run(&mut self, time: Duration) {
         self.delivered = 0;
+        self.lost = 0;
         self.max_queue = 0;
         self.min_in_flight = u64::MAX;
         let end = self.now + time;
         loop {
+            if self.flying.is_empty() {
+                self.find_losses(self.sent);
+            }
             let may = self.control.cwnd() >= PACKET * (self.in_flight() + 1);
             let send = if may {
                 self.next_send.max(self.now)
@@ -166,6 +232,7 @@ impl Bottleneck {
             self.sampler.on_app_limited(PACKET.get() * self.in_flight());
             self.acknowledge();
         }
+        self.find_losses(self.sent);
         self.now = self.now + time;
         self.control.on_idle(&Idle {
             now: self.now,

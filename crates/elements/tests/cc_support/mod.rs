@@ -119,6 +119,8 @@ impl Path {
             interval: self.rtt,
             prior_delivered: segments(self.delivered),
             app_limited: false,
+            tx_in_flight: segments(acks),
+            lost: Bytes::ZERO,
         });
         for _ in 0..acks {
             self.pause(gap);

@@ -14,7 +14,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "westwood-plus",
             "vegas",
             "compound",
-            "bbr3",
         ],
     ),
     (

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 /// A windowed maximum, exact: only values that can still become the largest are kept.
 #[derive(Debug, Default)]
-pub(super) struct MaxFilter {
+pub(in crate::cc) struct MaxFilter {
     /// Rounds and values, the values falling.
     values: VecDeque<(u64, f64)>,
 }
 
 impl MaxFilter {
     /// Takes a value of round `now`; what is older than `rounds` is forgotten.
-    pub(super) fn update(&mut self, now: u64, rounds: u64, value: f64) {
+    pub(in crate::cc) fn update(&mut self, now: u64, rounds: u64, value: f64) {
         while self.values.back().is_some_and(|(_, old)| *old <= value) {
             self.values.pop_back();
         }
@@ -24,7 +24,7 @@ impl MaxFilter {
     }
 
     /// The largest; zero if there is none.
-    pub(super) fn max(&self) -> f64 {
+    pub(in crate::cc) fn max(&self) -> f64 {
         self.values.front().map_or(0.0, |(_, value)| *value)
     }
 }

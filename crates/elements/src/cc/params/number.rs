@@ -75,6 +75,11 @@ bounded! {
 }
 
 bounded! {
+    /// The share of a flight that may be lost while more is looked for (draft-ietf-ccwg-bbr §2.8).
+    LossThreshold, 0.0..=0.5, "the share of a flight that may be lost"
+}
+
+bounded! {
     /// A share of something, from none of it to all of it.
     Share, 0.0..=1.0, "a share lies in 0..1"
 }

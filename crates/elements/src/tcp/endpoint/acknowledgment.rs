@@ -173,6 +173,26 @@ impl<B: Body> Endpoint<B> {
         sampler.on_delivered(now, octets, (latest, gone), self.rtt.min_rtt())
     }
 
+    /// Tells the control of every segment newly taken for lost, if it wants to know; how much that
+    /// is.
+    #[inline(never)]
+    pub(super) fn report_losses(&mut self, now: Instant) -> Bytes {
+        let mut total = Bytes::ZERO;
+        for number in self.board.take_noted() {
+            let index = number.checked_sub(self.board.gone()).map(usize::try_from);
+            let record = index.and_then(|index| self.board.get(index.ok()?));
+            let (Some(record), Some(extras)) = (record, &mut self.cold.extras) else {
+                continue;
+            };
+            total += Bytes::new(u64::from(record.len));
+            let segment = (number, u64::from(record.len));
+            if let Some(lost) = extras.rate.on_lost(now, segment, self.agreed.guided) {
+                self.control.on_lost(&lost);
+            }
+        }
+        total
+    }
+
     /// Something that this acknowledges left before cwnd last held data back.
     #[inline]
     fn is_cwnd_limited(&self, acked: u64) -> bool {
@@ -252,6 +272,8 @@ impl<B: Body> Endpoint<B> {
         }
         if news.acked > 0 || news.new_sack || news.lost > 0 {
             self.tell_control(now, &news, was_recovering, ce_marked);
+        } else if self.rated {
+            self.report_losses(now);
         }
         if news.delivered.control_bits > 0 {
             self.after_control_bits(now);
@@ -393,6 +415,7 @@ impl<B: Body> Endpoint<B> {
                 // RFC 6582 §3.2 step 3: a partial acknowledgment.
                 self.recovery.dup_acks = 0;
                 self.recovery.deflate(news.acked, self.smss);
+                self.board.note_loss(0);
                 // A timer rule may have sent it again already.
                 if self
                     .board
@@ -483,6 +506,9 @@ impl<B: Body> Endpoint<B> {
                 in_flight: Bytes::new(self.flight_size()),
             });
         }
+        if !self.agreed.guided {
+            self.board.note_loss(0);
+        }
         self.recovery.enter(self.snd_nxt);
         self.board.begin_recovery();
         self.log_window(now, WindowChange::Recovery(cause), before);
@@ -563,7 +589,12 @@ impl<B: Body> Endpoint<B> {
             None
         };
         let rate = if self.rated {
-            self.rate_sample(now, delivered.fresh, delivered.latest)
+            let mut rate = self.rate_sample(now, delivered.fresh, delivered.latest);
+            let lost = self.report_losses(now);
+            if let Some(rate) = &mut rate {
+                rate.lost += lost;
+            }
+            rate
         } else {
             None
         };

@@ -324,7 +324,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.snd_nxt += u64::from(taken);
         if self.rated {
-            self.stamp(now, self.board.len());
+            self.stamp(now, self.board.len(), taken);
         }
         self.board.sent(start, taken, marks, now);
         if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
@@ -374,7 +374,7 @@ impl<B: Body> Endpoint<B> {
         let record = *self.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
         if self.rated {
-            self.stamp(now, index);
+            self.stamp(now, index, record.len);
         }
         let timed = self.timed || self.agreed.racked;
         self.board.resent(index, now, twice, timed);
@@ -417,10 +417,14 @@ impl<B: Body> Endpoint<B> {
 
     /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
     #[inline(never)]
-    fn stamp(&mut self, now: Instant, index: usize) {
+    fn stamp(&mut self, now: Instant, index: usize, len: u32) {
         let idle = self.board.is_empty();
         let number = self.board.gone() + index as u64;
-        self.cold.extras().rate.on_sent(number, now, idle);
+        let in_flight = self.board.in_flight() + u64::from(len);
+        self.cold
+            .extras()
+            .rate
+            .on_sent(number, now, idle, in_flight);
     }
 
     /// The application has nothing more to send now.

@@ -55,6 +55,9 @@ impl<B: Body> Endpoint<B> {
                     self.stop();
                 }
             }
+            if self.rated {
+                self.report_losses(now);
+            }
         }
     }
 

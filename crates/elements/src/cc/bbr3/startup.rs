@@ -1,0 +1,97 @@
+//! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2), and the estimator of a full pipe, which
+//! ProbeBW_UP uses as well.
+
+use super::{
+    Model,
+    congestion::UndoState,
+    sample::Sample,
+    state::State,
+};
+
+/// Whether the delivery rate still grows (§5.3.1.2).
+#[derive(Debug, Default)]
+pub(super) struct FullPipe {
+    /// BBR.full_bw_reached
+    pub(super) reached: bool,
+    /// BBR.full_bw_now
+    pub(super) now: bool,
+    /// BBR.full_bw
+    bw: f64,
+    /// BBR.full_bw_count
+    count: u32,
+}
+
+impl FullPipe {
+    /// ResetFullBW, and what the rate is measured against from here on.
+    pub(super) const fn reset(&mut self, bw: f64) {
+        self.bw = bw;
+        self.count = 0;
+        self.now = false;
+    }
+}
+
+impl Model {
+    /// CheckFullBWReached
+    pub(super) fn check_full_bw_reached(&mut self, rs: &Sample) {
+        if self.full.now || !self.round_start || rs.app_limited {
+            return;
+        }
+        if rs.rate >= self.full.bw * self.params.full_bw_growth.get() {
+            self.full.reset(rs.rate);
+            return;
+        }
+        self.full.count += 1;
+        self.full.now = self.full.count >= self.params.full_bw_rounds.get();
+        self.full.reached |= self.full.now;
+    }
+
+    /// CheckStartupDone
+    pub(super) fn check_startup_done(&mut self, rs: &Sample) {
+        self.check_startup_high_loss(rs);
+        if self.state == State::Startup && self.full.reached {
+            self.state = State::Drain {
+                since_round: self.round_count,
+            };
+        }
+    }
+
+    /// CheckStartupHighLoss (§5.3.1.3). A mark ends Startup as a loss does that cannot be told from
+    /// others of its round trip.
+    fn check_startup_high_loss(&mut self, rs: &Sample) {
+        if self.full.reached {
+            return;
+        }
+        let too_high = if self.selective {
+            let recovered_for_a_round = self
+                .recovery_began
+                .zip(rs.prior_delivered)
+                .is_some_and(|(began, prior)| prior >= began);
+            self.loss_round_start
+                && recovered_for_a_round
+                && self.is_inflight_too_high(rs.tx_in_flight, rs.lost)
+                && self.losses.stretches_of_last_round >= self.params.startup_full_losses.get()
+        } else {
+            self.losses.just_found && self.recovery_began.is_some()
+        };
+        if too_high || self.losses.just_marked {
+            self.undo.state = Some(UndoState::Startup);
+            self.full.reached = true;
+            self.full.now = true;
+            let bdp = self.bdp_multiple(self.bw(), 1.0);
+            self.inflight_longterm = bdp.max(self.latest.inflight).max(self.min_window());
+        }
+    }
+
+    /// CheckDrainDone
+    pub(super) fn check_drain_done(&mut self, rs: &Sample) {
+        if let State::Drain { since_round } = self.state
+            && (rs.in_flight <= self.inflight(self.bw(), 1.0)
+                || self.round_count > since_round + DRAIN_ROUNDS)
+        {
+            self.start_probe_bw_down(rs.now);
+        }
+    }
+}
+
+/// Drain ends after so many round trips, whatever is in flight (§5.3.2).
+const DRAIN_ROUNDS: u64 = 3;
