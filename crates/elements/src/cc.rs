@@ -94,6 +94,7 @@ components! {
     cubic_plus::CubicPlus,
     bbr::Bbr,
     dctcp::Dctcp,
+    westwood_plus::WestwoodPlus,
 }
 
 impl Config {

@@ -7,15 +7,7 @@ use super::format::{Family, File, Protocol};
 const NAMES: &[(&str, &[&str])] = &[
     (
         "cc",
-        &[
-            "cubic",
-            "cubic-plus",
-            "bic",
-            "westwood-plus",
-            "vegas",
-            "compound",
-            "bbr3",
-        ],
+        &["cubic", "cubic-plus", "bic", "vegas", "compound", "bbr3"],
     ),
     (
         "queue",
