@@ -16,6 +16,7 @@ pub mod hystart;
 mod init;
 pub mod params;
 mod properties;
+mod window;
 
 pub use self::{
     event::{
@@ -95,6 +96,9 @@ components! {
     bbr::Bbr,
     dctcp::Dctcp,
     westwood_plus::WestwoodPlus,
+    compound::Compound,
+    vegas::Vegas,
+    bic::Bic,
 }
 
 impl Config {
