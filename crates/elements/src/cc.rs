@@ -16,11 +16,12 @@ pub mod hystart;
 mod init;
 pub mod params;
 mod properties;
+mod window;
 
 pub use self::{
     event::{
-        Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal, Spurious,
-        TimerLoss,
+        Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal,
+        Spurious, TimerLoss,
     },
     init::{Init, Shared, StackHabits},
     properties::{ControlParams, Family, HyStartUse, TimerRule},
@@ -100,6 +101,10 @@ components! {
     bbr::Bbr,
     bbr3::Bbr3,
     dctcp::Dctcp,
+    westwood_plus::WestwoodPlus,
+    compound::Compound,
+    vegas::Vegas,
+    bic::Bic,
 }
 
 impl Config {

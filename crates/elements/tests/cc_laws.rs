@@ -27,11 +27,22 @@ fn of_family(family: Family) -> impl Iterator<Item = (&'static Meta, Config)> {
         .map(|(meta, config, _)| (meta, config))
 }
 
-/// The share of the window that a loss leaves, as the control documents it.
-fn decrease_factor(config: &Config) -> f64 {
-    config
-        .decrease_factor()
-        .expect("a loss-based control has one")
+/// Every control to which a loss means congestion by itself.
+fn reacting_to_loss() -> impl Iterator<Item = (&'static Meta, Config)> {
+    of_family(Family::LossBased).chain(of_family(Family::DelayBased))
+}
+
+/// What a loss leaves of a window in segments, as the control documents it, where nothing has been
+/// measured before.
+fn after_loss(config: &Config, window: f64) -> f64 {
+    let factor = config.decrease_factor().unwrap_or_else(|| match config {
+        // The bandwidth times the smallest RTT; without a sample, half (see `cc_westwood_plus.rs`).
+        Config::WestwoodPlus(_) => 0.5,
+        Config::Bic(bic) if window < bic.low_window.as_f64() => 0.5,
+        Config::Bic(bic) => bic.beta.get(),
+        _ => panic!("{} documents no factor", config.name()),
+    });
+    (factor * window).max(2.0)
 }
 
 // Every control.
@@ -176,16 +187,15 @@ fn windows_are_never_below_a_segment() {
     }
 }
 
-// Loss-based controls.
+// Controls to which a loss means congestion: loss-based and delay-based ones.
 
 #[test]
 fn a_loss_leaves_the_documented_share() {
-    for (meta, config) in of_family(Family::LossBased) {
+    for (meta, config) in reacting_to_loss() {
         for window in WINDOWS {
             let mut path = Path::new(&config, window, RTT);
             path.lose();
-            let expected = (decrease_factor(&config) * window as f64).max(2.0);
-            assert_near(path.cwnd(), expected, 1e-6);
+            assert_near(path.cwnd(), after_loss(&config, window as f64), 1e-6);
             assert_eq!(path.cwnd(), path.ssthresh(), "{} at {window}", meta.name);
             assert!(window < 3 || path.cwnd() < window as f64);
         }
@@ -194,7 +204,7 @@ fn a_loss_leaves_the_documented_share() {
 
 #[test]
 fn a_mark_reduces_like_a_loss() {
-    for (_, config) in of_family(Family::LossBased) {
+    for (_, config) in reacting_to_loss() {
         for window in WINDOWS.into_iter().filter(|window| *window >= 4) {
             let (mut lost, mut marked) = (
                 Path::new(&config, window, RTT),
@@ -209,17 +219,18 @@ fn a_mark_reduces_like_a_loss() {
 
 #[test]
 fn a_timeout_leaves_one_segment_and_slow_start_recovers() {
-    for (meta, config) in of_family(Family::LossBased) {
+    for (meta, config) in reacting_to_loss() {
+        // Vegas doubles every other round trip, so that it can look in between.
+        let round_trips = match config.family() {
+            Some(Family::LossBased) => 1,
+            _ => 2,
+        };
         for window in [1, 10, 100, 3_333] {
             let mut path = Path::new(&config, window, RTT);
             path.rto(1);
             assert_eq!(path.control.cwnd(), SMSS, "{} at {window}", meta.name);
             let ssthresh = path.ssthresh();
-            assert_near(
-                ssthresh,
-                (decrease_factor(&config) * window as f64).max(2.0),
-                1e-6,
-            );
+            assert_near(ssthresh, after_loss(&config, window as f64), 1e-6);
             path.rto(2);
             assert_eq!(
                 path.ssthresh(),
@@ -229,7 +240,9 @@ fn a_timeout_leaves_one_segment_and_slow_start_recovers() {
             );
             while path.cwnd() < ssthresh {
                 let before = path.cwnd();
-                path.round_trip();
+                for _ in 0..round_trips {
+                    path.round_trip();
+                }
                 let doubled = (2.0 * before).min(ssthresh);
                 assert!(path.cwnd() >= 0.95 * doubled, "{}: {before}", meta.name);
             }
@@ -239,7 +252,7 @@ fn a_timeout_leaves_one_segment_and_slow_start_recovers() {
 
 #[test]
 fn the_window_stands_still_in_a_recovery_or_unused() {
-    for (meta, config) in of_family(Family::LossBased) {
+    for (meta, config) in reacting_to_loss() {
         for slow_start in [true, false] {
             let mut path = Path::new(&config, 100, RTT);
             if !slow_start {
@@ -263,7 +276,7 @@ fn the_window_stands_still_in_a_recovery_or_unused() {
 
 #[test]
 fn a_window_lost_is_won_back() {
-    for (meta, config) in of_family(Family::LossBased) {
+    for (meta, config) in reacting_to_loss() {
         let mut path = Path::new(&config, 50, RTT);
         path.lose();
         let mut round_trips = 0;
@@ -277,7 +290,7 @@ fn a_window_lost_is_won_back() {
 
 #[test]
 fn a_spurious_reduction_leaves_no_less_than_before() {
-    for (meta, config) in of_family(Family::LossBased) {
+    for (meta, config) in reacting_to_loss() {
         for timeout in [false, true] {
             let mut path = Path::new(&config, 100, RTT);
             if timeout {
@@ -289,6 +302,49 @@ fn a_spurious_reduction_leaves_no_less_than_before() {
             assert_eq!(path.control.cwnd(), segments(100), "{}", meta.name);
             assert_eq!(path.control.ssthresh(), None, "{}", meta.name);
         }
+    }
+}
+
+// Delay-based controls.
+
+#[test]
+fn a_standing_queue_alone_makes_the_window_smaller() {
+    let mut tried = 0;
+    for (meta, config) in of_family(Family::DelayBased) {
+        for window in [60, 100, 3_333] {
+            let mut path = Path::new(&config, window, RTT);
+            path.lose();
+            path.recovered();
+            for _ in 0..20 {
+                path.round_trip();
+            }
+            let before = path.cwnd();
+            assert!(before > 0.5 * window as f64, "{}", meta.name);
+            // Half of what is in flight now waits in a queue; nothing is lost or marked.
+            path.queued = path.rtt;
+            for _ in 0..6 {
+                path.round_trip();
+            }
+            assert!(path.cwnd() < before - 1.0, "{} at {window}", meta.name);
+            assert!(path.control.cwnd() >= segments(2), "{}", meta.name);
+            tried += 1;
+        }
+    }
+    assert!(tried >= 6);
+}
+
+#[test]
+fn without_a_queue_the_window_grows_by_a_segment_per_round_trip_at_least() {
+    for (meta, config) in of_family(Family::DelayBased) {
+        let mut path = Path::new(&config, 100, RTT);
+        path.lose();
+        path.recovered();
+        path.round_trip();
+        let before = path.cwnd();
+        for _ in 0..10 {
+            path.round_trip();
+        }
+        assert!(path.cwnd() >= before + 9.0, "{}", meta.name);
     }
 }
 

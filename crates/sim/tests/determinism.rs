@@ -127,9 +127,13 @@ fn the_seed_matters_where_something_is_random() {
         .map(|number| text(number, SHAPE))
         .find(|text| text.contains("rate = 0.04"));
     let text = text.expect("some scenario loses packets");
-    let scenario =
-        anabranch_model::scenario::Scenario::parse(&text, "random.toml", &common::extensions())
-            .expect("valid");
+    let copies = common::Copies::default();
+    let scenario = anabranch_model::scenario::Scenario::parse(
+        &text,
+        "random.toml",
+        &common::extensions(&copies),
+    )
+    .expect("valid");
     let digest = |seed| {
         let resolved = scenario.resolve(Some(seed)).expect("valid");
         Simulation::<Length>::new(&resolved)

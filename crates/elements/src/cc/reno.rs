@@ -173,12 +173,28 @@ impl Reno {
 
     /// The window and ssthresh fall to `ssthresh`.
     pub(super) fn reduce_to(&mut self, ssthresh: Bytes) {
+        self.reduce(ssthresh, ssthresh);
+    }
+
+    /// Reduced to these two.
+    pub(super) fn reduce(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         self.undo = Some(self.window);
         self.window = Window {
-            cwnd: ssthresh.get(),
+            cwnd: cwnd.get(),
             ssthresh: ssthresh.get(),
             bytes_acked: 0,
         };
+        self.leave_slow_start();
+    }
+
+    /// One segment is left and slow start begins; ssthresh becomes `ssthresh` if there is one.
+    pub(super) fn collapse(&mut self, ssthresh: Option<Bytes>) {
+        if let Some(ssthresh) = ssthresh {
+            self.undo = Some(self.window);
+            self.window.ssthresh = ssthresh.get();
+        }
+        self.window.cwnd = self.smss;
+        self.window.bytes_acked = 0;
         self.leave_slow_start();
     }
 
@@ -189,13 +205,18 @@ impl Reno {
     }
 
     /// RFC 5681 §3.1 equation 4.
-    fn half(&self, flight: Bytes) -> u64 {
-        let half = flight.get() / 2;
-        match self.count {
-            WindowCount::Bytes => half,
-            WindowCount::Segments => half - half % self.smss,
-        }
-        .max(2 * self.smss)
+    pub(super) fn half(&self, flight: Bytes) -> Bytes {
+        self.counted(flight / 2)
+    }
+
+    /// What a window of `bytes` comes to in the stack's count: two segments at least.
+    pub(super) fn counted(&self, bytes: Bytes) -> Bytes {
+        let bytes = bytes.get();
+        let counted = match self.count {
+            WindowCount::Bytes => bytes,
+            WindowCount::Segments => bytes - bytes % self.smss,
+        };
+        Bytes::new(counted.max(2 * self.smss))
     }
 }
 
@@ -237,19 +258,14 @@ impl CongestionControl for Reno {
 
     fn on_congestion(&mut self, event: &Congestion) {
         let flight = self.reduce_from.on_congestion(event.in_flight, self.cwnd());
-        self.reduce_to(Bytes::new(self.half(flight)));
+        self.reduce_to(self.half(flight));
     }
 
     fn on_rto(&mut self, event: &Rto) {
         // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
-        if event.consecutive <= 1 {
-            self.undo = Some(self.window);
-            let flight = self.reduce_from.on_rto(event.in_flight, self.cwnd());
-            self.window.ssthresh = self.half(flight);
-        }
-        self.window.cwnd = self.smss;
-        self.window.bytes_acked = 0;
-        self.leave_slow_start();
+        let ssthresh = (event.consecutive <= 1)
+            .then(|| self.half(self.reduce_from.on_rto(event.in_flight, self.cwnd())));
+        self.collapse(ssthresh);
     }
 
     fn on_recovered(&mut self, event: &Recovered) {

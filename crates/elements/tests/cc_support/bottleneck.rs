@@ -36,6 +36,9 @@ pub struct Bottleneck {
     sent: u64,
     srtt: Duration,
     min_rtt: Duration,
+    /// Round trips completed, and the first packet of the next one.
+    round: u64,
+    round_end: u64,
     /// What arrived, the largest queue and the smallest amount in flight since the last look.
     pub delivered: u64,
     pub max_queue: u64,
@@ -65,6 +68,8 @@ impl Bottleneck {
             sent: 0,
             srtt: Duration::ZERO,
             min_rtt: Duration::ZERO,
+            round: 0,
+            round_end: 0,
             delivered: 0,
             max_queue: 0,
             min_in_flight: u64::MAX,
@@ -148,6 +153,10 @@ impl Bottleneck {
         self.delivered += 1;
         self.min_in_flight = self.min_in_flight.min(self.in_flight());
         let number = packet.number;
+        if number >= self.round_end {
+            self.round += 1;
+            self.round_end = self.sent;
+        }
         let rate =
             self.sampler
                 .on_delivered(self.now, PACKET.get(), (number, number + 1), self.min_rtt);
@@ -164,7 +173,7 @@ impl Bottleneck {
             srtt: self.srtt,
             min_rtt: self.min_rtt,
             rate,
-            round: 0,
+            round: self.round,
             cwnd_limited: true,
             app_limited: false,
             in_recovery,

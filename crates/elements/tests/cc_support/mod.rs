@@ -46,7 +46,10 @@ pub fn ack(now: Instant, rtt: Duration) -> Ack {
 pub struct Path {
     pub control: Control,
     pub now: Instant,
+    /// Without any queue.
     pub rtt: Duration,
+    /// What a standing queue adds to it.
+    pub queued: Duration,
     pub round: u64,
     /// Segments delivered so far.
     pub delivered: u64,
@@ -61,6 +64,7 @@ impl Path {
             control: config.build(&Init::new(SMSS, segments(initial_segments))),
             now: Instant::from_millis(1_000),
             rtt,
+            queued: Duration::ZERO,
             round: 0,
             delivered: 0,
         }
@@ -91,7 +95,8 @@ impl Path {
     pub fn ack_as(&mut self, alter: impl FnOnce(&mut Ack)) {
         let mut ack = Ack {
             round: self.round,
-            ..ack(self.now, self.rtt)
+            min_rtt: self.rtt,
+            ..ack(self.now, self.rtt + self.queued)
         };
         alter(&mut ack);
         self.control.on_ack(&ack);
@@ -102,7 +107,7 @@ impl Path {
     /// One ACK, and the time to the next one.
     pub fn step(&mut self) {
         self.ack();
-        self.pause(self.rtt.mul_f64(1.0 / self.cwnd()));
+        self.pause((self.rtt + self.queued).mul_f64(1.0 / self.cwnd()));
     }
     /// ACKs for one window. Returns how many.
     #[expect(
@@ -112,11 +117,11 @@ impl Path {
     )]
     pub fn round_trip(&mut self) -> u64 {
         let acks = self.cwnd() as u64;
-        let gap = self.rtt.mul_f64(1.0 / acks as f64);
+        let gap = (self.rtt + self.queued).mul_f64(1.0 / acks as f64);
         self.round += 1;
         let rate = Some(RateSample {
             delivered: segments(acks.min(CAPACITY)),
-            interval: self.rtt,
+            interval: self.rtt + self.queued,
             prior_delivered: segments(self.delivered),
             app_limited: false,
             tx_in_flight: segments(acks),

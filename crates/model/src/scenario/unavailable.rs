@@ -6,17 +6,6 @@ use super::format::{Family, File, Protocol};
 /// Names by seam. A name that is built in is available, listed or not.
 const NAMES: &[(&str, &[&str])] = &[
     (
-        "cc",
-        &[
-            "cubic",
-            "cubic-plus",
-            "bic",
-            "westwood-plus",
-            "vegas",
-            "compound",
-        ],
-    ),
-    (
         "queue",
         &["red", "preferential-red", "codel", "pie", "fq-codel"],
     ),

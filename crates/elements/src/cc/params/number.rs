@@ -83,3 +83,8 @@ bounded! {
     /// A share of something, from none of it to all of it.
     Share, 0.0..=1.0, "a share lies in 0..1"
 }
+
+bounded! {
+    /// The smallest step of BIC's search, in segments per round trip.
+    SearchStep, 0.001..=1.0, "segments per round trip"
+}

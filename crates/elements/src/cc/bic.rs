@@ -1,0 +1,277 @@
+//! BIC (Xu, Harfoush and Rhee, INFOCOM 2004): a binary search for the window that the path bears.
+//!
+//! The window at the last loss is the maximum, the window of now the minimum; the window moves
+//! towards the middle between them, per round trip by `s_max` segments at most (additive increase)
+//! and `s_min` at least (the search is over). Beyond the maximum the search for a new one begins slowly and doubles its
+//! steps up to `s_max` (max probing). Where a loss comes before the old maximum is reached, others
+//! want their share, and the new maximum is lowered (fast convergence). Below `low_window` it is Reno.
+//!
+//! `beta` is what a reduction leaves, as everywhere here: 0.875, where the paper takes 0.125 away.
+//!
+//! # Differs from Linux
+//! - What Linux's module does is not compared here; the paper is the source.
+//! - See [`super::reno`] for slow start.
+//!
+//! # Differs from the paper
+//! - An ACK counts by the segments that it acknowledges, so that delayed ACKs do not slow the window
+//!   down, and adds no more than these: less than `s_max` where the window is not larger than that.
+//! - Fast convergence compares with a maximum that was seen, not with the pseudocode's placeholder
+//!   for an unknown one, which every window is below.
+//! - A timeout reduces ssthresh as a loss does and leaves the search's bounds as they are; the paper
+//!   speaks of fast recovery alone.
+//!
+//! # Not implemented
+//! - Nothing of §III.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::Bytes,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Spurious,
+    params::{DecreaseFactor, OrStack, Packets, ReductionBase, SearchStep, SlowStartLimit},
+    window::{Standard, Window},
+};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "bic",
+    title: "BIC",
+    summary: "A binary search between the windows before and after the last loss. The default of \
+              Linux before CUBIC.",
+    sources: &[Source {
+        id: "Xu, Harfoush and Rhee, INFOCOM 2004",
+        items: &["§III"],
+    }],
+};
+
+/// Parameters of BIC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `S_max`: the most that a round trip adds (§III: 32).
+    pub s_max: Packets,
+    /// `S_min`: the least that a round trip adds, in segments (§III: 0.01).
+    pub s_min: SearchStep,
+    /// The share of the window that a loss leaves (§III: 0.875, the paper's `1 - beta`).
+    pub beta: DecreaseFactor,
+    /// The window below which BIC is Reno (§III: 14).
+    pub low_window: Packets,
+    /// A loss before the old maximum is reached lowers the new one (§III).
+    pub fast_convergence: bool,
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    pub slow_start_limit: SlowStartLimit,
+    /// What a reduction is taken from.
+    pub reduce_from: OrStack<ReductionBase>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            s_max: Packets::new(32),
+            s_min: SearchStep::new(0.01),
+            beta: DecreaseFactor::new(0.875),
+            low_window: Packets::new(14),
+            fast_convergence: true,
+            slow_start_limit: SlowStartLimit::default(),
+            reduce_from: OrStack::Stack,
+        }
+    }
+}
+
+impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Rfc9406
+    }
+}
+
+/// BIC at work. Windows are in segments, as in the paper.
+#[derive(Debug)]
+pub struct Bic {
+    standard: Standard,
+    s_max: f64,
+    s_min: f64,
+    beta: f64,
+    low_window: f64,
+    fast_convergence: bool,
+    state: State,
+    /// What a spurious reduction is taken back to.
+    undo: Option<State>,
+}
+
+/// All that a reduction changes.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    window: Window,
+    /// Infinite while it is unknown.
+    max_win: f64,
+    /// Max probing is under way.
+    probing: Option<Probing>,
+}
+
+/// Slow start beyond the old maximum.
+#[derive(Debug, Clone, Copy)]
+struct Probing {
+    /// What a round trip adds.
+    step: f64,
+    /// The window at which the step doubles.
+    target: f64,
+}
+
+impl Bic {
+    /// A control before its first acknowledgment.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let standard = Standard::new(params.slow_start_limit, params.reduce_from, true, init);
+        Self {
+            state: State {
+                window: standard.initial_window(),
+                max_win: f64::INFINITY,
+                probing: None,
+            },
+            undo: None,
+            standard,
+            s_max: params.s_max.as_f64(),
+            s_min: params.s_min.get(),
+            beta: params.beta.get(),
+            low_window: params.low_window.as_f64(),
+            fast_convergence: params.fast_convergence,
+        }
+    }
+
+    /// Congestion avoidance (§III). `acked` is in segments.
+    fn avoid_congestion(&mut self, acked: f64) {
+        let (s_min, s_max) = (self.s_min, self.s_max);
+        let state = &mut self.state;
+        let cwnd = state.window.cwnd;
+        if cwnd < self.low_window {
+            state.window.cwnd += acked / cwnd;
+            return;
+        }
+        let step = match state.probing {
+            Some(probing) => probing.step,
+            // Every ACK makes the window the new minimum, so the target is always halfway on.
+            None => ((state.max_win - cwnd) / 2.0).min(s_max).max(s_min),
+        };
+        state.window.cwnd += acked * (step / cwnd).min(1.0);
+        let cwnd = state.window.cwnd;
+        match &mut state.probing {
+            None if cwnd < state.max_win => {}
+            None => {
+                state.max_win = f64::INFINITY;
+                state.probing = Some(Probing {
+                    step: 1.0,
+                    target: cwnd + 1.0,
+                });
+            }
+            Some(probing) => {
+                if cwnd >= probing.target {
+                    probing.step *= 2.0;
+                    probing.target = cwnd + probing.step;
+                }
+                if probing.step >= s_max {
+                    state.probing = None;
+                }
+            }
+        }
+    }
+
+    /// What `flight` segments are reduced to.
+    fn reduced(&self, flight: f64) -> f64 {
+        let factor = if self.state.window.cwnd < self.low_window {
+            0.5
+        } else {
+            self.beta
+        };
+        (flight * factor).max(2.0)
+    }
+}
+
+impl CongestionControl for Bic {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.in_recovery || !ack.cwnd_limited || ack.acked == Bytes::ZERO {
+            return;
+        }
+        if self.state.window.in_slow_start() {
+            self.standard.slow_start(&mut self.state.window, ack);
+        } else {
+            self.avoid_congestion(ack.acked.segments(self.standard.smss));
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.undo = Some(self.state);
+        let flight = self.standard.flight(event, self.cwnd());
+        let reduced = self.reduced(flight);
+        let state = &mut self.state;
+        let cwnd = state.window.cwnd;
+        if cwnd >= self.low_window {
+            let is_early = cwnd < state.max_win && state.max_win.is_finite();
+            state.max_win = if self.fast_convergence && is_early {
+                (cwnd + reduced) / 2.0
+            } else {
+                cwnd
+            };
+            state.probing = None;
+        }
+        state.window = Window {
+            cwnd: reduced,
+            ssthresh: reduced,
+        };
+        self.standard.leave_slow_start();
+    }
+
+    fn on_rto(&mut self, event: &Rto) {
+        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
+            self.undo = Some(self.state);
+            self.state.window.ssthresh = self.reduced(flight);
+        }
+        self.state.window.cwnd = 1.0;
+        self.standard.leave_slow_start();
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            let limit = limit.segments(self.standard.smss);
+            self.state.window.cwnd = self.state.window.cwnd.min(limit);
+        }
+    }
+
+    fn on_spurious(&mut self, _event: &Spurious) {
+        if let Some(undo) = self.undo.take()
+            && self.state.window.cwnd < undo.window.cwnd
+        {
+            self.state = undo;
+        }
+    }
+
+    fn on_idle(&mut self, event: &Idle) {
+        // RFC 5681 §4.1.
+        let window = &mut self.state.window;
+        window.cwnd = event.restart_window(window.cwnd, self.standard.initial_cwnd);
+    }
+
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        Bytes::from_segments(self.state.window.cwnd, self.standard.smss)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.state.window.ssthresh_in(self.standard.smss)
+    }
+    /// `max_win` in segments, while a maximum is known, and `probing`, the step of max probing.
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        let mut state = Vec::new();
+        if self.state.max_win.is_finite() {
+            state.push(("max_win", self.state.max_win));
+        }
+        state.extend(self.state.probing.map(|probing| ("probing", probing.step)));
+        state
+    }
+}

@@ -1,0 +1,361 @@
+//! Compound TCP (draft-sridharan-tcpm-ctcp-02): Reno, and beside it a window that grows fast while
+//! no queue is seen and gives way to one.
+//!
+//! What may be in flight is `cwnd + dwnd`. The loss window `cwnd` is Reno's. The delay window `dwnd`
+//! is looked at once per round trip, outside slow start: where fewer than `gamma` packets of ours
+//! seem to be queued it grows by `alpha · wnd^k - 1`, else it shrinks by `zeta` times what is
+//! queued. So a path with room is filled at the pace of HighSpeed TCP, and on a full one Compound
+//! is Reno.
+//!
+//! `gamma` tunes itself (§5): the backlog that the loss window alone would have had just before a
+//! loss is what a Reno flow holds in that queue; three quarters of it are a sample.
+//!
+//! # Where the sources differ
+//! - Equations 3 and 5 of the draft raise and reduce `dwnd` alone, which would never leave zero. The
+//!   draft's own text, and Tan et al., INFOCOM 2006 §III, take both from the whole window; so here:
+//!   a loss leaves `beta` of it, `cwnd` gets its half and `dwnd` the rest.
+//! - The draft names `lambda` and gives no value: 0.8 is a choice, not the source's.
+//! - `low_window`: 38 packets in the draft, and they are compared with the whole window; INFOCOM 2006
+//!   has another number.
+//!
+//! # Differs from Linux
+//! - Linux has no Compound TCP; Windows had it from Vista on. What Windows does beyond the draft is
+//!   not public.
+//! - See [`super::reno`] for slow start.
+//!
+//! # Not implemented
+//! - A limit on the samples of the round-trip time per window (§6): every ACK gives one.
+
+use anabranch_core::{
+    math::powf,
+    registry::{Meta, Source},
+    units::{Bytes, Duration},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Spurious,
+    params::{DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit},
+    window::{Standard, Window},
+};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "compound",
+    title: "Compound TCP",
+    summary: "Reno, and a second window that grows fast where no queue is seen and yields to one. \
+              Windows had it from Vista on.",
+    sources: &[
+        Source {
+            id: "draft-sridharan-tcpm-ctcp-02",
+            items: &["§2", "§3", "§5", "§6"],
+        },
+        Source {
+            id: "Tan, Song, Zhang and Sridharan, INFOCOM 2006",
+            items: &["§III"],
+        },
+    ],
+};
+
+/// Parameters of Compound TCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
+pub struct Params {
+    /// Scale of the delay window's growth, in packets per round trip (§3: 1/8).
+    pub alpha: Share,
+    /// Exponent of the window in the delay window's growth (§3: 0.75).
+    pub k: Share,
+    /// The share of the window that a loss leaves (§3: half, the draft's `1 - beta`).
+    pub beta: DecreaseFactor,
+    /// What the delay window gives up for each packet queued (`eta` in §3: 1).
+    pub zeta: Gain,
+    /// Queued packets from which on the delay window shrinks, before the first loss (§5: 30).
+    pub gamma: Packets,
+    /// Whether losses tune `gamma` (§5).
+    pub gamma_tuning: bool,
+    /// The least that tuning makes of `gamma` (§5: 5).
+    pub gamma_low: Packets,
+    /// The most that tuning makes of `gamma` (§5: 30).
+    pub gamma_high: Packets,
+    /// Weight of the newest sample of `gamma`. The draft (§5) gives no value.
+    pub lambda: Share,
+    /// The window up to which there is no delay window (§2, §6: 38).
+    pub low_window: Packets,
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    pub slow_start_limit: SlowStartLimit,
+    /// What a reduction is taken from.
+    pub reduce_from: OrStack<ReductionBase>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            alpha: Share::new(0.125),
+            k: Share::new(0.75),
+            beta: DecreaseFactor::new(0.5),
+            zeta: Gain::new(1.0),
+            gamma: Packets::new(30),
+            gamma_tuning: true,
+            gamma_low: Packets::new(5),
+            gamma_high: Packets::new(30),
+            lambda: Share::new(0.8),
+            low_window: Packets::new(38),
+            slow_start_limit: SlowStartLimit::default(),
+            reduce_from: OrStack::Stack,
+        }
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let params = Self::deserialize(from)?;
+        if params.gamma_low > params.gamma_high {
+            return Err(de::Error::custom(format!(
+                "`gamma_low` ({}) is above `gamma_high` ({})",
+                String::from(params.gamma_low),
+                String::from(params.gamma_high)
+            )));
+        }
+        Ok(params)
+    }
+}
+
+impl ControlParams for Params {
+    const FAMILY: Family = Family::DelayBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(self.beta.get())
+    }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Rfc9406
+    }
+}
+
+/// Compound TCP at work. Windows are in segments, as the draft's equations have them.
+#[derive(Debug)]
+pub struct Compound {
+    params: Params,
+    standard: Standard,
+    window: Both,
+    /// What a spurious reduction is taken back to.
+    undo: Option<Both>,
+    gamma: f64,
+    /// The loss window's own backlog at the end of the last round trip; none where it would be old.
+    diff_reno: Option<f64>,
+    base_rtt: Option<Duration>,
+    round: u64,
+    /// The round trip under way began in congestion avoidance, outside a recovery.
+    whole_round: bool,
+}
+
+/// The two windows.
+#[derive(Debug, Clone, Copy)]
+struct Both {
+    /// The loss window, and the sum's ssthresh.
+    loss: Window,
+    delay: f64,
+    slow_start: bool,
+}
+
+impl Both {
+    fn sum(&self) -> f64 {
+        self.loss.cwnd + self.delay
+    }
+
+    /// The loss window alone makes up `cwnd` segments; below ssthresh that is slow start.
+    fn restart(&mut self, cwnd: f64) {
+        self.loss.cwnd = cwnd;
+        self.delay = 0.0;
+        self.slow_start = self.loss.in_slow_start();
+    }
+}
+
+/// Packets of a window in a queue (§3): `(wnd / base - wnd / rtt) · base`.
+fn backlog(window: f64, base: Duration, rtt: Duration) -> f64 {
+    window * (1.0 - base.as_secs_f64() / rtt.as_secs_f64()).max(0.0)
+}
+
+impl Compound {
+    /// A control before its first acknowledgment.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let standard = Standard::new(params.slow_start_limit, params.reduce_from, true, init);
+        Self {
+            window: Both {
+                loss: standard.initial_window(),
+                delay: 0.0,
+                slow_start: true,
+            },
+            undo: None,
+            gamma: params.gamma.as_f64(),
+            diff_reno: None,
+            base_rtt: None,
+            round: 0,
+            whole_round: false,
+            params: params.clone(),
+            standard,
+        }
+    }
+
+    /// The end of a round trip of congestion avoidance (§3, equations 3 and 4).
+    fn end_round(&mut self, srtt: Duration) {
+        let Some(base) = self.base_rtt.filter(|_| !srtt.is_zero()) else {
+            return;
+        };
+        let (params, window) = (&self.params, &mut self.window);
+        self.diff_reno = Some(backlog(window.loss.cwnd, base, srtt));
+        let sum = window.sum();
+        if sum <= params.low_window.as_f64() {
+            return;
+        }
+        let diff = backlog(sum, base, srtt);
+        let change = if diff < self.gamma {
+            (params.alpha.get() * powf(sum, params.k.get()) - 1.0).max(0.0)
+        } else {
+            -params.zeta.get() * diff
+        };
+        window.delay = (window.delay + change).max(0.0);
+    }
+
+    /// §5, On-Packet-Loss.
+    fn tune_gamma(&mut self) {
+        let params = &self.params;
+        if let Some(diff_reno) = self.diff_reno.take()
+            && params.gamma_tuning
+        {
+            let (sample, weight) = (0.75 * diff_reno, params.lambda.get());
+            self.gamma = (self.gamma * (1.0 - weight) + weight * sample)
+                .min(params.gamma_high.as_f64())
+                .max(params.gamma_low.as_f64());
+        }
+    }
+}
+
+impl CongestionControl for Compound {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        // §6: neither samples nor changes of the delay window in a recovery.
+        if ack.in_recovery {
+            self.whole_round = false;
+            return;
+        }
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+        }
+        if !ack.cwnd_limited {
+            self.whole_round = false;
+            return;
+        }
+        if ack.acked == Bytes::ZERO {
+            return;
+        }
+        if self.window.slow_start {
+            self.standard.slow_start(&mut self.window.loss, ack);
+            self.window.slow_start = self.window.loss.in_slow_start();
+            self.whole_round = false;
+            self.round = ack.round;
+            return;
+        }
+        if ack.round != self.round {
+            self.round = ack.round;
+            if self.whole_round {
+                self.end_round(ack.srtt);
+            }
+            self.whole_round = true;
+        }
+        // §3, equation 2.
+        self.window.loss.cwnd += ack.acked.segments(self.standard.smss) / self.window.sum();
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.tune_gamma();
+        self.undo = Some(self.window);
+        let sum = self.standard.flight(event, self.cwnd()) * self.params.beta.get();
+        let window = &mut self.window;
+        let sum = sum.max(2.0);
+        window.loss.cwnd = (window.loss.cwnd / 2.0).min(sum).max(1.0);
+        window.delay = sum - window.loss.cwnd;
+        window.loss.ssthresh = sum;
+        window.slow_start = false;
+        self.whole_round = false;
+        self.standard.leave_slow_start();
+    }
+
+    fn on_rto(&mut self, event: &Rto) {
+        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
+            self.undo = Some(self.window);
+            self.window.loss.ssthresh = (flight * self.params.beta.get()).max(2.0);
+        }
+        self.window.restart(1.0);
+        // §3: the path may be another one.
+        self.base_rtt = None;
+        self.diff_reno = None;
+        self.whole_round = false;
+        self.standard.leave_slow_start();
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            let limit = limit.segments(self.standard.smss);
+            if limit < self.window.sum() {
+                self.window.restart(limit);
+            }
+        }
+    }
+
+    fn on_spurious(&mut self, _event: &Spurious) {
+        if let Some(undo) = self.undo.take()
+            && self.window.sum() < undo.sum()
+        {
+            self.window = undo;
+            self.whole_round = false;
+        }
+    }
+
+    fn on_idle(&mut self, event: &Idle) {
+        // RFC 5681 §4.1.
+        let sum = self.window.sum();
+        let restart = event.restart_window(sum, self.standard.initial_cwnd);
+        if restart < sum {
+            self.window.restart(restart);
+        }
+        self.whole_round = false;
+    }
+
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        Bytes::from_segments(self.window.sum(), self.standard.smss)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        let window = &self.window;
+        let ssthresh = if window.slow_start {
+            window.loss.ssthresh
+        } else {
+            // Where the delay window gives way, that is no slow start.
+            window.loss.ssthresh.min(window.sum())
+        };
+        let window = Window {
+            ssthresh: ssthresh.max(2.0),
+            ..window.loss
+        };
+        window.ssthresh_in(self.standard.smss)
+    }
+    /// `loss_window`, `delay_window`, `gamma` in packets; `diff_reno` once it is known.
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        let mut state = vec![
+            ("loss_window", self.window.loss.cwnd),
+            ("delay_window", self.window.delay),
+            ("gamma", self.gamma),
+        ];
+        state.extend(self.diff_reno.map(|diff| ("diff_reno", diff)));
+        state
+    }
+}

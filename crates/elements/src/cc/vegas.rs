@@ -1,0 +1,261 @@
+//! TCP Vegas (Brakmo and Peterson 1995): the window follows how many of its packets wait in queues.
+//!
+//! Once per round trip, what the window would give without any queue, `cwnd / BaseRTT`, is compared
+//! with what it gives, `cwnd / RTT`. The difference times `BaseRTT` is the number of packets queued:
+//! below `alpha` the window grows by one in the next round trip, above `beta` it shrinks by one.
+//! Slow start doubles the window every other round trip, holds it in between, and ends where more
+//! than `gamma` packets are queued. A lone flow so stays without loss; beside loss-based flows it
+//! yields.
+//!
+//! # Differs from the paper
+//! - Thresholds are packets, as in §III-B's reading of them as buffers; there they are rates.
+//! - `RTT` is that of the segment whose acknowledgment ends the round trip, the paper's distinguished
+//!   segment. The actual rate is taken from the window, not from the bytes sent meanwhile: a round trip
+//!   in which the window was not used is not looked at.
+//! - The window moves at once when a round trip ends, and by one segment; the paper spreads that over
+//!   the next round trip.
+//! - §III-A leaves open how much a loss takes: `beta_loss` is half as in RFC 5681. It is the
+//!   endpoint's rule that only a loss of what was sent after the last reduction reduces again.
+//!
+//! # Differs from Linux
+//! - What Linux's module does is not compared here; the paper is the source.
+//!
+//! # Not implemented
+//! - The retransmission rules of §III-A: a segment is not sent again at the first duplicate ACK, nor
+//!   at the first two ACKs after a retransmission, because its fine-grained timeout is over. Losses
+//!   are found by the stack (`transport.recovery`).
+//! - The spike suppression and the paced slow start that later versions have.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Bytes, Duration},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::{
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Spurious,
+    params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit},
+    window::{Standard, Window},
+};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "vegas",
+    title: "TCP Vegas",
+    summary: "Keeps a few packets of its own in the queue, counted by the growth of the round-trip \
+              time. The first of the delay-based controls.",
+    sources: &[Source {
+        id: "Brakmo and Peterson, IEEE JSAC 13-8 (1995)",
+        items: &["§III-B", "§III-C"],
+    }],
+};
+
+/// Parameters of Vegas.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, remote = "Self")]
+pub struct Params {
+    /// Packets queued below which the window grows (§III-B: 1).
+    pub alpha: Packets,
+    /// Packets queued above which the window shrinks (§III-B: 3).
+    pub beta: Packets,
+    /// Packets queued above which slow start ends (§III-C: 1).
+    pub gamma: Packets,
+    /// The share of the window that a loss leaves (RFC 5681 §3.1: half).
+    pub beta_loss: DecreaseFactor,
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    pub slow_start_limit: SlowStartLimit,
+    /// What a reduction is taken from.
+    pub reduce_from: OrStack<ReductionBase>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            alpha: Packets::new(1),
+            beta: Packets::new(3),
+            gamma: Packets::new(1),
+            beta_loss: DecreaseFactor::new(0.5),
+            slow_start_limit: SlowStartLimit::default(),
+            reduce_from: OrStack::Stack,
+        }
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let params = Self::deserialize(from)?;
+        if params.alpha > params.beta {
+            return Err(de::Error::custom(format!(
+                "`alpha` ({}) is above `beta` ({})",
+                String::from(params.alpha),
+                String::from(params.beta)
+            )));
+        }
+        Ok(params)
+    }
+}
+
+impl ControlParams for Params {
+    const FAMILY: Family = Family::DelayBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(self.beta_loss.get())
+    }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::None
+    }
+}
+
+/// Vegas at work. Windows are in segments.
+#[derive(Debug)]
+pub struct Vegas {
+    standard: Standard,
+    /// In packets queued.
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    beta_loss: f64,
+    window: Window,
+    /// What a spurious reduction is taken back to.
+    undo: Option<Window>,
+    round: u64,
+    /// The round trip under way is outside a recovery, and the window was used all along.
+    whole_round: bool,
+    /// Slow start grows in this round trip; it holds the window in the next.
+    doubling: bool,
+    /// Packets queued, as last looked at.
+    queued: f64,
+}
+
+impl Vegas {
+    /// A control before its first acknowledgment.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let standard = Standard::new(params.slow_start_limit, params.reduce_from, false, init);
+        Self {
+            alpha: params.alpha.as_f64(),
+            beta: params.beta.as_f64(),
+            gamma: params.gamma.as_f64(),
+            beta_loss: params.beta_loss.get(),
+            window: standard.initial_window(),
+            standard,
+            undo: None,
+            round: 0,
+            whole_round: false,
+            doubling: true,
+            queued: 0.0,
+        }
+    }
+
+    /// §III-B and §III-C.
+    fn end_round(&mut self, base: Duration, rtt: Duration) {
+        let window = &mut self.window;
+        let share = 1.0 - base.as_secs_f64() / rtt.as_secs_f64();
+        self.queued = window.cwnd * share.max(0.0);
+        if window.in_slow_start() {
+            // Only a window that stood still for a round trip tells.
+            if !self.doubling && self.queued > self.gamma {
+                window.ssthresh = window.cwnd.max(2.0);
+            }
+        } else if self.queued < self.alpha {
+            window.cwnd += 1.0;
+        } else if self.queued > self.beta {
+            window.cwnd = (window.cwnd - 1.0).max(2.0);
+            // Or slow start would begin again.
+            window.ssthresh = window.ssthresh.min(window.cwnd);
+        }
+    }
+
+    fn forget_round(&mut self) {
+        self.whole_round = false;
+        self.doubling = true;
+    }
+}
+
+impl CongestionControl for Vegas {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        if ack.in_recovery || !ack.cwnd_limited {
+            self.whole_round = false;
+            return;
+        }
+        if ack.acked == Bytes::ZERO {
+            return;
+        }
+        if ack.round != self.round {
+            self.round = ack.round;
+            let rtt = ack.rtt.unwrap_or(ack.srtt);
+            if self.whole_round && !rtt.is_zero() && !ack.min_rtt.is_zero() {
+                self.end_round(ack.min_rtt, rtt);
+            }
+            self.doubling = !(self.whole_round && self.doubling);
+            self.whole_round = true;
+        }
+        if self.window.in_slow_start() && self.doubling {
+            self.standard.slow_start(&mut self.window, ack);
+        }
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.undo = Some(self.window);
+        let flight = self.standard.flight(event, self.cwnd());
+        let reduced = (flight * self.beta_loss).max(2.0);
+        self.window = Window {
+            cwnd: reduced,
+            ssthresh: reduced,
+        };
+        self.forget_round();
+    }
+
+    fn on_rto(&mut self, event: &Rto) {
+        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
+            self.undo = Some(self.window);
+            self.window.ssthresh = (flight * self.beta_loss).max(2.0);
+        }
+        self.window.cwnd = 1.0;
+        self.forget_round();
+    }
+
+    fn on_recovered(&mut self, event: &Recovered) {
+        if let Some(limit) = event.cwnd_limit {
+            let limit = limit.segments(self.standard.smss);
+            self.window.cwnd = self.window.cwnd.min(limit);
+        }
+    }
+
+    fn on_spurious(&mut self, _event: &Spurious) {
+        if let Some(undo) = self.undo.take()
+            && self.window.cwnd < undo.cwnd
+        {
+            self.window = undo;
+            self.forget_round();
+        }
+    }
+
+    fn on_idle(&mut self, event: &Idle) {
+        // RFC 5681 §4.1.
+        let initial = self.standard.initial_cwnd;
+        self.window.cwnd = event.restart_window(self.window.cwnd, initial);
+        self.forget_round();
+    }
+
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        Bytes::from_segments(self.window.cwnd, self.standard.smss)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.window.ssthresh_in(self.standard.smss)
+    }
+    /// `queued`: the packets in queues, as last looked at.
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        vec![("queued", self.queued)]
+    }
+}
