@@ -38,7 +38,7 @@ PATH = ("100e6", "15000", "10e6", "5000", "100")
 
 
 def _receive(ready: Connection, parent: int) -> None:
-    """Take one connection; report when how much had come."""
+    """Take one connection; report when how much had come, and what was counted."""
     namespaces.end_with_parent(parent)
     listening = socket.create_server((RECEIVER, PORT))
     ready.send(None)
@@ -49,7 +49,7 @@ def _receive(ready: Connection, parent: int) -> None:
         while count := connection.recv_into(buffer):
             total += count
             arrived.append((time.monotonic(), total))
-    ready.send(arrived)
+    ready.send((arrived, _counters()))
 
 
 def _write(connection: socket.socket) -> None:
@@ -107,7 +107,7 @@ def run(program: str, control: str, interval: int) -> dict[str, object]:
         if path.stdout is None or path.stdout.readline() != "ready\n":
             raise RuntimeError("the path's program did not start")
         start, samples = _send(control)
-        arrived = ours.recv()
+        arrived, receivers = ours.recv()
         path.terminate()
         figures = json.loads(path.stdout.read())
     received = max((total for at, total in arrived if at <= start + DURATION), default=0)
@@ -116,6 +116,7 @@ def run(program: str, control: str, interval: int) -> dict[str, object]:
         "arrivals": [(round(at - start, 4), total) for at, total in arrived],
         "path": figures,
         "counters": _counters(),
+        "receivers_counters": receivers,
         "fields": [field.name for field in fields(Sample)],
         "samples": [astuple(sample) for sample in samples],
     }

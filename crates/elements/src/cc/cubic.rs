@@ -15,6 +15,8 @@
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
 //! - The Reno-friendly region is RFC 9438's; Linux has RFC 8312's (`reno_friendly = "rfc8312"`).
+//! - A reduction that proves needless is forgotten (§4.9); Linux gives window and ssthresh back, but W_max
+//!   stays that of the reduction, and it counts as the first loss (`undo_restores_w_max`).
 //! - The window is counted in bytes; Linux counts whole segments (`count = "segments"`, see
 //!   [`segments`]), and looks its function up every 32nd of a second (`cubic_interval`).
 //!
@@ -312,7 +314,11 @@ impl CongestionControl for Cubic {
         if let Some(undo) = self.undo.take()
             && self.window.cwnd < undo.cwnd
         {
-            self.window = undo;
+            if self.law.undo_restores_w_max {
+                self.window = undo;
+            } else {
+                (self.window.cwnd, self.window.ssthresh) = (undo.cwnd, undo.ssthresh);
+            }
         }
     }
 

@@ -29,6 +29,8 @@ pub struct StackHabits {
     pub reno_friendly: params::RenoFriendly,
     /// How often CUBIC counted in segments looks its function up while the window stands.
     pub cubic_interval: Duration,
+    /// CUBIC forgets a reduction that proves needless altogether.
+    pub undo_restores_w_max: bool,
 }
 
 impl Default for StackHabits {
@@ -43,6 +45,7 @@ impl Default for StackHabits {
             first_epoch_growth: params::Share::new(0.0),
             reno_friendly: params::RenoFriendly::Rfc9438,
             cubic_interval: Duration::ZERO,
+            undo_restores_w_max: true,
         }
     }
 }

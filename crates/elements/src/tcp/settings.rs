@@ -119,6 +119,11 @@ pub struct Settings {
     pub reno_friendly: RenoFriendly,
     /// CUBIC counted in whole segments looks its function up only so often while the window stands.
     pub cubic_interval: Duration,
+    /// CUBIC forgets a reduction that proves needless altogether (RFC 9438 §4.9). Else window and
+    /// ssthresh come back; W_max stays that of the reduction, and a new stage begins.
+    pub undo_restores_w_max: bool,
+    /// Milliseconds by which a timestamp may be older than the last one (RFC 7323 §5.3 R1: none).
+    pub paws_tolerance: u32,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,
@@ -208,6 +213,7 @@ impl Settings {
                 first_epoch_growth: self.first_epoch_growth,
                 reno_friendly: self.reno_friendly,
                 cubic_interval: self.cubic_interval,
+                undo_restores_w_max: self.undo_restores_w_max,
             },
             ..Init::new(mss, self.initial_cwnd_bytes())
         }

@@ -17,6 +17,7 @@ pub(in super::super) struct Law {
     pub reno_friendly: RenoFriendly,
     /// [`WindowCount::Segments`] only.
     pub interval: Duration,
+    pub undo_restores_w_max: bool,
     pub count: WindowCount,
     pub reduce_from: ReductionBase,
     pub first_epoch_growth: f64,

@@ -168,13 +168,19 @@ impl<B: Body> Endpoint<B> {
         self.on_payload(now, segment, seq);
     }
 
+    /// Whether a timestamp is older than the last one, by more than is let pass.
+    fn is_old(&self, value: u32) -> bool {
+        let earliest = self.ts_recent.wrapping_sub(self.settings.paws_tolerance);
+        value.wrapping_sub(earliest).cast_signed() < 0
+    }
+
     /// PAWS (RFC 7323 §5.3 R1).
     fn passes_timestamps(&mut self, segment: &Segment<B>, seq: Seq) -> bool {
         if !self.agreed.timestamps || segment.flags.any(Flags::RST) {
             return true;
         }
         match segment.timestamps {
-            Some(timestamps) if timestamps.value.wrapping_sub(self.ts_recent).cast_signed() < 0 => {
+            Some(timestamps) if self.is_old(timestamps.value) => {
                 self.refuse(Refusal::OldTimestamp);
                 self.note_duplicate(segment, seq);
                 self.ack.at_once();

@@ -86,6 +86,14 @@ pub(super) fn linux_6_18() -> Profile {
                 "a 32nd of a second: at a round-trip time of 10 ms a small window stands for three to five of them, then grows by two",
             ),
             (
+                "undo_restores_w_max",
+                "after a needless recovery in slow start CUBIC does not grow by one segment for twenty any more",
+            ),
+            (
+                "paws_tolerance",
+                "segments made by hand: a timestamp one behind the last is taken, two behind is refused",
+            ),
+            (
                 "grow_by_delivered",
                 "a filled gap does not bring the growth of what was reported before it",
             ),
@@ -158,6 +166,8 @@ pub(super) fn linux_6_18() -> Profile {
             first_epoch_growth: Share::new(0.05),
             reno_friendly: RenoFriendly::Rfc8312,
             cubic_interval: Duration::from_micros(31_250),
+            undo_restores_w_max: false,
+            paws_tolerance: 1,
             grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,

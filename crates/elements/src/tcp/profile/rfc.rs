@@ -124,6 +124,8 @@ pub(super) fn rfc() -> Profile {
             first_epoch_growth: Share::new(0.0),
             reno_friendly: RenoFriendly::Rfc9438,
             cubic_interval: Duration::ZERO,
+            undo_restores_w_max: true,
+            paws_tolerance: 0,
             grow_by_delivered: false,
             idle_restart: IdleRestart::Rfc5681,
             pacing: false,

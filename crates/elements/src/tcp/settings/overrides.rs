@@ -28,7 +28,8 @@ impl Settings {
             partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
-            first_epoch_growth reno_friendly cubic_interval
+            first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
+            paws_tolerance
             grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
@@ -209,6 +210,14 @@ pub struct Overrides {
     /// How often CUBIC in whole segments looks its function up while the window stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cubic_interval: Option<Duration>,
+    /// CUBIC forgets a reduction that proves needless altogether (RFC 9438 §4.9). Else window and
+    /// ssthresh come back; W_max stays that of the reduction, and a new stage begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo_restores_w_max: Option<bool>,
+    /// Milliseconds by which a segment's timestamp may be older than the last one; what is older still is
+    /// dropped (PAWS, RFC 7323 §5.3 R1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paws_tolerance: Option<u32>,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grow_by_delivered: Option<bool>,
