@@ -6,11 +6,11 @@ mod cc_support;
 
 use anabranch_core::units::Duration;
 use anabranch_elements::cc::{
-    Config, Signal, cubic,
+    Config, Init, Signal, StackHabits, cubic,
     params::{OrStack, ReductionBase},
 };
 use cc_support::{
-    Path, assert_near,
+    Path, SMSS, assert_near,
     cubic::{C, cubed, cubic_only, reduced_at},
     segments,
 };
@@ -152,4 +152,27 @@ fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
     let mut path = Path::new(&Config::Cubic(cubic::Params::default()), 100, RTT);
     path.congestion(Signal::Loss, segments(102));
     assert_near(path.cwnd(), 70.0, 1e-6);
+}
+
+/// §4.9, and what Linux does instead: the reduction is remembered as the first one, with its plateau.
+#[test]
+fn a_needless_reduction_may_leave_its_plateau() {
+    for restores in [true, false] {
+        let stack = StackHabits {
+            undo_restores_w_max: restores,
+            ..StackHabits::default()
+        };
+        let init = Init {
+            stack,
+            ..Init::new(SMSS, segments(40))
+        };
+        let mut path = Path::from_init(&cubic_only(), &init, RTT);
+        path.lose();
+        assert_near(path.cwnd(), 28.0, 1e-6);
+        path.spurious(false);
+        assert_near(path.cwnd(), 40.0, 1e-6);
+        assert!(path.ssthresh().is_infinite(), "slow start goes on");
+        let w_max = path.state("w_max");
+        assert_eq!(w_max, if restores { None } else { Some(40.0) });
+    }
 }

@@ -2,11 +2,14 @@
 
 mod tcp_support;
 
+use anabranch_core::packet::Ecn;
 use anabranch_elements::{
     body::Length,
-    tcp::{EcnMode, Recovery, RetransmitCause, Settings, WindowChange},
+    tcp::{
+        EcnMode, Recovery, Refusal, RetransmitCause, Segment, Settings, Timestamps, WindowChange,
+    },
 };
-use tcp_support::scripted::{MSS, Sender, again, all, first, racked};
+use tcp_support::scripted::{MSS, Sender, again, all, first, ms, racked};
 
 use RetransmitCause::{Rack, Rto};
 
@@ -174,4 +177,60 @@ fn timestamps_undo_a_timeout() {
     assert_eq!(s.stats().undone, 1);
     assert!(left.iter().all(|left| left.1.is_none()), "{left:?}");
     assert!(s.cwnd() >= cwnd);
+}
+
+/// A late original shows how far the path reorders, although it was sent again meanwhile: from then on
+/// each report lets the window grow. What was lost and came again shows nothing.
+#[test]
+fn a_late_original_that_was_sent_again_shows_the_reordering() {
+    for (original, grows) in [(true, true), (false, false)] {
+        let mut s = Sender::new(&all());
+        s.write(40, 10);
+        s.echo = 40;
+        s.ack(80, 0, &[(1, 3)]);
+        assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+        s.echo = if original { 40 } else { 81 };
+        s.ack(82, 5, &[]);
+        s.ack(83, 10, &[]);
+        s.write(84, 40);
+        s.ack(124, 11, &[]);
+        let before = s.cwnd();
+        s.echo = 84;
+        s.ack(125, 11, &[(12, 14)]);
+        assert_eq!(s.cwnd() > before, grows, "{before} to {}", s.cwnd());
+    }
+}
+
+/// RFC 7323 §5.3 R1, and the millisecond that Linux lets pass.
+#[test]
+fn a_timestamp_may_be_a_little_old_where_the_stack_says_so() {
+    for (tolerance, old, taken) in [(0, 0, true), (0, 1, false), (1, 1, true), (1, 2, false)] {
+        let settings = Settings {
+            paws_tolerance: tolerance,
+            ..all()
+        };
+        let mut s = Sender::new(&settings);
+        s.now = ms(100);
+        let data = |s: &Sender, seq, value| Segment {
+            seq,
+            timestamps: Some(Timestamps { value, echo: 40 }),
+            body: Length(10),
+            ..s.segment(0, &[])
+        };
+        let newest = data(&s, 100, 100);
+        s.end.on_segment(s.now, &newest, Ecn::NotEct);
+        // Acknowledged, so that its timestamp is the last one.
+        s.left();
+        let late = data(&s, 110, 100 - old);
+        s.end.on_segment(s.now, &late, Ecn::NotEct);
+        assert_eq!(
+            s.end.stats().delivered_bytes,
+            if taken { 20 } else { 10 },
+            "{old} ms with {tolerance} ms"
+        );
+        assert_eq!(
+            s.end.refusals().of(Refusal::OldTimestamp),
+            u64::from(!taken)
+        );
+    }
 }

@@ -60,8 +60,12 @@ const CAPACITY: u64 = 40;
 
 impl Path {
     pub fn new(config: &Config, initial_segments: u64, rtt: Duration) -> Self {
+        Self::from_init(config, &Init::new(SMSS, segments(initial_segments)), rtt)
+    }
+
+    pub fn from_init(config: &Config, init: &Init, rtt: Duration) -> Self {
         Self {
-            control: config.build(&Init::new(SMSS, segments(initial_segments))),
+            control: config.build(init),
             now: Instant::from_millis(1_000),
             rtt,
             queued: Duration::ZERO,
