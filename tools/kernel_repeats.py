@@ -15,6 +15,7 @@ import csv
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -189,6 +190,9 @@ def main() -> int:
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("network namespaces and TUN devices need root (CAP_NET_ADMIN and CAP_SYS_ADMIN)")
+    # Also where a shell has started this in the background, with the interrupt ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "path"
         subprocess.run(["cc", "-std=c11", "-O2", "-o", program, PROGRAM], check=True)
