@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::{
     packet::{FlowId, Pool},
-    rng::Stream,
     trace::ElementId,
     units::{Duration, Instant, Rate},
 };
@@ -156,15 +155,7 @@ impl<B: Body> Builder<B> {
             vec![None; self.links.len()]
         };
         let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes);
-        let processing: Vec<_> = self
-            .processing
-            .iter()
-            .zip(rings..)
-            .map(|((name, longest), ring)| {
-                let ring = u32::try_from(ring).expect("hosts are counted in 32 bits");
-                Processing::new(Stream::new(self.seed, name), *longest, ring)
-            })
-            .collect();
+        let processing = Processing::of_hosts(&self.processing, self.seed, rings);
         let mut elements = 0;
         let mut next_element = || {
             elements += 1;

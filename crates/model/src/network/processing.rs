@@ -43,6 +43,22 @@ impl Processing {
         }
     }
 
+    /// That of each host by name and longest time, in rings from `first_ring` on.
+    pub(super) fn of_hosts(
+        hosts: &[(String, Duration)],
+        seed: u64,
+        first_ring: usize,
+    ) -> Vec<Self> {
+        hosts
+            .iter()
+            .zip(first_ring..)
+            .map(|((name, longest), ring)| {
+                let ring = u32::try_from(ring).expect("rings are counted in 32 bits");
+                Self::new(Stream::new(seed, name), *longest, ring)
+            })
+            .collect()
+    }
+
     /// When a packet that is handed over at `now` leaves.
     pub(super) fn departure(&mut self, now: Instant) -> Instant {
         let time = self.stream.at(self.count).uniform_duration(self.longest);

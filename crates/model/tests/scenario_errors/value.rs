@@ -132,14 +132,6 @@ fn kinds() {
             ),
             ("live only", plus("[host.S]\nattach = \"namespace\"")),
             (
-                "processing time of a node that sends nothing",
-                plus("[host.R1]\nprocessing_jitter = \"1 ms\""),
-            ),
-            (
-                "processing time without a unit",
-                plus("[host.S]\nprocessing_jitter = \"1\""),
-            ),
-            (
                 "a switch out of range",
                 with("cc = ", "transport = { mss = \"10 bytes\" }\ncc = "),
             ),
@@ -348,6 +340,23 @@ fn workloads() {
                     "cc = ",
                     "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"pareto\", mean = \"20 kB\", shape = 1 } }\ncc = ",
                 ),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn hosts() {
+    snapshot(
+        "hosts",
+        &[
+            (
+                "processing time of a node that sends nothing",
+                plus("[host.R1]\nprocessing_jitter = \"1 ms\""),
+            ),
+            (
+                "processing time without a unit",
+                plus("[host.S]\nprocessing_jitter = \"1\""),
             ),
         ],
     );
