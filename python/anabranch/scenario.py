@@ -201,7 +201,7 @@ class Scenario:
 
         Args:
             name: A node some link names.
-            processing_jitter: The longest time that the host takes over a packet before it sends it; drawn for each packet.
+            processing_jitter: The longest time that the host takes over a packet before it sends it.
             attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
             execute: Live engine only: the program to run there (the file's ``exec``).
         """
