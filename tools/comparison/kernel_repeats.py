@@ -156,11 +156,14 @@ def ranges(repeats: Repeats, figure: Figure, cc: str) -> list[tuple[float, float
     return found
 
 
-def lateness(repeats: Repeats) -> str:
-    """How late packets were handed over."""
+def lateness(name: str) -> str:
+    """How late packets were handed over, in a file of repeats."""
+    repeats = table(name)
+    tainted = sum(int(row["tainted_before"]) for row in read(name))
     values = [run.lateness_us for runs in repeats.values() for run in runs]
     counts = [len(runs) for runs in repeats.values()]
     return (
         f"{sum(counts)} runs, {min(counts)} to {max(counts)} of each row; lateness in the 99th percentile "
-        f"{statistics.median(values):.0f} µs in the median run and {math.ceil(max(values))} µs in the worst."
+        f"{statistics.median(values):.0f} µs in the median run and {math.ceil(max(values))} µs in the worst. "
+        f"{tainted} runs before them were tainted (above 1 ms) and made again."
     )

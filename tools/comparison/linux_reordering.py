@@ -241,7 +241,7 @@ def comparison() -> Comparison:
     parts = {
         "verdict": verdict_table(found),
         "scores": kernel_repeats.scores(told, [verdicts(answered) for answered in by_the_kernel(rows, repeats)]),
-        "lateness": kernel_repeats.lateness(repeats),
+        "lateness": kernel_repeats.lateness(REPEATS),
         "repeats": markdown.table(kernel_repeats.HEAD, kernel_repeats.lines(answers(rows), repeats)),
     }
     parts.update({stack: markdown.table(HEAD, lines(of_stack(rows, stack))) for stack in STACKS})
