@@ -1,7 +1,5 @@
 //! What CUBIC gives up at losses, marks, timeouts and pauses, and what it takes back (RFC 9438 §4.6 to §4.9, §5.8).
 
-#![expect(clippy::float_cmp, reason = "small whole numbers and copies are exact")]
-
 mod cc_support;
 
 use anabranch_core::units::Duration;
