@@ -56,8 +56,56 @@ EVENT_TYPES = {
 }  # fmt: skip
 
 
-def inspect(packets: list[dict[str, Any]], events: list[dict[str, Any]] | None = None) -> Why:
-    return why.inspect(pl.DataFrame(packets, infer_schema_length=None), pl.DataFrame(events or [], schema=EVENT_TYPES))
+Row = dict[str, Any]
+
+
+def inspect(packets: list[Row], events: list[Row] | None = None) -> Why:
+    """What a table says whose column ``needed`` is worked out by :func:`need`."""
+    told = [{**packet, "needed": word} for packet, word in zip(packets, need(packets), strict=True)]
+    return why.inspect(pl.DataFrame(told, infer_schema_length=None), pl.DataFrame(events or [], schema=EVENT_TYPES))
+
+
+def need(packets: list[Row]) -> list[bool | None]:
+    """Whether each packet was needed, from what became of those before it alone.
+
+    Earlier packets that arrived cover all of it: needless. They do with those still under way: undecided.
+    """
+    words: list[bool | None] = []
+    sent: list[Row] = []
+    for row in packets:
+        last = sent[-1] if sent else row
+        if (row["flow"], row["direction"]) != (last["flow"], last["direction"]) or (
+            row["packet_index"] <= last["packet_index"]
+        ):
+            sent = []
+        earlier = [other for other in sent if start(other) < end(row) and end(other) > start(row)]
+        sent.append(row)
+        if not row["retransmission"] or row["payload_bytes"] == 0:
+            words.append(None)
+            continue
+        arrived = [other for other in earlier if other["fate"] == "delivered"]
+        under_way = [other for other in earlier if other["fate"] == "in-flight"]
+        undecided = None if covered(row, [*arrived, *under_way]) else True
+        words.append(False if covered(row, arrived) else undecided)
+    return words
+
+
+def start(row: Row) -> int:
+    return int(row["sequence_bytes"])
+
+
+def end(row: Row) -> int:
+    return start(row) + int(row["payload_bytes"])
+
+
+def covered(row: Row, by: list[Row]) -> bool:
+    """Whether packets carry all bytes of a row together."""
+    reached = start(row)
+    for begin, stop in sorted((start(other), end(other)) for other in by):
+        if begin > reached:
+            return False
+        reached = max(reached, stop)
+    return reached >= end(row)
 
 
 def only_flow(told: Why) -> FlowWhy:
@@ -91,7 +139,66 @@ def test_what_was_lost_is_needed_and_what_arrived_is_not() -> None:
 
 def test_the_engines_own_word_counts() -> None:
     told = [{**packet, "needed": None if packet["cause"] is None else False} for packet in RECOVERY]
-    assert [again.needed for again in only_flow(inspect(told)).retransmissions] == [False, False]
+    (flow,) = why.inspect(pl.DataFrame(told, infer_schema_length=None), pl.DataFrame([], schema=EVENT_TYPES)).flows
+    assert [again.needed for again in flow.retransmissions] == [False, False]
+
+
+def by_the_last_sending(packets: list[Row]) -> list[bool | None]:
+    """A wrong rule: only what became of the sending just before counts."""
+    fates: dict[tuple[str, int], str] = {}
+    words: list[bool | None] = []
+    for row in packets:
+        before = fates.get((row["flow"], row["sequence_bytes"]))
+        told = {"delivered": False, "in-flight": None}.get(before or "", True)
+        words.append(told if row["retransmission"] else None)
+        if row["payload_bytes"]:
+            fates[row["flow"], row["sequence_bytes"]] = row["fate"]
+    return words
+
+
+def by_what_had_arrived(packets: list[Row]) -> list[bool | None]:
+    """A wrong rule: a packet that arrives only after the retransmission has left does not count."""
+    arrivals: dict[tuple[str, int], float] = {}
+    words: list[bool | None] = []
+    for row in packets:
+        key = (row["flow"], row["sequence_bytes"])
+        words.append(not arrivals.get(key, row["sent_s"]) < row["sent_s"] if row["retransmission"] else None)
+        if row["received_s"] is not None:
+            arrivals[key] = min(arrivals.get(key, row["received_s"]), row["received_s"])
+    return words
+
+
+SLOW_FOR_A_WHILE = """
+[[at]]
+time = "3 s"
+set = { "link.bottleneck.rate" = "200 kbit/s" }
+[[at]]
+time = "6 s"
+set = { "link.bottleneck.rate" = "10 Mbit/s" }
+"""
+
+
+def test_the_engines_word_is_what_the_packets_say() -> None:
+    """On paths that lose, reorder and slow down the column ``needed`` is what packets alone say; wrong rules differ."""
+    text, _ = (Path(__file__).parent / "data" / "reordering.toml").read_text(encoding="utf-8").split("[sweep]")
+    scenario = Scenario.from_text(text + SLOW_FOR_A_WHILE).set("flow.main.stack", "linux")
+    scenario = scenario.set("link.bottleneck.forward.queue.reorder.interval", 10)
+    told: list[bool | None] = []
+    last: list[bool | None] = []
+    had: list[bool | None] = []
+    for loss, ack_loss in [(0.003, 0.3), (0.2, 0.2)]:
+        lossy = scenario.set("link.bottleneck.forward.impair", [{"kind": "bernoulli-loss", "rate": loss}])
+        lossy = lossy.set("link.bottleneck.reverse.impair", [{"kind": "bernoulli-loss", "rate": ack_loss}])
+        table = lossy.run(packets=True).table("packets").filter(pl.col("direction") == "forward")
+        packets = table.to_dicts()
+        words = table.get_column("needed").to_list()
+        assert words == need(packets)
+        told += words
+        last += by_the_last_sending(packets)
+        had += by_what_had_arrived(packets)
+    assert {True, False} <= set(told)
+    assert told != last
+    assert told != had
 
 
 def test_arriving_late_is_arriving() -> None:
@@ -223,9 +330,11 @@ def test_the_engines_document_keeps_its_digits() -> None:
 
 
 def test_a_run_that_does_not_say_why() -> None:
-    packets = pl.DataFrame(RECOVERY, infer_schema_length=None)
+    packets = pl.DataFrame([{**packet, "needed": None} for packet in RECOVERY], infer_schema_length=None)
     with pytest.raises(UserError, match='no column "cause" of table "packets", no table "window_events"'):
         why.inspect(packets.drop("cause"), None)
+    with pytest.raises(UserError, match='no column "needed" of table "packets"'):
+        why.inspect(packets.drop("needed"), pl.DataFrame([], schema=EVENT_TYPES))
     with pytest.raises(UserError, match='no column "event" of table "window_events"'):
         why.inspect(packets, pl.DataFrame(schema=EVENT_TYPES).drop("event"))
 

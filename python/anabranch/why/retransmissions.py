@@ -2,13 +2,14 @@
 
 A retransmission was needed if part of what it carries was in no earlier packet that arrived: an earlier packet that was
 still under way and arrived after all makes it needless, whatever its sender could know. Where earlier packets are
-still under way when the run ends there is no telling. Where the table has a column ``needed``, that is taken.
+still under way when the run ends there is no telling. The engine works that out and records it in the table's column
+``needed``.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 COLUMNS = ("flow", "direction", "packet_index", "sequence_bytes", "payload_bytes", "retransmission", "cause", "sent_s",
-           "received_s", "fate", "where")  # fmt: skip
+           "received_s", "fate", "where", "needed")  # fmt: skip
 """What is read of the table of packets."""
-
-NEEDED = "needed"
-"""What is read as well, where it is there."""
 
 UNKNOWN_CAUSE = "unknown"
 
@@ -74,8 +72,7 @@ def retransmissions(packets: pl.DataFrame) -> list[Retransmission]:
 def _connections(packets: pl.DataFrame) -> Iterator[list[Mapping[str, Any]]]:
     """The packets of each connection and direction; of a flow with many connections, their indices start over."""
     rows: list[Mapping[str, Any]] = []
-    told = [name for name in (*COLUMNS, NEEDED) if name in packets.columns]
-    for row in packets.select(told).iter_rows(named=True):
+    for row in packets.select(COLUMNS).iter_rows(named=True):
         if rows and (
             (row["flow"], row["direction"]) != (rows[-1]["flow"], rows[-1]["direction"])
             or row["packet_index"] <= rows[-1]["packet_index"]
@@ -102,31 +99,13 @@ def _retransmission(
         sequence_bytes=row["sequence_bytes"],
         payload_bytes=row["payload_bytes"],
         cause=row["cause"] or UNKNOWN_CAUSE,
-        needed=row[NEEDED] if NEEDED in row else _needed(row, earlier),
+        needed=row["needed"],
         original_s=last["sent_s"] if last else None,
         original_fate=last["fate"] if last else None,
         original_where=last["where"] if last else None,
         original_received_s=last["received_s"] if last else None,
         fate=row["fate"],
     )
-
-
-def _needed(row: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> bool | None:
-    arrived = [other for other in earlier if other["fate"] == "delivered"]
-    if _covered(row, arrived):
-        return False
-    under_way = [other for other in earlier if other["fate"] == "in-flight"]
-    return None if under_way and _covered(row, [*arrived, *under_way]) else True
-
-
-def _covered(row: Mapping[str, Any], by: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether packets carry all bytes of a row together."""
-    reached = row["sequence_bytes"]
-    for start, end in sorted((other["sequence_bytes"], _end(other)) for other in by):
-        if start > reached:
-            return False
-        reached = max(reached, end)
-    return bool(reached >= _end(row))
 
 
 def _end(row: Mapping[str, Any]) -> int:
