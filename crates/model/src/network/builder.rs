@@ -1,6 +1,6 @@
 //! Building a network: parts first, then the decision which of them are arithmetic.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use anabranch_core::{
     packet::{FlowId, Pool},
@@ -21,7 +21,8 @@ mod spec;
 pub use self::spec::{FlowSpec, LinkSpec, Stop, Traffic};
 use self::{
     feed::{folded_links, shared_rings},
-    link::link_slot,
+    flow::Placing,
+    link::LinkPlacing,
     spec::MiddleboxSpec,
 };
 
@@ -156,12 +157,7 @@ impl<B: Body> Builder<B> {
         };
         let (ring_of, rings) = shared_rings(&self.links, &self.flows, &self.middleboxes);
         let processing = Processing::of_hosts(&self.processing, self.seed, rings);
-        let mut elements = 0;
-        let mut next_element = || {
-            elements += 1;
-            ElementId(elements - 1)
-        };
-        let mut names = Vec::new();
+        let mut elements = Elements::default();
         let rates = self
             .links
             .iter()
@@ -170,28 +166,23 @@ impl<B: Body> Builder<B> {
         // Collecting would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
         for ((spec, limit), ring) in self.links.into_iter().zip(plain).zip(ring_of) {
-            links.push(link_slot(
-                spec,
-                limit,
-                self.seed,
+            let placing = LinkPlacing {
+                plain: limit,
+                rings: ring,
+                seed: self.seed,
                 window,
-                ring,
-                &mut next_element,
-                &mut names,
-            ));
+            };
+            links.push(placing.slot(spec, &mut elements));
         }
         let middleboxes = self
             .middleboxes
             .into_iter()
             .enumerate()
-            .map(|(index, (middlebox, ports))| {
-                names.push(format!("middlebox.{index}"));
-                MiddleboxSlot {
-                    middlebox,
-                    element: next_element(),
-                    ports: ports.into_iter().map(|link| link.0).collect(),
-                    armed: Instant::NEVER,
-                }
+            .map(|(index, (middlebox, ports))| MiddleboxSlot {
+                middlebox,
+                element: elements.add(format!("middlebox.{index}")),
+                ports: ports.into_iter().map(|link| link.0).collect(),
+                armed: Instant::NEVER,
             })
             .collect();
         let mut network = Network {
@@ -230,13 +221,24 @@ impl<B: Body> Builder<B> {
         }
         network.agents.reserve_exact(2 * self.flows.len());
         network.connections.reserve_exact(self.flows.len());
-        let mut routes = BTreeMap::new();
+        let mut placing = Placing::new(self.seed, window, folded);
         for spec in self.flows {
-            names.extend(["sender", "receiver"].map(|end| format!("flow.{}.{end}", spec.name)));
-            let ends = [next_element(), next_element()];
-            network.add_flow(spec, ends, self.seed, window, &folded, &mut routes);
+            let ends =
+                ["sender", "receiver"].map(|end| elements.add(format!("flow.{}.{end}", spec.name)));
+            network.add_flow(spec, ends, &mut placing);
         }
-        network.element_names = names;
+        network.element_names = elements.0;
         network
+    }
+}
+
+/// The names of the elements, which are numbered as they are added.
+#[derive(Debug, Default)]
+struct Elements(Vec<String>);
+
+impl Elements {
+    fn add(&mut self, name: String) -> ElementId {
+        self.0.push(name);
+        ElementId(u32::try_from(self.0.len() - 1).expect("elements are counted in 32 bits"))
     }
 }

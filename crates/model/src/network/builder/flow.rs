@@ -18,22 +18,51 @@ use super::{
 use crate::event_queue::{Class, Entry, Source};
 
 /// Routes already in the table, by their stops, so that the copies of a flow share them.
-pub(super) type Routes = BTreeMap<Vec<(u8, u32)>, u32>;
+type Routes = BTreeMap<Vec<(u8, u32)>, u32>;
+
+/// What all flows of a run are placed by.
+pub(super) struct Placing {
+    seed: u64,
+    /// What the run measures.
+    run: Window,
+    /// See [`super::feed::folded_links`].
+    folded: Vec<Option<u32>>,
+    routes: Routes,
+}
+
+impl Placing {
+    pub(super) fn new(seed: u64, run: Window, folded: Vec<Option<u32>>) -> Self {
+        Self {
+            seed,
+            run,
+            folded,
+            routes: Routes::new(),
+        }
+    }
+}
+
+/// A connection that is there from the start of the run.
+struct Standing<B: Body> {
+    route: [u32; 2],
+    window: Window,
+    elements: [ElementId; 2],
+    ends: [End<B>; 2],
+    start: Instant,
+    stop: Option<Instant>,
+}
 
 impl<B: Body> Network<B> {
     pub(super) fn add_flow(
         &mut self,
         spec: FlowSpec<B>,
         elements: [ElementId; 2],
-        seed: u64,
-        run: Window,
-        folded: &[Option<u32>],
-        routes: &mut Routes,
+        placing: &mut Placing,
     ) {
         let route = [
-            self.add_route(&spec.route, folded, routes),
-            self.add_route(&spec.return_route, folded, routes),
+            self.add_route(&spec.route, placing),
+            self.add_route(&spec.return_route, placing),
         ];
+        let run = placing.run;
         let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
         let end = spec.stop.map_or(run.end(), |stop| stop.min(run.end()));
         let window = Window::new(spec.start.max(run.start()), end);
@@ -53,6 +82,14 @@ impl<B: Body> Network<B> {
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
+        let standing = |ends| Standing {
+            route,
+            window,
+            elements,
+            ends,
+            start: spec.start,
+            stop,
+        };
         match spec.traffic {
             Traffic::Poisson {
                 settings,
@@ -66,7 +103,7 @@ impl<B: Body> Network<B> {
                     flow: id,
                     rate,
                     sizes,
-                    stream: Stream::new(seed, &format!("flow.{}.workload", flow.name)),
+                    stream: Stream::new(placing.seed, &format!("flow.{}.workload", flow.name)),
                     stop: stop.unwrap_or(run.end()),
                     route,
                     elements,
@@ -84,35 +121,28 @@ impl<B: Body> Network<B> {
             } => {
                 let ends = tcp_ends(&settings, &control, app);
                 (flow.settings, flow.control) = (Some(settings), Some(control));
-                flow.connection =
-                    Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+                flow.connection = Some(self.add_connection(id, standing(ends)));
                 if let (App::File(size), Some(connection)) = (app, flow.connection) {
                     self.connections[connection as usize].size = size;
                 }
             }
             Traffic::Hosts([sender, receiver]) => {
                 let ends = [End::Host(sender), End::Host(receiver)];
-                flow.connection =
-                    Some(self.add_connection(id, route, window, elements, ends, spec.start, stop));
+                flow.connection = Some(self.add_connection(id, standing(ends)));
             }
         }
         self.flows.push(flow);
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "called from one place, with one flow's parts"
-    )]
-    fn add_connection(
-        &mut self,
-        flow: FlowId,
-        route: [u32; 2],
-        window: Window,
-        elements: [ElementId; 2],
-        ends: [End<B>; 2],
-        start: Instant,
-        stop: Option<Instant>,
-    ) -> u32 {
+    fn add_connection(&mut self, flow: FlowId, standing: Standing<B>) -> u32 {
+        let Standing {
+            route,
+            window,
+            elements,
+            ends,
+            start,
+            stop,
+        } = standing;
         let index = self.connections.len();
         let mut connection = Connection::new(flow, route, window);
         connection.started = start;
@@ -133,7 +163,7 @@ impl<B: Body> Network<B> {
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
 
-    fn add_route(&mut self, stops: &[Stop], folded: &[Option<u32>], routes: &mut Routes) -> u32 {
+    fn add_route(&mut self, stops: &[Stop], placing: &mut Placing) -> u32 {
         let key = stops
             .iter()
             .map(|stop| match stop {
@@ -142,20 +172,22 @@ impl<B: Body> Network<B> {
                 Stop::Processing(host) => (2, host.0),
             })
             .collect();
-        if let Some(&start) = routes.get(&key) {
+        if let Some(&start) = placing.routes.get(&key) {
             return start;
         }
         let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
         self.fabric
             .routes
             .extend(stops.iter().map(|stop| match stop {
-                Stop::Link(link) if folded[link.0 as usize].is_some() => Target::Folded(link.0),
+                Stop::Link(link) if placing.folded[link.0 as usize].is_some() => {
+                    Target::Folded(link.0)
+                }
                 Stop::Link(link) => Target::Link(link.0),
                 Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
                 Stop::Processing(host) => Target::Processing(host.0),
             }));
         self.fabric.routes.push(Target::End);
-        routes.insert(key, start);
+        placing.routes.insert(key, start);
         start
     }
 }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use anabranch_core::{
     rng::Stream,
-    trace::ElementId,
     units::{Instant, text::Limit},
 };
 use anabranch_elements::{
@@ -18,64 +17,73 @@ use anabranch_elements::{
 
 use super::{
     super::fabric::{LinkKind, LinkSlot, ServedSlot},
-    LinkSpec,
+    Elements, LinkSpec,
 };
 
-pub(super) fn link_slot(
-    spec: LinkSpec,
-    plain: Option<Limit>,
-    seed: u64,
-    window: Window,
-    (ring, own_ring): (u32, u32),
-    next_element: &mut impl FnMut() -> ElementId,
-    names: &mut Vec<String>,
-) -> LinkSlot {
-    let element = next_element();
-    names.push(spec.name.clone());
-    let mut kinds = BTreeMap::<String, usize>::new();
-    let impairments: Vec<Impaired> = spec
-        .impairments
-        .iter()
-        .map(|config| {
-            let kind = config.name().to_owned();
-            let count = kinds.entry(kind.clone()).or_default();
-            let name = format!("{}.impair.{kind}.{count}", spec.name);
-            *count += 1;
-            let impaired = Impaired::new(next_element(), config.build(), Stream::new(seed, &name));
-            names.push(name);
-            impaired
-        })
-        .collect();
-    let kind = if let Some(limit) = plain {
-        LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit))
-    } else {
-        let link = ServedLink::new(Parts {
-            queue: Queue::new(spec.queue.build(), spec.reorder),
-            service: spec
-                .service
-                .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
-            delay: spec.delay,
-            impairments,
-            up: spec.up,
-            may_change: spec.may_change,
-            stream: Stream::new(seed, &spec.name),
+/// What a link is placed by.
+pub(super) struct LinkPlacing {
+    /// The limit of its queue, where the link is plain.
+    pub plain: Option<Limit>,
+    /// See [`super::feed::shared_rings`].
+    pub rings: (u32, u32),
+    pub seed: u64,
+    /// What the run measures.
+    pub window: Window,
+}
+
+impl LinkPlacing {
+    pub(super) fn slot(self, spec: LinkSpec, elements: &mut Elements) -> LinkSlot {
+        let Self {
+            plain,
+            rings: (ring, own_ring),
+            seed,
             window,
-        });
-        LinkKind::Served(Box::new(ServedSlot {
-            completion_armed: Instant::NEVER,
-            unordered: link.reorders().then(BinaryHeap::new),
-            armed: Instant::NEVER,
-            link,
-        }))
-    };
-    LinkSlot {
-        ring: match &kind {
-            // What may overtake waits in a heap of its own.
-            LinkKind::Served(slot) if slot.unordered.is_some() => own_ring,
-            _ => ring,
-        },
-        own_ring,
-        kind,
-        element,
+        } = self;
+        let element = elements.add(spec.name.clone());
+        let mut kinds = BTreeMap::<String, usize>::new();
+        let impairments: Vec<Impaired> = spec
+            .impairments
+            .iter()
+            .map(|config| {
+                let kind = config.name().to_owned();
+                let count = kinds.entry(kind.clone()).or_default();
+                let name = format!("{}.impair.{kind}.{count}", spec.name);
+                *count += 1;
+                let stream = Stream::new(seed, &name);
+                Impaired::new(elements.add(name), config.build(), stream)
+            })
+            .collect();
+        let kind = if let Some(limit) = plain {
+            LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit))
+        } else {
+            let link = ServedLink::new(Parts {
+                queue: Queue::new(spec.queue.build(), spec.reorder),
+                service: spec
+                    .service
+                    .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),
+                delay: spec.delay,
+                impairments,
+                up: spec.up,
+                may_change: spec.may_change,
+                stream: Stream::new(seed, &spec.name),
+                window,
+            });
+            LinkKind::Served(Box::new(ServedSlot {
+                completion_armed: Instant::NEVER,
+                unordered: link.reorders().then(BinaryHeap::new),
+                armed: Instant::NEVER,
+                link,
+            }))
+        };
+        LinkSlot {
+            ring: match &kind {
+                // What may overtake waits in a heap of its own.
+                LinkKind::Served(slot) if slot.unordered.is_some() => own_ring,
+                _ => ring,
+            },
+            own_ring,
+            kind,
+            element,
+        }
     }
 }
