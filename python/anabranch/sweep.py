@@ -130,7 +130,7 @@ def sweep(
     if directory is not None:
         check_target(directory, "sweep")
     axes, points = _plan(scenario, grid, repeat)
-    maker = _Maker(scenario, axes, points, digest, _Store(directory))
+    maker = _Maker(scenario, axes, points, _Store(directory), digest=digest)
     try:
         summaries = maker.make(jobs, progress)
     finally:
@@ -176,8 +176,9 @@ class _Maker:
         scenario: Scenario,
         axes: Mapping[str, Sequence[Any]],
         points: Sequence[Point],
-        digest: bool,
         store: _Store,
+        *,
+        digest: bool,
     ) -> None:
         from anabranch.grid import sets_of
 

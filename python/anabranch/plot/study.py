@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
         # The same in every figure, whatever else is drawn there.
         place = list(results.definition.variants).index(variant) if variant else 0
         colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        _line(axes, part, definition, label, colour, marker)
+        _line(axes, part, definition, _Style(label, colour, marker))
         drawn += 1
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
@@ -114,7 +115,16 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
     return figure
 
 
-def _line(axes: Axes, part: Series, definition: FigureDefinition, label: str, colour: str, marker: str) -> None:
+@dataclass(frozen=True)
+class _Style:
+    """How a line is told from the others."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style) -> None:
     import numpy as np
 
     if definition.x == "time_s" and "seed" in part.axes:
@@ -124,11 +134,11 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, label: str, co
     xs, ys = _points(part.collapsed(), definition.x)
     if definition.x == "time_s":
         x, y = thin(np.array(xs, dtype=float), np.array(ys, dtype=float))
-        axes.plot(x, y, color=colour, label=label)
+        axes.plot(x, y, color=style.colour, label=style.label)
         return
-    _band(axes, part, definition.x, colour)
-    style = "" if definition.kind == "points" else "-"
-    axes.plot(xs, ys, linestyle=style or "none", marker=marker, color=colour, label=label)
+    _band(axes, part, definition.x, style.colour)
+    joined = "none" if definition.kind == "points" else "-"
+    axes.plot(xs, ys, linestyle=joined, marker=style.marker, color=style.colour, label=style.label)
 
 
 def _band(axes: Axes, part: Series, x: str, colour: str) -> None:

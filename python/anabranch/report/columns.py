@@ -56,19 +56,19 @@ class RunColumns:
         if samples.is_empty():
             return
         flows = samples.get_column("flow").unique(maintain_order=True).to_list()[:MAX_SHOWN]
-        cwnd = [self._sampled(samples, "flow", f, "cwnd_packets", f) for f in flows]
+        cwnd = [self._sampled(samples, f, "cwnd_packets", f) for f in flows]
         if len(flows) == 1:
-            cwnd.append(self._sampled(samples, "flow", flows[0], "ssthresh_packets", "ssthresh", faint=True))
+            cwnd.append(self._sampled(samples, flows[0], "ssthresh_packets", "ssthresh", faint=True))
         yield Chart("cwnd", "Congestion window", "cwnd (packets)", tuple(cwnd), _cut(samples, "flow", flows))
-        rtt = tuple(self._sampled(samples, "flow", f, "srtt_ms", f) for f in flows)
+        rtt = tuple(self._sampled(samples, f, "srtt_ms", f) for f in flows)
         yield Chart("srtt", "Smoothed round-trip time", "srtt (ms)", rtt)
 
     def _sampled(
-        self, frame: pl.DataFrame, by: str, name: str, column: str, label: str, *, faint: bool = False
+        self, frame: pl.DataFrame, flow: str, column: str, label: str, *, faint: bool = False
     ) -> SeriesColumns:
         import polars as pl
 
-        part = frame.filter(pl.col(by) == name).select(
+        part = frame.filter(pl.col("flow") == flow).select(
             pl.col("time_s").cast(pl.Float64), pl.col(column).cast(pl.Float64)
         )
         return _series(label, part, "time_s", column, faint=faint)
