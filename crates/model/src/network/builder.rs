@@ -142,6 +142,9 @@ impl<B: Body> Builder<B> {
     }
 
     /// The network, before its first event.
+    ///
+    /// # Panics
+    /// If there are 2^32 elements.
     #[must_use]
     pub fn build(self) -> Network<B> {
         let window = self.window;
