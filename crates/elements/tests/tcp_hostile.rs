@@ -39,6 +39,7 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
                         mss,
                         window_scale,
                         sack_permitted,
+                        accecn: None,
                     }
                 }),
             (any::<u8>(), proptest::array::uniform4((number(), number()))).prop_map(

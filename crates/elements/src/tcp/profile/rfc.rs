@@ -116,6 +116,8 @@ pub(super) fn rfc() -> Profile {
             nagle: false,
             cwnd_validation: true,
             ecn: EcnMode::Off,
+            accecn_option: true,
+            challenge_ack_interval: Duration::from_millis(500),
             time_wait: Duration::from_secs(240),
             hystart: HyStart::Off,
             slow_start_limit: Limit::Packets(1),
