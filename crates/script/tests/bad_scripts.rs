@@ -125,7 +125,7 @@ fn mistakes_have_a_place_and_a_hint() {
         ),
         (
             "+0 < S 0:0(0) <mms 3>",
-            "s.pkt:1:16: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, raw; nearest is `mss`",
+            "s.pkt:1:16: there is no option `mms`; expected one of nop, eol, mss, wscale, sackOK, sack, TS, ECN, raw; nearest is `mss`",
         ),
         (
             "+0 < S 0:0(0) <...>",

@@ -162,6 +162,7 @@ impl Numbers {
                 })
                 .write(out);
             }
+            Item::AccEcn(accecn) => TcpOption::AccEcn(*accecn).write(out),
             Item::Raw(octets) => out.extend_from_slice(octets),
         }
     }
@@ -218,6 +219,7 @@ impl Numbers {
                 timestamps.value.wrapping_sub(self.timestamps.unwrap_or(0)),
                 timestamps.echo,
             ),
+            TcpOption::AccEcn(accecn) => Item::AccEcn(*accecn),
             TcpOption::Unknown { kind, content } => {
                 let mut octets = Vec::new();
                 TcpOption::Unknown {
