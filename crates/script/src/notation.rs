@@ -73,17 +73,21 @@ impl fmt::Display for Item {
             Self::Timestamps(value, echo) => write!(f, "TS val {value} ecr {echo}"),
             Self::AccEcn(accecn) => {
                 f.write_str("ECN")?;
-                accecn.order().counters().into_iter().try_for_each(|counter| {
-                    let name = match counter {
-                        Counter::Ect0 => "e0b",
-                        Counter::Ce => "ceb",
-                        Counter::Ect1 => "e1b",
-                    };
-                    match accecn.field(counter) {
-                        Some(octets) => write!(f, " {name} {octets}"),
-                        None => Ok(()),
-                    }
-                })
+                accecn
+                    .order()
+                    .counters()
+                    .into_iter()
+                    .try_for_each(|counter| {
+                        let name = match counter {
+                            Counter::Ect0 => "e0b",
+                            Counter::Ce => "ceb",
+                            Counter::Ect1 => "e1b",
+                        };
+                        match accecn.field(counter) {
+                            Some(octets) => write!(f, " {name} {octets}"),
+                            None => Ok(()),
+                        }
+                    })
             }
             Self::Raw(octets) => {
                 f.write_str("raw ")?;

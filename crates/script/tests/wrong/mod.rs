@@ -70,7 +70,10 @@ impl How {
         ("ignores-resets", Self::IgnoresResets),
         ("resets-on-syn", Self::ResetsOnSyn),
         ("believes-acks", Self::BelievesAcks),
-        ("takes-timeouts-for-spurious", Self::TakesTimeoutsForSpurious),
+        (
+            "takes-timeouts-for-spurious",
+            Self::TakesTimeoutsForSpurious,
+        ),
         ("ignores-numbers", Self::IgnoresNumbers),
         ("checks-no-timestamps", Self::ChecksNoTimestamps),
         ("needs-no-ack", Self::NeedsNoAck),
@@ -169,7 +172,9 @@ impl Wrong {
             return;
         };
         let bad = iter_options(options).any(|option| option.is_err());
-        let sack = options.windows(2).any(|pair| pair[0] == 5 && pair[1] % 8 == 2);
+        let sack = options
+            .windows(2)
+            .any(|pair| pair[0] == 5 && pair[1] % 8 == 2);
         if bad && self.how == How::SkipsBadOptions || sack && self.how == How::IgnoresSack {
             packet[OPTIONS..end].fill(1);
         }
@@ -193,7 +198,8 @@ impl Wrong {
         let header = TCP + usize::from(packet[TCP + 12] >> 4) * 4;
         let payload = packet.len() - header;
         let start = get(&packet, 4);
-        let taken = payload + usize::from(flags.any(Flags::SYN)) + usize::from(flags.any(Flags::FIN));
+        let taken =
+            payload + usize::from(flags.any(Flags::SYN)) + usize::from(flags.any(Flags::FIN));
         let behind = start.wrapping_add(u32::try_from(taken).expect("a packet"));
         let new = self
             .next

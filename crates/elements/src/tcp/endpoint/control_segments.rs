@@ -31,7 +31,7 @@ impl<B: Body> Endpoint<B> {
         if self.wanted.reset {
             self.wanted.reset = false;
             self.wanted.urgent = self.wanted.syn || self.wanted.probe;
-            let (seq, ack) = self.cold.reset.take()?;
+            let (seq, ack) = *self.cold.reset.take()?;
             let mut flags = Flags::RST;
             if ack.is_some() {
                 flags |= Flags::ACK;

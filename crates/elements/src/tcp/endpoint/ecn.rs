@@ -295,16 +295,15 @@ impl<B: Body> Endpoint<B> {
         }
         // What SACK reported before came with a field of its own.
         let fresh = ack.since(self.snd_una).saturating_sub(self.board.sacked());
-        let (progress, smss) = (ack > self.snd_una, u64::from(self.smss));
+        let (acked, smss) = (ack.since(self.snd_una), u64::from(self.smss));
         let state = &mut self.cold.extras().ecn;
         let told = match &mut state.option {
-            Some(option) => option.read(segment.options.accecn(), progress),
+            Some(option) => option.read(segment.options.accecn(), acked),
             None => Told::ByPackets { blind: true },
         };
         let packets = match told {
             Told::Superseded => return,
             Told::ByPackets { blind: true } => fresh.div_ceil(smss),
-            // Were there more, the option would say so.
             Told::Exactly(_) | Told::ByPackets { blind: false } => 0,
         };
         let marked = newly_marked(field(segment.flags), state.told, packets);

@@ -231,7 +231,7 @@ impl<B: Body> Endpoint<B> {
     /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
     /// and data that came before, may come again.
     fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
-        let first = self.cold.irs;
+        let first = Seq::first(self.cold.irs);
         let never_sent = seq > self.rcv_edge || seq < first;
         if flags.any(Flags::RST) {
             if never_sent {

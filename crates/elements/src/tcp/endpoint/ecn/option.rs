@@ -35,16 +35,20 @@ pub struct OptionState {
     test: bool,
     /// s.e0b, s.ceb and s.e1b: what the peer has told.
     told: [u32; 3],
-    /// Marked octets that were taken from the ACE field since the peer last told s.ceb.
+    /// Octets that were taken for marked on the word of the ACE field and that s.ceb has not told yet.
     guessed: u64,
-    /// An option of the peer has come.
-    seen: bool,
+    /// Octets acknowledged since an option came; `None` if none ever has.
+    bare: Option<u64>,
     /// Something on the path zeroes the peer's options (§3.2.3.2.4).
     zeroed: bool,
 }
 
 /// RFC 9768 §3.2.1: not zero where a zeroed field is to be noticed.
 const FIRST: [u32; 3] = [1, 0, 1];
+
+/// RFC 9768 §3.2.3.3: each counter is told at least once in so many octets. Where no option has come for
+/// so long, the path takes them away.
+const MOST_BARE: u64 = 1 << 22;
 
 impl Default for OptionState {
     fn default() -> Self {
@@ -55,7 +59,7 @@ impl Default for OptionState {
             test: true,
             told: FIRST,
             guessed: 0,
-            seen: false,
+            bare: None,
             zeroed: false,
         }
     }
@@ -68,10 +72,10 @@ pub enum Told {
     Superseded,
     /// So many, exactly.
     Exactly(u64),
-    /// The field of packets has to do. With an option beside it that names no marked octets, few
-    /// packets were marked.
+    /// The field of packets has to do. Where options come, one tells what the field cannot: it is not
+    /// to be taken for gone around.
     ByPackets {
-        /// No option came.
+        /// No options come.
         blind: bool,
     },
 }
@@ -128,19 +132,26 @@ impl OptionState {
 
     /// The peer's first option may come: the test of §3.2.3.2.4.
     pub fn on_first(&mut self, option: Option<AccEcn>) {
-        if let Some(option) = option
-            && [Counter::Ect0, Counter::Ect1]
-                .into_iter()
-                .any(|counter| option.field(counter) == Some(0))
-        {
-            self.zeroed = true;
+        let Some(option) = option else {
+            return;
+        };
+        self.zeroed |= [Counter::Ect0, Counter::Ect1]
+            .into_iter()
+            .any(|counter| option.field(counter) == Some(0));
+        if !self.zeroed {
+            self.bare = Some(0);
         }
     }
 
-    /// An acknowledgment came, with this option or with none; whether it acknowledges something new.
-    pub fn read(&mut self, option: Option<AccEcn>, progress: bool) -> Told {
+    /// An acknowledgment of so many octets came, with this option or with none.
+    pub fn read(&mut self, option: Option<AccEcn>, acked: u64) -> Told {
         let Some(option) = option.filter(|_| !self.zeroed) else {
-            return Told::ByPackets { blind: true };
+            // None is due where no counter has moved, as for data sent again.
+            let blind = self.bare.as_mut().is_none_or(|bare| {
+                *bare += acked;
+                *bare > MOST_BARE
+            });
+            return Told::ByPackets { blind };
         };
         let step = |now: u32, before: u32| now.wrapping_sub(before) & AccEcn::MASK;
         let mut news = [0; 3];
@@ -151,10 +162,10 @@ impl OptionState {
         }
         // §3.2.3.1: the least increment that fits, unless it is an older one that came late. Half
         // of the range is more than an acknowledgment without progress can bring.
-        if self.seen && !progress && news.iter().any(|&step| step > AccEcn::MASK / 2) {
+        if self.bare.is_some() && acked == 0 && news.iter().any(|&step| step > AccEcn::MASK / 2) {
             return Told::Superseded;
         }
-        self.seen = true;
+        self.bare = Some(0);
         for (told, step) in self.told.iter_mut().zip(news) {
             *told = told.wrapping_add(step);
         }
@@ -162,7 +173,10 @@ impl OptionState {
             return Told::ByPackets { blind: false };
         }
         let marked = u64::from(news[Counter::Ce as usize]);
-        Told::Exactly(marked.saturating_sub(std::mem::take(&mut self.guessed)))
+        // What was taken for marked before need not be said again.
+        let known = marked.min(self.guessed);
+        self.guessed -= known;
+        Told::Exactly(marked - known)
     }
 
     /// So many octets were taken for marked on the word of the ACE field.
@@ -246,7 +260,7 @@ mod tests {
         for _ in 0..100 {
             receiver.on_payload(Ecn::Ce, 1_000_000);
             let option = receiver.take(40);
-            let Told::Exactly(octets) = sender.read(option, true) else {
+            let Told::Exactly(octets) = sender.read(option, 1000) else {
                 panic!("the field is there")
             };
             told += octets;
@@ -261,10 +275,10 @@ mod tests {
         let first = receiver.take(40);
         receiver.on_payload(Ecn::Ce, 100);
         let second = receiver.take(40);
-        assert_eq!(sender.read(second, true), Told::Exactly(200));
-        assert_eq!(sender.read(first, false), Told::Superseded);
+        assert_eq!(sender.read(second, 1000), Told::Exactly(200));
+        assert_eq!(sender.read(first, 0), Told::Superseded);
         receiver.on_payload(Ecn::Ce, 1);
-        assert_eq!(sender.read(receiver.take(40), true), Told::Exactly(1));
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(1));
     }
 
     #[test]
@@ -273,11 +287,28 @@ mod tests {
         receiver.on_payload(Ecn::Ce, 1000);
         receiver.take(40);
         // The path took it away.
-        assert_eq!(sender.read(None, true), Told::ByPackets { blind: true });
+        assert_eq!(sender.read(None, 1000), Told::ByPackets { blind: true });
         sender.guess(1000);
         receiver.on_payload(Ecn::Ce, 300);
-        assert_eq!(sender.read(receiver.take(40), true), Told::Exactly(300));
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(300));
         assert_eq!(sender.guessed, 0);
+        // What was too much counts for what comes.
+        sender.guess(1000);
+        receiver.on_payload(Ecn::Ce, 600);
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(0));
+        receiver.on_payload(Ecn::Ce, 600);
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(200));
+    }
+
+    #[test]
+    fn where_options_come_no_longer_the_field_is_read_with_care_again() {
+        let mut sender = OptionState::default();
+        sender.on_first(Some(AccEcn::new(Order::Ect0First, &[1, 0, 1])));
+        assert_eq!(sender.read(None, 10_000), Told::ByPackets { blind: false });
+        assert_eq!(
+            sender.read(None, MOST_BARE),
+            Told::ByPackets { blind: true }
+        );
     }
 
     #[test]
@@ -286,12 +317,12 @@ mod tests {
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[0, 0, 0])));
         let later = AccEcn::new(Order::Ect0First, &[1001, 1000]);
         assert_eq!(
-            sender.read(Some(later), true),
+            sender.read(Some(later), 1000),
             Told::ByPackets { blind: true }
         );
         // Other values than ours are the peer's own affair.
         let mut sender = OptionState::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[7, 0, 9])));
-        assert_eq!(sender.read(Some(later), true), Told::Exactly(1000));
+        assert_eq!(sender.read(Some(later), 1000), Told::Exactly(1000));
     }
 }
