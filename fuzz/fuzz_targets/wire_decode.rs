@@ -81,6 +81,7 @@ fn into_endpoint(segment: &Segment<Octets>, ecn: Ecn) {
         mss: 1460,
         window_scale: Some(3),
         sack_permitted: true,
+        accecn: None,
     };
     end.on_segment(now, &first(0, Flags::SYN, options), Ecn::NotEct);
     while end.poll_transmit(now).is_some() {}

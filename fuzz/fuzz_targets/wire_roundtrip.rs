@@ -4,7 +4,7 @@
 use anabranch_core::packet::Ecn;
 use anabranch_elements::{
     body::Octets,
-    tcp::{Flags, Options, SackBlock, Segment, Timestamps},
+    tcp::{AccEcn, Flags, Options, SackBlock, Segment, Timestamps, accecn::Order},
     wire::{self, EncodeError, IpHeader, Ports, Version},
 };
 use libfuzzer_sys::fuzz_target;
@@ -26,6 +26,17 @@ impl Input<'_> {
     }
     fn long(&mut self) -> u32 {
         u32::from_be_bytes(self.octets())
+    }
+    fn accecn(&mut self) -> Option<AccEcn> {
+        let shape = self.octet();
+        let order = if shape & 1 == 0 {
+            Order::Ect0First
+        } else {
+            Order::Ect1First
+        };
+        let fields = [self.long(), self.long(), self.long()];
+        let count = usize::from(shape >> 1 & 3);
+        (shape & 8 != 0).then(|| AccEcn::new(order, &fields[..count]))
     }
 }
 
@@ -58,14 +69,25 @@ fuzz_target!(|bytes: &[u8]| {
         destination: input.short(),
     };
     let mut flags = input.short() & 0x1ff;
+    let accecn = input.accecn();
     let options = match how >> 2 & 3 {
-        0 => Options::None,
+        0 => match accecn {
+            Some(accecn) => {
+                flags |= Flags::ACK.0;
+                Options::AccEcn(accecn)
+            }
+            None => Options::None,
+        },
         1 => {
             flags |= Flags::SYN.0;
+            if accecn.is_some() {
+                flags |= Flags::ACK.0;
+            }
             Options::Syn {
                 mss: input.short(),
                 window_scale: (how & 16 != 0).then(|| input.octet()),
                 sack_permitted: how & 32 != 0,
+                accecn,
             }
         }
         _ => {
@@ -75,7 +97,11 @@ fuzz_target!(|bytes: &[u8]| {
             for block in &mut blocks[..usize::from(n)] {
                 (block.left, block.right) = (input.long(), input.long());
             }
-            Options::Sack(n, blocks)
+            let [a, b, c, _] = blocks;
+            match accecn {
+                Some(accecn) if n < 4 => Options::SackAccEcn(n, [a, b, c], accecn),
+                _ => Options::Sack(n, blocks),
+            }
         }
     };
     let segment = Segment {
@@ -94,7 +120,7 @@ fuzz_target!(|bytes: &[u8]| {
     match wire::encode(&ip, ports, &segment, &mut packet) {
         Ok(()) => {}
         Err(EncodeError::Options(_)) => {
-            assert!(matches!(options, Options::Sack(4, _)) && segment.timestamps.is_some());
+            assert!(options.size() > 28 && segment.timestamps.is_some());
             return;
         }
         Err(EncodeError::Length(_)) => {

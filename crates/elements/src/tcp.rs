@@ -4,6 +4,7 @@
 //! deadline; nothing else touches it. What distinguishes one TCP from another is data: a
 //! [`Settings`] value, made from a named [`Profile`] and a scenario's [`Overrides`].
 
+pub mod accecn;
 pub mod ack;
 pub mod endpoint;
 pub mod persist;
@@ -21,6 +22,7 @@ pub mod settings;
 pub mod state;
 pub mod stats;
 
+pub use accecn::AccEcn;
 pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};
 pub use recovery::{

@@ -23,13 +23,32 @@ pub use checksum::Checksum;
 pub use error::{DecodeError, Discards, EncodeError};
 pub use ip::{Carried, IpHeader, Protocol, Version, decode_ip, encode_ip};
 pub use option::{OptionIter, TcpOption, iter_options};
-pub use tcp::{Ports, TcpHeader, decode_tcp, encode_tcp};
+pub use tcp::{Ports, TcpHeader, TcpPacket, decode_tcp, encode_tcp};
 pub use udp::encode_datagram;
 
 use crate::{
     body::{Body, Octets},
     tcp::Segment,
 };
+
+/// Where a packet goes, and how much of it: a capture may want its first octets only.
+#[derive(Debug)]
+pub struct Prefix<'a> {
+    /// What it is appended to.
+    pub octets: &'a mut Vec<u8>,
+    /// Octets of it at most.
+    pub most: usize,
+}
+
+impl<'a> Prefix<'a> {
+    /// All of it.
+    pub const fn whole(octets: &'a mut Vec<u8>) -> Self {
+        Self {
+            octets,
+            most: usize::MAX,
+        }
+    }
+}
 
 /// What [`decode`] found in a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +74,11 @@ pub fn encode<B: Body>(
     segment: &Segment<B>,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    encode_prefix(ip, ports, segment, usize::MAX, out).map(drop)
+    encode_prefix(ip, ports, segment, Prefix::whole(out)).map(drop)
 }
 
-/// Appends the packet's first octets to `out`, `most` at most, as a capture does; the checksums are
-/// those of the whole. Returns the octets of the whole.
+/// Appends the packet's first octets, as a capture does; the checksums are those of the whole.
+/// Returns the octets of the whole.
 ///
 /// # Errors
 /// If the segment does not fit: see [`EncodeError`].
@@ -67,8 +86,7 @@ pub fn encode_prefix<B: Body>(
     ip: &IpHeader,
     ports: Ports,
     segment: &Segment<B>,
-    most: usize,
-    out: &mut Vec<u8>,
+    to: Prefix<'_>,
 ) -> Result<u32, EncodeError> {
     let mut options = Vec::with_capacity(40);
     option::write_options(segment, &mut options)?;
@@ -84,7 +102,13 @@ pub fn encode_prefix<B: Body>(
         Some(octets) => Carried::Octets(octets),
         None => Carried::Zeros(segment.body.len() as usize),
     };
-    encode_tcp(ip, &header, &options, payload, most, out)
+    let packet = TcpPacket {
+        ip,
+        header: &header,
+        options: &options,
+        payload,
+    };
+    encode_tcp(&packet, to)
 }
 
 /// Reads an IP packet that carries a TCP segment. Octets behind the packet's own length, such as

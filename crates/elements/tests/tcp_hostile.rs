@@ -39,6 +39,7 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
                         mss,
                         window_scale,
                         sack_permitted,
+                        accecn: None,
                     }
                 }),
             (any::<u8>(), proptest::array::uniform4((number(), number()))).prop_map(
@@ -177,6 +178,16 @@ enum Guess {
     NoTimestamp,
     /// With one that is long past.
     OldTimestamp,
+    /// Data so far before the first number that the peer has ever sent.
+    BeforeTheFirst(u32),
+    /// A reset there.
+    ResetBeforeTheFirst(u32),
+    /// A SYN there.
+    SynBeforeTheFirst(u32),
+    /// A reset with a number that was once expected, as a share of what has come since.
+    OldReset(u8),
+    /// A SYN with such a number.
+    OldSyn(u8),
 }
 
 fn guess() -> impl Strategy<Value = Guess> {
@@ -190,6 +201,12 @@ fn guess() -> impl Strategy<Value = Guess> {
         Just(Guess::Syn),
         Just(Guess::NoTimestamp),
         Just(Guess::OldTimestamp),
+        // The first number itself is that of the peer's own SYN, which may come again.
+        (2000_u32..1 << 30).prop_map(Guess::BeforeTheFirst),
+        (1_u32..1 << 30).prop_map(Guess::ResetBeforeTheFirst),
+        (1_u32..1 << 30).prop_map(Guess::SynBeforeTheFirst),
+        any::<u8>().prop_map(Guess::OldReset),
+        any::<u8>().prop_map(Guess::OldSyn),
     ]
 }
 
@@ -205,7 +222,8 @@ proptest! {
     ) {
         let s = all_switches();
         let link = Link { seed, loss, ..link(&[]) };
-        let mut net: Net<anabranch_elements::body::Octets> = Net::new(&s, &s, link, [u32::MAX - 90_000, 1 << 31]);
+        let first = [u32::MAX - 90_000, 1 << 31];
+        let mut net: Net<anabranch_elements::body::Octets> = Net::new(&s, &s, link, first);
         net.logging = true;
         net.ends[1].set_auto_read(false);
         net.open();
@@ -236,6 +254,16 @@ proptest! {
                 body: octets(9, len as usize),
             };
             let old = tick.wrapping_sub(1 << 30);
+            // Numbers that were expected before: none, as long as nothing has come.
+            let irs = first[1 - to];
+            let come = expected.wrapping_sub(irs).wrapping_sub(1);
+            let once = |share: u8| {
+                let back = (u64::from(come) * u64::from(share) / 256).max(1);
+                expected.wrapping_sub(u32::try_from(back).expect("a part of it"))
+            };
+            if matches!(guess, Guess::OldReset(_) | Guess::OldSyn(_)) && come == 0 {
+                continue;
+            }
             let wrong = match guess {
                 Guess::Sequence(far) => Segment { seq: expected.wrapping_add(far), ..honest },
                 Guess::Acknowledgment(far) => Segment { ack: next.wrapping_add(far), ..honest },
@@ -243,13 +271,19 @@ proptest! {
                 Guess::Syn => Segment { flags: Flags::SYN | Flags::ACK, ..honest },
                 Guess::NoTimestamp => Segment { timestamps: None, ..honest },
                 Guess::OldTimestamp => Segment { timestamps: Some(Timestamps { value: old, echo: tick }), ..honest },
+                Guess::BeforeTheFirst(back) => Segment { seq: irs.wrapping_sub(back), ..honest },
+                Guess::ResetBeforeTheFirst(back) => Segment { seq: irs.wrapping_sub(back), flags: Flags::RST, ..honest },
+                Guess::SynBeforeTheFirst(back) => Segment { seq: irs.wrapping_sub(back), flags: Flags::SYN, body: octets(9, 0), ..honest },
+                Guess::OldReset(share) => Segment { seq: once(share), flags: Flags::RST, body: octets(9, 0), ..honest },
+                Guess::OldSyn(share) => Segment { seq: once(share).wrapping_sub(1), flags: Flags::SYN, body: octets(9, 0), ..honest },
             };
             let reason = match guess {
-                Guess::Sequence(_) => Refusal::OutsideWindow,
+                Guess::Sequence(_) | Guess::BeforeTheFirst(_) => Refusal::OutsideWindow,
                 Guess::Acknowledgment(far) if far < 1 << 31 => Refusal::UnsentAck,
                 Guess::Acknowledgment(_) => Refusal::OldAck,
-                Guess::Reset => Refusal::BlindReset,
-                Guess::Syn => Refusal::BlindSyn,
+                Guess::Reset | Guess::ResetBeforeTheFirst(_) => Refusal::BlindReset,
+                Guess::Syn | Guess::SynBeforeTheFirst(_) | Guess::OldSyn(_) => Refusal::BlindSyn,
+                Guess::OldReset(_) => Refusal::OldReset,
                 Guess::NoTimestamp => Refusal::MissingTimestamp,
                 Guess::OldTimestamp => Refusal::OldTimestamp,
             };
@@ -257,7 +291,10 @@ proptest! {
             let window_before = net.ends[to].snapshot();
             net.ends[to].on_segment(net.now, &wrong, Ecn::NotEct);
             let after = net.ends[to].refusals();
-            prop_assert_eq!(after.of(reason), before.of(reason) + 1, "{:?} {:?}", guess, wrong);
+            for other in Refusal::ALL {
+                let expected = before.of(other) + u64::from(other == reason);
+                prop_assert_eq!(after.of(other), expected, "{:?} {:?}: {}", guess, wrong, other.name());
+            }
             prop_assert_eq!(net.ends[to].snapshot(), window_before, "{:?}", guess);
             net.flush();
         }
@@ -271,5 +308,82 @@ proptest! {
         for end in &net.ends {
             prop_assert_eq!(end.stats().malformed, end.refusals().malformed());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    /// Nothing that an honest peer does counts as malformed, however its packets are lost, delayed and
+    /// doubled; fails for an end that takes an old SYN, an old FIN or old data for an attack.
+    #[test]
+    fn an_honest_transfer_counts_nothing(
+        seed: u64, loss in 0.0..0.1, duplicate in 0.0..0.3, jitter in 0_u64..40,
+        sizes in (0_u32..30_000, 0_u32..30_000), iss: (u32, u32), linux: bool, sack: bool, timestamps: bool,
+    ) {
+        let base = if linux { all_switches() } else { settings() };
+        let over = anabranch_elements::tcp::Overrides {
+            sack: Some(sack),
+            timestamps: Some(timestamps),
+            ..Default::default()
+        };
+        let s = base.with(&over).expect("they go together");
+        let link = Link {
+            seed, loss, duplicate,
+            jitter: Duration::from_millis(jitter),
+            gap: Duration::from_micros(100),
+            ..Link::default()
+        };
+        let mut net: Net<Length> = Net::new(&s, &s, link, [iss.0, iss.1]);
+        net.open();
+        net.ends[0].write_all(Length(sizes.0));
+        net.ends[1].write_all(Length(sizes.1));
+        net.run_until(ms(2_000));
+        net.ends[0].close();
+        net.flush();
+        net.run_until(ms(3_000));
+        net.ends[1].close();
+        net.flush();
+        net.run_until(ms(600_000));
+        for end in &net.ends {
+            let refused = end.refusals();
+            for reason in Refusal::ALL.into_iter().filter(|reason| reason.is_malformed()) {
+                prop_assert_eq!(refused.of(reason), 0, "{}", reason.name());
+            }
+            prop_assert_eq!(end.stats().malformed, 0);
+        }
+    }
+
+    /// RFC 5961 §7: a flood of what is challenged brings no more answers than one per interval, and
+    /// every segment of it is counted. Fails for an end without the bound, or with the last case's.
+    #[test]
+    fn a_flood_is_answered_at_most_once_per_interval(
+        interval in 0_u64..2_000, apart in 0_u64..20, kind in 0_usize..4, flood in 1_u64..500,
+    ) {
+        let s = Settings { challenge_ack_interval: Duration::from_millis(interval), ..settings() };
+        let mut end = established(&s);
+        drain(&mut end, ms(100));
+        let mut answers = 0;
+        for n in 0..flood {
+            let now = ms(10_000 + n * apart);
+            let (seq, flags, ack) = [
+                (5_000, Flags::RST, 0),
+                (9_000, Flags::SYN, 0),
+                (3_000_000_000, Flags::SYN, 0),
+                (1, Flags::ACK, 101 + 1_000_000),
+            ][kind];
+            let segment = Segment { seq, ack, window: 1000, flags, ..Segment::default() };
+            end.on_segment(now, &segment, Ecn::NotEct);
+            answers += drain(&mut end, now).len() as u64;
+        }
+        let most = match interval {
+            0 => flood,
+            _ => (flood - 1) * apart / interval + 1,
+        };
+        prop_assert!(answers <= most, "{answers} of {flood}, {most} at most");
+        prop_assert_eq!(answers, u64::from(end.stats().challenge_acks));
+        // It is answered all the same, as soon as it may be.
+        prop_assert!(answers * 2 >= most.min(flood) , "{answers}, {most}");
+        prop_assert_eq!(end.stats().malformed, flood);
     }
 }

@@ -3,10 +3,13 @@
 use anabranch_core::packet::Ecn;
 use anabranch_elements::{
     body::{Body, Length, Octets},
-    tcp::{Flags, Options, SackBlock, Segment, Timestamps},
+    tcp::{
+        AccEcn, Flags, Options, SackBlock, Segment, Timestamps,
+        accecn::{Counter, Order},
+    },
     wire::{
-        self, Carried, DecodeError, Discards, EncodeError, IpHeader, Ports, TcpHeader, TcpOption,
-        Version,
+        self, Carried, DecodeError, Discards, EncodeError, IpHeader, Ports, Prefix, TcpHeader,
+        TcpOption, TcpPacket, Version,
     },
 };
 use proptest::prelude::*;
@@ -70,15 +73,13 @@ fn with_options(flags: Flags, options: &[u8]) -> Vec<u8> {
         urgent: 0,
     };
     let mut out = Vec::new();
-    wire::encode_tcp(
-        &v4(),
-        &header,
+    let packet = TcpPacket {
+        ip: &v4(),
+        header: &header,
         options,
-        Carried::Octets(b"abc"),
-        usize::MAX,
-        &mut out,
-    )
-    .expect("it fits");
+        payload: Carried::Octets(b"abc"),
+    };
+    wire::encode_tcp(&packet, Prefix::whole(&mut out)).expect("it fits");
     out
 }
 
@@ -118,34 +119,62 @@ fn any_ip() -> impl Strategy<Value = IpHeader> {
     )
 }
 
+fn any_accecn() -> impl Strategy<Value = AccEcn> {
+    let order = prop_oneof![Just(Order::Ect0First), Just(Order::Ect1First)];
+    (order, prop::collection::vec(any::<u32>(), 0..=3))
+        .prop_map(|(order, fields)| AccEcn::new(order, &fields))
+}
+
 /// Flags and options that fit each other, timestamps, and whether there is room for both.
 fn any_dress() -> impl Strategy<Value = (Flags, Options, Option<Timestamps>)> {
-    let syn = (any::<u16>(), prop::option::of(any::<u8>()), any::<bool>()).prop_map(
-        |(mss, window_scale, sack_permitted)| Options::Syn {
+    let syn = (
+        any::<u16>(),
+        prop::option::of(any::<u8>()),
+        any::<bool>(),
+        prop::option::of(any_accecn()),
+    )
+        .prop_map(|(mss, window_scale, sack_permitted, accecn)| Options::Syn {
             mss,
             window_scale,
             sack_permitted,
-        },
-    );
+            accecn,
+        });
     let block = (any::<u32>(), any::<u32>()).prop_map(|(left, right)| SackBlock { left, right });
-    let sack = (1_u8..=4, prop::array::uniform4(block)).prop_map(|(n, mut blocks)| {
+    let blocks = (1_u8..=4, prop::array::uniform4(block)).prop_map(|(n, mut blocks)| {
         blocks[usize::from(n)..].fill(SackBlock::default());
-        Options::Sack(n, blocks)
+        (n, blocks)
+    });
+    let sack = (blocks, prop::option::of(any_accecn())).prop_map(|((n, blocks), accecn)| {
+        let [a, b, c, _] = blocks;
+        match accecn {
+            Some(accecn) if n < 4 => Options::SackAccEcn(n, [a, b, c], accecn),
+            _ => Options::Sack(n, blocks),
+        }
     });
     let timestamps =
         (any::<u32>(), any::<u32>()).prop_map(|(value, echo)| Timestamps { value, echo });
     (
         0_u16..512,
-        prop_oneof![Just(Options::None), syn, sack],
+        prop_oneof![
+            Just(Options::None),
+            any_accecn().prop_map(Options::AccEcn),
+            syn,
+            sack
+        ],
         prop::option::of(timestamps),
     )
         .prop_map(|(flags, options, timestamps)| {
             let flags = match options {
-                Options::Syn { .. } => flags | Flags::SYN.0,
-                Options::Sack(..) => flags & !Flags::SYN.0,
+                Options::Syn { accecn, .. } => {
+                    // Only an answer counts marks.
+                    let answers = u16::from(accecn.is_some()) * Flags::ACK.0;
+                    flags | Flags::SYN.0 | answers
+                }
+                Options::Sack(..) | Options::SackAccEcn(..) => flags & !Flags::SYN.0,
+                Options::AccEcn(_) => flags | Flags::ACK.0,
                 Options::None => flags,
             };
-            let room = !matches!(options, Options::Sack(4, _));
+            let room = options.size() + 12 <= 40;
             (Flags(flags), options, timestamps.filter(|_| room))
         })
 }
@@ -185,7 +214,8 @@ proptest! {
         prop_assert_eq!(&encoded(&v4(), &lengths), &whole);
         // The first octets of it, as a capture takes them.
         let mut prefix = Vec::new();
-        let len = wire::encode_prefix(&v4(), PORTS, &lengths, most, &mut prefix).expect("it fits");
+        let to = Prefix { octets: &mut prefix, most };
+        let len = wire::encode_prefix(&v4(), PORTS, &lengths, to).expect("it fits");
         prop_assert_eq!(len as usize, whole.len());
         prop_assert_eq!(&prefix[..], &whole[..most.min(whole.len())]);
     }
@@ -193,6 +223,16 @@ proptest! {
     /// What was written is what `etherparse` reads, checksums included.
     #[test]
     fn another_parser_reads_the_same(ip in any_ip(), segment in any_segment()) {
+        // It knows nothing of AccECN.
+        let known = match segment.options {
+            Options::AccEcn(_) => Options::None,
+            Options::SackAccEcn(n, [a, b, c], _) => Options::Sack(n, [a, b, c, SackBlock::default()]),
+            Options::Syn { mss, window_scale, sack_permitted, .. } => {
+                Options::Syn { mss, window_scale, sack_permitted, accecn: None }
+            }
+            other => other,
+        };
+        let segment = Segment { options: known, ..segment };
         let packet = encoded(&ip, &segment);
         let parsed = etherparse::SlicedPacket::from_ip(&packet).expect("it is right");
         let Some(etherparse::TransportSlice::Tcp(tcp)) = parsed.transport else { panic!("TCP") };
@@ -305,6 +345,7 @@ fn a_syn_in_octets() {
             mss: 1460,
             window_scale: Some(7),
             sack_permitted: true,
+            accecn: None,
         },
         body: Length(0),
     };
@@ -317,6 +358,51 @@ fn a_syn_in_octets() {
         2, 4, 5, 180, 4, 2, 3, 3, 7, 1, 1, 1, 1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 0,
     ];
     assert_eq!(packet[40..], options);
+}
+
+#[test]
+fn rfc_9768_figure_4_the_option_in_octets() {
+    let mut counts = segment(Flags::ACK, Length(0));
+    counts.options = Options::AccEcn(AccEcn::new(
+        Order::Ect0First,
+        &[0x01_0203, 0x04_0506, 0x07_0809],
+    ));
+    let packet = encoded(&v4(), &counts);
+    assert_eq!(packet[40..], [172, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1]);
+    counts.options = Options::AccEcn(AccEcn::new(Order::Ect1First, &[0x01_0203, 0x04_0506]));
+    let packet = encoded(&v4(), &counts);
+    assert_eq!(packet[40..], [174, 8, 1, 2, 3, 4, 5, 6]);
+}
+
+/// RFC 9768 §3.2.3: of another length than those of table 5, the whole fields count.
+#[test]
+fn an_accecn_option_of_any_length_is_read() {
+    let read = |options: &[u8]| {
+        let decoded = wire::decode(&with_options(Flags::ACK, options)).expect("it is right");
+        decoded.segment.options.accecn().expect("it is there")
+    };
+    assert_eq!(read(&[172, 2]).count(), 0);
+    assert_eq!(read(&[172, 4, 9, 9]).count(), 0);
+    let odd = read(&[174, 7, 0, 0, 5, 9, 9]);
+    assert_eq!((odd.count(), odd.field(Counter::Ect1)), (1, Some(5)));
+    let long = read(&[172, 14, 0, 0, 1, 0, 0, 2, 0, 0, 3, 9, 9, 9]);
+    assert_eq!((long.count(), long.field(Counter::Ect1)), (3, Some(3)));
+}
+
+#[test]
+fn accecn_means_nothing_where_it_may_not_stand() {
+    // In a SYN without ACK (RFC 9768 §3.2.3.2.1), and no room is kept beside four blocks.
+    let syn = wire::decode(&with_options(Flags::SYN, &[172, 5, 0, 0, 1])).expect("it is right");
+    assert_eq!(
+        (syn.skipped_options, syn.segment.options),
+        (1, Options::None)
+    );
+    let mut options = vec![5, 34];
+    options.extend([7; 32]);
+    options.extend([172, 5, 0, 0, 1]);
+    let ack = wire::decode(&with_options(Flags::ACK, &options)).expect("it is right");
+    assert_eq!(ack.skipped_options, 1);
+    assert_eq!(ack.segment.options.sack_blocks().len(), 4);
 }
 
 /// Each reason once, from a packet that is right but for it.

@@ -24,6 +24,8 @@
 //! - Read and written octets are checked one by one: the stream must come through as it went in.
 //! - Between brackets stands what makes a packet bad: `[bad-checksum]`, `[bad-ip-checksum]`,
 //!   `[cut N]`, `[fragment]`, `[offset N]`, `[garbage]`; and among options `raw HEX`.
+//! - `ECN e0b N ceb N e1b N` (or `e1b` first, or less at the end) is the AccECN option.
+//! - What a script says of a figure that its target does not have is skipped ([`Target::shows`]).
 //! - `--stack=NAME` names the profile, `--mtu=N` the interface, `--cc=NAME` the congestion control,
 //!   `--transport.NAME=VALUE` turns a switch; `sysctl` is the only command.
 //!

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_elements::tcp::Flags;
+use anabranch_elements::tcp::{Flags, accecn::Counter};
 
 use crate::syntax::{Ecn, Header, Item, Options};
 
@@ -71,6 +71,24 @@ impl fmt::Display for Item {
                     .try_for_each(|block| write!(f, " {}:{}", block.left, block.right))
             }
             Self::Timestamps(value, echo) => write!(f, "TS val {value} ecr {echo}"),
+            Self::AccEcn(accecn) => {
+                f.write_str("ECN")?;
+                accecn
+                    .order()
+                    .counters()
+                    .into_iter()
+                    .try_for_each(|counter| {
+                        let name = match counter {
+                            Counter::Ect0 => "e0b",
+                            Counter::Ce => "ceb",
+                            Counter::Ect1 => "e1b",
+                        };
+                        match accecn.field(counter) {
+                            Some(octets) => write!(f, " {name} {octets}"),
+                            None => Ok(()),
+                        }
+                    })
+            }
             Self::Raw(octets) => {
                 f.write_str("raw ")?;
                 octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))

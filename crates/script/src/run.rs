@@ -320,6 +320,9 @@ impl Runner<'_> {
             comparison,
             value,
         } = assertion;
+        if !self.target.shows(name) {
+            return Ok(());
+        }
         let Some(found) = self.target.figure(name) else {
             let known = self.target.figures();
             return Err(self.error(

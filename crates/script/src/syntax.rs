@@ -1,7 +1,7 @@
 //! A script as it was read.
 
 use anabranch_core::units::Duration;
-use anabranch_elements::tcp::{Flags, SackBlock};
+use anabranch_elements::tcp::{AccEcn, Flags, SackBlock};
 
 use crate::error::Position;
 
@@ -126,6 +126,8 @@ pub enum Item {
     Sack(Vec<SackBlock>),
     /// `TS val N ecr N`
     Timestamps(u32, u32),
+    /// `ECN e0b N ceb N e1b N`, or `ECN e1b N ceb N e0b N`; less at the end.
+    AccEcn(AccEcn),
     /// `raw HEX`: octets as they are.
     Raw(Vec<u8>),
 }

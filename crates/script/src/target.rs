@@ -38,6 +38,11 @@ pub trait Target {
     fn figure(&self, name: &str) -> Option<i64>;
     /// Every name that [`Self::figure`] knows, for messages.
     fn figures(&self) -> &'static [&'static str];
+    /// Whether the target has a figure of that name at all. What a script says of one that it has
+    /// not is skipped: a kernel does not tell why it refused a segment.
+    fn shows(&self, _name: &str) -> bool {
+        true
+    }
 }
 
 /// A socket call. Handles are what the target returned.

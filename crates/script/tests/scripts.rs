@@ -1,10 +1,13 @@
 //! Every script under `tests/scripts`, on our endpoint: with IPv4 and IPv6, with sequence numbers
 //! that begin at 0 and with numbers that wrap early on either side.
 
+mod wrong;
+
 use std::path::{Path, PathBuf};
 
 use anabranch_elements::wire::{Ports, Version};
 use anabranch_script::{Action, EndpointTarget, Position, Script, parse, run};
+use wrong::{How, Wrong};
 
 const PORTS: Ports = Ports {
     source: 40_000,
@@ -93,20 +96,15 @@ fn check(topic: &str) {
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
-/// Topics whose scripts name a wrong TCP each, which they must find out.
-const WITH_WRONG: [&str; 5] = ["ecn", "habits", "rack", "spurious", "windows"];
-
-/// A comment `// Wrong: --NAME=VALUE …` names a TCP that does not do what the script asks for; the
-/// name of a kernel setting without `--` gives that another value.
+/// A comment `// Wrong: --NAME=VALUE …` names a TCP that does not do what the script asks for, and that
+/// it must find out: every script names one. The name of a kernel setting without `--` gives that
+/// another value; a name without `=` is one of [`How::ALL`].
 fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
     let lines = text
         .lines()
         .filter_map(|line| line.strip_prefix("// Wrong: "));
     let named: Vec<&str> = lines.collect();
-    let must = WITH_WRONG
-        .iter()
-        .any(|topic| script.file.contains(&format!("/{topic}/")));
-    if must && named.is_empty() {
+    if named.is_empty() {
         return vec![format!(
             "{}: no `// Wrong: --NAME=VALUE` names a TCP that it finds out",
             script.file
@@ -114,7 +112,12 @@ fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
     }
     let passes = |options: &&&str| {
         let mut wrong = script.clone();
+        let mut how = None;
         for option in options.split_whitespace() {
+            if !option.contains('=') {
+                how = Some(How::named(option).unwrap_or_else(|| panic!("no wrong TCP `{option}`")));
+                continue;
+            }
             let (name, value) = option.split_once('=').expect("NAME=VALUE");
             if let Some(name) = name.strip_prefix("--") {
                 let at = Position { line: 1, column: 1 };
@@ -131,7 +134,11 @@ fn wrong_ones_that_pass(text: &str, script: &Script) -> Vec<String> {
             *set.next().expect("the script sets it") = value.parse().expect("a number");
         }
         let mut target = EndpointTarget::new((v4(), PORTS), 0);
-        match run(&wrong, &mut target, 0) {
+        let outcome = match how {
+            Some(how) => run(&wrong, &mut Wrong::new(target, how), 0),
+            None => run(&wrong, &mut target, 0),
+        };
+        match outcome {
             Ok(()) => true,
             // A message about the options is not one about the TCP.
             Err(error) => error.at == Position { line: 1, column: 1 },

@@ -246,10 +246,12 @@ struct Cold<B> {
     probes: u32,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
     max_snd_wnd: u32,
+    /// IRS: number of the peer's SYN, as it travels.
+    irs: u32,
     /// Number of the peer's FIN, once seen.
     peer_fin: Option<Seq>,
     /// A reset to send: its number, and what it acknowledges.
-    reset: Option<(u32, Option<u32>)>,
+    reset: Option<Box<(u32, Option<u32>)>>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
     /// Made when it is needed.
@@ -277,6 +279,8 @@ struct Notes {
     windows: Option<WindowLog>,
     /// What was refused.
     refused: Refusals,
+    /// When a challenge last left (RFC 5961 §7).
+    challenged: Option<Instant>,
 }
 
 impl<B> Cold<B> {
@@ -376,6 +380,7 @@ impl<B: Body> Endpoint<B> {
                 notes: None,
                 probes: 0,
                 max_snd_wnd: 0,
+                irs: 0,
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,

@@ -13,11 +13,18 @@ pub enum Refusal {
     /// option (RFC 2018 §3; RFC 2883 §4 allows for one within the next).
     SackBlock,
     /// A reset without the very number that is expected (RFC 5961 §3.2, RFC 9293 §3.10.7.2 and
-    /// §3.10.7.3).
+    /// §3.10.7.3): ahead of it, or before the peer's first number.
     BlindReset,
-    /// A SYN on an open connection (RFC 5961 §4.2).
+    /// A reset with a number that was expected once. A peer that has no connection any more answers
+    /// a late segment with the number that this acknowledged (RFC 9293 §3.5.2), so these do not
+    /// count as malformed, although a blind one may hit upon such a number.
+    OldReset,
+    /// A SYN on an open connection, wherever its number lies (RFC 5961 §4.2), but for the peer's own
+    /// that comes again.
     BlindSyn,
-    /// Sequence numbers that the window has never offered (RFC 9293 §3.4), or behind a FIN.
+    /// Sequence numbers that the window has never offered (RFC 9293 §3.4), behind a FIN, or before
+    /// the peer's first one. What lies between that and the window may be an old segment that came
+    /// again: with payload it is a duplicate, and counted there.
     OutsideWindow,
     /// No timestamp though both ends agreed on them (RFC 7323 §3.2).
     MissingTimestamp,
@@ -30,11 +37,12 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::UnsentAck,
         Self::OldAck,
         Self::SackBlock,
         Self::BlindReset,
+        Self::OldReset,
         Self::BlindSyn,
         Self::OutsideWindow,
         Self::MissingTimestamp,
@@ -50,6 +58,7 @@ impl Refusal {
             Self::OldAck => "old_ack",
             Self::SackBlock => "sack_block",
             Self::BlindReset => "blind_reset",
+            Self::OldReset => "old_reset",
             Self::BlindSyn => "blind_syn",
             Self::OutsideWindow => "outside_window",
             Self::MissingTimestamp => "missing_timestamp",
@@ -61,7 +70,7 @@ impl Refusal {
     /// Whether only a faulty or hostile peer makes it happen, however packets are delayed.
     #[must_use]
     pub const fn is_malformed(self) -> bool {
-        !matches!(self, Self::OldAck | Self::OldTimestamp)
+        !matches!(self, Self::OldAck | Self::OldReset | Self::OldTimestamp)
     }
 }
 

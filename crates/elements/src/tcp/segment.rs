@@ -1,7 +1,8 @@
-//! Segments as they travel (RFC 9293 §3.1), with the options of RFC 2018 and RFC 7323.
+//! Segments as they travel (RFC 9293 §3.1), with the options of RFC 2018, RFC 7323 and RFC 9768.
 
 use std::ops::{BitOr, BitOrAssign};
 
+use super::accecn::AccEcn;
 use crate::body::Body;
 
 /// Control bits (RFC 9293 §3.1; `AE` is the bit that AccECN adds).
@@ -90,9 +91,15 @@ pub enum Options {
         window_scale: Option<u8>,
         /// SACK-permitted (RFC 2018 §2).
         sack_permitted: bool,
+        /// Counts of marked octets; in an answer only (RFC 9768 §3.2.3.2.1).
+        accecn: Option<AccEcn>,
     },
     /// Selective acknowledgment: how many blocks count, and the blocks (RFC 2018 §3).
     Sack(u8, [SackBlock; 4]),
+    /// Counts of marked octets (RFC 9768 §3.2.3).
+    AccEcn(AccEcn),
+    /// Both; no more blocks than these leave room for the counts.
+    SackAccEcn(u8, [SackBlock; 3], AccEcn),
 }
 
 impl Options {
@@ -102,7 +109,17 @@ impl Options {
     pub fn sack_blocks(&self) -> &[SackBlock] {
         match self {
             Self::Sack(n, blocks) => &blocks[..usize::from(*n).min(4)],
+            Self::SackAccEcn(n, blocks, _) => &blocks[..usize::from(*n).min(3)],
             _ => &[],
+        }
+    }
+    /// The counts of marked octets, if they are there.
+    #[must_use]
+    pub const fn accecn(&self) -> Option<AccEcn> {
+        match self {
+            Self::Syn { accecn, .. } => *accecn,
+            Self::AccEcn(accecn) | Self::SackAccEcn(_, _, accecn) => Some(*accecn),
+            Self::None | Self::Sack(..) => None,
         }
     }
     /// Bytes that they take in the header, padded to words.
@@ -114,14 +131,17 @@ impl Options {
             Self::Syn {
                 window_scale,
                 sack_permitted,
+                accecn,
                 ..
             } => {
                 let bytes = 4
                     + if window_scale.is_some() { 3 } else { 0 }
                     + if *sack_permitted { 2 } else { 0 };
-                u32::next_multiple_of(bytes, 4)
+                u32::next_multiple_of(bytes, 4) + accecn.as_ref().map_or(0, AccEcn::size)
             }
             Self::Sack(n, _) => 4 + 8 * u32::from((*n).min(4)),
+            Self::AccEcn(accecn) => accecn.size(),
+            Self::SackAccEcn(n, _, accecn) => 4 + 8 * u32::from((*n).min(3)) + accecn.size(),
         }
     }
 }
@@ -205,6 +225,7 @@ mod tests {
             mss: 1460,
             window_scale: Some(7),
             sack_permitted: true,
+            accecn: None,
         };
         assert_eq!(segment.ip_size(), 20 + 20 + 12 + 12);
     }

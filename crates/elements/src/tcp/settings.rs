@@ -102,6 +102,12 @@ pub struct Settings {
     pub cwnd_validation: bool,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
+    /// The AccECN option tells of marked octets besides (RFC 9768 §3.2.3; Linux: `tcp_ecn_option`).
+    /// Counts with `ecn = "accecn"` only.
+    pub accecn_option: bool,
+    /// Least time between two acknowledgments that challenge what a blind attacker may have sent
+    /// (RFC 5961 §7; Linux: `tcp_invalid_ratelimit`); zero for no bound.
+    pub challenge_ack_interval: Duration,
     /// Time in TIME-WAIT: twice the maximum segment lifetime (RFC 9293 §3.4.2).
     pub time_wait: Duration,
     /// Early end of slow start, in the controls that have it and leave it to the stack.

@@ -247,7 +247,7 @@ fn decode_v4(packet: &[u8]) -> Result<(IpHeader, Protocol, &[u8]), DecodeError> 
     let total = usize::from(be16(fixed, 2));
     let payload = packet.get(header_len..total).ok_or(DecodeError::IpLength)?;
     let fragment = be16(fixed, 6);
-    if fragment & MORE_OR_OFFSET & !DONT_FRAGMENT != 0 {
+    if fragment & MORE_OR_OFFSET != 0 {
         return Err(DecodeError::Fragment);
     }
     let address = |at| std::array::from_fn(|i| fixed[at + i]);

@@ -1,10 +1,10 @@
 //! TCP options: RFC 9293 §3.2 (end, no-operation, MSS), RFC 7323 (window scale, timestamps),
-//! RFC 2018 (SACK-permitted, SACK).
+//! RFC 2018 (SACK-permitted, SACK), RFC 9768 (AccECN).
 
 use super::{DecodeError, EncodeError};
 use crate::{
     body::Body,
-    tcp::{Flags, Options, SackBlock, Segment, Timestamps},
+    tcp::{AccEcn, Flags, Options, SackBlock, Segment, Timestamps, accecn::Order},
 };
 
 const END: u8 = 0;
@@ -14,6 +14,10 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const ACCECN0: u8 = 172;
+const ACCECN1: u8 = 174;
+/// The most that the data offset leaves for options (RFC 9293 §3.1).
+pub(super) const MOST: usize = 40;
 
 /// One option as it stands in a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub enum TcpOption<'a> {
     Sack(u8, [SackBlock; 4]),
     /// Timestamps.
     Timestamps(Timestamps),
+    /// AccECN, of either order.
+    AccEcn(AccEcn),
     /// Another kind, and its content.
     Unknown {
         /// Its number.
@@ -62,6 +68,14 @@ impl TcpOption<'_> {
                 out.extend_from_slice(&[TIMESTAMPS, 10]);
                 out.extend_from_slice(&timestamps.value.to_be_bytes());
                 out.extend_from_slice(&timestamps.echo.to_be_bytes());
+            }
+            Self::AccEcn(accecn) => {
+                let kind = match accecn.order() {
+                    Order::Ect0First => ACCECN0,
+                    Order::Ect1First => ACCECN1,
+                };
+                out.extend_from_slice(&[kind, 2 + 3 * accecn.count()]);
+                out.extend_from_slice(accecn.octets());
             }
             Self::Unknown { kind, content } => {
                 let len = u8::try_from(content.len() + 2).unwrap_or(u8::MAX);
@@ -112,6 +126,8 @@ impl<'a> OptionIter<'a> {
                 value: be32(content),
                 echo: be32(&content[4..]),
             }),
+            (ACCECN0, _) => TcpOption::AccEcn(read_accecn(Order::Ect0First, content)),
+            (ACCECN1, _) => TcpOption::AccEcn(read_accecn(Order::Ect1First, content)),
             (MSS | WINDOW_SCALE | SACK_PERMITTED | SACK | TIMESTAMPS, _) => {
                 return Err(DecodeError::OptionLength);
             }
@@ -146,6 +162,17 @@ fn be32(octets: &[u8]) -> u32 {
     u32::from_be_bytes([octets[0], octets[1], octets[2], octets[3]])
 }
 
+/// Of whatever length: the whole fields that there are, three at most (RFC 9768 §3.2.3).
+fn read_accecn(order: Order, content: &[u8]) -> AccEcn {
+    let mut fields = [0; 3];
+    let mut count = 0;
+    for (field, octets) in fields.iter_mut().zip(content.chunks_exact(3)) {
+        *field = u32::from_be_bytes([0, octets[0], octets[1], octets[2]]);
+        count += 1;
+    }
+    AccEcn::new(order, &fields[..count])
+}
+
 /// What the options of a segment say.
 #[derive(Debug, Default)]
 pub(super) struct Read {
@@ -155,6 +182,7 @@ pub(super) struct Read {
 }
 
 /// Reads what a segment with these flags may carry; of an option that comes twice the last counts.
+/// Beside four SACK blocks nothing is kept of AccECN: losses go first (RFC 9768 §3.2.3.3).
 pub(super) fn read_options(
     flags: Flags,
     default_mss: u16,
@@ -163,6 +191,7 @@ pub(super) fn read_options(
     let syn = flags.any(Flags::SYN);
     let mut read = Read::default();
     let (mut mss, mut window_scale, mut sack_permitted) = (None, None, false);
+    let (mut sack, mut accecn) = (None, None);
     for option in iter_options(octets) {
         match option? {
             TcpOption::Nop => {}
@@ -170,15 +199,29 @@ pub(super) fn read_options(
             TcpOption::WindowScale(shift) if syn => window_scale = Some(shift),
             TcpOption::SackPermitted if syn => sack_permitted = true,
             TcpOption::Timestamps(timestamps) => read.timestamps = Some(timestamps),
-            TcpOption::Sack(n, blocks) if !syn => read.options = Options::Sack(n, blocks),
+            TcpOption::Sack(n, blocks) if !syn => sack = Some((n, blocks)),
+            // RFC 9768 §3.2.3.2.1: in a SYN without ACK it means nothing.
+            TcpOption::AccEcn(counts) if !syn || flags.any(Flags::ACK) => accecn = Some(counts),
             _ => read.skipped += 1,
         }
     }
+    read.options = match (sack, accecn) {
+        (None, None) => Options::None,
+        (None, Some(counts)) => Options::AccEcn(counts),
+        (Some((n, [a, b, c, _])), Some(counts)) if n < 4 => {
+            Options::SackAccEcn(n, [a, b, c], counts)
+        }
+        (Some((n, blocks)), counts) => {
+            read.skipped += u8::from(counts.is_some());
+            Options::Sack(n, blocks)
+        }
+    };
     if mss.is_some() || window_scale.is_some() || sack_permitted {
         read.options = Options::Syn {
             mss: mss.unwrap_or(default_mss),
             window_scale,
             sack_permitted,
+            accecn,
         };
     }
     Ok(read)
@@ -194,6 +237,7 @@ pub(super) fn write_options<B: Body>(
         mss,
         window_scale,
         sack_permitted,
+        ..
     } = segment.options
     {
         TcpOption::Mss(mss).write(out);
@@ -213,16 +257,33 @@ pub(super) fn write_options<B: Body>(
         TcpOption::Timestamps(timestamps).write(out);
     }
     match segment.options {
-        // An empty list is not an option; the room that it counts is padding.
-        Options::Sack(0, _) => out.extend_from_slice(&[NOP; 4]),
-        Options::Sack(n, blocks) => {
-            out.extend_from_slice(&[NOP, NOP]);
-            TcpOption::Sack(n, blocks).write(out);
+        Options::Sack(..) | Options::SackAccEcn(..) => {
+            write_sack(segment.options.sack_blocks(), out);
         }
-        Options::None | Options::Syn { .. } => {}
+        Options::None | Options::Syn { .. } | Options::AccEcn(_) => {}
     }
-    if out.len() > 40 {
+    if let Some(accecn) = segment.options.accecn() {
+        TcpOption::AccEcn(accecn).write(out);
+        while !out.len().is_multiple_of(4) {
+            TcpOption::Nop.write(out);
+        }
+    }
+    if out.len() > MOST {
         return Err(EncodeError::Options(out.len()));
     }
     Ok(())
+}
+
+/// Blocks in whole words.
+fn write_sack(blocks: &[SackBlock], out: &mut Vec<u8>) {
+    if blocks.is_empty() {
+        // An empty list is not an option; the room that it counts is padding.
+        out.extend_from_slice(&[NOP; 4]);
+        return;
+    }
+    let mut four = [SackBlock::default(); 4];
+    four[..blocks.len()].copy_from_slice(blocks);
+    out.extend_from_slice(&[NOP, NOP]);
+    let n = u8::try_from(blocks.len()).expect("four at most");
+    TcpOption::Sack(n, four).write(out);
 }

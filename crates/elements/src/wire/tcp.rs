@@ -1,11 +1,12 @@
 //! The TCP header (RFC 9293 §3.1; the `AE` bit is AccECN's).
 
-use super::{Carried, DecodeError, EncodeError, IpHeader, Protocol, encode_ip, ip::be16};
+use super::{
+    Carried, DecodeError, EncodeError, IpHeader, Prefix, Protocol, encode_ip, ip::be16,
+    option::MOST as MOST_OPTIONS,
+};
 use crate::tcp::Flags;
 
 const HEADER: usize = 20;
-/// The most that the data offset leaves for options.
-const MOST_OPTIONS: usize = 40;
 /// FIN to AE.
 const FLAG_BITS: u16 = 0x1ff;
 
@@ -46,23 +47,35 @@ pub struct TcpHeader {
     pub urgent: u16,
 }
 
-/// Appends a packet of any header, options (octets, padded here with zeros to whole words) and
-/// payload, `most` octets of it at most; the checksums are those of the whole. Returns the octets of
-/// the whole.
+/// A packet of any header.
+#[derive(Debug, Clone, Copy)]
+pub struct TcpPacket<'a> {
+    /// The network's header.
+    pub ip: &'a IpHeader,
+    /// The fixed part of TCP's.
+    pub header: &'a TcpHeader,
+    /// Options as octets; they are padded with zeros to whole words.
+    pub options: &'a [u8],
+    /// Payload.
+    pub payload: Carried<'a>,
+}
+
+/// Appends a packet, or what is wanted of it; the checksums are those of the whole. Returns the
+/// octets of the whole.
 ///
 /// # Errors
 /// If there are too many options or too much payload.
 ///
 /// # Panics
 /// Never: what IP's length field holds is far below 4 GiB.
-pub fn encode_tcp(
-    ip: &IpHeader,
-    header: &TcpHeader,
-    options: &[u8],
-    payload: Carried<'_>,
-    most: usize,
-    out: &mut Vec<u8>,
-) -> Result<u32, EncodeError> {
+pub fn encode_tcp(packet: &TcpPacket<'_>, to: Prefix<'_>) -> Result<u32, EncodeError> {
+    let TcpPacket {
+        ip,
+        header,
+        options,
+        payload,
+    } = *packet;
+    let Prefix { octets: out, most } = to;
     let padded = options.len().next_multiple_of(4);
     if padded > MOST_OPTIONS {
         return Err(EncodeError::Options(padded));

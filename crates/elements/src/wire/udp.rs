@@ -1,11 +1,11 @@
 //! Datagrams of whatever is not TCP, for captures (RFC 768).
 
-use super::{Carried, EncodeError, IpHeader, Ports, Protocol, encode_ip};
+use super::{Carried, EncodeError, IpHeader, Ports, Prefix, Protocol, encode_ip};
 
 const HEADER: usize = 8;
 
-/// Appends the first octets of a UDP packet, `most` at most; the checksums are those of the whole.
-/// Returns the octets of the whole.
+/// Appends a UDP packet, or what is wanted of it; the checksums are those of the whole. Returns the
+/// octets of the whole.
 ///
 /// # Errors
 /// If the payload is too long.
@@ -16,9 +16,9 @@ pub fn encode_datagram(
     ip: &IpHeader,
     ports: Ports,
     payload: Carried<'_>,
-    most: usize,
-    out: &mut Vec<u8>,
+    to: Prefix<'_>,
 ) -> Result<u32, EncodeError> {
+    let Prefix { octets: out, most } = to;
     let start = out.len();
     let len = HEADER + payload.len();
     encode_ip(ip, Protocol::Udp, len, out)?;

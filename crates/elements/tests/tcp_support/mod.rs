@@ -14,7 +14,7 @@ use anabranch_core::{
 use anabranch_elements::{
     body::{Body, Octets},
     cc::{Config, TimerRule},
-    tcp::{Endpoint, Flags, Outgoing, Role, Segment, Settings, State},
+    tcp::{Endpoint, Flags, Options, Outgoing, Role, SackBlock, Segment, Settings, State},
 };
 
 /// What the link does, per direction alike.
@@ -58,6 +58,10 @@ pub struct Net<B: Body> {
     pub logging: bool,
     /// Whether packets that may be marked are marked now.
     pub mark: bool,
+    /// Whether the AccECN option is taken off segments now.
+    pub strip: bool,
+    /// Octets of payload that arrived marked, per end.
+    pub marked: [u64; 2],
     pub events: u64,
 }
 
@@ -84,6 +88,8 @@ impl<B: Body> Net<B> {
             log: Vec::new(),
             logging: false,
             mark: false,
+            strip: false,
+            marked: [0; 2],
             events: 0,
         }
     }
@@ -112,6 +118,10 @@ impl<B: Body> Net<B> {
 
     fn send(&mut self, from: usize, out: &Outgoing<B>) {
         assert_eq!(out.size, out.segment.ip_size());
+        let mut segment = out.segment.clone();
+        if self.strip {
+            segment.options = without_accecn(segment.options);
+        }
         let index = self.sent[from];
         self.sent[from] += 1;
         if self.logging {
@@ -146,7 +156,7 @@ impl<B: Body> Net<B> {
                 (leave + self.link.delay + jitter, self.counter),
                 (
                     1 - from,
-                    out.segment.clone(),
+                    segment.clone(),
                     if self.mark && out.ecn.is_capable() {
                         Ecn::Ce
                     } else {
@@ -170,6 +180,9 @@ impl<B: Body> Net<B> {
         self.events += 1;
         if arrival <= deadline {
             let (_, (to, segment, ecn)) = self.flying.pop_first().expect("it was there");
+            if ecn == Ecn::Ce {
+                self.marked[to] += u64::from(segment.body.len());
+            }
             self.ends[to].on_segment(self.now, &segment, ecn);
         } else {
             for end in &mut self.ends {
@@ -210,6 +223,25 @@ impl<B: Body> Net<B> {
 
     pub fn states(&self) -> [State; 2] {
         [self.ends[0].state(), self.ends[1].state()]
+    }
+}
+
+fn without_accecn(options: Options) -> Options {
+    match options {
+        Options::AccEcn(_) => Options::None,
+        Options::SackAccEcn(n, [a, b, c], _) => Options::Sack(n, [a, b, c, SackBlock::default()]),
+        Options::Syn {
+            mss,
+            window_scale,
+            sack_permitted,
+            ..
+        } => Options::Syn {
+            mss,
+            window_scale,
+            sack_permitted,
+            accecn: None,
+        },
+        other => other,
     }
 }
 

@@ -78,6 +78,7 @@ pub fn established(s: &Settings) -> Endpoint<Length> {
             mss: 1000,
             window_scale: None,
             sack_permitted: s.sack,
+            accecn: None,
         },
         body: Length(0),
     };

@@ -80,6 +80,7 @@ impl Sender {
             mss: u16::try_from(settings.mss).unwrap() + if settings.timestamps { 12 } else { 0 },
             window_scale: Some(7),
             sack_permitted: settings.sack,
+            accecn: None,
         };
         sender.end.on_segment(ms(40), &answer, Ecn::NotEct);
         assert!(sender.left().is_empty());

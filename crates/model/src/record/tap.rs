@@ -139,17 +139,18 @@ impl Taps {
         let (ip, ports) = self.addresses(flow, packet);
         let tap = &mut self.places[tap];
         let start = tap.octets.len();
-        let most = self.snap_length as usize;
+        let to = wire::Prefix {
+            octets: &mut tap.octets,
+            most: self.snap_length as usize,
+        };
         let len = match &packet.payload {
-            Transport::Tcp(segment) => {
-                wire::encode_prefix(&ip, ports, segment, most, &mut tap.octets)
-            }
+            Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
             Transport::Datagram(body) => {
                 let carried = match body.octets() {
                     Some(octets) => Carried::Octets(octets),
                     None => Carried::Zeros(body.len() as usize),
                 };
-                wire::encode_datagram(&ip, ports, carried, most, &mut tap.octets)
+                wire::encode_datagram(&ip, ports, carried, to)
             }
         };
         // What does not fit a header cannot be captured: a host from outside sends such things.

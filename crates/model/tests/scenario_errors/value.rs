@@ -155,6 +155,20 @@ fn kinds() {
                 ),
             ),
             (
+                "the AccECN option without AccECN",
+                with(
+                    "cc = ",
+                    "transport = { ecn = \"rfc3168\", accecn_option = true }\ncc = ",
+                ),
+            ),
+            (
+                "challenges too far apart",
+                with(
+                    "cc = ",
+                    "transport = { challenge_ack_interval = \"2 min\" }\ncc = ",
+                ),
+            ),
+            (
                 "two ways to say how losses are found",
                 with(
                     "cc = ",

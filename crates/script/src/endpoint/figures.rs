@@ -8,7 +8,7 @@ use anabranch_elements::{
 };
 
 /// Every figure.
-pub(super) const ALL: [&str; 44] = [
+pub(super) const ALL: [&str; 45] = [
     "tcpi_state",
     "tcpi_ca_state",
     "tcpi_snd_cwnd",
@@ -34,6 +34,7 @@ pub(super) const ALL: [&str; 44] = [
     "refused.old_ack",
     "refused.sack_block",
     "refused.blind_reset",
+    "refused.old_reset",
     "refused.blind_syn",
     "refused.outside_window",
     "refused.missing_timestamp",

@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 
 use crate::error::choices;
 
-const SYSCTLS: [&str; 13] = [
+const SYSCTLS: [&str; 15] = [
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_timestamps",
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_ecn_option",
+    "net.ipv4.tcp_invalid_ratelimit",
     "net.ipv4.tcp_recovery",
     "net.ipv4.tcp_early_retrans",
     "net.ipv4.tcp_frto",
@@ -99,6 +101,16 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
                 3 => EcnMode::Accecn,
                 _ => return unknown(),
             }
+        }
+        "net.ipv4.tcp_ecn_option" => {
+            s.accecn_option = match value {
+                0 => false,
+                2 => true,
+                _ => return unknown(),
+            }
+        }
+        "net.ipv4.tcp_invalid_ratelimit" => {
+            s.challenge_ack_interval = Duration::from_millis(u64::from(count));
         }
         "net.ipv4.tcp_recovery" if value <= 1 && s.sack => {
             s.recovery = if on {

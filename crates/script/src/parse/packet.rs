@@ -1,6 +1,9 @@
 //! Packets.
 
-use anabranch_elements::tcp::{Flags, SackBlock};
+use anabranch_elements::tcp::{
+    AccEcn, Flags, SackBlock,
+    accecn::{Counter, Order},
+};
 
 use super::Parser;
 use crate::{
@@ -22,7 +25,9 @@ const BRACKETS: [&str; 10] = [
     "offset",
     "garbage",
 ];
-const ITEMS: [&str; 8] = ["nop", "eol", "mss", "wscale", "sackOK", "sack", "TS", "raw"];
+const ITEMS: [&str; 9] = [
+    "nop", "eol", "mss", "wscale", "sackOK", "sack", "TS", "ECN", "raw",
+];
 
 impl Parser<'_> {
     /// Behind `<` or `>`.
@@ -207,6 +212,7 @@ impl Parser<'_> {
                 }
                 Item::Timestamps(value, self.number32("an echoed timestamp")?)
             }
+            "ECN" => self.accecn()?,
             "raw" => {
                 let (at, text) = match self.peek() {
                     Token::Word(text) | Token::Number(text) => (self.at(), text.clone()),
@@ -233,5 +239,32 @@ impl Parser<'_> {
                 return Err(self.error_at(at, message));
             }
         })
+    }
+
+    /// Behind `ECN`: counters by their names, in one order or the other.
+    fn accecn(&mut self) -> Result<Item, Error> {
+        let order = if self.is_word("e1b") {
+            Order::Ect1First
+        } else {
+            Order::Ect0First
+        };
+        let mut fields = Vec::new();
+        for counter in order.counters() {
+            let name = match counter {
+                Counter::Ect0 => "e0b",
+                Counter::Ce => "ceb",
+                Counter::Ect1 => "e1b",
+            };
+            if !self.take_word(name) {
+                break;
+            }
+            let most = u64::from(AccEcn::MASK);
+            let octets = self.number("a count of octets", most)?;
+            fields.push(u32::try_from(octets).expect("bounded"));
+        }
+        if !self.is_sign(",") && !self.is_sign(">") {
+            return Err(self.expected("`e0b N ceb N e1b N` or the reverse, or less of it"));
+        }
+        Ok(Item::AccEcn(AccEcn::new(order, &fields)))
     }
 }

@@ -7,7 +7,10 @@
 use anabranch_core::packet;
 use anabranch_elements::{
     tcp::{Flags, SackBlock, Timestamps},
-    wire::{self, Carried, IpHeader, Ports, Protocol, TcpHeader, TcpOption, Version, iter_options},
+    wire::{
+        self, Carried, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption, TcpPacket, Version,
+        iter_options,
+    },
 };
 
 use crate::syntax::{Ecn, Fault, Header, Item, Options};
@@ -119,15 +122,13 @@ impl Numbers {
             urgent: 0,
         };
         let mut out = Vec::new();
-        wire::encode_tcp(
-            &ip,
-            &tcp,
-            &options,
-            Carried::Octets(&payload),
-            usize::MAX,
-            &mut out,
-        )
-        .map_err(|error| error.to_string())?;
+        let packet = TcpPacket {
+            ip: &ip,
+            header: &tcp,
+            options: &options,
+            payload: Carried::Octets(&payload),
+        };
+        wire::encode_tcp(&packet, Prefix::whole(&mut out)).map_err(|error| error.to_string())?;
         // What is cut off comes last: the other faults need something to be wrong with.
         let (cuts, others): (Vec<Fault>, Vec<Fault>) = header
             .faults
@@ -161,6 +162,7 @@ impl Numbers {
                 })
                 .write(out);
             }
+            Item::AccEcn(accecn) => TcpOption::AccEcn(*accecn).write(out),
             Item::Raw(octets) => out.extend_from_slice(octets),
         }
     }
@@ -217,6 +219,7 @@ impl Numbers {
                 timestamps.value.wrapping_sub(self.timestamps.unwrap_or(0)),
                 timestamps.echo,
             ),
+            TcpOption::AccEcn(accecn) => Item::AccEcn(*accecn),
             TcpOption::Unknown { kind, content } => {
                 let mut octets = Vec::new();
                 TcpOption::Unknown {

@@ -52,13 +52,13 @@ impl<B: Body> Endpoint<B> {
         if ack > self.snd_nxt {
             // RFC 9293 §3.10.7.4: answer and drop.
             self.refuse(Refusal::UnsentAck);
-            self.ack.at_once();
+            self.challenge(now);
             return false;
         }
         if ack < self.snd_una {
             if !self.believes(ack) {
                 self.refuse(Refusal::OldAck);
-                self.challenge();
+                self.challenge(now);
                 return false;
             }
             return true;
@@ -70,7 +70,7 @@ impl<B: Body> Endpoint<B> {
             && self.board.is_plain()
             && !self.timed
             && !self.probing
-            && matches!(segment.options, Options::None)
+            && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack);
         } else if !self.board.is_empty() || self.tells_of_the_past(segment) {

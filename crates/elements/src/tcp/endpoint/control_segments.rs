@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// What the other options of a SYN leave of the 40 bytes, at worst.
+const SYN_ACCECN_ROOM: u32 = 16;
+
 impl<B: Body> Endpoint<B> {
     /// SYN, RST and probes.
     #[cold]
@@ -28,7 +31,7 @@ impl<B: Body> Endpoint<B> {
         if self.wanted.reset {
             self.wanted.reset = false;
             self.wanted.urgent = self.wanted.syn || self.wanted.probe;
-            let (seq, ack) = self.cold.reset.take()?;
+            let (seq, ack) = *self.cold.reset.take()?;
             let mut flags = Flags::RST;
             if ack.is_some() {
                 flags |= Flags::ACK;
@@ -113,6 +116,12 @@ impl<B: Body> Endpoint<B> {
             flags |= Flags::ACK;
         }
         flags |= self.ecn_syn_flags(answers);
+        // RFC 9768 §3.2.3.2: in the first answer only.
+        let accecn = if answers && self.agreed.exact_ecn && retransmission.is_none() {
+            self.take_accecn(SYN_ACCECN_ROOM)
+        } else {
+            None
+        };
         let s = &self.settings;
         // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
         let offers = |on: bool, agreed: bool| on && (!answers || agreed);
@@ -120,6 +129,7 @@ impl<B: Body> Endpoint<B> {
             mss: s.mss_option(),
             window_scale: offers(s.window_scaling, self.agreed.scaling).then(|| s.window_shift()),
             sack_permitted: offers(s.sack, self.agreed.sack),
+            accecn,
         };
         let timestamps = offers(s.timestamps, self.agreed.timestamps);
         let window = s.first_receive_window().min(65_535);

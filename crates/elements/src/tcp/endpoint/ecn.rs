@@ -4,22 +4,24 @@
 //! reacted. RFC 8257 §3.2: the same bit, but telling of exactly the segments that each
 //! acknowledgment covers. RFC 9768: the ACE field, three bits of a counter of marked packets.
 //!
-//! # Differs from Linux
-//! - Linux sends the AccECN option too and reads byte counts from it; here a mark counts as a full
-//!   segment.
+//! Beside that its option, with octets instead of packets ([`option`]).
 //!
 //! # Not implemented
-//! - RFC 9768: the AccECN option (§3.2.3); a pure acknowledgment ahead of a client that has data at
-//!   once (§3.2.2.1); different answers to different SYNs of one handshake (§3.1.5); tests for
-//!   mangling of the IP field (§3.2.2.3) and for a zeroed ACE field after the handshake (§3.2.2.4);
-//!   ECN-capable control packets and retransmissions.
+//! - RFC 9768: a pure acknowledgment ahead of a client that has data at once (§3.2.2.1); different
+//!   answers to different SYNs of one handshake (§3.1.5); tests for mangling of the IP field
+//!   (§3.2.2.3) and for a zeroed ACE field after the handshake (§3.2.2.4); ECN-capable control
+//!   packets and retransmissions.
+
+mod option;
 
 use anabranch_core::packet::Ecn;
 
+use self::option::{OptionState, Told};
 use super::Endpoint;
 use crate::{
     body::Body,
     tcp::{
+        AccEcn,
         segment::{Flags, Segment},
         seq::Seq,
         settings::EcnMode,
@@ -65,6 +67,8 @@ pub(super) struct EcnState {
     untold: u32,
     /// An acknowledgment of what came before the echo changed: its number, and the echo then.
     pub early: Option<(Seq, bool)>,
+    /// Octets, where the AccECN option is in use.
+    option: Option<OptionState>,
 }
 
 /// r.cep and s.cep begin here, so that a zeroed field is seen (RFC 9768 §3.2.1).
@@ -90,6 +94,7 @@ impl Default for EcnState {
             last_ce: false,
             untold: 0,
             early: None,
+            option: None,
         }
     }
 }
@@ -189,6 +194,8 @@ impl<B: Body> Endpoint<B> {
             };
         }
         match self.cold.extras.as_ref().map(|extras| &extras.ecn) {
+            // RFC 9768 §3.2.3.2.2: an answer that was lost twice is sent without.
+            Some(ecn) if ecn.feedback == Feedback::Counter && self.expiries >= 2 => Flags::NONE,
             Some(ecn) if ecn.feedback == Feedback::Counter => flags(handshake_encoding(ecn.syn)),
             Some(ecn) if ecn.feedback != Feedback::None => Flags::ECE,
             _ => Flags::NONE,
@@ -200,6 +207,7 @@ impl<B: Body> Endpoint<B> {
         if self.settings.ecn == EcnMode::Off {
             return;
         }
+        let with_option = self.settings.accecn_option;
         let state = &mut self.cold.extras().ecn;
         if segment.flags.any(Flags::ACK) {
             state.feedback = on_syn_ack(self.settings.ecn, segment.flags);
@@ -211,6 +219,11 @@ impl<B: Body> Endpoint<B> {
             state.received = FIRST_COUNT;
         }
         state.syn = ecn;
+        state.option = (with_option && state.feedback == Feedback::Counter).then(|| {
+            let mut option = OptionState::default();
+            option.on_first(segment.options.accecn());
+            option
+        });
         self.agreed.ecn = state.feedback != Feedback::None;
         self.agreed.exact_ecn = matches!(state.feedback, Feedback::Exact | Feedback::Counter);
     }
@@ -223,6 +236,9 @@ impl<B: Body> Endpoint<B> {
         let state = &mut self.cold.extras().ecn;
         if state.feedback != Feedback::Counter {
             return;
+        }
+        if let Some(option) = &mut state.option {
+            option.on_first(segment.options.accecn());
         }
         if !segment.body.is_empty() || !segment.options.sack_blocks().is_empty() {
             // Only a pure acknowledgment tells the field of the SYN/ACK; this one counts.
@@ -279,11 +295,32 @@ impl<B: Body> Endpoint<B> {
         }
         // What SACK reported before came with a field of its own.
         let fresh = ack.since(self.snd_una).saturating_sub(self.board.sacked());
-        let packets = fresh.div_ceil(u64::from(self.smss));
+        let (acked, smss) = (ack.since(self.snd_una), u64::from(self.smss));
         let state = &mut self.cold.extras().ecn;
+        let told = match &mut state.option {
+            Some(option) => option.read(segment.options.accecn(), acked),
+            None => Told::ByPackets { blind: true },
+        };
+        let packets = match told {
+            Told::Superseded => return,
+            Told::ByPackets { blind: true } => fresh.div_ceil(smss),
+            Told::Exactly(_) | Told::ByPackets { blind: false } => 0,
+        };
         let marked = newly_marked(field(segment.flags), state.told, packets);
         state.told = state.told.wrapping_add(u32::try_from(marked).unwrap_or(0));
-        state.marked += marked * u64::from(self.smss);
+        state.marked += match told {
+            Told::Exactly(octets) => octets,
+            _ => marked * smss,
+        };
+        if let (Told::ByPackets { .. }, Some(option)) = (told, &mut state.option) {
+            option.guess(marked * smss);
+        }
+    }
+
+    /// The AccECN option of the next segment, if one is due and may take so many octets.
+    #[inline(never)]
+    pub(super) fn take_accecn(&mut self, room: u32) -> Option<AccEcn> {
+        self.cold.extras().ecn.option.as_mut()?.take(room)
     }
 
     /// Whether the segment tells of marks.
@@ -307,12 +344,12 @@ impl<B: Body> Endpoint<B> {
 
     /// An acceptable segment arrives: what it means for the echo. To be called before its payload
     /// is taken.
-    pub(super) fn on_ecn(&mut self, flags: Flags, ecn: Ecn, has_data: bool) {
+    pub(super) fn on_ecn(&mut self, flags: Flags, ecn: Ecn, octets: u32) {
         if !self.agreed.ecn && !self.agreed.exact_ecn {
             return;
         }
         let state = &mut self.cold.extras().ecn;
-        let ce = ecn == Ecn::Ce;
+        let (ce, has_data) = (ecn == Ecn::Ce, octets > 0);
         match state.feedback {
             Feedback::None => {}
             Feedback::Classic => {
@@ -339,6 +376,9 @@ impl<B: Body> Endpoint<B> {
             Feedback::Counter => {
                 // What is refused leaves no trace, so only here.
                 state.received = state.received.wrapping_add(u32::from(ce));
+                if let Some(option) = &mut state.option {
+                    option.on_payload(ecn, octets);
+                }
                 state.untold += u32::from(ce);
                 // RFC 9768 §3.2.2.5.1: change-triggered and increment-triggered.
                 if has_data && ((ce && !state.last_ce) || state.untold >= MARKS_PER_ACK) {

@@ -92,6 +92,7 @@ impl<B: Body> Endpoint<B> {
     /// Takes the peer's number and the options of its SYN.
     fn accept_syn(&mut self, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
+        self.cold.irs = segment.seq;
         self.rcv_nxt = irs + 1;
         self.rcv_acked = self.rcv_nxt;
         self.rcv_edge = self.rcv_nxt;
@@ -100,6 +101,7 @@ impl<B: Body> Endpoint<B> {
                 mss,
                 window_scale,
                 sack_permitted,
+                ..
             } => (mss, window_scale, sack_permitted),
             // RFC 9293 §3.7.1: 536 where the option is missing.
             _ => (536, None, false),

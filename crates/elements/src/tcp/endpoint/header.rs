@@ -6,10 +6,15 @@ use super::{Departure, Endpoint};
 use crate::{
     body::Body,
     tcp::{
-        segment::{Flags, Options, Segment, Timestamps},
+        segment::{Flags, Options, Segment, TIMESTAMPS_SIZE, Timestamps},
         seq::Seq,
     },
 };
+
+/// Bytes of options that a header has room for (RFC 9293 §3.1).
+const MOST_OPTIONS: u32 = 40;
+/// Bytes of a SACK option with two blocks, padded.
+const TWO_BLOCKS: u32 = 20;
 
 /// Picoseconds of a tick of the timestamp clock: 1 ms (RFC 7323 §5.4).
 const TICK: u64 = 1_000_000_000;
@@ -50,15 +55,47 @@ impl<B: Body> Endpoint<B> {
         if !self.agreed.sack {
             return 0;
         }
-        let room = if self.agreed.timestamps { 3 } else { 4 };
-        let (n, blocks) = self.receive().sack_blocks(room);
+        let before = place.options.size();
+        let room = (self.option_room() - before - 4) / 8;
+        let (n, blocks) = self.receive().sack_blocks(room as usize);
         if n == 0 {
             return 0;
         }
-        place.options = Options::Sack(n, blocks);
-        let size = place.options.size();
+        place.options = match (place.options.accecn(), blocks) {
+            (Some(accecn), [a, b, c, _]) => Options::SackAccEcn(n, [a, b, c], accecn),
+            (None, blocks) => Options::Sack(n, blocks),
+        };
+        let size = place.options.size() - before;
         self.stats.sent_bytes += u64::from(size);
         size
+    }
+
+    /// Bytes of options that a segment has room for besides timestamps.
+    const fn option_room(&self) -> u32 {
+        MOST_OPTIONS
+            - if self.agreed.timestamps {
+                TIMESTAMPS_SIZE
+            } else {
+                0
+            }
+    }
+
+    /// Counts of marked octets (RFC 9768 §3.2.3.3), where there is room for them: two SACK blocks go
+    /// first, and so does payload. A retransmission does without (§3.2.3.2.2).
+    #[inline(never)]
+    fn add_accecn(&mut self, ecn: Ecn, place: &mut Segment<B>) {
+        let payload = place.body.len();
+        let room = if payload == 0 {
+            let sack = self.agreed.sack && (self.rcv_gaps || self.rcv_duplicate);
+            self.option_room() - if sack { TWO_BLOCKS } else { 0 }
+        } else if ecn == Ecn::NotEct {
+            return;
+        } else {
+            self.option_room().min(self.smss.saturating_sub(payload))
+        };
+        if let Some(accecn) = self.take_accecn(room) {
+            place.options = Options::AccEcn(accecn);
+        }
     }
 
     /// Dresses a segment; it acknowledges everything received in order.
@@ -96,6 +133,9 @@ impl<B: Body> Endpoint<B> {
         };
         self.rcv_acked = self.rcv_nxt;
         self.ack.sent();
+        if self.agreed.exact_ecn {
+            self.add_accecn(ecn, place);
+        }
         let size = place.ip_size();
         self.stats.sent_bytes += u64::from(size);
         if place.body.len() > 0 {

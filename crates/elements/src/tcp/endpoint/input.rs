@@ -105,7 +105,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if flags.any(Flags::RST) {
-            self.on_reset(seq);
+            self.on_reset(now, seq);
             return;
         }
         if flags.any(Flags::SYN) {
@@ -123,7 +123,7 @@ impl<B: Body> Endpoint<B> {
                 if seq + 1 != self.rcv_nxt {
                     self.refuse(Refusal::BlindSyn);
                 }
-                self.challenge();
+                self.challenge(now);
                 return;
             }
         }
@@ -164,7 +164,7 @@ impl<B: Body> Endpoint<B> {
         } else if !self.on_acknowledgment(now, segment) {
             return;
         }
-        self.on_ecn(flags, ecn, !segment.body.is_empty());
+        self.on_ecn(flags, ecn, segment.body.len());
         self.on_payload(now, segment, seq);
     }
 
@@ -210,15 +210,17 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 9293 §3.10.7.4, first: answered, not taken.
     fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
-        if segment.flags.any(Flags::RST) {
-            // An end that is closed answers a late packet with what that acknowledged.
-            if seq > self.rcv_edge {
-                self.refuse(Refusal::BlindReset);
+        let flags = segment.flags;
+        if let Some(reason) = self.outside(flags, seq) {
+            self.refuse(reason);
+            if !flags.any(Flags::RST) {
+                // RFC 5961 §4.2, RFC 9293 §3.10.7.4.
+                self.challenge(now);
             }
             return;
         }
-        if seq > self.rcv_edge {
-            self.refuse(Refusal::OutsideWindow);
+        if flags.any(Flags::RST) {
+            return;
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
             // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
@@ -232,11 +234,28 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
+    /// and data that came before, may come again.
+    fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
+        let first = Seq::first(self.cold.irs);
+        let never_sent = seq > self.rcv_edge || seq < first;
+        if flags.any(Flags::RST) {
+            if never_sent {
+                return Some(Refusal::BlindReset);
+            }
+            return (seq < self.rcv_nxt).then_some(Refusal::OldReset);
+        }
+        if flags.any(Flags::SYN) {
+            return (seq != first).then_some(Refusal::BlindSyn);
+        }
+        never_sent.then_some(Refusal::OutsideWindow)
+    }
+
     /// RFC 5961 §3.2: only a reset with the very next number is believed.
-    fn on_reset(&mut self, seq: Seq) {
+    fn on_reset(&mut self, now: Instant, seq: Seq) {
         if seq != self.rcv_nxt {
             self.refuse(Refusal::BlindReset);
-            self.challenge();
+            self.challenge(now);
         } else if self.state != State::TimeWait {
             self.end(Ending::Reset);
         } else {
@@ -245,8 +264,19 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Answers what a blind attacker may have sent (RFC 5961): a genuine peer corrects itself.
-    pub(super) const fn challenge(&mut self) {
+    /// Answers what a blind attacker may have sent (RFC 5961): a genuine peer corrects itself. A
+    /// flood of such segments is answered no more often than the settings allow (RFC 5961 §7).
+    #[cold]
+    pub(super) fn challenge(&mut self, now: Instant) {
+        let notes = self.cold.notes.get_or_insert_default();
+        let least = self.settings.challenge_ack_interval;
+        if notes
+            .challenged
+            .is_some_and(|last| now.saturating_since(last) < least)
+        {
+            return;
+        }
+        notes.challenged = Some(now);
         self.stats.challenge_acks += 1;
         self.ack.at_once();
     }

@@ -134,13 +134,21 @@ pub(super) fn linux_6_18() -> Profile {
                 "each acknowledgment of new data restarts the timer",
             ),
             ("time_wait", "TCP_TIMEWAIT_LEN"),
+            (
+                "accecn_option",
+                "tcp_ecn_option: 2 by default; 6.18 has that setting but takes no tcp_ecn above 2, so that ecn = \"accecn\" is what later kernels speak",
+            ),
+            (
+                "challenge_ack_interval",
+                "tcp_invalid_ratelimit: 500 ms by default",
+            ),
         ],
         not_modelled: &[
             "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
             "the wait of a writer until a third of a full send buffer is free",
             "smoothed round-trip times from acknowledgments that only report (SACK)",
             "one reduction only where a timeout falls into a recovery",
-            "the AccECN option, throttled challenge acknowledgments, SYN cookies",
+            "SYN cookies, and the bound on challenge acknowledgments for a whole host",
         ],
         settings: Settings {
             recovery: Recovery::Rack,

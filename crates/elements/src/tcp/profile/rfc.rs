@@ -80,6 +80,14 @@ pub(super) fn rfc() -> Profile {
                 "ecn",
                 "off unless both ends and the path are known to want it",
             ),
+            (
+                "accecn_option",
+                "RFC 9768 §3.2.3 recommends to send and to read it, wherever AccECN is on",
+            ),
+            (
+                "challenge_ack_interval",
+                "RFC 5961 §7: no more than ten in five seconds, its example",
+            ),
         ],
         not_modelled: &[],
         settings: Settings {
@@ -116,6 +124,8 @@ pub(super) fn rfc() -> Profile {
             nagle: false,
             cwnd_validation: true,
             ecn: EcnMode::Off,
+            accecn_option: true,
+            challenge_ack_interval: Duration::from_millis(500),
             time_wait: Duration::from_secs(240),
             hystart: HyStart::Off,
             slow_start_limit: Limit::Packets(1),

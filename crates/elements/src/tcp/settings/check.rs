@@ -89,6 +89,12 @@ impl Settings {
             }
         }
         self.check_pacing()?;
+        if self.challenge_ack_interval > Duration::from_secs(60) {
+            return problem(
+                "challenge_ack_interval",
+                format!("{} is outside 0 to 1 min", self.challenge_ack_interval),
+            );
+        }
         if self.min_rto.is_zero() || self.min_rto > self.max_rto {
             return problem(
                 "min_rto",

@@ -29,7 +29,7 @@ impl Settings {
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
-            paws_tolerance
+            paws_tolerance accecn_option challenge_ack_interval
             grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
@@ -43,6 +43,12 @@ impl Settings {
                 });
             }
             _ => {}
+        }
+        if over.accecn_option == Some(true) && s.ecn != EcnMode::Accecn {
+            return Err(Problem {
+                field: "accecn_option",
+                message: "needs ecn = \"accecn\"".to_owned(),
+            });
         }
         // What needs something that was turned off goes with it, unless it was asked for by name.
         if over.sack == Some(false) {
@@ -184,6 +190,14 @@ pub struct Overrides {
     /// Explicit congestion notification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
+    /// The AccECN option (RFC 9768 §3.2.3), where the profile's `ecn` or the one beside it is
+    /// `accecn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accecn_option: Option<bool>,
+    /// Least time between two challenge acknowledgments of a connection (RFC 5961 §7), 1 min at
+    /// most; zero for no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub challenge_ack_interval: Option<Duration>,
     /// Time in TIME-WAIT.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_wait: Option<Duration>,
