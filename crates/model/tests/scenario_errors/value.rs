@@ -107,7 +107,10 @@ fn kinds() {
                 ),
             ),
             ("not yet: queue", with("\"drop-tail\"", "\"red\"")),
-            ("not yet: control", with("\"reno\"", "{ kind = \"bbr3\" }")),
+            (
+                "not yet: control",
+                with("\"reno\"", "{ kind = \"compound\" }"),
+            ),
             (
                 "not yet: stack",
                 with("stack = \"rfc\"", "stack = \"windows-7\""),
