@@ -108,6 +108,10 @@ fn kinds() {
             ),
             ("not yet: queue", with("\"drop-tail\"", "\"red\"")),
             (
+                "more losses than a probe may see",
+                with("\"reno\"", "{ kind = \"bbr3\", loss_threshold = 0.9 }"),
+            ),
+            (
                 "not yet: control",
                 with("\"reno\"", "{ kind = \"compound\" }"),
             ),
