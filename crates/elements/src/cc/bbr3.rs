@@ -68,7 +68,7 @@ use anabranch_core::{
 pub use self::params::Params;
 use self::{
     congestion::{Latest, Losses, ShortTerm, Undo},
-    path::ExtraAcked,
+    path::{ExtraAcked, Rounds},
     probe_bw::Cycle,
     sample::Sample,
     startup::FullPipe,
@@ -96,8 +96,8 @@ pub const META: Meta = Meta {
 enum Repair {
     /// None.
     No,
-    /// Fast recovery.
-    Fast,
+    /// Fast recovery: what was delivered when it began, and whether the model has been told.
+    Fast { began: f64, noted: bool },
     /// After a timeout, until so much is delivered: all that was out then.
     Timeout { until: f64 },
 }
@@ -124,16 +124,11 @@ struct Model {
     short_term: ShortTerm,
     latest: Latest,
     losses: Losses,
-    /// BBR.loss_round_start
-    loss_round_start: bool,
     undo: Undo,
     /// C.delivered, and as it was at the last acknowledgment.
     delivered: f64,
     delivered_before: f64,
-    /// BBR.round_count, BBR.next_round_delivered, BBR.round_start
-    round_count: u64,
-    next_round_delivered: f64,
-    round_start: bool,
+    rounds: Rounds,
     full: FullPipe,
     cycle: Cycle,
     extra: ExtraAcked,
@@ -148,10 +143,6 @@ struct Model {
     /// The latest round trip in which the window was full.
     cwnd_full_in: Option<u64>,
     repair: Repair,
-    /// What was delivered when the fast recovery under way began.
-    recovery_began: Option<f64>,
-    /// A loss was signalled, and no acknowledgment has come since.
-    signalled: bool,
     idle_restart: bool,
     /// C.has_selective_acks, as far as losses have told.
     selective: bool,
@@ -175,13 +166,10 @@ impl Bbr3 {
             short_term: ShortTerm::NONE,
             latest: Latest::default(),
             losses: Losses::default(),
-            loss_round_start: false,
             undo: Undo::default(),
             delivered: 0.0,
             delivered_before: 0.0,
-            round_count: 0,
-            next_round_delivered: 0.0,
-            round_start: false,
+            rounds: Rounds::default(),
             full: FullPipe::default(),
             cycle: Cycle::default(),
             extra: ExtraAcked::default(),
@@ -193,8 +181,6 @@ impl Bbr3 {
             prior_cwnd: 0.0,
             cwnd_full_in: None,
             repair: Repair::No,
-            recovery_began: None,
-            signalled: false,
             idle_restart: false,
             selective: true,
         }))
@@ -217,7 +203,7 @@ impl Model {
     fn check_recovery_done(&mut self, ack: &Ack) {
         let over = match self.repair {
             Repair::No => false,
-            Repair::Fast => !ack.in_recovery,
+            Repair::Fast { .. } => !ack.in_recovery,
             Repair::Timeout { until } => self.delivered >= until,
         };
         if over {
@@ -227,7 +213,6 @@ impl Model {
 
     fn end_recovery(&mut self) {
         self.repair = Repair::No;
-        self.recovery_began = None;
         self.restore_cwnd();
     }
 }
@@ -237,7 +222,7 @@ impl CongestionControl for Bbr3 {
         let model = &mut *self.0;
         model.init_pacing_rate(sent.srtt);
         if sent.in_flight.get() as f64 + model.smss > model.cwnd {
-            model.cwnd_full_in = Some(model.round_count);
+            model.cwnd_full_in = Some(model.rounds.count);
         }
     }
 
@@ -245,7 +230,9 @@ impl CongestionControl for Bbr3 {
     fn on_ack(&mut self, ack: &Ack) {
         let model = &mut *self.0;
         model.update_delivered(ack);
-        if std::mem::take(&mut model.signalled) {
+        if let Repair::Fast { noted, .. } = &mut model.repair
+            && !std::mem::replace(noted, true)
+        {
             model.note_loss();
         }
         let rs = Sample::new(ack, model.app_limited_until);
@@ -279,9 +266,10 @@ impl CongestionControl for Bbr3 {
             // OnEnterFastRecovery
             Signal::Loss => {
                 model.save_state_upon_loss();
-                model.repair = Repair::Fast;
-                model.recovery_began = Some(model.delivered);
-                model.signalled = true;
+                model.repair = Repair::Fast {
+                    began: model.delivered,
+                    noted: false,
+                };
             }
             Signal::EcnCe => model.handle_mark(event.now, event.in_flight.get() as f64),
         }
@@ -300,15 +288,12 @@ impl CongestionControl for Bbr3 {
         model.repair = Repair::Timeout {
             until: model.delivered + event.in_flight.get() as f64,
         };
-        model.recovery_began = None;
         model.cwnd = model.smss;
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
         let model = &mut *self.0;
         model.repair = Repair::No;
-        model.recovery_began = None;
-        model.signalled = false;
         model.handle_spurious_loss_detection();
     }
 

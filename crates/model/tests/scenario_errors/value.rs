@@ -108,7 +108,14 @@ fn kinds() {
                 ),
             ),
             ("not yet: queue", with("\"drop-tail\"", "\"red\"")),
-            ("not yet: control", with("\"reno\"", "{ kind = \"bbr3\" }")),
+            (
+                "more losses than a probe may see",
+                with("\"reno\"", "{ kind = \"bbr3\", loss_threshold = 0.9 }"),
+            ),
+            (
+                "not yet: control",
+                with("\"reno\"", "{ kind = \"compound\" }"),
+            ),
             (
                 "not yet: stack",
                 with("stack = \"rfc\"", "stack = \"windows-7\""),

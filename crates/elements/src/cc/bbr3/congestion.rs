@@ -90,10 +90,10 @@ impl Model {
     pub(super) fn update_latest_delivery_signals(&mut self, rs: &Sample) {
         self.latest.bw = self.latest.bw.max(rs.rate);
         self.latest.inflight = self.latest.inflight.max(rs.delivered);
-        self.loss_round_start = rs
+        self.rounds.loss_start = rs
             .prior_delivered
             .is_some_and(|prior| prior >= self.losses.round_delivered);
-        if self.loss_round_start {
+        if self.rounds.loss_start {
             self.losses.round_delivered = self.delivered;
             self.losses.stretches_of_last_round = self.losses.stretches;
             self.losses.stretches = 0;
@@ -103,7 +103,7 @@ impl Model {
 
     /// AdvanceLatestDeliverySignals
     pub(super) const fn advance_latest_delivery_signals(&mut self, rs: &Sample) {
-        if self.loss_round_start {
+        if self.rounds.loss_start {
             self.latest = Latest {
                 bw: rs.rate,
                 inflight: rs.delivered,
@@ -120,7 +120,7 @@ impl Model {
     /// UpdateCongestionSignals
     pub(super) fn update_congestion_signals(&mut self, rs: &Sample) {
         self.update_max_bw(rs);
-        if self.loss_round_start {
+        if self.rounds.loss_start {
             self.adapt_lower_bounds();
             self.losses.in_round = false;
         }

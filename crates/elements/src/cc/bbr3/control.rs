@@ -28,7 +28,7 @@ impl Model {
 
     /// C.is_cwnd_limited
     pub(super) const fn is_cwnd_limited(&self) -> bool {
-        matches!(self.cwnd_full_in, Some(round) if round + 1 >= self.round_count)
+        matches!(self.cwnd_full_in, Some(round) if round + 1 >= self.rounds.count)
     }
 
     /// SaveCwnd

@@ -13,6 +13,19 @@ use crate::cc::bbr::filter::MaxFilter;
 /// Bytes of a burst at most (§5.6.3).
 const MAX_QUANTUM: f64 = 65_536.0;
 
+/// Round trips by the count of what was delivered (§5.5.1).
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    /// BBR.round_count
+    pub(super) count: u64,
+    /// BBR.next_round_delivered
+    next_delivered: f64,
+    /// BBR.round_start
+    pub(super) start: bool,
+    /// BBR.loss_round_start
+    pub(super) loss_start: bool,
+}
+
 /// What arrives beyond the bandwidth (§5.5.9).
 #[derive(Debug, Default)]
 pub(super) struct ExtraAcked {
@@ -26,17 +39,17 @@ pub(super) struct ExtraAcked {
 impl Model {
     /// StartRound
     pub(super) const fn start_round(&mut self) {
-        self.next_round_delivered = self.delivered;
+        self.rounds.next_delivered = self.delivered;
     }
 
     /// UpdateRound
     fn update_round(&mut self, rs: &Sample) {
-        self.round_start = rs
+        self.rounds.start = rs
             .prior_delivered
-            .is_some_and(|prior| prior >= self.next_round_delivered);
-        if self.round_start {
+            .is_some_and(|prior| prior >= self.rounds.next_delivered);
+        if self.rounds.start {
             self.start_round();
-            self.round_count += 1;
+            self.rounds.count += 1;
             self.cycle.rounds_since_probe_up += 1;
         }
     }
@@ -73,7 +86,7 @@ impl Model {
         } else {
             1
         };
-        extra.max.update(self.round_count, rounds, beyond);
+        extra.max.update(self.rounds.count, rounds, beyond);
     }
 
     /// UpdateMinRTT. Whether ProbeRTT is due: BBR.probe_rtt_expired.

@@ -115,7 +115,7 @@ impl Model {
             Phase::Down if self.is_time_to_cruise(rs) => {
                 self.state = State::ProbeBw(Phase::Cruise);
             }
-            Phase::Refill if self.round_start => {
+            Phase::Refill if self.rounds.start => {
                 self.cycle.is_probe_sample = true;
                 self.start_probe_bw_up(rs);
             }
@@ -186,7 +186,7 @@ impl Model {
             self.cycle.up_acked -= segments * self.cycle.up_acked_per_segment;
             self.inflight_longterm += segments * self.smss;
         }
-        if self.round_start {
+        if self.rounds.start {
             self.raise_inflight_longterm_slope();
         }
     }
@@ -194,10 +194,10 @@ impl Model {
     /// AdaptLongTermModel. Whether it changed the state.
     fn adapt_long_term_model(&mut self, rs: &Sample) -> bool {
         let in_probe_bw = matches!(self.state, State::ProbeBw(_));
-        if self.cycle.ack_phase == AckPhase::ProbeStarting && self.round_start {
+        if self.cycle.ack_phase == AckPhase::ProbeStarting && self.rounds.start {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;
         }
-        if self.cycle.ack_phase == AckPhase::ProbeStopping && self.round_start {
+        if self.cycle.ack_phase == AckPhase::ProbeStopping && self.rounds.start {
             self.cycle.is_probe_sample = false;
             self.cycle.ack_phase = AckPhase::Init;
             if in_probe_bw && !rs.app_limited {

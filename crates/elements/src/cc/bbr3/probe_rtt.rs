@@ -39,7 +39,7 @@ impl Model {
                 self.start_round();
             }
             Low::Holding { until, round_done } => {
-                let round_done = round_done || self.round_start;
+                let round_done = round_done || self.rounds.start;
                 self.state = State::ProbeRtt(Low::Holding { until, round_done });
                 if round_done {
                     self.check_probe_rtt_done(rs.now);

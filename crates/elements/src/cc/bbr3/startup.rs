@@ -2,7 +2,7 @@
 //! ProbeBW_UP uses as well.
 
 use super::{
-    Model,
+    Model, Repair,
     congestion::UndoState,
     sample::Sample,
     state::State,
@@ -33,7 +33,7 @@ impl FullPipe {
 impl Model {
     /// CheckFullBWReached
     pub(super) fn check_full_bw_reached(&mut self, rs: &Sample) {
-        if self.full.now || !self.round_start || rs.app_limited {
+        if self.full.now || !self.rounds.start || rs.app_limited {
             return;
         }
         if rs.rate >= self.full.bw * self.params.full_bw_growth.get() {
@@ -50,7 +50,7 @@ impl Model {
         self.check_startup_high_loss(rs);
         if self.state == State::Startup && self.full.reached {
             self.state = State::Drain {
-                since_round: self.round_count,
+                since_round: self.rounds.count,
             };
         }
     }
@@ -61,17 +61,15 @@ impl Model {
         if self.full.reached {
             return;
         }
-        let too_high = if self.selective {
-            let recovered_for_a_round = self
-                .recovery_began
-                .zip(rs.prior_delivered)
-                .is_some_and(|(began, prior)| prior >= began);
-            self.loss_round_start
-                && recovered_for_a_round
-                && self.is_inflight_too_high(rs.tx_in_flight, rs.lost)
-                && self.losses.stretches_of_last_round >= self.params.startup_full_losses.get()
-        } else {
-            self.losses.just_found && self.recovery_began.is_some()
+        let too_high = match self.repair {
+            Repair::Fast { .. } if !self.selective => self.losses.just_found,
+            Repair::Fast { began, .. } => {
+                self.rounds.loss_start
+                    && rs.prior_delivered.is_some_and(|prior| prior >= began)
+                    && self.is_inflight_too_high(rs.tx_in_flight, rs.lost)
+                    && self.losses.stretches_of_last_round >= self.params.startup_full_losses.get()
+            }
+            Repair::No | Repair::Timeout { .. } => false,
         };
         if too_high || self.losses.just_marked {
             self.undo.state = Some(UndoState::Startup);
@@ -86,7 +84,7 @@ impl Model {
     pub(super) fn check_drain_done(&mut self, rs: &Sample) {
         if let State::Drain { since_round } = self.state
             && (rs.in_flight <= self.inflight(self.bw(), 1.0)
-                || self.round_count > since_round + DRAIN_ROUNDS)
+                || self.rounds.count > since_round + DRAIN_ROUNDS)
         {
             self.start_probe_bw_down(rs.now);
         }

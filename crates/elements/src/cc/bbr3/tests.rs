@@ -186,7 +186,10 @@ fn a_probe_that_loses_more_than_two_percent_goes_down_and_bounds_what_is_in_flig
         model.cycle.is_probe_sample = true;
         // As a recovery begins.
         model.save_state_upon_loss();
-        model.repair = Repair::Fast;
+        model.repair = Repair::Fast {
+            began: 0.0,
+            noted: true,
+        };
         model.handle_lost_packet(&lost(7, tx, lost_bytes));
         match expected {
             None => {
