@@ -23,8 +23,8 @@ ON_THE_WIRE = 1510 / 1500
 TOLERANCE = 0.02
 
 CONTROLS = {"compound": '{ kind = "compound", gamma_tuning = false, low_window = "41 packets" }'}
-"""Forms of controls that are not our defaults. The agent's code is older than the draft of Compound TCP that tunes gamma
-(July 2007), so the rows are answered with the form of INFOCOM 2006."""
+"""Forms of controls that are not our defaults. The agent's code is older than the draft of Compound TCP (July
+2007), which tunes gamma, so the rows are answered with the form of INFOCOM 2006."""
 
 
 @dataclass(frozen=True)

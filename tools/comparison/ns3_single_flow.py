@@ -45,7 +45,7 @@ WESTWOODS = {
     (version, "Westwood"): f'{{ kind = "{OUR_WESTWOOD}", avoidance = "acks", counting = "twice" }}'
     for version in ("3.37", "3.44")
 }
-"""Growth as in ns-3's NewReno. Counting is inferred from the figures: with each byte counted once, heavy loss is missed."""
+"""Growth as in ns-3's NewReno. The counting is inferred: with each byte counted once, heavy loss is missed."""
 
 Settings = Mapping[tuple[str, str], str]
 
