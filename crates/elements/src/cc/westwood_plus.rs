@@ -67,8 +67,7 @@ pub enum Counting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Share of the old estimate in the new one: the low-pass filter's coefficient. 7/8, as in the
-    /// authors' kernel and simulator code.
+    /// Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8).
     pub filter: Share,
     /// What of the acknowledged data a sample counts.
     pub counting: Counting,
@@ -191,13 +190,12 @@ impl CongestionControl for WestwoodPlus {
 
     fn on_congestion(&mut self, event: &Congestion) {
         let cwnd = self.reno.cwnd();
-        match self.pipe() {
+        if let Some(ssthresh) = self.pipe() {
             // §2: a window below what the path carried stays, and slow start takes it there.
-            Some(ssthresh) => self.reno.reduce(cwnd.min(ssthresh), ssthresh),
-            None => {
-                let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
-                self.reno.reduce_to(self.reno.half(flight));
-            }
+            self.reno.reduce(cwnd.min(ssthresh), ssthresh);
+        } else {
+            let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
+            self.reno.reduce_to(self.reno.half(flight));
         }
     }
 
