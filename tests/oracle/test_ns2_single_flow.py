@@ -37,6 +37,29 @@ def test_rows_are_compared_once_the_stack_is_there(table: list[Theirs]) -> None:
         assert 0.5 < row.ours.utilization < 1.001
 
 
+def stack() -> str:
+    """The stack of the rows, or in its place the one without habits of its own."""
+    return ns2.STACK if available("stack", ns2.STACK) else "rfc"
+
+
+def test_compound_and_westwood_hold(table: list[Theirs]) -> None:
+    some = [row for row in table if row.cc in {"compound", "westwood"}]
+    rows = ns2.compare(some, stack=stack())
+    assert len(rows) == 16
+    assert [row for row in rows if not row.inside] == []
+
+
+@pytest.mark.parametrize("wrong", ['"reno"', '"compound"', '{ kind = "compound", gamma_tuning = false }'])
+def test_another_form_of_compound_misses_the_short_queue(
+    table: list[Theirs], monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    """Reno, the draft's tuned gamma, and the draft's window from which on there is a delay window."""
+    short = [row for row in table if row.cc == "compound" and row.queue_packets == 33]
+    monkeypatch.setitem(ns2.CONTROLS, "compound", wrong)
+    (row,) = ns2.compare(short, stack=stack())
+    assert row.inside is False
+
+
 def test_a_share_too_far_off_misses() -> None:
     theirs = Theirs("reno", 33, 4, 96.0, 0, 0)
     assert theirs.utilization == pytest.approx(0.9664)

@@ -41,8 +41,11 @@ CONTROLS = {
 }
 
 OUR_WESTWOOD = "westwood-plus"
-WESTWOODS = {(version, "Westwood"): f'"{OUR_WESTWOOD}"' for version in ("3.37", "3.44")}
-"""Compared as soon as there is one."""
+WESTWOODS = {
+    (version, "Westwood"): f'{{ kind = "{OUR_WESTWOOD}", avoidance = "acks", counting = "twice" }}'
+    for version in ("3.37", "3.44")
+}
+"""Growth as in ns-3's NewReno. The counting is inferred: with each byte counted once, heavy loss is missed."""
 
 Settings = Mapping[tuple[str, str], str]
 

@@ -94,7 +94,7 @@ fn beyond_the_maximum_steps_double_up_to_s_max() {
 
 #[test]
 fn fast_convergence_lowers_the_maximum() {
-    for (fast_convergence, expected) in [(true, (90.0 + 0.875 * 90.0) / 2.0), (false, 90.0)] {
+    for (fast_convergence, expected) in [(true, f64::midpoint(90.0, 0.875 * 90.0)), (false, 90.0)] {
         let config = Config::Bic(Params {
             fast_convergence,
             ..Params::default()

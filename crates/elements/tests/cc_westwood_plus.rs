@@ -2,11 +2,11 @@
 
 mod cc_support;
 
-use anabranch_core::units::Duration;
+use anabranch_core::units::{Bytes, Duration};
 use anabranch_elements::cc::{
     Config, CongestionControl,
     params::Share,
-    westwood_plus::{META, Params},
+    westwood_plus::{Counting, META, Params},
 };
 use cc_support::{Path, SMSS, assert_near};
 use serde_json::json;
@@ -154,6 +154,33 @@ fn a_pause_gives_no_sample() {
     round_of(&mut path, 20, RTT);
     round_of(&mut path, 20, RTT);
     assert!(estimate(&path) > 0.9 * before);
+}
+
+#[test]
+fn what_was_sacked_counts_once_or_twice() {
+    for (counting, expected) in [(Counting::Once, 200.0), (Counting::Twice, 400.0)] {
+        let config = Config::WestwoodPlus(Params {
+            counting,
+            filter: Share::new(0.0),
+            ..Params::default()
+        });
+        let mut path = Path::new(&config, 4, RTT);
+        path.ack();
+        // Twenty segments in 100 ms are reported by SACK, then the first of them fills the gap.
+        for _ in 0..20 {
+            path.pause(RTT / 20);
+            path.ack_as(|ack| {
+                ack.acked = Bytes::ZERO;
+                ack.sacked = SMSS;
+            });
+        }
+        path.round += 1;
+        path.ack_as(|ack| {
+            ack.acked = SMSS * 20;
+            ack.delivered = Bytes::ZERO;
+        });
+        assert_near(estimate(&path), expected, 1e-6);
+    }
 }
 
 #[test]

@@ -215,7 +215,7 @@ impl CongestionControl for Bic {
         if cwnd >= self.low_window {
             let is_early = cwnd < state.max_win && state.max_win.is_finite();
             state.max_win = if self.fast_convergence && is_early {
-                (cwnd + reduced) / 2.0
+                f64::midpoint(cwnd, reduced)
             } else {
                 cwnd
             };

@@ -14,9 +14,10 @@
 //! - Equations 3 and 5 of the draft raise and reduce `dwnd` alone, which would never leave zero. The
 //!   draft's own text, and Tan et al., INFOCOM 2006 §III, take both from the whole window; so here:
 //!   a loss leaves `beta` of it, `cwnd` gets its half and `dwnd` the rest.
+//! - INFOCOM 2006 has a fixed `gamma` of 30 packets and leaves windows up to 41 packets to Reno
+//!   (`gamma_tuning = false`, `low_window = "41 packets"`); the draft has 38.
 //! - The draft names `lambda` and gives no value: 0.8 is a choice, not the source's.
-//! - `low_window`: 38 packets in the draft, and they are compared with the whole window; INFOCOM 2006
-//!   has another number.
+//! - `beta` is what a loss leaves, as everywhere here; the sources' is what it takes.
 //!
 //! # Differs from Linux
 //! - Linux has no Compound TCP; Windows had it from Vista on. What Windows does beyond the draft is

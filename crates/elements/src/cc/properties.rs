@@ -48,7 +48,7 @@ pub trait ControlParams: Default {
 /// Which early ends of slow start a control knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HyStartUse {
-    /// It has no slow start to end.
+    /// It has no slow start to end, or ends it by a rule of its own.
     None,
     /// HyStart++ only, as the stack has it.
     Rfc9406,

@@ -123,7 +123,7 @@ fn under(
         (Some(Kind::Linux | Kind::Rfc9406), Some(HyStartUse::None)) => {
             return problem(
                 "hystart",
-                format!("`{name}` has no slow start that could end early"),
+                format!("`{name}` has no slow start that HyStart could end"),
             );
         }
         (Some(Kind::Linux), Some(HyStartUse::Rfc9406)) => {
