@@ -373,3 +373,65 @@ fn reordering_is_survived() {
     assert_eq!(ours.fast_recoveries, u64::from(ours.undone));
     assert_eq!(ours.timeouts, 0);
 }
+
+/// RFC 8985 §7.3: without a round-trip time measured since the last probe there is no other, so that
+/// a path that has become longer is not probed for ever; the retransmission timer runs instead.
+#[test]
+fn a_probe_needs_a_round_trip_time_measured_since_the_last() {
+    for measured in [false, true] {
+        let mut s = Sender::new(&racked());
+        s.write(40, 4);
+        s.ack(80, 3, &[]);
+        assert_eq!(s.wait(360), again(Tlp, &[3]));
+        // Nobody can tell which copy this acknowledges: no measurement (Karn's algorithm).
+        s.ack(400, 4, &[]);
+        s.ack(401, 4, &[(3, 4)]);
+        if measured {
+            assert_eq!(s.write(402, 1), first(4..5));
+            s.ack(442, 5, &[]);
+        }
+        let next = s.behind;
+        assert_eq!(s.write(500, 2), first(next..next + 2));
+        // Two round trips and the slack: the timer runs in either case.
+        let left = s.wait(582);
+        if measured {
+            assert_eq!(left, again(Tlp, &[next + 1]));
+        } else {
+            assert_eq!(left, []);
+        }
+        assert_eq!(s.stats().probes, 1 + u32::from(measured));
+        // And the retransmission timer starts anew, whether or not a probe has left.
+        assert_eq!(s.wait(1582), again(Rto, &[next]));
+    }
+}
+
+/// RFC 8985 §7.3: nor is there one before the first measurement of a connection.
+#[test]
+fn no_probe_before_the_first_round_trip_time() {
+    let mut end: Endpoint<Length> = endpoint(&racked(), Role::Active, 0);
+    end.open(Instant::START);
+    end.poll_transmit(Instant::START).expect("a SYN");
+    end.on_deadline(ms(1000));
+    end.poll_transmit(ms(1000)).expect("a SYN");
+    let mut s = Sender {
+        end,
+        now: ms(1040),
+        echo: 0,
+        behind: 0,
+    };
+    let mut answer = s.segment(0, &[]);
+    answer.seq = 99;
+    answer.flags = Flags::SYN | Flags::ACK;
+    answer.options = Options::Syn {
+        mss: 1000,
+        window_scale: Some(7),
+        sack_permitted: true,
+    };
+    s.end.on_segment(ms(1040), &answer, Ecn::NotEct);
+    s.left();
+    assert_eq!(s.write(1040, 2), first(0..2));
+    // 1 s for a probe without a round-trip time (§7.2), 3 s for the timeout (RFC 6298 (5.7)).
+    assert_eq!(s.wait(2040), []);
+    assert_eq!(s.wait(5040), again(Rto, &[0]));
+    assert_eq!(s.stats().probes, 0);
+}

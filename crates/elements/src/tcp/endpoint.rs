@@ -33,8 +33,8 @@ use super::{
     rate::RateSampler,
     receive_buffer::ReceiveBuffer,
     recovery::{
-        Phase, RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, watch::Watch,
-        window_log::WindowLog,
+        Phase, RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, tlp::Probing,
+        watch::Watch, window_log::WindowLog,
     },
     refusal::{Refusal, Refusals},
     rtt::RttEstimator,
@@ -187,8 +187,8 @@ pub struct Endpoint<B: Body> {
     rcv_duplicate: bool,
     /// A timer rule is at work.
     timed: bool,
-    /// A probe is under way (RFC 8985 §7.4).
-    probing: bool,
+    /// Where the last probe stands (RFC 8985 §7.3, §7.4).
+    probing: Probing,
     /// The control wants rate samples.
     rated: bool,
     /// Data may have to wait for its time.
@@ -252,6 +252,8 @@ struct Cold<B> {
     reset: Option<(u32, Option<u32>)>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
+    /// Octets of the largest segment that a peer takes which tells of none.
+    default_mss: u16,
     /// Made when it is needed.
     extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
@@ -345,7 +347,7 @@ impl<B: Body> Endpoint<B> {
             rcv_gaps: false,
             rcv_duplicate: false,
             timed: false,
-            probing: false,
+            probing: Probing::Free,
             rated: control.wants().rate_samples,
             paced: settings.pacing
                 || control.pacing_rate().is_some()
@@ -379,6 +381,7 @@ impl<B: Body> Endpoint<B> {
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,
+                default_mss: handshake::DEFAULT_MSS,
                 extras: None,
                 reset_by: None,
             }),

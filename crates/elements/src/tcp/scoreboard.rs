@@ -18,7 +18,7 @@ use anabranch_core::units::Instant;
 
 use self::{intervals::Intervals, record::SETTLED};
 pub use self::{
-    record::{Delivered, Marks, Plain, Record},
+    record::{Again, Delivered, Marks, Once, Plain, Record},
     timed::{Expired, Found},
 };
 use super::{recovery::cause::RetransmitCause, seq::Seq};

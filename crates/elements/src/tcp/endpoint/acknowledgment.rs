@@ -8,11 +8,13 @@ use crate::{
     body::Body,
     cc::{Ack, Congestion, CongestionControl, RateSample, Recovered, Signal, TimerLoss},
     tcp::{
+        rate::Delivery,
         recovery::{
             Phase,
             cause::RetransmitCause,
             dsack,
             dupthresh::{self, Duplicate},
+            tlp::Probing,
             window_log::WindowChange,
         },
         refusal::Refusal,
@@ -69,7 +71,7 @@ impl<B: Body> Endpoint<B> {
             && self.recovery.dup_acks == 0
             && self.board.is_plain()
             && !self.timed
-            && !self.probing
+            && self.probing == Probing::Free
             && matches!(segment.options, Options::None)
         {
             self.on_plain_progress(now, segment, ack);
@@ -108,7 +110,7 @@ impl<B: Body> Endpoint<B> {
         self.after_progress_always(now, true);
         let acked = Bytes::new(ack.since(una));
         let rate = if self.rated {
-            self.rate_sample(now, plain.octets, plain.latest)
+            self.rate_sample(now, plain.octets, Some(plain.latest))
         } else {
             None
         };
@@ -167,10 +169,20 @@ impl<B: Body> Endpoint<B> {
 
     /// A delivery-rate sample from what an acknowledgment delivered.
     #[inline(never)]
-    fn rate_sample(&mut self, now: Instant, octets: u64, latest: u64) -> Option<RateSample> {
-        let gone = self.board.gone();
+    fn rate_sample(
+        &mut self,
+        now: Instant,
+        octets: u64,
+        latest: Option<u64>,
+    ) -> Option<RateSample> {
         let sampler = &mut self.cold.extras.as_mut()?.rate;
-        sampler.on_delivered(now, octets, (latest, gone), self.rtt.min_rtt())
+        sampler.on_delivered(&Delivery {
+            now,
+            octets,
+            latest,
+            gone: self.board.gone(),
+            min_rtt: self.rtt.min_rtt(),
+        })
     }
 
     /// Tells the control of every segment newly taken for lost, if it wants to know; how much that
@@ -327,24 +339,25 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
     pub(super) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
-        let sample =
-            if delivered.last_resent_at == Instant::START && delivered.lowest_once != Seq::END {
-                self.rtt
-                    .note_min(now.saturating_since(delivered.last_sent_at));
-                now.saturating_since(delivered.first_sent_at)
-            } else if let Some(timestamps) = segment.timestamps
-                && self.agreed.timestamps
-            {
-                let ticks = super::header::timestamp(now).wrapping_sub(timestamps.echo);
-                if ticks.cast_signed() <= 0 {
-                    return;
-                }
-                Duration::from_millis(u64::from(ticks))
-            } else {
+        let sample = if let Some(once) = delivered.timed() {
+            self.rtt.note_min(now.saturating_since(once.last_sent_at));
+            now.saturating_since(once.first_sent_at)
+        } else if let Some(timestamps) = segment.timestamps
+            && self.agreed.timestamps
+        {
+            let ticks = super::header::timestamp(now).wrapping_sub(timestamps.echo);
+            if ticks.cast_signed() <= 0 {
                 return;
-            };
+            }
+            Duration::from_millis(u64::from(ticks))
+        } else {
+            return;
+        };
         if !sample.is_zero() {
             self.rtt.sample(sample, &self.settings.rto_bounds());
+            if self.probing != Probing::Free {
+                self.note_measured();
+            }
         }
     }
 
@@ -582,12 +595,9 @@ impl<B: Body> Endpoint<B> {
 
     fn tell_control(&mut self, now: Instant, news: &News, was_recovering: bool, ce_marked: bool) {
         let delivered = news.delivered;
-        let rtt = if delivered.lowest_once != Seq::END && delivered.last_resent_at == Instant::START
-        {
-            Some(now.saturating_since(delivered.last_sent_at))
-        } else {
-            None
-        };
+        let rtt = delivered
+            .timed()
+            .map(|once| now.saturating_since(once.last_sent_at));
         let rate = if self.rated {
             let mut rate = self.rate_sample(now, delivered.fresh, delivered.latest);
             let lost = self.report_losses(now);
