@@ -99,7 +99,9 @@ pub struct Rto {
     pub now: Instant,
     /// In flight just before.
     pub in_flight: Bytes,
-    /// 1 for the first expiry, 2 for the next without progress between them, and so on.
+    /// 1 for the first reduction by an expiry, 2 for the next without progress between them, and so
+    /// on. Where the stack counts a fast recovery under way as the first, it begins at 2
+    /// ([`timeout_reduces_again`](crate::tcp::Settings::timeout_reduces_again)).
     pub consecutive: u32,
 }
 

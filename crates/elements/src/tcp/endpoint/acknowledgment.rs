@@ -257,6 +257,9 @@ impl<B: Body> Endpoint<B> {
             if duplicate.is() {
                 self.stats.duplicate_acks += 1;
             }
+            if news.new_sack && self.settings.rtt_from_sack {
+                self.sample_rtt_once(now, &news.delivered);
+            }
             // RFC 6675 §2: with SACK, a duplicate is what reports something new.
             let counts = if self.agreed.guided {
                 news.new_sack
@@ -339,20 +342,30 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
     pub(super) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
-        let sample = if let Some(once) = delivered.timed() {
-            self.rtt.note_min(now.saturating_since(once.last_sent_at));
-            now.saturating_since(once.first_sent_at)
-        } else if let Some(timestamps) = segment.timestamps
+        if self.sample_rtt_once(now, delivered) {
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
         {
             let ticks = super::header::timestamp(now).wrapping_sub(timestamps.echo);
-            if ticks.cast_signed() <= 0 {
-                return;
+            if ticks.cast_signed() > 0 {
+                self.take_rtt(Duration::from_millis(u64::from(ticks)));
             }
-            Duration::from_millis(u64::from(ticks))
-        } else {
-            return;
+        }
+    }
+
+    /// A sample from what was sent once; `false` if some of what was delivered was sent again.
+    fn sample_rtt_once(&mut self, now: Instant, delivered: &Delivered) -> bool {
+        let Some(once) = delivered.timed() else {
+            return false;
         };
+        self.rtt.note_min(now.saturating_since(once.last_sent_at));
+        self.take_rtt(now.saturating_since(once.first_sent_at));
+        true
+    }
+
+    fn take_rtt(&mut self, sample: Duration) {
         if !sample.is_zero() {
             self.rtt.sample(sample, &self.settings.rto_bounds());
             if self.probing != Probing::Free {
