@@ -20,6 +20,7 @@ pub mod seq;
 pub mod settings;
 pub mod state;
 pub mod stats;
+pub mod window_validation;
 
 pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};

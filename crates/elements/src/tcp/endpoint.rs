@@ -17,6 +17,7 @@ mod loss_timers;
 mod output;
 mod pacing;
 mod timers;
+mod validation;
 mod watch;
 mod window_log;
 
@@ -45,10 +46,11 @@ use super::{
     settings::Settings,
     state::{Event, State},
     stats::{Snapshot, Stats},
+    window_validation::Validation,
 };
 use crate::{
     body::{Body, Length},
-    cc::{CongestionControl, Control, TimerRule},
+    cc::{CongestionControl, Control, IdleRestart, TimerRule},
 };
 
 /// Which end opens the connection.
@@ -191,6 +193,8 @@ pub struct Endpoint<B: Body> {
     probing: Probing,
     /// The control wants rate samples.
     rated: bool,
+    /// Pauses keep the window while pipeACK tells whether it is valid (RFC 7661).
+    validating: bool,
     /// Data may have to wait for its time.
     paced: bool,
     /// Expiries of the retransmission timer since the last progress.
@@ -266,6 +270,7 @@ struct Extras {
     ecn: EcnState,
     tuner: Tuner,
     rate: RateSampler,
+    validation: Option<Box<Validation>>,
     /// How far the send buffer has grown.
     send_space: u64,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
@@ -349,6 +354,7 @@ impl<B: Body> Endpoint<B> {
             timed: false,
             probing: Probing::Free,
             rated: control.wants().rate_samples,
+            validating: settings.idle_restart == IdleRestart::Rfc7661,
             paced: settings.pacing
                 || control.pacing_rate().is_some()
                 || matches!(control, Control::Boxed(_)),

@@ -104,8 +104,8 @@ pub struct Settings {
     pub receive_window: Limit,
     /// Small segments wait while data is outstanding (Nagle, RFC 9293 §3.7.4).
     pub nagle: bool,
-    /// The congestion window grows only while it is what limits the sender (RFC 7661 §4.2;
-    /// RFC 9438 §5.8).
+    /// The congestion window grows only while it is what limits the sender (RFC 7661 §4.4; RFC 9438
+    /// §5.8). With `idle_restart = "rfc7661"` this binds windows that are not validated.
     pub cwnd_validation: bool,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
@@ -134,7 +134,7 @@ pub struct Settings {
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,
-    /// The window after a pause (RFC 5681 §4.1).
+    /// The window after a pause (RFC 5681 §4.1, RFC 7661).
     pub idle_restart: IdleRestart,
     /// Data leaves spread over the round trip, also where the control gives no rate of its own.
     /// Controls that do (`bbr`) are paced in any case.

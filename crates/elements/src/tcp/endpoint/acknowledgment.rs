@@ -114,6 +114,7 @@ impl<B: Body> Endpoint<B> {
         } else {
             None
         };
+        let cwnd_limited = self.is_cwnd_limited(now, acked.get());
         self.control.on_ack(&Ack {
             now,
             acked,
@@ -128,7 +129,7 @@ impl<B: Body> Endpoint<B> {
             min_rtt: self.rtt.min_rtt(),
             rate,
             round: self.round,
-            cwnd_limited: self.is_cwnd_limited(acked.get()),
+            cwnd_limited,
             app_limited: self.limited_by == LimitedBy::Application,
             in_recovery: false,
         });
@@ -207,9 +208,10 @@ impl<B: Body> Endpoint<B> {
 
     /// Something that this acknowledges left before cwnd last held data back.
     #[inline]
-    fn is_cwnd_limited(&self, acked: u64) -> bool {
+    fn is_cwnd_limited(&mut self, now: Instant, acked: u64) -> bool {
         !self.settings.cwnd_validation
             || self.snd_una < self.cwnd_limited_until.saturating_add(acked)
+            || (self.validating && self.validate(now))
     }
 
     /// As [`Self::on_plain_progress`], with losses or reordering about.
@@ -380,8 +382,14 @@ impl<B: Body> Endpoint<B> {
         if self.snd_una > self.round_end {
             self.round += 1;
             self.round_end = self.snd_nxt;
+            if self.validating {
+                self.validate_round(now);
+            }
         }
         if self.board.is_empty() {
+            if self.validating {
+                self.validate_round(now);
+            }
             // RFC 6298 (5.2)
             if matches!(
                 self.timer,
@@ -419,6 +427,9 @@ impl<B: Body> Endpoint<B> {
                     let window = self.window();
                     self.recovery.open();
                     self.board.give_back();
+                    if self.validating {
+                        self.validate_recovered();
+                    }
                     self.log_window(now, WindowChange::Recovered, window);
                 }
                 true
@@ -433,6 +444,9 @@ impl<B: Body> Endpoint<B> {
                     in_flight: Bytes::new(in_flight),
                     cwnd_limit: self.full_ack_window(in_flight),
                 });
+                if self.validating {
+                    self.validate_recovered();
+                }
                 self.log_window(now, WindowChange::Recovered, before);
                 true
             }
@@ -526,10 +540,11 @@ impl<B: Body> Endpoint<B> {
         let before = self.window();
         let reduces = self.snd_una > self.recovery.reduced;
         if reduces {
+            let in_flight = self.flight_to_reduce(now, true);
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
-                in_flight: Bytes::new(self.flight_size()),
+                in_flight,
             });
         }
         if !self.agreed.guided {
@@ -541,6 +556,16 @@ impl<B: Body> Endpoint<B> {
         self.watch_recovery(reduces, fresh);
     }
 
+    /// What a reduction is taken from. `repairs`: a recovery begins with it.
+    fn flight_to_reduce(&mut self, now: Instant, repairs: bool) -> Bytes {
+        let flight = self.flight_size();
+        Bytes::new(if self.validating {
+            self.validated_flight(now, flight, repairs)
+        } else {
+            flight
+        })
+    }
+
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
     fn on_echo(&mut self, now: Instant) {
         // The segment that says so (CWR) is the first after `reduced`.
@@ -549,10 +574,11 @@ impl<B: Body> Endpoint<B> {
         }
         self.stats.ecn_reductions += 1;
         let before = self.window();
+        let in_flight = self.flight_to_reduce(now, false);
         self.control.on_congestion(&Congestion {
             now,
             signal: Signal::EcnCe,
-            in_flight: Bytes::new(self.flight_size()),
+            in_flight,
         });
         self.log_window(now, WindowChange::Mark, before);
         self.forget_undo();
@@ -631,6 +657,9 @@ impl<B: Body> Endpoint<B> {
         } else {
             0
         };
+        // RFC 3168 §6.1.2: an echo lets nothing grow.
+        let cwnd_limited =
+            self.is_cwnd_limited(now, news.acked) && (!ce_marked || self.agreed.exact_ecn);
         self.control.on_ack(&Ack {
             now,
             acked: Bytes::new(acked),
@@ -645,8 +674,7 @@ impl<B: Body> Endpoint<B> {
             min_rtt: self.rtt.min_rtt(),
             rate,
             round: self.round,
-            // RFC 3168 §6.1.2: an echo lets nothing grow.
-            cwnd_limited: self.is_cwnd_limited(news.acked) && (!ce_marked || self.agreed.exact_ecn),
+            cwnd_limited,
             app_limited: self.limited_by == LimitedBy::Application,
             in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
         });

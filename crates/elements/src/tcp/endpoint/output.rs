@@ -376,6 +376,9 @@ impl<B: Body> Endpoint<B> {
         if self.rated {
             self.stamp(now, index, record.len);
         }
+        if self.validating {
+            self.validate_retransmission(&record);
+        }
         let timed = self.timed || self.agreed.racked;
         self.board.resent(index, now, twice, timed);
         self.note_retransmission(now, record.len, cause);
@@ -475,6 +478,9 @@ impl<B: Body> Endpoint<B> {
     /// acknowledgment is no pause, even if it is that of all there is.
     fn note_idle(&mut self, now: Instant) {
         let idle = now.saturating_since(self.last_sent);
+        if self.validating {
+            self.validate(now);
+        }
         if !idle.is_zero() {
             self.control.on_idle(&Idle {
                 now,

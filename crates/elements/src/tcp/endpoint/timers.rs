@@ -122,6 +122,9 @@ impl<B: Body> Endpoint<B> {
                 // To a control the recovery's reduction is this one's first.
                 consecutive: self.expiries + u32::from(reduced),
             });
+            if self.validating {
+                self.validate_timeout();
+            }
             self.recovery.lose(self.snd_nxt);
             self.log_window(now, WindowChange::Timeout, before);
             if !self.lose_by_time(now) {

@@ -21,6 +21,7 @@ use crate::{
         },
         scoreboard::Record,
         segment::Segment,
+        seq::Seq,
     },
 };
 
@@ -139,10 +140,16 @@ impl<B: Body> Endpoint<B> {
         self.probing = watch.tlp.probing();
         if repaired && self.recovery.phase == Phase::Open {
             let before = self.window();
+            let flight = self.flight_size().max(news.acked);
+            let in_flight = if self.validating {
+                self.validated_flight(now, flight, false)
+            } else {
+                flight
+            };
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
-                in_flight: Bytes::new(self.flight_size().max(news.acked)),
+                in_flight: Bytes::new(in_flight),
             });
             self.log_window(now, WindowChange::ProbeRepaired, before);
             self.forget_undo();
@@ -238,6 +245,9 @@ impl<B: Body> Endpoint<B> {
         self.wanted.retransmit = Retransmit::Nothing;
         self.recovery.open();
         self.board.give_back();
+        if self.validating {
+            self.validate_recovered();
+        }
     }
 
     /// The last reduction was needless (RFC 4015 §3).

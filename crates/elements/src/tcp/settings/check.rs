@@ -4,7 +4,7 @@ use anabranch_core::units::{Duration, text::Limit};
 
 use super::{
     super::segment::{HEADERS, TIMESTAMPS_SIZE},
-    DelayedAck, Recovery, Settings,
+    DelayedAck, IdleRestart, Recovery, Settings,
 };
 
 /// A switch that cannot be as asked.
@@ -89,6 +89,12 @@ impl Settings {
             }
         }
         self.check_pacing()?;
+        if self.idle_restart == IdleRestart::Rfc7661 && !self.cwnd_validation {
+            return problem(
+                "idle_restart",
+                "\"rfc7661\" needs cwnd_validation = true".to_owned(),
+            );
+        }
         if self.min_rto.is_zero() || self.min_rto > self.max_rto {
             return problem(
                 "min_rto",
