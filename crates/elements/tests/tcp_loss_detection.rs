@@ -5,11 +5,14 @@ mod tcp_support;
 use anabranch_core::{packet::Ecn, units::Duration, units::Instant};
 use anabranch_elements::{
     body::Length,
-    tcp::{Flags, Profile, Recovery, RetransmitCause, Segment, Settings, WindowChange},
+    tcp::{
+        Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Settings,
+        WindowChange,
+    },
 };
 use proptest::prelude::*;
 use tcp_support::{
-    Link, Net,
+    Link, Net, endpoint,
     scripted::{MSS, Sender, again, all, first, ms, racked},
 };
 

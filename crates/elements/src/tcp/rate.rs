@@ -239,12 +239,13 @@ mod tests {
         }
         // Of four, 2 arrives; 0 and 1 are lost.
         let delivered = |rate: &mut RateSampler, at, number, gone| {
-            rate.on_delivered(
-                Instant::from_millis(at),
-                1000,
-                (number, gone),
-                Duration::ZERO,
-            )
+            rate.on_delivered(&Delivery {
+                now: Instant::from_millis(at),
+                octets: 1000,
+                latest: Some(number),
+                gone,
+                min_rtt: Duration::ZERO,
+            })
             .expect("a sample")
         };
         assert_eq!(delivered(&mut rate, 12, 2, 0).lost, Bytes::ZERO);
