@@ -21,7 +21,7 @@ mod window;
 pub use self::{
     event::{
         Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal,
-        Spurious, TimerLoss,
+        Spurious, TimerLoss, Unvalidated,
     },
     init::{Init, Shared, StackHabits},
     properties::{ControlParams, Family, HyStartUse, TimerRule},
@@ -52,6 +52,8 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn on_spurious(&mut self, _event: &Spurious) {}
     /// Sending starts again after an idle time.
     fn on_idle(&mut self, _event: &Idle) {}
+    /// The window was not in use (RFC 7661). The default keeps it.
+    fn on_unvalidated(&mut self, _event: &Unvalidated) {}
     /// The time asked for with [`Self::timer`] has come.
     fn on_timer(&mut self, _now: Instant) {}
     /// When to call [`Self::on_timer`].
@@ -169,6 +171,9 @@ impl CongestionControl for Control {
     }
     fn on_idle(&mut self, event: &Idle) {
         each!(self, c => c.on_idle(event));
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        each!(self, c => c.on_unvalidated(event));
     }
     fn on_timer(&mut self, now: Instant) {
         each!(self, c => c.on_timer(now));

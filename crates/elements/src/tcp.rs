@@ -21,6 +21,7 @@ pub mod seq;
 pub mod settings;
 pub mod state;
 pub mod stats;
+pub mod window_validation;
 
 pub use accecn::AccEcn;
 pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};

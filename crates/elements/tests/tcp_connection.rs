@@ -8,7 +8,10 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Length,
-    tcp::{Endpoint, Flags, Options, Recovery, RetransmitCause, Role, Segment, Settings, State},
+    tcp::{
+        Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Settings,
+        State,
+    },
 };
 use tcp_support::{
     Link, Net, endpoint,
@@ -232,4 +235,46 @@ fn a_segment_for_no_connection_is_reset() {
         Ecn::NotEct,
     );
     assert_eq!(end.poll_transmit(Instant::START), None);
+}
+
+/// RFC 9293 §3.7.1: a peer that tells no MSS takes 536 octets over IPv4 and 1,220 over IPv6.
+#[test]
+fn a_syn_without_options_stands_for_the_least_packet_of_its_family() {
+    for (ipv6, mss) in [(false, 536), (true, 1220)] {
+        for role in [Role::Active, Role::Passive] {
+            let settings = Profile::named("rfc").expect("it exists").settings;
+            let mut end: Endpoint<Length> = endpoint(&settings, role, 100);
+            if ipv6 {
+                end = end.over_ipv6();
+            }
+            let now = Instant::from_millis(1);
+            if role == Role::Active {
+                end.open(now);
+                end.poll_transmit(now).expect("a SYN");
+            }
+            let peer = |seq, ack, flags| Segment {
+                seq,
+                ack,
+                window: 60_000,
+                flags,
+                timestamps: None,
+                options: Options::None,
+                body: Length(0),
+            };
+            if role == Role::Active {
+                end.on_segment(now, &peer(0, 101, Flags::SYN | Flags::ACK), Ecn::NotEct);
+            } else {
+                end.on_segment(now, &peer(0, 0, Flags::SYN), Ecn::NotEct);
+                end.poll_transmit(now).expect("SYN and acknowledgment");
+                end.on_segment(now, &peer(1, 101, Flags::ACK), Ecn::NotEct);
+            }
+            end.write_all(Length(5000));
+            let lens: Vec<u32> = std::iter::from_fn(|| end.poll_transmit(now))
+                .map(|out| out.segment.body.0)
+                .filter(|len| *len > 0)
+                .collect();
+            assert_eq!(lens[0], mss, "{role:?}");
+            assert_eq!(lens.iter().sum::<u32>(), 5000);
+        }
+    }
 }

@@ -5,11 +5,14 @@ mod tcp_support;
 use anabranch_core::{packet::Ecn, units::Duration, units::Instant};
 use anabranch_elements::{
     body::Length,
-    tcp::{Flags, Profile, Recovery, RetransmitCause, Segment, Settings, WindowChange},
+    tcp::{
+        Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Settings,
+        WindowChange,
+    },
 };
 use proptest::prelude::*;
 use tcp_support::{
-    Link, Net,
+    Link, Net, endpoint,
     scripted::{MSS, Sender, again, all, first, ms, racked},
 };
 
@@ -372,4 +375,151 @@ fn reordering_is_survived() {
     // Nothing is lost: every reduction is needless, and taken back.
     assert_eq!(ours.fast_recoveries, u64::from(ours.undone));
     assert_eq!(ours.timeouts, 0);
+}
+
+/// RFC 8985 §7.3: without a round-trip time measured since the last probe there is no other, so that
+/// a path that has become longer is not probed for ever; the retransmission timer runs instead.
+#[test]
+fn a_probe_needs_a_round_trip_time_measured_since_the_last() {
+    for measured in [false, true] {
+        let mut s = Sender::new(&racked());
+        s.write(40, 4);
+        s.ack(80, 3, &[]);
+        assert_eq!(s.wait(360), again(Tlp, &[3]));
+        // Nobody can tell which copy this acknowledges: no measurement (Karn's algorithm).
+        s.ack(400, 4, &[]);
+        s.ack(401, 4, &[(3, 4)]);
+        if measured {
+            assert_eq!(s.write(402, 1), first(4..5));
+            s.ack(442, 5, &[]);
+        }
+        let next = s.behind;
+        assert_eq!(s.write(500, 2), first(next..next + 2));
+        // Two round trips and the slack: the timer runs in either case.
+        let left = s.wait(582);
+        if measured {
+            assert_eq!(left, again(Tlp, &[next + 1]));
+        } else {
+            assert_eq!(left, []);
+        }
+        assert_eq!(s.stats().probes, 1 + u32::from(measured));
+        // And the retransmission timer starts anew, whether or not a probe has left.
+        assert_eq!(s.wait(1582), again(Rto, &[next]));
+    }
+}
+
+/// RFC 8985 §7.3: nor is there one before the first measurement of a connection.
+#[test]
+fn no_probe_before_the_first_round_trip_time() {
+    let mut end: Endpoint<Length> = endpoint(&racked(), Role::Active, 0);
+    end.open(Instant::START);
+    end.poll_transmit(Instant::START).expect("a SYN");
+    end.on_deadline(ms(1000));
+    end.poll_transmit(ms(1000)).expect("a SYN");
+    let mut s = Sender {
+        end,
+        now: ms(1040),
+        echo: 0,
+        behind: 0,
+    };
+    let mut answer = s.segment(0, &[]);
+    answer.seq = 99;
+    answer.flags = Flags::SYN | Flags::ACK;
+    answer.options = Options::Syn {
+        mss: 1000,
+        window_scale: Some(7),
+        sack_permitted: true,
+        accecn: None,
+    };
+    s.end.on_segment(ms(1040), &answer, Ecn::NotEct);
+    s.left();
+    assert_eq!(s.write(1040, 2), first(0..2));
+    // 1 s for a probe without a round-trip time (§7.2), 3 s for the timeout (RFC 6298 (5.7)).
+    assert_eq!(s.wait(2040), []);
+    assert_eq!(s.wait(5040), again(Rto, &[0]));
+    assert_eq!(s.stats().probes, 0);
+}
+
+/// RFC 5681 §4.3: a lost retransmission is a second sign of congestion. Linux 6.18 (measured with
+/// `TCP_INFO`: forty segments in flight, ssthresh at 20 after the first report and after the timeout)
+/// takes a timeout during fast recovery for the same one, with partial acknowledgments before it or not;
+/// once that is over, a timeout reduces again.
+#[test]
+fn a_timeout_during_a_recovery_reduces_again_or_not() {
+    for (again_, partial) in [(true, false), (true, true), (false, false), (false, true)] {
+        let settings = Settings {
+            timeout_reduces_again: again_,
+            initial_cwnd: 40,
+            tlp: false,
+            ..racked()
+        };
+        let mut s = Sender::new(&settings);
+        s.write(40, 40);
+        s.ack(80, 0, &[(2, 8)]);
+        s.ack(81, 0, &[(2, 9)]);
+        assert_eq!(s.stats().fast_recoveries, 1);
+        let ssthresh = |s: &Sender| s.end.snapshot().ssthresh.expect("reduced").get();
+        let first = ssthresh(&s);
+        assert_eq!(first, 20_000);
+        if partial {
+            s.ack(121, 1, &[(2, 9)]);
+        }
+        while s.stats().timeouts == 0 {
+            s.expire();
+        }
+        assert_eq!(s.cwnd(), 1);
+        // By RFC 5681 half of what is in flight: the recovery has held that at ssthresh.
+        assert_eq!(ssthresh(&s) < first, again_, "partial: {partial}");
+        // Without progress nothing is reduced again, with progress it is.
+        let second = ssthresh(&s);
+        s.expire();
+        assert_eq!((s.stats().timeouts, ssthresh(&s)), (2, second));
+        let at = s.now.as_picos() / 1_000_000_000;
+        s.ack(at + 40, 2, &[(2, 9)]);
+        while s.stats().timeouts == 2 {
+            s.expire();
+        }
+        assert!(ssthresh(&s) < second);
+    }
+}
+
+/// RFC 7323 §4.1 measures where SND.UNA advances; Linux 6.18 (measured: 20.2 ms smoothed, a report
+/// after 62.8 ms of segments sent 40 ms apart, 25.5 ms then) also where SACK reports something for the
+/// first time, by the earliest sent. Neither measures what was sent twice (Karn).
+#[test]
+fn reports_are_round_trip_samples_where_the_stack_takes_them() {
+    for (timestamps, from_sack) in [(false, false), (false, true), (true, false), (true, true)] {
+        let settings = Settings {
+            rtt_from_sack: from_sack,
+            timestamps,
+            tlp: false,
+            ..racked()
+        };
+        let mut s = Sender::new(&settings);
+        s.echo = 1;
+        let srtt = s.end.srtt();
+        assert_eq!(srtt, Duration::from_millis(40));
+        s.write(40, 4);
+        s.write(60, 3);
+        // P1 and P4 report 120 and 100 ms; the earlier counts: 7/8 of 40 and 1/8 of 120.
+        s.ack(160, 0, &[(1, 2), (4, 5)]);
+        let expected = if from_sack { 50 } else { 40 };
+        assert_eq!(
+            s.end.srtt(),
+            Duration::from_millis(expected),
+            "{timestamps}"
+        );
+        // The same report tells nothing new.
+        s.ack(170, 0, &[(1, 2), (4, 5)]);
+        assert_eq!(s.end.srtt(), Duration::from_millis(expected));
+        // The timer sends P0 again, then P2 and P3; a report of P3 may be of either copy.
+        while s.stats().timeouts == 0 {
+            s.expire();
+        }
+        let at = s.now.as_picos() / 1_000_000_000;
+        assert_eq!(s.ack(at + 40, 2, &[(4, 5)]), again(Rack, &[2, 3]));
+        let srtt = s.end.srtt();
+        s.ack(at + 90, 2, &[(3, 5)]);
+        assert_eq!(s.end.srtt(), srtt);
+    }
 }

@@ -9,7 +9,7 @@ use anabranch_core::units::{Bytes, Duration, Instant, text::Limit};
 use anabranch_elements::{
     body::Length,
     cc::{Ack, Config, Congestion, CongestionControl, Control, Rto, Signal, cubic, dctcp},
-    tcp::{DelayedAck, EcnMode, Endpoint, Flags, Profile, Role, Settings},
+    tcp::{DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Settings},
 };
 use tcp_support::{Link, Net};
 
@@ -423,4 +423,122 @@ fn hystart_of_the_stack_reaches_the_control() {
     assert!(ended(HyStart::Rfc9406, &reno));
     // Linux's variant is a part of CUBIC.
     assert!(!ended(HyStart::Linux, &reno));
+}
+
+/// RFC 7661 §4.3 and §4.4: what the window of an application that pauses does under each rule.
+mod validation {
+    use super::*;
+    use anabranch_elements::tcp::settings::IdleRestart;
+
+    fn new_cwv() -> Settings {
+        Settings {
+            idle_restart: IdleRestart::Rfc7661,
+            ..settings()
+        }
+    }
+
+    /// 150 segments at full speed, by which the window has grown to 159 (with all but the last of them
+    /// acknowledged it was validated), then nothing until `pause` ms
+    /// after the beginning.
+    fn paused(s: &Settings, pause: u64) -> Net<Length> {
+        let mut net: Net<Length> = Net::new(s, s, link(), [5, 77]);
+        net.open();
+        net.ends[0].write_all(Length(150_000));
+        net.run_until(ms(pause));
+        net
+    }
+
+    fn window<B: anabranch_elements::body::Body>(net: &Net<B>) -> u64 {
+        net.ends[0].cwnd().get() / MSS
+    }
+
+    #[test]
+    fn a_pause_keeps_the_window_for_five_minutes_and_then_halves_it() {
+        for (seconds, expected) in [(2, 159), (299, 159), (303, 79), (603, 39), (10_000, 10)] {
+            let mut net = paused(&new_cwv(), 1000 * seconds);
+            net.ends[0].write_all(Length(1));
+            net.flush();
+            assert_eq!(window(&net), expected, "after {seconds} s");
+            // Three quarters of the window were safe once; slow start had no threshold before.
+            assert_eq!(net.ends[0].snapshot().ssthresh, None);
+        }
+    }
+
+    /// One segment each round trip: far less than half of the window.
+    fn trickle(net: &mut Net<Length>, rounds: u64) {
+        for _ in 0..rounds {
+            net.ends[0].write_all(Length(1000));
+            net.flush();
+            net.run_until(net.now + Duration::from_millis(RTT));
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_in_use_does_not_grow() {
+        // Longer than the sampling period.
+        let mut net = paused(&new_cwv(), 3000);
+        trickle(&mut net, 200);
+        assert_eq!(window(&net), 159);
+        // Used to the full again it grows, at first because it is the limit, then because it is
+        // validated.
+        net.ends[0].write_all(Length(2_000_000));
+        net.flush();
+        net.run_until(net.now + Duration::from_millis(4 * RTT));
+        assert!(window(&net) > 300, "{}", window(&net));
+    }
+
+    #[test]
+    fn a_validated_window_grows_also_where_it_is_not_the_limit() {
+        // 60 % of the window each round trip: pipeACK is more than half of it.
+        let grown = |s: &Settings| {
+            let mut net = paused(s, 10 * RTT);
+            let before = window(&net);
+            net.ends[0].write_all(Length(95_000));
+            net.flush();
+            net.run_until(net.now + Duration::from_millis(2 * RTT));
+            window(&net) - before
+        };
+        assert!(grown(&new_cwv()) > 0);
+        assert_eq!(grown(&settings()), 0);
+    }
+
+    /// §4.4.1: pipeACK is one segment, ten are in flight, one is lost and sent again: (10 - 1) / 2
+    /// segments are left, where a window in use would leave half of it.
+    #[test]
+    fn a_loss_reduces_what_was_in_use() {
+        let s = Settings {
+            sack: false,
+            dsack: false,
+            recovery: Recovery::NewReno,
+            ..new_cwv()
+        };
+        let mut net = paused(&s, 3000);
+        trickle(&mut net, 40);
+        net.link.lose = vec![net.data_sent[0]];
+        net.ends[0].write_all(Length(10_000));
+        net.flush();
+        net.run_until(net.now + Duration::from_millis(4 * RTT));
+        assert_eq!(net.ends[0].stats().fast_recoveries, 1);
+        assert_eq!(net.ends[0].stats().retransmitted_packets, 1);
+        assert_eq!(net.ends[0].cwnd().get(), 4500);
+        assert_eq!(
+            net.ends[0].snapshot().ssthresh.map(|bytes| bytes.get()),
+            Some(4500)
+        );
+    }
+
+    #[test]
+    fn it_needs_the_rule_that_unused_windows_do_not_grow() {
+        use anabranch_elements::tcp::Overrides;
+        let over = Overrides {
+            idle_restart: Some(IdleRestart::Rfc7661),
+            cwnd_validation: Some(false),
+            ..Overrides::default()
+        };
+        let problem = settings().with(&over).expect_err("it contradicts");
+        assert_eq!(
+            problem.to_string(),
+            "idle_restart: \"rfc7661\" needs cwnd_validation = true"
+        );
+    }
 }

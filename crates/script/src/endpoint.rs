@@ -73,6 +73,9 @@ impl EndpointTarget {
         let control = self.control.build(&settings.init());
         let mut end = Endpoint::new(&settings, control, role, self.iss)
             .with_timer_rule(self.control.timer_rule());
+        if matches!(self.towards.0, Version::V6 { .. }) {
+            end = end.over_ipv6();
+        }
         end.set_auto_read(false);
         self.end.insert(end)
     }

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious,
+    Rto, Spurious, Unvalidated,
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SearchStep, SlowStartLimit},
     window::{Standard, Window},
 };
@@ -256,6 +256,11 @@ impl CongestionControl for Bic {
         // RFC 5681 §4.1.
         let window = &mut self.state.window;
         window.cwnd = event.restart_window(window.cwnd, self.standard.initial_cwnd);
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        let standard = &self.standard;
+        let window = &mut self.state.window;
+        window.on_unvalidated(event, standard.initial_cwnd, standard.smss);
     }
 
     #[inline]

@@ -37,7 +37,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious,
+    Rto, Spurious, Unvalidated,
     params::{DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit},
     window::{Standard, Window},
 };
@@ -327,6 +327,19 @@ impl CongestionControl for Compound {
         let restart = event.restart_window(sum, self.standard.initial_cwnd);
         if restart < sum {
             self.window.restart(restart);
+        }
+        self.whole_round = false;
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        let sum = self.window.sum();
+        let mut whole = Window {
+            cwnd: sum,
+            ssthresh: self.window.loss.ssthresh,
+        };
+        whole.on_unvalidated(event, self.standard.initial_cwnd, self.standard.smss);
+        self.window.loss.ssthresh = whole.ssthresh;
+        if whole.cwnd < sum {
+            self.window.restart(whole.cwnd);
         }
         self.whole_round = false;
     }

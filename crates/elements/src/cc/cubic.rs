@@ -48,7 +48,7 @@ use self::law::Epoch;
 pub use self::params::Params;
 pub(super) use self::{law::Law, params::cubic_params};
 use super::{
-    Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious,
+    Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious, Unvalidated,
     hystart::{Exit, Verdict},
     params::WindowCount,
 };
@@ -337,6 +337,24 @@ impl CongestionControl for Cubic {
             );
             epoch.paused.get_or_insert(began);
         }
+    }
+
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        match event {
+            Unvalidated::PeriodOver => {
+                let window = &mut self.window;
+                window.ssthresh = window.ssthresh.max(window.cwnd * 0.75);
+                let least = self.initial_cwnd.min(window.cwnd);
+                window.cwnd = self.law.whole(window.cwnd / 2.0).max(least);
+            }
+            Unvalidated::Recovered { window: most } => {
+                let most = self.law.whole(self.segments(*most)).max(2.0);
+                let window = &mut self.window;
+                window.cwnd = window.cwnd.min(most);
+                window.ssthresh = window.ssthresh.min(most);
+            }
+        }
+        self.leave_epoch();
     }
 
     #[inline]

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, TimerLoss, TimerRule,
+    Rto, Spurious, TimerLoss, TimerRule, Unvalidated,
     cubic::{Cubic, cubic_params},
     params::{Packets, ReductionBase, Share},
 };
@@ -174,6 +174,9 @@ impl CongestionControl for CubicPlus {
     }
     fn on_idle(&mut self, event: &Idle) {
         self.cubic.on_idle(event);
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        self.cubic.on_unvalidated(event);
     }
     #[inline]
     fn cwnd(&self) -> Bytes {

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Signal, Spurious,
+    Rto, Signal, Spurious, Unvalidated,
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{self, Reno},
 };
@@ -164,6 +164,9 @@ impl CongestionControl for Dctcp {
     }
     fn on_idle(&mut self, event: &Idle) {
         self.reno.on_idle(event);
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        self.reno.on_unvalidated(event);
     }
     #[inline]
     fn cwnd(&self) -> Bytes {

@@ -99,7 +99,9 @@ pub struct Rto {
     pub now: Instant,
     /// In flight just before.
     pub in_flight: Bytes,
-    /// 1 for the first expiry, 2 for the next without progress between them, and so on.
+    /// 1 for the first reduction by an expiry, 2 for the next without progress between them, and so
+    /// on. Where the stack counts a fast recovery under way as the first, it begins at 2
+    /// ([`timeout_reduces_again`](crate::tcp::Settings::timeout_reduces_again)).
     pub consecutive: u32,
 }
 
@@ -180,7 +182,7 @@ impl Idle {
             return cwnd;
         }
         match self.rule {
-            IdleRestart::Off => cwnd,
+            IdleRestart::Off | IdleRestart::Rfc7661 => cwnd,
             IdleRestart::Rfc5681 => restart,
             IdleRestart::Rfc2861 => {
                 let (mut window, mut left) = (cwnd, self.idle);
@@ -192,6 +194,20 @@ impl Idle {
             }
         }
     }
+}
+
+/// What becomes of a window that was not in use (RFC 7661 §4.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unvalidated {
+    /// For a non-validated period (§4.4.3): ssthresh is three quarters of the window at least, the
+    /// window half of it, or the initial one if that is more.
+    PeriodOver,
+    /// When a loss was found whose recovery is over now (§4.4.1).
+    Recovered {
+        /// The window and ssthresh are no larger from here on; two segments are left in any case (RFC
+        /// 5681 §3.1 equation 4).
+        window: Bytes,
+    },
 }
 
 /// What a pause longer than the retransmission timeout does to the window.
@@ -216,4 +232,8 @@ pub enum IdleRestart {
     /// It is halved for every timeout that has passed, down to the initial window (RFC 2861 §3.2;
     /// Linux: `tcp_slow_start_after_idle`).
     Rfc2861,
+    /// It is kept, as long as five minutes, while pipeACK tells whether it is still valid; one that is
+    /// not grows only where it is what limits the sender, and a loss reduces what was in use (RFC 7661).
+    /// Needs `cwnd_validation`. For controls that reduce from what is in flight (`reduce_from`).
+    Rfc7661,
 }

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious,
+    Rto, Spurious, Unvalidated,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit, WindowCount},
 };
@@ -288,6 +288,22 @@ impl CongestionControl for Reno {
             let window = event.restart_window(self.window.cwnd as f64, self.initial_cwnd as f64);
             self.window.cwnd = whole(window).max(self.smss);
             self.window.bytes_acked = 0;
+        }
+    }
+
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        let window = &mut self.window;
+        window.bytes_acked = 0;
+        match event {
+            Unvalidated::PeriodOver => {
+                window.ssthresh = window.ssthresh.max(window.cwnd / 4 * 3);
+                window.cwnd = (window.cwnd / 2).max(self.initial_cwnd.min(window.cwnd));
+            }
+            Unvalidated::Recovered { window: most } => {
+                let most = most.get().max(2 * self.smss);
+                window.cwnd = window.cwnd.min(most);
+                window.ssthresh = window.ssthresh.min(most);
+            }
         }
     }
 

@@ -35,7 +35,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious,
+    Rto, Spurious, Unvalidated,
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit},
     window::{Standard, Window},
 };
@@ -244,6 +244,12 @@ impl CongestionControl for Vegas {
         // RFC 5681 §4.1.
         let initial = self.standard.initial_cwnd;
         self.window.cwnd = event.restart_window(self.window.cwnd, initial);
+        self.forget_round();
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        let standard = &self.standard;
+        self.window
+            .on_unvalidated(event, standard.initial_cwnd, standard.smss);
         self.forget_round();
     }
 

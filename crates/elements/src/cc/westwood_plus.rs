@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious,
+    Rto, Spurious, Unvalidated,
     params::{OrStack, ReductionBase, Share, SlowStartLimit},
     reno::{self, Avoidance, Reno},
 };
@@ -221,6 +221,9 @@ impl CongestionControl for WestwoodPlus {
         self.began = None;
         self.delivered = Bytes::ZERO;
         self.reno.on_idle(event);
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        self.reno.on_unvalidated(event);
     }
     #[inline]
     fn cwnd(&self) -> Bytes {

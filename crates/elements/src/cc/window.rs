@@ -4,7 +4,7 @@
 use anabranch_core::units::Bytes;
 
 use super::{
-    Ack, Congestion, Init, Rto,
+    Ack, Congestion, Init, Rto, Unvalidated,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
@@ -21,6 +21,21 @@ impl Window {
     /// RFC 5681 §3.1.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
+    }
+
+    /// For [`super::CongestionControl::on_unvalidated`], with the initial window.
+    pub fn on_unvalidated(&mut self, event: &Unvalidated, initial: f64, smss: Bytes) {
+        match event {
+            Unvalidated::PeriodOver => {
+                self.ssthresh = self.ssthresh.max(self.cwnd * 0.75);
+                self.cwnd = (self.cwnd / 2.0).max(initial.min(self.cwnd));
+            }
+            Unvalidated::Recovered { window } => {
+                let most = window.segments(smss).max(2.0);
+                self.cwnd = self.cwnd.min(most);
+                self.ssthresh = self.ssthresh.min(most);
+            }
+        }
     }
 
     /// For [`super::CongestionControl::ssthresh`].

@@ -6,26 +6,31 @@
 //! ([`Endpoint::poll_transmit`], until `None`).
 
 mod acknowledgment;
+mod application;
 mod autotuning;
 mod close;
 mod control_segments;
 mod ecn;
+mod fast_recovery;
+mod growth;
 mod handshake;
 mod header;
 mod input;
 mod loss_timers;
+mod measurement;
 mod output;
 mod pacing;
+mod sack;
 mod timers;
+mod transmission;
+mod validation;
+mod view;
 mod watch;
 mod window_log;
 
 use std::sync::Arc;
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Bytes, Duration, Instant},
-};
+use anabranch_core::{packet::Ecn, units::Instant};
 
 use self::{autotuning::Tuner, ecn::EcnState, timers::Timer};
 use super::{
@@ -33,8 +38,8 @@ use super::{
     rate::RateSampler,
     receive_buffer::ReceiveBuffer,
     recovery::{
-        Phase, RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, watch::Watch,
-        window_log::WindowLog,
+        RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, tlp::Probing,
+        watch::Watch, window_log::WindowLog,
     },
     refusal::{Refusal, Refusals},
     rtt::RttEstimator,
@@ -44,11 +49,12 @@ use super::{
     seq::Seq,
     settings::Settings,
     state::{Event, State},
-    stats::{Snapshot, Stats},
+    stats::Stats,
+    window_validation::Validation,
 };
 use crate::{
-    body::{Body, Length},
-    cc::{CongestionControl, Control, TimerRule},
+    body::Body,
+    cc::{CongestionControl, Control, IdleRestart, TimerRule},
 };
 
 /// Which end opens the connection.
@@ -187,10 +193,12 @@ pub struct Endpoint<B: Body> {
     rcv_duplicate: bool,
     /// A timer rule is at work.
     timed: bool,
-    /// A probe is under way (RFC 8985 §7.4).
-    probing: bool,
+    /// Where the last probe stands (RFC 8985 §7.3, §7.4).
+    probing: Probing,
     /// The control wants rate samples.
     rated: bool,
+    /// Pauses keep the window while pipeACK tells whether it is valid (RFC 7661).
+    validating: bool,
     /// Data may have to wait for its time.
     paced: bool,
     /// Expiries of the retransmission timer since the last progress.
@@ -254,6 +262,8 @@ struct Cold<B> {
     reset: Option<Box<(u32, Option<u32>)>>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
     syn_timeout: bool,
+    /// Octets of the largest segment that a peer takes which tells of none.
+    default_mss: u16,
     /// Made when it is needed.
     extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
@@ -266,6 +276,7 @@ struct Extras {
     ecn: EcnState,
     tuner: Tuner,
     rate: RateSampler,
+    validation: Option<Box<Validation>>,
     /// How far the send buffer has grown.
     send_space: u64,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
@@ -349,8 +360,9 @@ impl<B: Body> Endpoint<B> {
             rcv_gaps: false,
             rcv_duplicate: false,
             timed: false,
-            probing: false,
+            probing: Probing::Free,
             rated: control.wants().rate_samples,
+            validating: settings.idle_restart == IdleRestart::Rfc7661,
             paced: settings.pacing
                 || control.pacing_rate().is_some()
                 || matches!(control, Control::Boxed(_)),
@@ -384,6 +396,7 @@ impl<B: Body> Endpoint<B> {
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,
+                default_mss: handshake::DEFAULT_MSS,
                 extras: None,
                 reset_by: None,
             }),
@@ -398,91 +411,6 @@ impl<B: Body> Endpoint<B> {
         self
     }
 
-    /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
-    /// were taken: the first ones.
-    pub fn write(&mut self, body: B) -> u64 {
-        if self.settings.send_autotuning {
-            self.cold.extras().send_space = self.send_space();
-        }
-        let taken = self.write_room().min(u64::from(body.len()));
-        if taken == u64::from(body.len()) {
-            self.write_all(body);
-        } else {
-            self.write_all(body.slice(0, u32::try_from(taken).unwrap_or(u32::MAX)));
-        }
-        taken
-    }
-
-    /// Octets that [`Self::write`] would take.
-    #[must_use]
-    pub fn write_room(&self) -> u64 {
-        if self.wanted.fin || self.send_is_over() {
-            return 0;
-        }
-        let first = self.snd_una.max(self.cold.first_octet);
-        self.send_space()
-            .saturating_sub(self.buffer.end().since(first))
-    }
-
-    /// Gives the stream all of `body`, as an application does that blocks in writing: the send
-    /// buffer limits what is outstanding, not what is taken here. Ignored after [`Self::close`].
-    pub fn write_all(&mut self, body: B) {
-        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
-            self.buffer.write(body);
-            self.wanted.wake = true;
-        }
-    }
-
-    /// From here on the stream repeats `pattern` for ever.
-    ///
-    /// # Panics
-    /// If the pattern is empty.
-    pub fn write_repeating(&mut self, pattern: B) {
-        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
-            self.buffer.repeat(pattern);
-            self.wanted.wake = true;
-        }
-    }
-
-    /// At most `max` octets that arrived in order. Empty while the application takes everything at
-    /// once ([`Self::set_auto_read`]).
-    pub fn read(&mut self, max: u64) -> B {
-        let Some(receive) = &mut self.cold.receive else {
-            return B::default();
-        };
-        let body = receive.read(max);
-        let unread = receive.unread();
-        self.stats.delivered_bytes += u64::from(body.len());
-        // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
-        let room = self.receive_window;
-        let edge = self.rcv_nxt.saturating_add(room.saturating_sub(unread));
-        if self.state.may_receive()
-            && edge.since(self.rcv_edge) >= (room / 2).min(2 * u64::from(self.smss))
-        {
-            self.ack.at_once();
-            self.wanted.wake = true;
-        }
-        body
-    }
-
-    /// Octets in order that wait for [`Self::read`].
-    #[must_use]
-    pub fn readable(&self) -> u64 {
-        self.cold
-            .receive
-            .as_ref()
-            .map_or(0, |receive| receive.unread())
-    }
-
-    /// Whether the application takes everything at once (the default) or by [`Self::read`].
-    pub fn set_auto_read(&mut self, on: bool) {
-        self.auto_read = on;
-        self.told = false;
-        if on {
-            self.read(u64::MAX);
-        }
-    }
-
     /// When [`Self::on_deadline`] wants to be called; [`Instant::NEVER`] if not at all.
     #[must_use]
     #[inline]
@@ -494,30 +422,6 @@ impl<B: Body> Endpoint<B> {
         at
     }
 
-    /// The state of the connection.
-    #[must_use]
-    #[inline]
-    pub const fn state(&self) -> State {
-        self.state
-    }
-    /// How the connection ended, if not by FIN.
-    #[must_use]
-    pub const fn ending(&self) -> Option<Ending> {
-        self.cold.reset_by
-    }
-    /// Counters.
-    #[must_use]
-    #[inline]
-    pub const fn stats(&self) -> &Stats {
-        &self.stats
-    }
-    /// What was refused, by reason. [`Stats::malformed`] sums up what only a faulty or hostile peer
-    /// sends.
-    #[must_use]
-    pub fn refusals(&self) -> Refusals {
-        let notes = self.cold.notes.as_ref();
-        notes.map_or_else(Refusals::default, |notes| notes.refused)
-    }
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, reason: Refusal) {
@@ -525,60 +429,6 @@ impl<B: Body> Endpoint<B> {
         let notes = self.cold.notes.get_or_insert_default();
         notes.refused.count(reason);
     }
-    /// The congestion window, inflation excluded.
-    #[must_use]
-    #[inline]
-    pub fn cwnd(&self) -> Bytes {
-        self.control.cwnd()
-    }
-    /// Smoothed round-trip time; zero before the first sample.
-    #[must_use]
-    #[inline]
-    pub const fn srtt(&self) -> Duration {
-        self.rtt.srtt()
-    }
-    /// The congestion control.
-    #[must_use]
-    pub const fn control(&self) -> &Control {
-        &self.control
-    }
-    /// The switches.
-    #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-    /// Whether everything written, and the FIN after it if there is one, is acknowledged.
-    #[must_use]
-    pub fn all_acknowledged(&self) -> bool {
-        self.board.is_empty()
-            && self.snd_nxt >= self.buffer.end()
-            && (!self.wanted.fin || self.send_is_over())
-    }
-
-    /// The state of the sending side.
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        let cwnd = self.control.cwnd();
-        let ssthresh = self.control.ssthresh();
-        Snapshot {
-            cwnd,
-            ssthresh,
-            in_flight: Bytes::new(self.board.in_flight()),
-            srtt: self.rtt.srtt(),
-            rttvar: self.rtt.rttvar(),
-            min_rtt: self.rtt.min_rtt(),
-            rto: self.rtt.rto(),
-            state: match self.recovery.phase {
-                Phase::Recovery => "recovery",
-                Phase::Loss => "loss",
-                Phase::Open if self.recovery.dup_acks > 0 => "disorder",
-                Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => "slow-start",
-                Phase::Open => "open",
-            },
-            pacing_rate: self.pacing_rate(),
-        }
-    }
-
     /// Whether our FIN has left, or can no longer leave.
     fn send_is_over(&self) -> bool {
         matches!(
@@ -592,13 +442,6 @@ impl<B: Body> Endpoint<B> {
             .state
             .after(event)
             .expect("an arrow of RFC 9293 figure 5");
-    }
-}
-
-impl Endpoint<Length> {
-    /// From here on there is always more to send.
-    pub fn write_endless(&mut self) {
-        self.write_repeating(Length(u32::MAX));
     }
 }
 

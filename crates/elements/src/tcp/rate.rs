@@ -50,6 +50,21 @@ pub struct RateSampler {
     gone: u64,
 }
 
+/// What an acknowledgment delivered.
+#[derive(Debug, Clone, Copy)]
+pub struct Delivery {
+    /// When it arrived.
+    pub now: Instant,
+    /// Octets delivered.
+    pub octets: u64,
+    /// The number of the latest sent of their segments.
+    pub latest: Option<u64>,
+    /// Segments before this number are acknowledged.
+    pub gone: u64,
+    /// The smallest round-trip time so far; zero before the first.
+    pub min_rtt: Duration,
+}
+
 impl RateSampler {
     /// Before anything is sent.
     #[must_use]
@@ -100,21 +115,21 @@ impl RateSampler {
         }
     }
 
-    /// An acknowledgment delivered `octets`; the latest sent of their segments is `number`, and
-    /// those before `gone` are acknowledged.
-    pub fn on_delivered(
-        &mut self,
-        now: Instant,
-        octets: u64,
-        (number, gone): (u64, u64),
-        min_rtt: Duration,
-    ) -> Option<RateSample> {
+    /// An acknowledgment delivered something.
+    pub fn on_delivered(&mut self, delivery: &Delivery) -> Option<RateSample> {
+        let Delivery {
+            now,
+            octets,
+            latest,
+            gone,
+            min_rtt,
+        } = *delivery;
         self.delivered += octets;
         self.delivered_at = now;
         if self.app_limited != 0 && self.delivered > self.app_limited {
             self.app_limited = 0;
         }
-        let index = usize::try_from(number.checked_sub(self.gone)?).ok()?;
+        let index = usize::try_from(latest?.checked_sub(self.gone)?).ok()?;
         let stamp = *self.stamps.get(index)?;
         while self.gone < gone && self.stamps.pop_front().is_some() {
             self.gone += 1;
@@ -174,12 +189,13 @@ mod tests {
         for n in 0..40 {
             if n >= 10 {
                 let number = n - 10;
-                let sample = rate.on_delivered(
-                    Instant::from_millis(n),
-                    1000,
-                    (number, number + 1),
-                    Duration::from_millis(10),
-                );
+                let sample = rate.on_delivered(&Delivery {
+                    now: Instant::from_millis(n),
+                    octets: 1000,
+                    latest: Some(number),
+                    gone: number + 1,
+                    min_rtt: Duration::from_millis(10),
+                });
                 samples.extend(sample);
             }
             rate.on_sent(n, Instant::from_millis(n), n == 0, 1000 * (n + 1).min(10));
@@ -200,12 +216,13 @@ mod tests {
         rate.on_app_limited(1000);
         rate.on_sent(1, Instant::from_millis(5), false, 2000);
         let sample = |rate: &mut RateSampler, at, number| {
-            rate.on_delivered(
-                Instant::from_millis(at),
-                1000,
-                (number, number + 1),
-                Duration::ZERO,
-            )
+            rate.on_delivered(&Delivery {
+                now: Instant::from_millis(at),
+                octets: 1000,
+                latest: Some(number),
+                gone: number + 1,
+                min_rtt: Duration::ZERO,
+            })
             .map(|sample| sample.app_limited)
         };
         assert_eq!(sample(&mut rate, 10, 0), Some(false));
@@ -222,12 +239,13 @@ mod tests {
         }
         // Of four, 2 arrives; 0 and 1 are lost.
         let delivered = |rate: &mut RateSampler, at, number, gone| {
-            rate.on_delivered(
-                Instant::from_millis(at),
-                1000,
-                (number, gone),
-                Duration::ZERO,
-            )
+            rate.on_delivered(&Delivery {
+                now: Instant::from_millis(at),
+                octets: 1000,
+                latest: Some(number),
+                gone,
+                min_rtt: Duration::ZERO,
+            })
             .expect("a sample")
         };
         assert_eq!(delivered(&mut rate, 12, 2, 0).lost, Bytes::ZERO);

@@ -1,5 +1,11 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 //!
+//! Samples come from segments that were sent once (Karn's algorithm), or by timestamp. RFC 7323 §4.1 takes
+//! timestamps only from acknowledgments that advance SND.UNA, and the stack does the same without
+//! timestamps; with [`rtt_from_sack`](crate::tcp::Settings::rtt_from_sack) segments that SACK reports for
+//! the first time are samples as well, which RFC 6298 §3 allows: who received them, and which copy, is
+//! beyond doubt.
+//!
 //! # Differs from Linux
 //! - The variance is RFC 6298's, updated by every sample; Linux tracks its maximum per round trip.
 //! - Linux bounds the variance term, not the timeout, from below ([`Bounds::over_srtt`]).

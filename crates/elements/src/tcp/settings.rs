@@ -64,6 +64,10 @@ pub struct Settings {
     /// Reductions that prove needless are taken back (RFC 4015), told by duplicates reported
     /// (RFC 2883), `frto` and `eifel`.
     pub undo: bool,
+    /// A timeout during a fast recovery, which has reduced already, reduces once more: the loss of a
+    /// retransmission is a second sign of congestion (RFC 5681 §3.1 equation 4, §4.3). If not,
+    /// ssthresh stays where the recovery has set it.
+    pub timeout_reduces_again: bool,
     /// New data leaves on the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
     /// A fast retransmit may follow another directly, at the very acknowledgment that ended it;
@@ -74,6 +78,9 @@ pub struct Settings {
     pub partial_ack_restarts_timer: bool,
     /// The window after a fast recovery without SACK. Only `new-reno` asks.
     pub full_ack: FullAck,
+    /// Round-trip times are measured from segments that SACK reports for the first time, too, not
+    /// only where an acknowledgment acknowledges new data (RFC 7323 §4.1).
+    pub rtt_from_sack: bool,
     /// Acknowledgments held back.
     pub delayed_ack: DelayedAck,
     /// Lower bound of the retransmission timeout (RFC 6298 (2.4)).
@@ -97,8 +104,8 @@ pub struct Settings {
     pub receive_window: Limit,
     /// Small segments wait while data is outstanding (Nagle, RFC 9293 §3.7.4).
     pub nagle: bool,
-    /// The congestion window grows only while it is what limits the sender (RFC 7661 §4.2;
-    /// RFC 9438 §5.8).
+    /// The congestion window grows only while it is what limits the sender (RFC 7661 §4.4; RFC 9438
+    /// §5.8). With `idle_restart = "rfc7661"` this binds windows that are not validated.
     pub cwnd_validation: bool,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
@@ -133,7 +140,7 @@ pub struct Settings {
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,
-    /// The window after a pause (RFC 5681 §4.1).
+    /// The window after a pause (RFC 5681 §4.1, RFC 7661).
     pub idle_restart: IdleRestart,
     /// Data leaves spread over the round trip, also where the control gives no rate of its own.
     /// Controls that do (`bbr`) are paced in any case.

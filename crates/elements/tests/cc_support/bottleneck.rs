@@ -10,7 +10,7 @@ use anabranch_elements::{
         Ack, Config, Congestion, CongestionControl, Control, Idle, IdleRestart, Init, Recovered,
         Sent, Signal,
     },
-    tcp::rate::RateSampler,
+    tcp::rate::{Delivery, RateSampler},
 };
 
 /// Payload of a packet; there are no headers.
@@ -152,14 +152,17 @@ impl Bottleneck {
         }
         self.delivered += 1;
         self.min_in_flight = self.min_in_flight.min(self.in_flight());
-        let number = packet.number;
-        if number >= self.round_end {
+        if packet.number >= self.round_end {
             self.round += 1;
             self.round_end = self.sent;
         }
-        let rate =
-            self.sampler
-                .on_delivered(self.now, PACKET.get(), (number, number + 1), self.min_rtt);
+        let rate = self.sampler.on_delivered(&Delivery {
+            now: self.now,
+            octets: PACKET.get(),
+            latest: Some(packet.number),
+            gone: packet.number + 1,
+            min_rtt: self.min_rtt,
+        });
         self.control.on_ack(&Ack {
             now: self.now,
             acked: PACKET,

@@ -16,6 +16,10 @@ use crate::{
     },
 };
 
+/// The MSS of a peer that tells none, over IPv4 and over IPv6 (RFC 9293 §3.7.1): the least packet that
+/// every host takes, less the fixed headers.
+pub(super) const DEFAULT_MSS: u16 = 576 - 40;
+const DEFAULT_MSS_IPV6: u16 = 1280 - 60;
 /// The smallest MSS taken from a peer: less would be an attack, not a path.
 const LEAST_MSS: u32 = 64;
 
@@ -29,6 +33,14 @@ impl<B: Body> Endpoint<B> {
         self.want_syn();
         self.wanted.wake = true;
         self.restart_retransmission_timer(now);
+    }
+
+    /// The segments travel over IPv6: a peer that tells no MSS takes 1,220 octets instead of 536
+    /// (RFC 9293 §3.7.1). [`Settings::mss`](crate::tcp::Settings::mss) is left as it is.
+    #[must_use]
+    pub fn over_ipv6(mut self) -> Self {
+        self.cold.default_mss = DEFAULT_MSS_IPV6;
+        self
     }
 
     pub(super) const fn want_syn(&mut self) {
@@ -103,8 +115,7 @@ impl<B: Body> Endpoint<B> {
                 sack_permitted,
                 ..
             } => (mss, window_scale, sack_permitted),
-            // RFC 9293 §3.7.1: 536 where the option is missing.
-            _ => (536, None, false),
+            _ => (self.cold.default_mss, None, false),
         };
         self.agreed.sack = self.settings.sack && sack_permitted;
         self.agreed.guided = self.agreed.sack && self.settings.recovery.needs_sack();
@@ -147,6 +158,9 @@ impl<B: Body> Endpoint<B> {
         self.stop_timer();
         if self.cold.syn_timeout {
             self.rtt.after_syn_timeout();
+            if self.agreed.tlp {
+                self.note_unmeasured_start();
+            }
         } else {
             self.sample_rtt(now, segment, &delivered);
         }

@@ -7,7 +7,11 @@ use super::{Departure, Endpoint, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     tcp::{
-        recovery::{Phase, cause::RetransmitCause, tlp::Tlp},
+        recovery::{
+            Phase,
+            cause::RetransmitCause,
+            tlp::{Probing, Tlp},
+        },
         segment::Segment,
     },
 };
@@ -23,7 +27,7 @@ impl<B: Body> Endpoint<B> {
         };
         if let Some(watch) = &mut self.cold.watch {
             watch.tlp.sent(self.snd_nxt, new.is_none());
-            self.probing = true;
+            self.probing = watch.tlp.probing();
         }
         self.restart_retransmission_timer(now);
         outgoing
@@ -67,7 +71,7 @@ impl<B: Body> Endpoint<B> {
         let wanted = self.recovery.phase == Phase::Open
             && self.board.is_plain()
             && !self.board.is_empty()
-            && !self.probing
+            && self.probing != Probing::UnderWay
             && self.state.is_synchronized();
         let Some(watch) = self.cold.watch.as_ref().filter(|_| wanted) else {
             return;
@@ -123,10 +127,32 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The probe timer has expired.
+    /// A round-trip time has been measured: the next probe may leave, unless one is under way.
+    #[cold]
+    pub(super) fn note_measured(&mut self) {
+        if let Some(watch) = &mut self.cold.watch {
+            watch.tlp.on_measured();
+            self.probing = watch.tlp.probing();
+        }
+    }
+
+    /// The connection is open and its round-trip time is not known.
+    #[cold]
+    pub(super) fn note_unmeasured_start(&mut self) {
+        if let Some(watch) = &mut self.cold.watch {
+            watch.tlp.on_unmeasured_start();
+            self.probing = watch.tlp.probing();
+        }
+    }
+
+    /// The probe timer has expired (RFC 8985 §7.3).
     pub(super) fn on_probe_timeout(&mut self, now: Instant) {
-        if self.probing || !self.state.may_transmit() {
+        if !self.state.may_transmit() {
             self.on_retransmission_timeout(now);
+            return;
+        }
+        if self.probing != Probing::Free {
+            self.restart_retransmission_timer(now);
             return;
         }
         self.timer = Timer::Retransmit;

@@ -1,14 +1,11 @@
 //! What leaves (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
 
-use anabranch_core::{
-    packet::Ecn,
-    units::{Bytes, Instant},
-};
+use anabranch_core::units::Instant;
 
-use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit, timers::Timer};
+use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit};
 use crate::{
     body::Body,
-    cc::{CongestionControl, Idle, Sent},
+    cc::{CongestionControl, Idle},
     tcp::{
         recovery::{
             Phase,
@@ -16,10 +13,8 @@ use crate::{
             limited_transmit,
             sack::{NextSeg, next_seg},
         },
-        scoreboard::Marks,
-        segment::{Flags, Segment},
+        segment::Segment,
         seq::Seq,
-        state::Event,
     },
 };
 
@@ -289,144 +284,6 @@ impl<B: Body> Endpoint<B> {
         self.cwnd_limited_until = self.snd_nxt;
     }
 
-    /// A lone FIN, or what the override timeout lets leave.
-    #[inline(never)]
-    pub(super) fn transmit_rarely(
-        &mut self,
-        now: Instant,
-        len: u32,
-        place: &mut Segment<B>,
-    ) -> Departure {
-        self.transmit_new(now, len, place)
-    }
-
-    #[inline]
-    pub(super) fn transmit_new(
-        &mut self,
-        now: Instant,
-        len: u32,
-        place: &mut Segment<B>,
-    ) -> Departure {
-        let body = self.buffer.body(self.snd_nxt, len);
-        let start = self.snd_nxt;
-        let mut flags = Flags::ACK;
-        let mut marks = Marks::NONE;
-        let mut taken = len;
-        let behind = start + u64::from(len);
-        if self.wanted.fin && behind == self.buffer.end() && behind < self.snd_edge {
-            flags |= Flags::FIN;
-            marks = Marks::FIN;
-            taken += 1;
-            self.transit(Event::SendFin);
-        }
-        if self.agreed.ecn {
-            flags |= self.take_cwr();
-        }
-        self.snd_nxt += u64::from(taken);
-        if self.rated {
-            self.stamp(now, self.board.len(), taken);
-        }
-        self.board.sent(start, taken, marks, now);
-        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
-            self.recovery.limited += taken;
-        }
-        if self.agreed.tlp {
-            self.after_sending(now);
-        } else if !matches!(self.timer, Timer::Retransmit | Timer::Reorder) {
-            // RFC 6298 (5.1)
-            self.restart_retransmission_timer(now);
-        }
-        if self.recovery.phase == Phase::Recovery {
-            self.note_sent_in_recovery(len);
-        }
-        if len > 0 {
-            self.stats.sent_packets += 1;
-        }
-        self.control.on_sent(&Sent {
-            now,
-            bytes: Bytes::new(u64::from(len)),
-            in_flight: Bytes::new(self.board.in_flight()),
-            retransmission: false,
-            srtt: self.rtt.srtt(),
-        });
-        let ecn = if self.agreed.ecn {
-            Ecn::Ect0
-        } else {
-            Ecn::NotEct
-        };
-        self.outgoing(now, start, flags, body, ecn, place)
-    }
-
-    /// The record at `index`, taken for lost, leaves again.
-    fn retransmit_lost(&mut self, now: Instant, index: usize, place: &mut Segment<B>) -> Departure {
-        let cause = self.board.get(index).map(|record| record.lost_by);
-        self.retransmit(now, index, cause.expect("the scoreboard named it"), place)
-    }
-
-    /// The record at `index` leaves again.
-    pub(super) fn retransmit(
-        &mut self,
-        now: Instant,
-        index: usize,
-        cause: RetransmitCause,
-        place: &mut Segment<B>,
-    ) -> Departure {
-        let record = *self.board.get(index).expect("the scoreboard named it");
-        let twice = self.agreed.guided;
-        if self.rated {
-            self.stamp(now, index, record.len);
-        }
-        let timed = self.timed || self.agreed.racked;
-        self.board.resent(index, now, twice, timed);
-        self.note_retransmission(now, record.len, cause);
-        let len = record.payload();
-        let body = if len > 0 {
-            self.buffer.body(record.start, len)
-        } else {
-            B::default()
-        };
-        let mut flags = Flags::ACK;
-        if record.is_fin() {
-            flags |= Flags::FIN;
-        }
-        if len > 0 {
-            self.stats.sent_packets += 1;
-            self.stats.retransmitted_packets += 1;
-        }
-        if !matches!(
-            self.timer,
-            Timer::Retransmit | Timer::Reorder | Timer::Probe
-        ) {
-            self.restart_retransmission_timer(now);
-        }
-        self.control.on_sent(&Sent {
-            now,
-            bytes: Bytes::new(u64::from(len)),
-            in_flight: Bytes::new(self.board.in_flight()),
-            retransmission: true,
-            srtt: self.rtt.srtt(),
-        });
-        if self.paced {
-            self.pace(now, len);
-        }
-        // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
-        let mut departure = self.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
-        departure.retransmission = Some(cause);
-        departure
-    }
-
-    /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
-    #[inline(never)]
-    fn stamp(&mut self, now: Instant, index: usize, len: u32) {
-        let idle = self.board.is_empty();
-        let number = self.board.gone() + index as u64;
-        let in_flight = self.board.in_flight() + u64::from(len);
-        self.cold
-            .extras()
-            .rate
-            .on_sent(number, now, idle, in_flight);
-    }
-
     /// The application has nothing more to send now.
     #[inline]
     fn note_application_limit(&mut self) {
@@ -475,6 +332,9 @@ impl<B: Body> Endpoint<B> {
     /// acknowledgment is no pause, even if it is that of all there is.
     fn note_idle(&mut self, now: Instant) {
         let idle = now.saturating_since(self.last_sent);
+        if self.validating {
+            self.validate(now);
+        }
         if !idle.is_zero() {
             self.control.on_idle(&Idle {
                 now,

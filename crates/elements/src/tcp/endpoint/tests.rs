@@ -1,4 +1,5 @@
 use super::*;
+use crate::body::Length;
 
 /// Thousands of connections may lie idle; what only trouble needs is made when it comes.
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     cc::{CongestionControl, Rto},
     tcp::{
         persist,
-        recovery::window_log::WindowChange,
+        recovery::{Phase, window_log::WindowChange},
         state::{Event, State},
     },
 };
@@ -115,11 +115,16 @@ impl<B: Body> Endpoint<B> {
             // RFC 5681 §3.1: FlightSize before anything is sent again.
             let before = self.window();
             let prior = self.recovery.phase;
+            let reduced = prior == Phase::Recovery && !self.settings.timeout_reduces_again;
             self.control.on_rto(&Rto {
                 now,
                 in_flight: Bytes::new(self.flight_size_at_timeout()),
-                consecutive: self.expiries,
+                // To a control the recovery's reduction is this one's first.
+                consecutive: self.expiries + u32::from(reduced),
             });
+            if self.validating {
+                self.validate_timeout();
+            }
             self.recovery.lose(self.snd_nxt);
             self.log_window(now, WindowChange::Timeout, before);
             if !self.lose_by_time(now) {

@@ -16,7 +16,7 @@ use crate::{
             frto::{Frto, Sight, Verdict},
             prr::{Progress, Prr},
             rack::{Circumstances, Echo, Limit},
-            tlp::Answer,
+            tlp::{Answer, Probing},
             window_log::WindowChange,
         },
         scoreboard::Record,
@@ -32,7 +32,8 @@ impl<B: Body> Endpoint<B> {
     /// Whether a segment that acknowledges all must be looked at nevertheless.
     #[cold]
     pub(super) fn tells_of_the_past(&self, segment: &Segment<B>) -> bool {
-        self.cold.watch.is_some() && (self.probing || !segment.options.sack_blocks().is_empty())
+        self.cold.watch.is_some()
+            && (self.probing != Probing::Free || !segment.options.sack_blocks().is_empty())
     }
 
     /// Duplicates that stand for a loss.
@@ -82,12 +83,12 @@ impl<B: Body> Endpoint<B> {
         if delivered.fresh == 0 {
             return;
         }
-        let echo = segment
-            .timestamps
-            .filter(|_| self.agreed.timestamps)
-            .map(|timestamps| Echo {
+        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps);
+        let echo = timestamps
+            .zip(delivered.again)
+            .map(|(timestamps, again)| Echo {
                 echoed: timestamps.echo,
-                resent: timestamp(delivered.last_resent_at),
+                resent: timestamp(again.sent_at),
             });
         let known = (news.prior_una, self.rtt.min_rtt());
         let behind = watch.rack.on_delivered(now, delivered, known, echo);
@@ -96,7 +97,7 @@ impl<B: Body> Endpoint<B> {
                 let segments = octets.div_ceil(u64::from(self.smss));
                 watch.reordering.on_reordered(segments);
             }
-        } else if news.prior_phase == Phase::Open && delivered.lowest_once != Seq::END {
+        } else if news.prior_phase == Phase::Open && delivered.once.is_some() {
             watch
                 .reordering
                 .on_reordered(u64::from(news.prior_dup_acks) + 1);
@@ -126,7 +127,7 @@ impl<B: Body> Endpoint<B> {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        if !self.probing {
+        if self.probing != Probing::UnderWay {
             return;
         }
         let repaired = watch.tlp.on_ack(&Answer {
@@ -136,13 +137,19 @@ impl<B: Body> Endpoint<B> {
                 && segment.body.is_empty()
                 && segment.options.sack_blocks().is_empty(),
         });
-        self.probing = watch.tlp.is_outstanding();
+        self.probing = watch.tlp.probing();
         if repaired && self.recovery.phase == Phase::Open {
             let before = self.window();
+            let flight = self.flight_size().max(news.acked);
+            let in_flight = if self.validating {
+                self.validated_flight(now, flight, false)
+            } else {
+                flight
+            };
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
-                in_flight: Bytes::new(self.flight_size().max(news.acked)),
+                in_flight: Bytes::new(in_flight),
             });
             self.log_window(now, WindowChange::ProbeRepaired, before);
             self.forget_undo();
@@ -166,7 +173,10 @@ impl<B: Body> Endpoint<B> {
         let verdict = watch.frto.on_ack(&Sight {
             progress: news.acked > 0,
             complete: self.snd_una >= self.recovery.recover,
-            original: news.delivered.lowest_once < self.recovery.recover,
+            original: news
+                .delivered
+                .lowest_once()
+                .is_some_and(|lowest| lowest < self.recovery.recover),
             duplicate: news.new_sack || news.is_duplicate,
             sack: self.agreed.guided,
             new_data,
@@ -235,6 +245,9 @@ impl<B: Body> Endpoint<B> {
         self.wanted.retransmit = Retransmit::Nothing;
         self.recovery.open();
         self.board.give_back();
+        if self.validating {
+            self.validate_recovered();
+        }
     }
 
     /// The last reduction was needless (RFC 4015 §3).
@@ -306,7 +319,7 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         watch.tlp.cancel();
-        self.probing = false;
+        self.probing = watch.tlp.probing();
         if reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, false);
         }
@@ -319,7 +332,7 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         watch.tlp.cancel();
-        self.probing = false;
+        self.probing = watch.tlp.probing();
         watch.prr = None;
         if self.settings.adaptive_dupthresh
             && self.board.sacked_segments() >= self.settings.dupthresh

@@ -121,6 +121,14 @@ pub(super) fn linux_6_18() -> Profile {
                 "by duplicates reported (tcp_dsack) and by timestamps (tcp_timestamps)",
             ),
             (
+                "timeout_reduces_again",
+                "measured: a timeout during fast recovery leaves ssthresh as it is, also after a partial acknowledgment",
+            ),
+            (
+                "rtt_from_sack",
+                "measured, with timestamps and without: each report is a sample, of the earliest sent of the segments that it is the first to report",
+            ),
+            (
                 "adaptive_dupthresh",
                 "tcp_reordering: 3 at first; where RACK is on, it opens the reordering window only",
             ),
@@ -146,8 +154,6 @@ pub(super) fn linux_6_18() -> Profile {
         not_modelled: &[
             "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
             "the wait of a writer until a third of a full send buffer is free",
-            "smoothed round-trip times from acknowledgments that only report (SACK)",
-            "one reduction only where a timeout falls into a recovery",
             "SYN cookies, and the bound on challenge acknowledgments for a whole host",
         ],
         settings: Settings {
@@ -157,6 +163,8 @@ pub(super) fn linux_6_18() -> Profile {
             frto: true,
             eifel: true,
             undo: true,
+            timeout_reduces_again: false,
+            rtt_from_sack: true,
             adaptive_dupthresh: true,
             min_rto: Duration::from_millis(200),
             min_rto_over_srtt: true,

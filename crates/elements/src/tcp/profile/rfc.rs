@@ -73,6 +73,14 @@ pub(super) fn rfc() -> Profile {
             ),
             ("limited_transmit", "RFC 3042"),
             (
+                "timeout_reduces_again",
+                "RFC 5681 §4.3: the loss of a retransmission is a second sign of congestion",
+            ),
+            (
+                "rtt_from_sack",
+                "RFC 7323 §4.1: only what advances SND.UNA is a sample",
+            ),
+            (
                 "cwnd_validation",
                 "RFC 5681 leaves it open, RFC 7661 §4.2 and RFC 9438 §5.8 ask for it",
             ),
@@ -107,10 +115,12 @@ pub(super) fn rfc() -> Profile {
             frto: false,
             eifel: false,
             undo: false,
+            timeout_reduces_again: true,
             limited_transmit: true,
             recover_inclusive: false,
             partial_ack_restarts_timer: false,
             full_ack: FullAck::Ssthresh,
+            rtt_from_sack: false,
             delayed_ack: delayed_ack(2, 200),
             min_rto: Duration::from_secs(1),
             min_rto_over_srtt: false,

@@ -109,25 +109,26 @@ impl Rack {
         if !min_rtt.is_zero() && (min_rtt < self.min_rtt || self.min_rtt.is_zero()) {
             self.min_rtt = min_rtt;
         }
-        let any_once = delivered.lowest_once != Seq::END;
-        if any_once {
-            let rtt = now.saturating_since(delivered.last_sent_at);
+        if let Some(once) = delivered.once {
+            let rtt = now.saturating_since(once.last_sent_at);
             if rtt < self.min_rtt || self.min_rtt.is_zero() {
                 self.min_rtt = rtt;
             }
-            self.note(rtt, (delivered.last_sent_at, delivered.last_end));
+            self.note(rtt, (once.last_sent_at, once.last_end));
         }
-        if delivered.last_resent_at != Instant::START {
-            let rtt = now.saturating_since(delivered.last_resent_at);
+        if let Some(again) = delivered.again {
+            let rtt = now.saturating_since(again.sent_at);
             let original = rtt < self.min_rtt
                 || echo.is_some_and(|echo| echo.echoed.wrapping_sub(echo.resent).cast_signed() < 0);
             if !original {
-                self.note(rtt, (delivered.last_resent_at, delivered.last_resent_end));
+                self.note(rtt, (again.sent_at, again.end));
             }
         }
         self.fack = self.fack.max(una);
-        let behind = (any_once && delivered.lowest_once < self.fack)
-            .then(|| self.fack.since(delivered.lowest_once));
+        let behind = delivered
+            .lowest_once()
+            .filter(|lowest| *lowest < self.fack)
+            .map(|lowest| self.fack.since(lowest));
         self.reordering_seen |= behind.is_some();
         self.fack = self.fack.max(delivered.highest);
         behind

@@ -69,21 +69,16 @@ impl TimerRuleState {
     /// An acknowledgment delivered something. `duplicates`: without SACK, whether duplicates told
     /// that something above the lowest of it had been delivered before.
     pub fn on_delivered(&mut self, now: Instant, delivered: &Delivered, duplicates: bool) {
-        if delivered.lowest_once < self.highest || (duplicates && delivered.lowest_once != Seq::END)
-        {
-            self.reordering_seen = true;
-        }
+        let late = |lowest| lowest < self.highest || duplicates;
+        self.reordering_seen |= delivered.lowest_once().is_some_and(late);
         self.highest = self.highest.max(delivered.highest);
         self.backoff = 0;
-        let once = delivered.last_sent_at;
-        let again = delivered.last_resent_at;
-        let mut sample = None;
-        if again > once && now.saturating_since(again) >= self.min_rtt {
-            sample = Some(now.saturating_since(again));
-        } else if delivered.lowest_once != Seq::END {
-            sample = Some(now.saturating_since(once));
-        }
-        if let Some(rtt) = sample {
+        let once = delivered.once.map(|once| once.last_sent_at);
+        // `None` is before all: the copy sent again counts where it left later.
+        let again = delivered.again.map(|again| again.sent_at);
+        let again = again.filter(|at| again > once && now.saturating_since(*at) >= self.min_rtt);
+        if let Some(at) = again.or(once) {
+            let rtt = now.saturating_since(at);
             self.rtt = rtt;
             if rtt < self.min_rtt || self.min_rtt.is_zero() {
                 self.min_rtt = rtt;
@@ -123,6 +118,7 @@ impl TimerRuleState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::scoreboard::{Again, Once};
 
     const RULE: TimerRule = TimerRule {
         initial_reo_wnd: Duration::from_millis(1),
@@ -131,9 +127,12 @@ mod tests {
 
     fn delivered(start: u64, end: u64, sent_ms: u64) -> Delivered {
         Delivered {
-            first_sent_at: Instant::from_millis(sent_ms),
-            last_sent_at: Instant::from_millis(sent_ms),
-            lowest_once: Seq::first(0) + start,
+            once: Some(Once {
+                first_sent_at: Instant::from_millis(sent_ms),
+                last_sent_at: Instant::from_millis(sent_ms),
+                last_end: Seq::first(0) + end,
+                lowest: Seq::first(0) + start,
+            }),
             highest: Seq::first(0) + end,
             ..Delivered::NOTHING
         }
@@ -167,7 +166,10 @@ mod tests {
         let mut rule = TimerRuleState::new(RULE, Seq::first(0));
         rule.on_delivered(Instant::from_millis(80), &delivered(0, 10, 0), false);
         let copy = |at| Delivered {
-            last_resent_at: Instant::from_millis(at),
+            again: Some(Again {
+                sent_at: Instant::from_millis(at),
+                end: Seq::first(0) + 10,
+            }),
             ..Delivered::NOTHING
         };
         rule.on_delivered(Instant::from_millis(300), &copy(290), false);

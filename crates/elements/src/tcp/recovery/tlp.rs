@@ -4,9 +4,11 @@
 //! # Differs from Linux
 //! - Two ticks of the kernel's clock are added to two round trips there; here
 //!   [`SLACK`], which is as much at 1,000 Hz.
+//! - A probe needs a round-trip time measured since the last one (§7.3), whatever that one was; whether
+//!   Linux asks for it has not been measured. With timestamps nearly every acknowledgment measures one.
 //!
 //! # Not implemented
-//! - The second condition of §7.3, a round-trip time measured since the last probe.
+//! - Nothing of §7.
 
 use anabranch_core::units::Duration;
 
@@ -17,13 +19,27 @@ pub const SLACK: Duration = Duration::from_millis(2);
 /// The wait before the first round-trip time is known (§7.2).
 const UNKNOWN: Duration = Duration::from_secs(1);
 
-/// The probe under way.
+/// The last probe.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tlp {
-    /// TLP.end_seq
+    /// TLP.end_seq, while it is under way.
     end_seq: Option<Seq>,
     /// TLP.is_retrans
     is_retrans: bool,
+    /// No round-trip time has been measured since it left.
+    unmeasured: bool,
+}
+
+/// Where a sender stands with its probes: what the steady state has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Probing {
+    /// The next probe may leave when its time has come.
+    #[default]
+    Free,
+    /// None is under way, and none may leave before a round-trip time is measured (§7.3).
+    Unmeasured,
+    /// One is under way (§7.4).
+    UnderWay,
 }
 
 /// What an acknowledgment tells of the probe.
@@ -52,12 +68,27 @@ impl Tlp {
     pub const fn sent(&mut self, nxt: Seq, is_retrans: bool) {
         self.end_seq = Some(nxt);
         self.is_retrans = is_retrans;
+        self.unmeasured = true;
     }
 
-    /// Whether one is under way.
+    /// Whether a probe may leave (§7.3), or what forbids it.
     #[must_use]
-    pub const fn is_outstanding(&self) -> bool {
-        self.end_seq.is_some()
+    pub const fn probing(&self) -> Probing {
+        match (self.end_seq, self.unmeasured) {
+            (Some(_), _) => Probing::UnderWay,
+            (None, true) => Probing::Unmeasured,
+            (None, false) => Probing::Free,
+        }
+    }
+
+    /// A round-trip time has been measured.
+    pub const fn on_measured(&mut self) {
+        self.unmeasured = false;
+    }
+
+    /// The connection begins without a round-trip time: its SYN was sent twice.
+    pub const fn on_unmeasured_start(&mut self) {
+        self.unmeasured = true;
     }
 
     /// The end of the probe under way, if it was sent before.
@@ -123,7 +154,8 @@ mod tests {
             let mut tlp = Tlp::default();
             tlp.sent(end, is_retrans);
             assert_eq!(tlp.on_ack(&answer), repaired, "{is_retrans} {answer:?}");
-            assert_eq!(tlp.is_outstanding(), outstanding, "{is_retrans} {answer:?}");
+            let under_way = tlp.probing() == Probing::UnderWay;
+            assert_eq!(under_way, outstanding, "{is_retrans} {answer:?}");
         }
     }
 }

@@ -104,77 +104,112 @@ impl Record {
 /// What an acknowledgment delivered, cumulatively or selectively.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivered {
-    /// When the earliest sent of the segments sent only once was sent; never if there is none.
-    pub first_sent_at: Instant,
-    /// When the latest sent of the segments sent only once was sent.
-    pub last_sent_at: Instant,
-    /// The number behind that segment.
-    pub last_end: Seq,
-    /// When the latest sent of the segments sent again was sent.
-    pub last_resent_at: Instant,
-    /// The number behind that segment.
-    pub last_resent_end: Seq,
-    /// The lowest number of a segment sent only once.
-    pub lowest_once: Seq,
-    /// The number behind the highest.
+    /// The segments that were sent only once.
+    pub once: Option<Once>,
+    /// The latest sent of the segments that were sent again.
+    pub again: Option<Again>,
+    /// The number behind the highest; [`Seq::START`] before all.
     pub highest: Seq,
     /// Sequence numbers delivered, each counted when it was first known.
     pub fresh: u64,
     /// The number of the record that was sent latest (see [`gone`](super::Scoreboard::gone)).
-    pub latest: u64,
+    pub latest: Option<u64>,
     /// Octets reported by SACK for the first time.
     pub sacked: u64,
     /// SYN and FIN among what was acknowledged cumulatively.
     pub control_bits: u64,
 }
 
+/// Segments delivered that were sent only once, so that the time they took is known (Karn's
+/// algorithm, RFC 6298 §3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Once {
+    /// When the earliest sent of them left.
+    pub first_sent_at: Instant,
+    /// When the latest sent of them left.
+    pub last_sent_at: Instant,
+    /// The number behind the latest sent.
+    pub last_end: Seq,
+    /// The lowest number among them.
+    pub lowest: Seq,
+}
+
+/// A segment delivered that was sent more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Again {
+    /// When it left last.
+    pub sent_at: Instant,
+    /// The number behind it.
+    pub end: Seq,
+}
+
 impl Delivered {
     /// Nothing yet.
     pub const NOTHING: Self = Self {
-        first_sent_at: Instant::NEVER,
-        last_sent_at: Instant::START,
-        last_end: Seq::START,
-        last_resent_at: Instant::START,
-        last_resent_end: Seq::START,
-        lowest_once: Seq::END,
+        once: None,
+        again: None,
         highest: Seq::START,
         fresh: 0,
-        latest: u64::MAX,
+        latest: None,
         sacked: 0,
         control_bits: 0,
     };
 
     #[inline]
     pub(super) fn note(&mut self, record: &Record, number: u64) {
-        if record.sent_at >= self.last_sent_at.max(self.last_resent_at) {
-            self.latest = number;
+        let sent_at = record.sent_at;
+        let once = self.once.is_none_or(|once| sent_at >= once.last_sent_at);
+        let again = self.again.is_none_or(|again| sent_at >= again.sent_at);
+        if once && again {
+            self.latest = Some(number);
         }
         self.fresh += u64::from(record.len);
-        if record.is_retransmitted() {
-            if record.sent_at >= self.last_resent_at {
-                self.last_resent_at = record.sent_at;
-                self.last_resent_end = record.end();
-            }
-        } else {
-            self.first_sent_at = self.first_sent_at.min(record.sent_at);
-            if record.sent_at >= self.last_sent_at {
-                self.last_sent_at = record.sent_at;
-                self.last_end = record.end();
-            }
-            self.lowest_once = self.lowest_once.min(record.start);
-        }
         self.highest = self.highest.max(record.end());
+        if record.is_retransmitted() {
+            if again {
+                self.again = Some(Again {
+                    sent_at,
+                    end: record.end(),
+                });
+            }
+            return;
+        }
+        let known = self.once.get_or_insert(Once {
+            first_sent_at: sent_at,
+            last_sent_at: sent_at,
+            last_end: record.end(),
+            lowest: record.start,
+        });
+        known.first_sent_at = known.first_sent_at.min(sent_at);
+        if once {
+            known.last_sent_at = sent_at;
+            known.last_end = record.end();
+        }
+        known.lowest = known.lowest.min(record.start);
+    }
+
+    /// The lowest number of a segment sent only once.
+    #[must_use]
+    pub fn lowest_once(&self) -> Option<Seq> {
+        self.once.map(|once| once.lowest)
+    }
+
+    /// Those that were sent only once, if none was sent again: what may be timed without any doubt.
+    #[must_use]
+    #[inline]
+    pub fn timed(&self) -> Option<Once> {
+        self.once.filter(|_| self.again.is_none())
     }
 }
 
 /// What [`acknowledge_plain`](super::Scoreboard::acknowledge_plain) delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct Plain {
-    /// When the earliest of the segments was sent; never if there is none.
+    /// When the earliest of the segments was sent, if any was delivered.
     pub first_sent_at: Instant,
     /// When the latest was.
     pub last_sent_at: Instant,
-    /// Sequence numbers delivered.
+    /// Sequence numbers delivered; zero for no segment.
     pub octets: u64,
     /// The number of the latest record.
     pub latest: u64,
@@ -186,17 +221,19 @@ impl Plain {
     /// The same as [`Delivered`]; the segments lie in `una..ack`.
     #[must_use]
     pub fn delivered(&self, una: Seq, ack: Seq) -> Delivered {
-        if self.first_sent_at == Instant::NEVER {
+        if self.octets == 0 {
             return Delivered::NOTHING;
         }
         Delivered {
-            first_sent_at: self.first_sent_at,
-            last_sent_at: self.last_sent_at,
-            last_end: ack,
-            lowest_once: una,
+            once: Some(Once {
+                first_sent_at: self.first_sent_at,
+                last_sent_at: self.last_sent_at,
+                last_end: ack,
+                lowest: una,
+            }),
             highest: ack,
             fresh: self.octets,
-            latest: self.latest,
+            latest: Some(self.latest),
             ..Delivered::NOTHING
         }
     }

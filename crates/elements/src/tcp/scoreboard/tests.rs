@@ -1,7 +1,7 @@
 use anabranch_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
-use super::*;
+use super::{record::SETTLED, *};
 use crate::tcp::recovery::rack::Limit;
 
 const SMSS: u32 = 100;

@@ -4,7 +4,7 @@ use anabranch_core::units::{Duration, text::Limit};
 
 use super::{
     super::segment::{HEADERS, TIMESTAMPS_SIZE},
-    DelayedAck, Recovery, Settings,
+    DelayedAck, IdleRestart, Recovery, Settings,
 };
 
 /// A switch that cannot be as asked.
@@ -93,6 +93,12 @@ impl Settings {
             return problem(
                 "challenge_ack_interval",
                 format!("{} is outside 0 to 1 min", self.challenge_ack_interval),
+            );
+        }
+        if self.idle_restart == IdleRestart::Rfc7661 && !self.cwnd_validation {
+            return problem(
+                "idle_restart",
+                "\"rfc7661\" needs cwnd_validation = true".to_owned(),
             );
         }
         if self.min_rto.is_zero() || self.min_rto > self.max_rto {

@@ -24,8 +24,8 @@ impl Settings {
         }
         set! {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
-            max_dupthresh tlp max_ack_delay prr frto eifel undo limited_transmit recover_inclusive
-            partial_ack_restarts_timer full_ack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
+            max_dupthresh tlp max_ack_delay prr frto eifel undo timeout_reduces_again limited_transmit
+            recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
@@ -139,6 +139,9 @@ pub struct Overrides {
     /// Reductions that prove needless are taken back (RFC 4015).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undo: Option<bool>,
+    /// A timeout during a fast recovery reduces once more (RFC 5681 §4.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_reduces_again: Option<bool>,
     /// New data on the first two duplicate acknowledgments (RFC 3042).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
@@ -151,6 +154,9 @@ pub struct Overrides {
     /// The window with which NewReno leaves fast recovery (RFC 6582 §3.2 step 3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_ack: Option<FullAck>,
+    /// Round-trip times are measured from what SACK reports, too (RFC 7323 §4.1 does not).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_from_sack: Option<bool>,
     /// `"off"`, or how many segments and how long an acknowledgment may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<DelayedAck>,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tcp::scoreboard::{Again, Once};
 
 const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -19,10 +20,12 @@ const QUIET: Circumstances = Circumstances {
 /// Octets `from..to`, sent once at that time.
 fn once(from: u64, to: u64, sent_ms: u64) -> Delivered {
     Delivered {
-        first_sent_at: time(sent_ms),
-        last_sent_at: time(sent_ms),
-        last_end: at(to),
-        lowest_once: at(from),
+        once: Some(Once {
+            first_sent_at: time(sent_ms),
+            last_sent_at: time(sent_ms),
+            last_end: at(to),
+            lowest: at(from),
+        }),
         highest: at(to),
         fresh: to - from,
         ..Delivered::NOTHING
@@ -31,8 +34,10 @@ fn once(from: u64, to: u64, sent_ms: u64) -> Delivered {
 
 fn again(from: u64, to: u64, sent_ms: u64) -> Delivered {
     Delivered {
-        last_resent_at: time(sent_ms),
-        last_resent_end: at(to),
+        again: Some(Again {
+            sent_at: time(sent_ms),
+            end: at(to),
+        }),
         highest: at(to),
         fresh: to - from,
         ..Delivered::NOTHING
