@@ -75,7 +75,6 @@ fn keys_and_values() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a list of cases")]
 fn kinds() {
     snapshot(
         "kinds",
