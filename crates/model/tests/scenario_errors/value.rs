@@ -112,10 +112,6 @@ fn kinds() {
                 with("\"reno\"", "{ kind = \"bbr3\", loss_threshold = 0.9 }"),
             ),
             (
-                "not yet: control",
-                with("\"reno\"", "{ kind = \"compound\" }"),
-            ),
-            (
                 "not yet: stack",
                 with("stack = \"rfc\"", "stack = \"windows-7\""),
             ),
