@@ -521,10 +521,7 @@ mod validation {
         assert_eq!(net.ends[0].stats().fast_recoveries, 1);
         assert_eq!(net.ends[0].stats().retransmitted_packets, 1);
         assert_eq!(net.ends[0].cwnd().get(), 4500);
-        assert_eq!(
-            net.ends[0].snapshot().ssthresh.map(|bytes| bytes.get()),
-            Some(4500)
-        );
+        assert_eq!(net.ends[0].snapshot().ssthresh.map(Bytes::get), Some(4500));
     }
 
     #[test]
