@@ -102,8 +102,8 @@ impl OptionState {
         if !self.test && !any(self.news) {
             return None;
         }
-        let last = Counter::Ect1 as usize;
-        let order = if self.moved[last] && !self.moved[Counter::Ect0 as usize] {
+        let ect1 = Counter::Ect1 as usize;
+        let order = if self.moved[ect1] && !self.moved[Counter::Ect0 as usize] {
             Order::Ect1First
         } else {
             Order::Ect0First
