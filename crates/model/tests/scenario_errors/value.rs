@@ -263,7 +263,14 @@ fn rates_and_windows() {
             ),
             (
                 "an unknown restart",
-                transport("\"reno\"", "idle_restart = \"rfc7661\""),
+                transport("\"reno\"", "idle_restart = \"rfc7616\""),
+            ),
+            (
+                "windows not in use, but never looked at",
+                transport(
+                    "\"reno\"",
+                    "idle_restart = \"rfc7661\", cwnd_validation = false",
+                ),
             ),
         ],
     );

@@ -57,6 +57,9 @@ impl Settings {
             }
             s.dsack = over.dsack.unwrap_or(false);
         }
+        if s.ecn != EcnMode::Accecn {
+            s.accecn_option = over.accecn_option.unwrap_or(false);
+        }
         if over.timestamps == Some(false) {
             s.eifel = over.eifel.unwrap_or(false);
         }
