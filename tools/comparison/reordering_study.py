@@ -48,12 +48,19 @@ def sensitivity() -> str:
     return markdown.table(["choice", "claims that hold", "that do not"], rows)
 
 
+def remedies() -> str:
+    """Return every remedy with what it keeps and what it costs, on the full grid."""
+    head, body = scripts.load(f"{STUDY}/remedies.py").table(full=True)
+    return markdown.table(head, body)
+
+
 def comparison() -> Comparison:
     """Write the page's tables anew."""
     beside = [row for group in ns3_reordering.groups().values() for row in group]
     parts = {
         "results": results(),
         "sensitivity": sensitivity(),
+        "remedies": remedies(),
         "ns3": ns3_reordering.study().markdown(beside) + "\n",
     }
     return Comparison(NAME, parts, [], lambda: iter(()), folder="docs/studies")

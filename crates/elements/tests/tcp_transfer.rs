@@ -5,7 +5,10 @@ mod tcp_support;
 use anabranch_core::units::{Bytes, Duration, text::Limit};
 use anabranch_elements::{
     body::Octets,
-    tcp::{DelayedAck, EcnMode, Profile, Recovery, Settings, State},
+    tcp::{
+        DelayedAck, EcnMode, Profile, Recovery, Settings, State,
+        recovery::remedy::{Choice, registry},
+    },
 };
 use proptest::prelude::*;
 use tcp_support::{Link, Net, octets};
@@ -57,6 +60,10 @@ fn settings() -> impl Strategy<Value = Settings> {
                 s.adaptive_dupthresh = adaptive;
                 s.dsack = s.sack && timestamps;
                 s.recovery = recovery;
+                if recovery == Recovery::Rfc6675 && s.dsack {
+                    let mut remedies = registry().into_iter().map(|(_, config, _)| config);
+                    s.reordering = remedies.nth(mss as usize % 8).map(Choice);
+                }
                 s.timestamps = timestamps;
                 s.window_scaling = scaling;
                 s.nagle = nagle;

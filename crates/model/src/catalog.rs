@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// A component as it is listed and explained.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The family: `cc`, `queue`, `reorder`, `impair`, `workload`, `stack`.
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `remedy`, `workload`, `stack`.
     pub kind: &'static str,
     /// The name that scenario files use.
     pub name: String,
@@ -80,6 +80,11 @@ pub fn catalog() -> Vec<Entry> {
         impair::registry()
             .into_iter()
             .map(|(meta, config, schema)| component("impair", meta, &config, &schema)),
+    );
+    entries.extend(
+        tcp::recovery::remedy::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("remedy", meta, &config, &schema)),
     );
     entries.extend(workloads());
     entries.extend(tcp::profiles().iter().map(stack));

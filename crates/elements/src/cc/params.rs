@@ -8,6 +8,8 @@ mod or_stack;
 pub use self::{
     choice::{ReductionBase, RenoFriendly, WindowCount},
     count::{Packets, Samples},
-    number::{CubicScale, DctcpGain, DecreaseFactor, Gain, LossThreshold, SearchStep, Share},
+    number::{
+        CubicScale, DctcpGain, DecreaseFactor, Gain, Lifetimes, LossThreshold, SearchStep, Share,
+    },
     or_stack::{OrStack, ShareOrStack, SlowStartLimit},
 };

@@ -20,6 +20,7 @@ mod loss_timers;
 mod measurement;
 mod output;
 mod pacing;
+mod remedy;
 mod sack;
 mod timers;
 mod transmission;
@@ -101,6 +102,10 @@ struct Agreed {
     racked: bool,
     /// And probes the tail.
     tlp: bool,
+    /// A remedy for reordering must hear of everything, or every sample counts for itself.
+    attended: bool,
+    /// And finds the losses by the age of segments.
+    aged: bool,
     timestamps: bool,
     ecn: bool,
     /// Every segment may tell of marks, or of their end.
@@ -333,6 +338,8 @@ impl<B: Body> Endpoint<B> {
                 guided: false,
                 racked: false,
                 tlp: false,
+                attended: false,
+                aged: false,
                 ecn: false,
                 exact_ecn: false,
                 tuned: settings.receive_autotuning,

@@ -11,6 +11,7 @@ pub mod limited_transmit;
 pub mod new_reno;
 pub mod prr;
 pub mod rack;
+pub mod remedy;
 pub mod reordering;
 pub mod sack;
 pub mod timer_rule;

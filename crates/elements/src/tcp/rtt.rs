@@ -73,7 +73,12 @@ impl RttEstimator {
             self.rttvar = self.rttvar - self.rttvar / 4 + difference / 4;
             self.srtt = self.srtt - self.srtt / 8 + r / 8;
         }
-        // RFC 6298 (2.2), (2.3), then (2.4) and (2.5).
+        self.recompute(bounds);
+    }
+
+    /// RFC 6298 (2.2), (2.3), then (2.4) and (2.5).
+    #[inline]
+    fn recompute(&mut self, bounds: &Bounds) {
         let least = if bounds.over_srtt {
             bounds.min_rto
         } else {
@@ -100,6 +105,15 @@ impl RttEstimator {
             .rto
             .saturating_mul(2)
             .min(bounds.max_rto.max(self.base_rto));
+    }
+
+    /// After a spurious timeout (RFC 4015 §3.3, §3.5): a sample of what was sent since begins the
+    /// estimate anew, but not below what it was when the timer expired, `srtt` (with twice the
+    /// granularity added) and `rttvar`.
+    pub fn resume(&mut self, r: Duration, (srtt, rttvar): (Duration, Duration), bounds: &Bounds) {
+        self.srtt = srtt.max(r);
+        self.rttvar = rttvar.max(r / 2);
+        self.recompute(bounds);
     }
 
     /// RFC 6298 (5.7): the SYN's timer expired; data starts with 3 s at least.
@@ -221,6 +235,26 @@ mod tests {
         assert_eq!(rtt.rto(), ms(1200));
         rtt.sample(ms(100), &BOUNDS);
         assert_eq!(rtt.rto(), ms(250));
+    }
+
+    #[test]
+    fn after_a_spurious_timeout_the_delay_that_caused_it_counts_at_once() {
+        let mut rtt = RttEstimator::new(Duration::from_secs(1));
+        for _ in 0..100 {
+            rtt.sample(ms(100), &BOUNDS);
+        }
+        let before = (rtt.srtt() + ms(2), rtt.rttvar());
+        let mut plain = rtt;
+        rtt.back_off(&BOUNDS);
+        rtt.resume(ms(600), before, &BOUNDS);
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (ms(600), ms(300)));
+        assert_eq!(rtt.rto(), ms(1800));
+        // The filter alone would take many samples for that.
+        plain.sample(ms(600), &BOUNDS);
+        assert!(plain.srtt() < ms(170), "{}", plain.srtt());
+        // Never below what it was.
+        rtt.resume(ms(10), (ms(102), ms(40)), &BOUNDS);
+        assert_eq!((rtt.srtt(), rtt.rto()), (ms(102), ms(262)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod check;
 mod delayed_ack;
 mod mode;
 mod overrides;
+mod reordering;
 
 pub use self::{
     check::Problem,
@@ -21,7 +22,7 @@ pub use self::{
 };
 pub use crate::cc::{IdleRestart, hystart::Kind as HyStart};
 
-use super::{rtt::Bounds, segment::TIMESTAMPS_SIZE};
+use super::{recovery::remedy, rtt::Bounds, segment::TIMESTAMPS_SIZE};
 
 /// Every switch of a resolved stack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,6 +49,10 @@ pub struct Settings {
     pub adaptive_dupthresh: bool,
     /// The most that `adaptive_dupthresh` raises it to.
     pub max_dupthresh: u32,
+    /// A remedy for reordering decides what duplicates stand for, instead of `dupthresh` alone; where
+    /// RACK finds the losses there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordering: Option<remedy::Choice>,
     /// A probe asks for acknowledgments when the tail of a flight may be lost (RFC 8985 §7). Needs
     /// `recovery = "rack"`.
     pub tlp: bool,
@@ -68,6 +73,9 @@ pub struct Settings {
     /// retransmission is a second sign of congestion (RFC 5681 §3.1 equation 4, §4.3). If not,
     /// ssthresh stays where the recovery has set it.
     pub timeout_reduces_again: bool,
+    /// After a timeout that proves spurious the next round-trip time begins the estimate anew, no
+    /// lower than it was (RFC 4015 §3.3). Needs `undo`.
+    pub adapt_rto: bool,
     /// New data leaves on the first two duplicate acknowledgments (RFC 3042).
     pub limited_transmit: bool,
     /// A fast retransmit may follow another directly, at the very acknowledgment that ended it;

@@ -70,6 +70,11 @@ bounded! {
 }
 
 bounded! {
+    /// `beta` of TCP-PR: round-trip times.
+    Lifetimes, 1.0..=100.0, "how many of the largest recent round-trip times a segment is given"
+}
+
+bounded! {
     /// `g` of DCTCP (RFC 8257 §3.3).
     DctcpGain, 0.001..=1.0, "the weight of the last window"
 }

@@ -63,6 +63,7 @@ impl<B: Body> Endpoint<B> {
             && self.board.is_plain()
             && !self.timed
             && self.probing == Probing::Free
+            && !self.agreed.attended
             && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack);
@@ -210,6 +211,9 @@ impl<B: Body> Endpoint<B> {
             self.buffer.release(ack);
             self.expiries = 0;
             self.sample_rtt(now, segment, &news.delivered);
+            if self.cold.watch.is_some() {
+                self.tell_remedy_of_progress(now, &news);
+            }
             let restart = self.after_progress_in_trouble(now, &mut news);
             self.after_progress_always(now, restart);
         } else {

@@ -111,6 +111,9 @@ impl<B: Body> Endpoint<B> {
     /// RFC 6675 §5 (1), (2) and (4): begins a recovery if what SACK reports says so. Returns what is
     /// newly lost. `fresh` is what the acknowledgment delivered.
     pub(super) fn detect_by_sack(&mut self, now: Instant, fresh: u64) -> u64 {
+        if self.cold.watch.is_some() {
+            self.tell_remedy_of_duplicate(now);
+        }
         // RACK has its own time for it.
         if !self.agreed.guided || self.agreed.racked || self.snd_una < self.recovery.recover {
             return 0;
@@ -144,11 +147,22 @@ impl<B: Body> Endpoint<B> {
     /// Fast recovery begins: cwnd is reduced, unless it was for a mark in the same round trip
     /// (RFC 3168 §6.1.2). `fresh` is what the acknowledgment delivered that begins it.
     pub(super) fn enter_recovery(&mut self, now: Instant, cause: RetransmitCause, fresh: u64) {
+        self.enter_recovery_from(now, cause, (fresh, None));
+    }
+
+    /// As [`Self::enter_recovery`]; the reduction is taken from `window` at most, if there is one.
+    pub(super) fn enter_recovery_from(
+        &mut self,
+        now: Instant,
+        cause: RetransmitCause,
+        (fresh, window): (u64, Option<Bytes>),
+    ) {
         self.stats.fast_recoveries += 1;
         let before = self.window();
         let reduces = self.snd_una > self.recovery.reduced;
         if reduces {
-            let in_flight = self.flight_to_reduce(now, true);
+            let flight = self.flight_to_reduce(now, true);
+            let in_flight = window.map_or(flight, |window| flight.min(window));
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,

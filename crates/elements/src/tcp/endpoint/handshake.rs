@@ -122,6 +122,7 @@ impl<B: Body> Endpoint<B> {
         self.agreed.racked = self.agreed.guided && self.settings.recovery == Recovery::Rack;
         self.agreed.tlp = self.agreed.racked && self.settings.tlp;
         self.cold.watch = Watch::new(&self.settings, self.cold.first_octet);
+        self.begin_remedy();
         self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
         if let Some(timestamps) = segment.timestamps {
             self.ts_recent = timestamps.value;

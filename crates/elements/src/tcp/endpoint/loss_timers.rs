@@ -36,6 +36,9 @@ impl<B: Body> Endpoint<B> {
     /// The retransmission timer has been set.
     #[inline(never)]
     pub(super) fn note_retransmission_timer(&mut self) {
+        if self.agreed.aged {
+            self.postpone_retransmission_timer();
+        }
         if let Some(watch) = &mut self.cold.watch {
             watch.rto_at = self.timer_at;
         }
@@ -114,6 +117,10 @@ impl<B: Body> Endpoint<B> {
         self.timer = Timer::Retransmit;
         if let Some(watch) = &self.cold.watch {
             self.timer_at = watch.rto_at;
+        }
+        if self.agreed.aged {
+            self.detect_by_age(now, 0);
+            return;
         }
         if self.detect_by_time(now, 0) > 0 {
             let in_flight = self.board.in_flight();

@@ -54,6 +54,9 @@ impl<B: Body> Endpoint<B> {
     }
 
     pub(super) fn take_rtt(&mut self, sample: Duration) {
+        if self.settings.adapt_rto && self.resume_estimate(sample) {
+            return;
+        }
         if !sample.is_zero() {
             self.rtt.sample(sample, &self.settings.rto_bounds());
             if self.probing != Probing::Free {

@@ -98,7 +98,8 @@ impl<B: Body> Endpoint<B> {
         let plain = self.recovery.phase == Phase::Open
             && self.board.is_plain()
             && self.recovery.dup_acks == 0
-            && self.wanted.retransmit == Retransmit::Nothing;
+            && self.wanted.retransmit == Retransmit::Nothing
+            && !self.agreed.attended;
         if !plain {
             match self.in_trouble(now, window, place) {
                 Trouble::Leaves(outgoing) => return Some(outgoing),
@@ -160,7 +161,12 @@ impl<B: Body> Endpoint<B> {
                 }
             } else if !self.settings.limited_transmit {
                 in_flight += self.board.sacked();
+            } else if let Some(room) = self.remedy_room(now) {
+                window = in_flight + room;
             }
+        }
+        if let Some(ramp) = self.remedy_ramp() {
+            window = window.min(ramp);
         }
         Trouble::Permits { window, in_flight }
     }
@@ -177,7 +183,7 @@ impl<B: Body> Endpoint<B> {
             return Some(self.retransmit_lost(now, index, place));
         }
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
-        let new_data = self.agreed.racked || self.sendable().is_some();
+        let new_data = self.agreed.racked || self.agreed.aged || self.sendable().is_some();
         match next_seg(&mut self.board, &self.recovery, self.snd_una, new_data) {
             NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, place)),
             NextSeg::Speculative(index) => {

@@ -66,7 +66,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(self.rtt.rto());
-        if self.agreed.racked {
+        if self.agreed.racked | self.agreed.aged {
             self.note_retransmission_timer();
         }
     }
@@ -130,7 +130,7 @@ impl<B: Body> Endpoint<B> {
             if !self.lose_by_time(now) {
                 self.board.mark_all_lost();
             }
-            self.watch_timeout(prior);
+            self.watch_timeout(now, prior);
             // RFC 6298 (5.4)
             self.wanted.retransmit = Retransmit::FirstLost;
             self.paced_until = Instant::NEVER;

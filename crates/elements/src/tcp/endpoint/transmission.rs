@@ -59,6 +59,9 @@ impl<B: Body> Endpoint<B> {
         if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
             self.recovery.limited += taken;
         }
+        if self.agreed.attended {
+            self.tell_remedy_of_sending(now);
+        }
         if self.agreed.tlp {
             self.after_sending(now);
         } else if !matches!(self.timer, Timer::Retransmit | Timer::Reorder) {
@@ -113,9 +116,10 @@ impl<B: Body> Endpoint<B> {
         if self.validating {
             self.validate_retransmission(&record);
         }
-        let timed = self.timed || self.agreed.racked;
+        let timed = self.timed || self.agreed.racked || self.agreed.aged;
         self.board.resent(index, now, twice, timed);
         self.note_retransmission(now, record.len, cause);
+        self.tell_remedy_of_retransmission(&record, cause);
         let len = record.payload();
         let body = if len > 0 {
             self.buffer.body(record.start, len)

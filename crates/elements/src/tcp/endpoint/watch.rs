@@ -16,6 +16,7 @@ use crate::{
             frto::{Frto, Sight, Verdict},
             prr::{Progress, Prr},
             rack::{Circumstances, Echo, Limit},
+            remedy::Policy,
             tlp::{Answer, Probing},
             window_log::WindowChange,
         },
@@ -39,6 +40,10 @@ impl<B: Body> Endpoint<B> {
     /// Duplicates that stand for a loss.
     pub(super) fn dupthresh(&self) -> u32 {
         match &self.cold.watch {
+            Some(watch) if watch.remedy.is_some() => watch
+                .remedy
+                .as_ref()
+                .map_or(self.settings.dupthresh, |remedy| remedy.policy.dupthresh()),
             Some(watch) if self.settings.adaptive_dupthresh => watch.reordering.dupthresh(),
             _ => self.settings.dupthresh,
         }
@@ -56,6 +61,9 @@ impl<B: Body> Endpoint<B> {
         }
         if self.agreed.racked {
             news.lost += self.detect_by_time(now, news.delivered.fresh);
+        }
+        if self.agreed.aged {
+            news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
         let recovering = self.recovery.phase == Phase::Recovery;
         let in_flight = self.board.in_flight();
@@ -91,7 +99,14 @@ impl<B: Body> Endpoint<B> {
                 resent: timestamp(again.sent_at),
             });
         let known = (news.prior_una, self.rtt.min_rtt());
+        let fack = watch.rack.fack();
         let behind = watch.rack.on_delivered(now, delivered, known, echo);
+        if watch.remedy.is_some() {
+            self.tell_remedy_of_lateness(now, news, (fack, behind));
+        }
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
         if self.agreed.guided {
             if let Some(octets) = behind {
                 let segments = octets.div_ceil(u64::from(self.smss));
@@ -117,6 +132,12 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         watch.rack.on_duplicate(self.snd_una, self.snd_nxt);
+        if watch.remedy.is_some() {
+            self.tell_remedy_of_needless(now, right);
+        }
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
         if watch.undo.on_duplicate(left, right, self.smss) && self.board.lost() == 0 {
             self.take_back(now);
         }
@@ -212,6 +233,7 @@ impl<B: Body> Endpoint<B> {
         self.board.forgive();
         let found = self
             .limit()
+            .filter(|_| !self.agreed.aged)
             .map_or(0, |limit| self.board.detect(now, &limit).lost);
         if found == 0 {
             self.resume();
@@ -250,6 +272,25 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// A round-trip time of data sent after a spurious timeout begins the estimate anew (RFC 4015
+    /// §3.3): whether it was taken so.
+    #[cold]
+    pub(super) fn resume_estimate(&mut self, sample: Duration) -> bool {
+        let bounds = self.settings.rto_bounds();
+        let Some(watch) = &mut self.cold.watch else {
+            return false;
+        };
+        if watch.resume_from.is_none_or(|from| self.snd_una <= from) {
+            return false;
+        }
+        watch.resume_from = None;
+        let Some(before) = watch.before_timeout.take() else {
+            return false;
+        };
+        self.rtt.resume(sample, before, &bounds);
+        true
+    }
+
     /// The last reduction was needless (RFC 4015 §3).
     fn take_back(&mut self, now: Instant) {
         let Some(watch) = &mut self.cold.watch else {
@@ -260,6 +301,9 @@ impl<B: Body> Endpoint<B> {
         };
         watch.rack.on_spurious();
         watch.frto = Frto::Off;
+        if timeout && watch.before_timeout.is_some() {
+            watch.resume_from = Some(self.snd_nxt);
+        }
         if self.settings.undo {
             watch.prr = None;
             let before = self.window();
@@ -327,7 +371,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The retransmission timer has expired; before, the sender stood at `prior`.
-    pub(super) fn watch_timeout(&mut self, prior: Phase) {
+    pub(super) fn watch_timeout(&mut self, now: Instant, prior: Phase) {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
@@ -338,6 +382,17 @@ impl<B: Body> Endpoint<B> {
             && self.board.sacked_segments() >= self.settings.dupthresh
         {
             watch.reordering.on_timeout();
+        }
+        if self.expiries == 1 && watch.remedy.is_some() {
+            self.tell_remedy_of_timeout(now);
+        }
+        let Some(watch) = &mut self.cold.watch else {
+            return;
+        };
+        if self.expiries == 1 && self.settings.adapt_rto {
+            let twice = self.settings.clock_granularity.saturating_mul(2);
+            watch.before_timeout = Some((self.rtt.srtt() + twice, self.rtt.rttvar()));
+            watch.resume_from = None;
         }
         if self.expiries == 1 {
             watch.undo.begin(self.snd_una, self.snd_nxt, true);

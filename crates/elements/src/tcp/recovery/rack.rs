@@ -196,6 +196,12 @@ impl Rack {
         self.reordering_seen = true;
     }
 
+    /// RACK.fack: behind the highest segment delivered.
+    #[must_use]
+    pub const fn fack(&self) -> Seq {
+        self.fack
+    }
+
     /// RACK.reordering_seen
     #[must_use]
     pub const fn reordering_seen(&self) -> bool {

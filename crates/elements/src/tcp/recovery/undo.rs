@@ -12,8 +12,11 @@
 //! - Linux takes a reduction back although something else is still taken for lost, and reduces again
 //!   if that proves true.
 //!
+//! - What RFC 4015 §3.3 asks of the timer after a spurious timeout is the switch `adapt_rto`, off in
+//!   Linux: the next samples show the delay there.
+//!
 //! # Not implemented
-//! - A larger timeout after a spurious one (RFC 4015 §3.3): the next samples show the delay.
+//! - Nothing of RFC 4015 §3.
 
 use crate::tcp::seq::Seq;
 

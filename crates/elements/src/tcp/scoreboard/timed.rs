@@ -21,6 +21,12 @@ pub struct Expired {
     pub lost: u64,
     /// Some of them had been sent again.
     pub retransmissions: bool,
+    /// Segments newly taken for lost.
+    pub segments: u32,
+    /// First number of the last sent of those that had been sent once.
+    pub latest: Option<Seq>,
+    /// When the earliest of those still in flight was sent.
+    pub next: Option<Instant>,
 }
 
 /// What [`Scoreboard::detect`] found.
@@ -36,6 +42,7 @@ impl Scoreboard {
     /// Takes for lost what is in flight and was sent before `once`, or again before `again`.
     pub fn expire(&mut self, once: Instant, again: Instant) -> Expired {
         let before = self.lost;
+        let (mut segments, mut latest, mut next) = (0, None, None::<Instant>);
         let mut number = self
             .repair
             .as_ref()
@@ -45,8 +52,10 @@ impl Scoreboard {
         while let Some(record) = self.records.get(self.index(number)) {
             if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
                 if record.sent_at >= once {
+                    next = Some(record.sent_at);
                     break;
                 }
+                (segments, latest) = (segments + 1, Some(record.start));
                 self.mark_lost(self.index(number), RetransmitCause::TimerRule);
             }
             number += 1;
@@ -68,8 +77,10 @@ impl Scoreboard {
                 .is_some_and(|record| record.sent_at == sent_at && !record.marks.any(SETTLED));
             if current {
                 if sent_at >= again {
+                    next = Some(next.map_or(sent_at, |next| next.min(sent_at)));
                     break;
                 }
+                segments += 1;
                 self.mark_lost(index, RetransmitCause::TimerRule);
             }
             if let Some(repair) = &mut self.repair {
@@ -79,6 +90,9 @@ impl Scoreboard {
         Expired {
             lost: self.lost - before,
             retransmissions: self.lost - before > first_copies,
+            segments,
+            latest,
+            next,
         }
     }
 

@@ -53,6 +53,7 @@ impl Settings {
             );
         }
         self.check_recovery()?;
+        self.check_remedy()?;
         if let DelayedAck::On(delayed) = self.delayed_ack {
             if !(1..=1000).contains(&delayed.segments) {
                 return problem(
@@ -185,6 +186,9 @@ impl Settings {
                 "needs timestamps = true",
             ),
         ];
+        if self.adapt_rto && !self.undo {
+            return problem("adapt_rto", "needs undo = true".to_owned());
+        }
         if let Some((field, _, message)) = needs.into_iter().find(|(_, broken, _)| *broken) {
             return problem(field, message.to_owned());
         }

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Problem, Recovery, ReductionBase,
-    RenoFriendly, Settings, Share, WindowCount,
+    super::recovery::remedy, DelayedAck, EcnMode, FullAck, HyStart, IdleRestart, Problem, Recovery,
+    ReductionBase, RenoFriendly, Settings, Share, WindowCount,
 };
 
 impl Settings {
@@ -24,7 +24,7 @@ impl Settings {
         }
         set! {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
-            max_dupthresh tlp max_ack_delay prr frto eifel undo timeout_reduces_again limited_transmit
+            max_dupthresh tlp max_ack_delay prr frto eifel undo adapt_rto timeout_reduces_again limited_transmit
             recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
@@ -32,6 +32,9 @@ impl Settings {
             paws_tolerance accecn_option challenge_ack_interval
             grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
+        }
+        if let Some(choice) = &over.reordering {
+            s.take_remedy(choice, over)?;
         }
         match (over.rack, over.recovery) {
             (Some(true), None) => s.recovery = Recovery::Rack,
@@ -120,6 +123,9 @@ pub struct Overrides {
     /// The most that it rises to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_dupthresh: Option<u32>,
+    /// A remedy for reordering: what duplicate acknowledgments stand for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reordering: Option<remedy::Choice>,
     /// Loss detection by time (RFC 8985): short for `recovery = "rack"`; off takes `rack` back to
     /// `rfc6675`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +151,9 @@ pub struct Overrides {
     /// A timeout during a fast recovery reduces once more (RFC 5681 §4.3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_reduces_again: Option<bool>,
+    /// After a spurious timeout the estimate of the round-trip time begins anew (RFC 4015 §3.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapt_rto: Option<bool>,
     /// New data on the first two duplicate acknowledgments (RFC 3042).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,

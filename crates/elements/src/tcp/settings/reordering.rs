@@ -1,0 +1,53 @@
+//! What a remedy for reordering needs of the other switches.
+
+use super::{super::recovery::remedy::Choice, Overrides, Problem, Recovery, Settings};
+
+impl Settings {
+    /// A remedy takes the place of what finds losses otherwise, unless that was asked for by name.
+    pub(super) fn take_remedy(&mut self, choice: &Choice, over: &Overrides) -> Result<(), Problem> {
+        if over.adaptive_dupthresh == Some(true) {
+            return Err(Problem {
+                field: "reordering",
+                message: "contradicts adaptive_dupthresh, which is a remedy of its own".to_owned(),
+            });
+        }
+        self.adaptive_dupthresh = false;
+        if self.recovery == Recovery::Rack && over.rack.is_none() && over.recovery.is_none() {
+            self.recovery = Recovery::Rfc6675;
+        }
+        if choice.0.needs().undo {
+            self.undo = over.undo.unwrap_or(true);
+        }
+        self.reordering = Some(choice.clone());
+        Ok(())
+    }
+
+    pub(super) fn check_remedy(&self) -> Result<(), Problem> {
+        let Some(choice) = &self.reordering else {
+            return Ok(());
+        };
+        let (name, needs) = (choice.0.name(), choice.0.needs());
+        let lacks = [
+            (
+                self.recovery == Recovery::Rack,
+                "contradicts \"rack\", which finds losses by a time of its own: needs recovery = \"rfc6675\"",
+            ),
+            (needs.sack && !self.sack, "needs sack = true"),
+            (
+                needs.sack && !self.recovery.needs_sack(),
+                "needs recovery = \"rfc6675\"",
+            ),
+            (
+                needs.dsack && !self.dsack,
+                "learns from duplicates that the peer reports: needs dsack = true",
+            ),
+        ];
+        match lacks.into_iter().find(|(lacks, _)| *lacks) {
+            Some((_, what)) => Err(Problem {
+                field: "reordering",
+                message: format!("\"{name}\" {what}"),
+            }),
+            None => Ok(()),
+        }
+    }
+}
