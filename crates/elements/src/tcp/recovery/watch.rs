@@ -3,7 +3,7 @@
 
 use anabranch_core::units::Instant;
 
-use super::{frto::Frto, prr::Prr, rack::Rack, reordering::Reordering, tlp::Tlp, undo::Undo};
+use super::{frto::Frto, pace::Pace, rack::Rack, reordering::Reordering, tlp::Tlp, undo::Undo};
 use crate::tcp::{
     seq::Seq,
     settings::{Recovery, Settings},
@@ -16,8 +16,8 @@ pub struct Watch {
     pub rack: Rack,
     /// Tail loss probes (RFC 8985 §7).
     pub tlp: Tlp,
-    /// Proportional rate reduction (RFC 9937), during a recovery.
-    pub prr: Option<Prr>,
+    /// What lets segments leave, during a recovery.
+    pub pace: Option<Pace>,
     /// The last reduction, while it may be taken back.
     pub undo: Undo,
     /// Forward RTO recovery (RFC 5682).
@@ -34,6 +34,8 @@ impl Watch {
     pub fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
         let wanted = settings.recovery == Recovery::Rack
             || settings.prr
+            || settings.rate_halving
+            || settings.counted_pipe
             || settings.frto
             || settings.eifel
             || settings.undo
@@ -42,7 +44,7 @@ impl Watch {
             Box::new(Self {
                 rack: Rack::new(first),
                 tlp: Tlp::default(),
-                prr: None,
+                pace: None,
                 undo: Undo::default(),
                 frto: Frto::Off,
                 reordering: Reordering::new(settings.dupthresh, settings.max_dupthresh),
