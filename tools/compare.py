@@ -22,6 +22,7 @@ from comparison import (
     linux_reordering,
     linux_single_flow,
     linux_two_flows,
+    ns2_sack_delay,
     ns2_single_flow,
     ns3_reordering,
     ns3_single_flow,
@@ -38,6 +39,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         linux_reordering,
         ns3_single_flow,
         ns3_reordering,
+        ns2_sack_delay,
         ns2_single_flow,
         reordering_study,
     )

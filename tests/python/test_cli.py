@@ -334,6 +334,25 @@ def test_study_with_a_mistake(anabranch: Call, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "switches"),
+    [
+        ("linux-2.6.35", {"initial_cwnd": 3, "initial_rto": "3 s", "rate_halving": True, "receive_window": "3 MiB"}),
+        ("windows-7", {"initial_cwnd": 2, "min_rto": "300 ms", "timestamps": False, "send_buffer": "unlimited"}),
+        ("ns2-sack1", {"initial_cwnd": 2, "delayed_ack": "off", "counted_pipe": True, "min_rto": "200 ms"}),
+    ],
+)
+def test_a_profile_explains_its_switches(anabranch: Call, name: str, switches: dict[str, object]) -> None:
+    told = json.loads(anabranch("explain", name, "--json").out)
+    settings = told["details"]
+    assert {switch: settings[switch] for switch in switches} == switches
+    assert set(told["details"]["reasons"]) <= set(settings)
+    assert told["sources"]
+    text = anabranch("explain", name).out
+    assert all(switch in text for switch in switches)
+    assert all(line.split()[0] in text for line in told["details"]["not_modelled"])
+
+
 def test_list_and_explain(anabranch: Call) -> None:
     items = json.loads(anabranch("list", "--json").out)
     assert {"cc", "queue", "stack"} <= {i["kind"] for i in items}

@@ -1,8 +1,11 @@
 //! Stack profiles: named sets of switches, one to a file. A released profile never changes.
 
+mod linux_2_6_35;
 mod linux_6_18;
+mod ns2_sack1;
 mod ns3_2018;
 mod rfc;
+mod windows_7;
 
 use anabranch_core::{registry::Meta, units::Duration};
 
@@ -41,7 +44,14 @@ impl Profile {
 /// Every profile, in registry order.
 #[must_use]
 pub fn profiles() -> Vec<Profile> {
-    vec![linux_6_18::linux_6_18(), rfc::rfc(), ns3_2018::ns3_2018()]
+    vec![
+        linux_6_18::linux_6_18(),
+        rfc::rfc(),
+        ns3_2018::ns3_2018(),
+        ns2_sack1::ns2_sack1(),
+        linux_2_6_35::linux_2_6_35(),
+        windows_7::windows_7(),
+    ]
 }
 
 /// An acknowledgment for every `segments` segments, or after a fixed time.

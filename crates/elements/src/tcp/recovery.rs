@@ -4,13 +4,16 @@
 //! kept here ([`RecoveryState::inflation`]).
 
 pub mod cause;
+pub mod counted_pipe;
 pub mod dsack;
 pub mod dupthresh;
 pub mod frto;
 pub mod limited_transmit;
 pub mod new_reno;
+pub mod pace;
 pub mod prr;
 pub mod rack;
+pub mod rate_halving;
 pub mod remedy;
 pub mod reordering;
 pub mod sack;

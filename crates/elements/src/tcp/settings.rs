@@ -61,6 +61,14 @@ pub struct Settings {
     /// What a recovery sends is clocked by what is delivered (RFC 9937). Needs a recovery guided by
     /// SACK.
     pub prr: bool,
+    /// A recovery sends a segment for every second acknowledgment, and the window is never more than a
+    /// segment above what is in flight (rate halving, RFC 6937 §1): Linux before PRR. Needs a recovery
+    /// guided by SACK; excludes `prr`.
+    pub rate_halving: bool,
+    /// A recovery counts what is in flight by acknowledgments and repairs holes before it sends new
+    /// data, as the first TCP with SACK did (Fall and Floyd 1996). Needs `recovery = "rfc6675"`; excludes
+    /// `prr` and `rate_halving`.
+    pub counted_pipe: bool,
     /// After a timeout new data tells whether it was needed (RFC 5682).
     pub frto: bool,
     /// Retransmissions that timestamps show to be needless are noticed (RFC 3522). Needs
@@ -84,6 +92,9 @@ pub struct Settings {
     /// Each partial acknowledgment restarts the retransmission timer ("slow but steady"), not only
     /// the first ("impatient", RFC 6582 §4).
     pub partial_ack_restarts_timer: bool,
+    /// Each retransmission of a recovery restarts the retransmission timer (RFC 6675 §6), not only what
+    /// acknowledges new data.
+    pub retransmission_restarts_timer: bool,
     /// The window after a fast recovery without SACK. Only `new-reno` asks.
     pub full_ack: FullAck,
     /// Round-trip times are measured from segments that SACK reports for the first time, too, not

@@ -13,17 +13,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("workload", &["paced", "request-response"]),
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
     ("service", &["trace"]),
-    (
-        "stack",
-        &[
-            "linux",
-            "linux-6.18",
-            "ns2-sack1",
-            "bsd44-lite",
-            "linux-2.6.35",
-            "windows-7",
-        ],
-    ),
+    ("stack", &["linux", "linux-6.18", "bsd44-lite"]),
 ];
 
 /// The names of a seam that are part of the format.

@@ -113,7 +113,7 @@ fn kinds() {
             ),
             (
                 "not yet: stack",
-                with("stack = \"rfc\"", "stack = \"windows-7\""),
+                with("stack = \"rfc\"", "stack = \"bsd44-lite\""),
             ),
             (
                 "unknown stack",

@@ -85,7 +85,8 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
             s.dsack &= on;
             if !on && s.recovery.needs_sack() {
                 s.recovery = Recovery::NewReno;
-                (s.tlp, s.prr) = (false, false);
+                (s.tlp, s.prr, s.rate_halving) = (false, false, false);
+                s.counted_pipe = false;
             }
         }
         "net.ipv4.tcp_dsack" => s.dsack = on && s.sack,
@@ -119,6 +120,7 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
                 Recovery::Rfc6675
             };
             s.tlp &= on;
+            s.counted_pipe &= !on;
         }
         "net.ipv4.tcp_early_retrans" if matches!(value, 0 | 3) => {
             s.tlp = on && s.recovery == Recovery::Rack;

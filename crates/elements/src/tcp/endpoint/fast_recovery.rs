@@ -8,7 +8,9 @@ use crate::{
     body::Body,
     cc::{Congestion, CongestionControl, Recovered, Signal, TimerLoss},
     tcp::{
-        recovery::{Phase, cause::RetransmitCause, dupthresh, window_log::WindowChange},
+        recovery::{
+            Phase, cause::RetransmitCause, dupthresh, pace::Pace, window_log::WindowChange,
+        },
         settings::{FullAck, Recovery},
     },
 };
@@ -77,9 +79,15 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 6582 §3.2 step 3: the bound on cwnd after a full acknowledgment, if there is one.
+    /// The bound on cwnd after a full acknowledgment, if there is one: RFC 6582 §3.2 step 3, or what the
+    /// pace of the recovery has left.
     pub(super) fn full_ack_window(&self, in_flight: u64) -> Option<Bytes> {
         let smss = u64::from(self.smss);
+        if let Some(watch) = &self.cold.watch
+            && let Some(left) = watch.pace.as_ref().and_then(Pace::left)
+        {
+            return Some(Bytes::new(left.max(smss)));
+        }
         let bounded = self.settings.full_ack == FullAck::FlightSize
             && self.settings.recovery != Recovery::Reno
             && !self.agreed.guided;

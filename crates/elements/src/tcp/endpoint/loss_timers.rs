@@ -126,10 +126,10 @@ impl<B: Body> Endpoint<B> {
             let in_flight = self.board.in_flight();
             let smss = u64::from(self.smss);
             if let Some(watch) = &mut self.cold.watch
-                && let Some(prr) = &mut watch.prr
+                && let Some(pace) = &mut watch.pace
             {
                 // Nothing was delivered, so no more than the retransmission that begins it.
-                prr.limit(in_flight + smss);
+                pace.limit(in_flight + smss);
             }
         }
     }

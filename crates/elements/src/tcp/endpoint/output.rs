@@ -11,7 +11,7 @@ use crate::{
             Phase,
             cause::RetransmitCause,
             limited_transmit,
-            sack::{NextSeg, next_seg},
+            sack::{NewData, NextSeg, next_seg},
         },
         segment::Segment,
         seq::Seq,
@@ -183,7 +183,13 @@ impl<B: Body> Endpoint<B> {
             return Some(self.retransmit_lost(now, index, place));
         }
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
-        let new_data = self.agreed.racked || self.agreed.aged || self.sendable().is_some();
+        let new_data = if self.settings.counted_pipe {
+            NewData::BehindHoles
+        } else if self.agreed.racked || self.agreed.aged || self.sendable().is_some() {
+            NewData::Available
+        } else {
+            NewData::Missing
+        };
         match next_seg(&mut self.board, &self.recovery, self.snd_una, new_data) {
             NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, place)),
             NextSeg::Speculative(index) => {

@@ -134,10 +134,14 @@ impl<B: Body> Endpoint<B> {
             self.stats.sent_packets += 1;
             self.stats.retransmitted_packets += 1;
         }
-        if !matches!(
-            self.timer,
-            Timer::Retransmit | Timer::Reorder | Timer::Probe
-        ) {
+        let restarts =
+            self.settings.retransmission_restarts_timer && self.recovery.phase == Phase::Recovery;
+        if restarts
+            || !matches!(
+                self.timer,
+                Timer::Retransmit | Timer::Reorder | Timer::Probe
+            )
+        {
             self.restart_retransmission_timer(now);
         }
         self.control.on_sent(&Sent {

@@ -13,9 +13,12 @@ use crate::{
         recovery::{
             Phase,
             cause::RetransmitCause,
+            counted_pipe::CountedPipe,
             frto::{Frto, Sight, Verdict},
+            pace::{Pace, Told},
             prr::{Progress, Prr},
             rack::{Circumstances, Echo, Limit},
+            rate_halving::RateHalving,
             remedy::Policy,
             tlp::{Answer, Probing},
             window_log::WindowChange,
@@ -72,12 +75,16 @@ impl<B: Body> Endpoint<B> {
                 watch.rack.on_recovered();
             }
             if !recovering {
-                watch.prr = None;
-            } else if let Some(prr) = &mut watch.prr {
-                prr.on_ack(&Progress {
-                    delivered: news.delivered.fresh,
-                    in_flight,
-                    safe: news.acked > 0 && news.lost == 0,
+                watch.pace = None;
+            } else if let Some(pace) = &mut watch.pace {
+                pace.on_ack(&Told {
+                    progress: Progress {
+                        delivered: news.delivered.fresh,
+                        in_flight,
+                        safe: news.acked > 0 && news.lost == 0,
+                    },
+                    advances: news.acked > 0,
+                    begins: news.prior_phase != Phase::Recovery,
                 });
             }
         }
@@ -305,7 +312,7 @@ impl<B: Body> Endpoint<B> {
             watch.resume_from = Some(self.snd_nxt);
         }
         if self.settings.undo {
-            watch.prr = None;
+            watch.pace = None;
             let before = self.window();
             self.control.on_spurious(&Spurious { now, timeout });
             self.stats.undone += 1;
@@ -353,7 +360,11 @@ impl<B: Body> Endpoint<B> {
     /// A fast recovery has begun; `reduced`: the window was reduced for it. `fresh` is what the
     /// acknowledgment delivered.
     pub(super) fn watch_recovery(&mut self, reduced: bool, fresh: u64) {
-        let prr = self.settings.prr && self.agreed.guided && self.control.ssthresh().is_some();
+        let settings = &self.settings;
+        let (prr, halving) = (settings.prr, settings.rate_halving);
+        let counted = settings.counted_pipe;
+        let paced = self.agreed.guided && self.control.ssthresh().is_some();
+        let dupthresh = self.dupthresh();
         let outstanding = self.snd_nxt.since(self.snd_una);
         let in_flight = self.board.in_flight();
         let cwnd = self.control.cwnd().get();
@@ -367,7 +378,21 @@ impl<B: Body> Endpoint<B> {
         if reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, false);
         }
-        watch.prr = prr.then(|| Prr::new(recover_fs, cwnd, in_flight, smss));
+        watch.pace = if !paced {
+            None
+        } else if prr {
+            Some(Pace::Prr(Prr::new(recover_fs, cwnd, in_flight, smss)))
+        } else if halving {
+            Some(Pace::Halving(RateHalving::new(recover_fs, cwnd, smss)))
+        } else if counted {
+            Some(Pace::Counted(CountedPipe::new(
+                outstanding,
+                dupthresh,
+                smss,
+            )))
+        } else {
+            None
+        };
     }
 
     /// The retransmission timer has expired; before, the sender stood at `prior`.
@@ -377,7 +402,7 @@ impl<B: Body> Endpoint<B> {
         };
         watch.tlp.cancel();
         self.probing = watch.tlp.probing();
-        watch.prr = None;
+        watch.pace = None;
         if self.settings.adaptive_dupthresh
             && self.board.sacked_segments() >= self.settings.dupthresh
         {
@@ -411,8 +436,8 @@ impl<B: Body> Endpoint<B> {
             if cause != RetransmitCause::Tlp {
                 watch.undo.on_retransmission(timestamp(now));
             }
-            if let Some(prr) = &mut watch.prr {
-                prr.on_sent(len);
+            if let Some(pace) = &mut watch.pace {
+                pace.on_sent(len);
             }
         }
     }
@@ -421,19 +446,21 @@ impl<B: Body> Endpoint<B> {
     #[cold]
     pub(super) fn note_sent_in_recovery(&mut self, len: u32) {
         if let Some(watch) = &mut self.cold.watch
-            && let Some(prr) = &mut watch.prr
+            && let Some(pace) = &mut watch.pace
         {
-            prr.on_sent(len);
+            pace.on_sent(len);
         }
     }
 
     /// What may be in flight while something is amiss.
     pub(super) fn window_in_trouble(&self, cwnd: u64) -> u64 {
         match &self.cold.watch {
-            Some(watch) if self.recovery.phase == Phase::Recovery => watch
-                .prr
-                .as_ref()
-                .map_or_else(|| self.recovery.window(cwnd, self.smss), Prr::cwnd),
+            Some(watch) if self.recovery.phase == Phase::Recovery => {
+                watch.pace.as_ref().map_or_else(
+                    || self.recovery.window(cwnd, self.smss),
+                    |pace| pace.window(self.board.in_flight(), cwnd),
+                )
+            }
             _ => self.recovery.window(cwnd, self.smss),
         }
     }

@@ -28,17 +28,34 @@ pub enum NextSeg {
     Nothing,
 }
 
-/// NextSeg (RFC 6675 §4). `new_data` tells whether data not sent before could leave now.
+/// Data not sent before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewData {
+    /// It could leave now.
+    Available,
+    /// It could not.
+    Missing,
+    /// It waits for all that has not been reported below the highest report
+    /// ([`counted_pipe`](super::counted_pipe)).
+    BehindHoles,
+}
+
+/// NextSeg (RFC 6675 §4).
 pub fn next_seg(
     board: &mut Scoreboard,
     state: &RecoveryState,
     una: Seq,
-    new_data: bool,
+    new_data: NewData,
 ) -> NextSeg {
     if let Some(index) = board.next_lost() {
         return NextSeg::Lost(index);
     }
-    if new_data {
+    if new_data == NewData::BehindHoles {
+        return board
+            .speculative()
+            .map_or(NextSeg::New, NextSeg::Speculative);
+    }
+    if new_data == NewData::Available {
         return NextSeg::New;
     }
     if let Some(index) = board.speculative() {

@@ -5,7 +5,7 @@ use anabranch_core::units::{Duration, Instant};
 
 use super::{
     frto::Frto,
-    prr::Prr,
+    pace::Pace,
     rack::Rack,
     remedy::{self, Remedy, late::Arrivals},
     reordering::Reordering,
@@ -24,8 +24,8 @@ pub struct Watch {
     pub rack: Rack,
     /// Tail loss probes (RFC 8985 §7).
     pub tlp: Tlp,
-    /// Proportional rate reduction (RFC 9937), during a recovery.
-    pub prr: Option<Prr>,
+    /// What lets segments leave, during a recovery.
+    pub pace: Option<Pace>,
     /// The last reduction, while it may be taken back.
     pub undo: Undo,
     /// Forward RTO recovery (RFC 5682).
@@ -48,6 +48,8 @@ impl Watch {
     pub fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
         let wanted = settings.recovery == Recovery::Rack
             || settings.prr
+            || settings.rate_halving
+            || settings.counted_pipe
             || settings.frto
             || settings.eifel
             || settings.undo
@@ -57,7 +59,7 @@ impl Watch {
             Box::new(Self {
                 rack: Rack::new(first),
                 tlp: Tlp::default(),
-                prr: None,
+                pace: None,
                 undo: Undo::default(),
                 frto: Frto::Off,
                 reordering: Reordering::new(settings.dupthresh, settings.max_dupthresh),

@@ -181,6 +181,26 @@ impl Settings {
                 "needs recovery = \"rfc6675\" or \"rack\"",
             ),
             (
+                "rate_halving",
+                self.rate_halving && !self.recovery.needs_sack(),
+                "needs recovery = \"rfc6675\" or \"rack\"",
+            ),
+            (
+                "rate_halving",
+                self.rate_halving && self.prr,
+                "excludes prr = true: either sets the pace of a recovery",
+            ),
+            (
+                "counted_pipe",
+                self.counted_pipe && self.recovery != Recovery::Rfc6675,
+                "needs recovery = \"rfc6675\"",
+            ),
+            (
+                "counted_pipe",
+                self.counted_pipe && (self.prr || self.rate_halving),
+                "excludes prr and rate_halving: each sets the pace of a recovery",
+            ),
+            (
                 "eifel",
                 self.eifel && !self.timestamps,
                 "needs timestamps = true",

@@ -25,7 +25,7 @@ impl Settings {
         set! {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
             max_dupthresh tlp max_ack_delay prr frto eifel undo adapt_rto timeout_reduces_again limited_transmit
-            recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto
+            recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto rate_halving counted_pipe retransmission_restarts_timer
             clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
@@ -70,6 +70,20 @@ impl Settings {
             s.tlp = over.tlp.unwrap_or(false);
         }
         if !s.recovery.needs_sack() {
+            s.prr = over.prr.unwrap_or(false);
+            s.rate_halving = over.rate_halving.unwrap_or(false);
+        }
+        if s.recovery != Recovery::Rfc6675 {
+            s.counted_pipe = over.counted_pipe.unwrap_or(false);
+        }
+        // Of those that exclude each other the one asked for stays.
+        if over.prr == Some(true) || over.counted_pipe == Some(true) {
+            s.rate_halving = over.rate_halving.unwrap_or(false);
+        }
+        if over.prr == Some(true) || over.rate_halving == Some(true) {
+            s.counted_pipe = over.counted_pipe.unwrap_or(false);
+        }
+        if over.rate_halving == Some(true) || over.counted_pipe == Some(true) {
             s.prr = over.prr.unwrap_or(false);
         }
         if over.max_dupthresh.is_none() {
@@ -139,6 +153,12 @@ pub struct Overrides {
     /// Proportional rate reduction (RFC 9937).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prr: Option<bool>,
+    /// A recovery sends a segment for every second acknowledgment (rate halving, RFC 6937 §1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_halving: Option<bool>,
+    /// A recovery counts what is in flight by acknowledgments (Fall and Floyd 1996).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_pipe: Option<bool>,
     /// Forward RTO recovery (RFC 5682).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frto: Option<bool>,
@@ -163,6 +183,9 @@ pub struct Overrides {
     /// Each partial acknowledgment restarts the retransmission timer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_ack_restarts_timer: Option<bool>,
+    /// Each retransmission of a recovery restarts the retransmission timer (RFC 6675 §6).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmission_restarts_timer: Option<bool>,
     /// The window with which NewReno leaves fast recovery (RFC 6582 §3.2 step 3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_ack: Option<FullAck>,

@@ -1,0 +1,74 @@
+//! What lets segments leave during a recovery guided by SACK, where that is not simply the window
+//! (RFC 6675 §5 (C)).
+
+use super::{
+    counted_pipe::CountedPipe,
+    prr::{Progress, Prr},
+    rate_halving::RateHalving,
+};
+
+/// One of them at work.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// Proportional rate reduction (RFC 9937).
+    Prr(Prr),
+    /// Rate halving.
+    Halving(RateHalving),
+    /// The counted pipe.
+    Counted(CountedPipe),
+}
+
+/// What an acknowledgment tells them.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    /// What PRR wants to know.
+    pub progress: Progress,
+    /// It acknowledges new data.
+    pub advances: bool,
+    /// The recovery begins with it.
+    pub begins: bool,
+}
+
+impl Pace {
+    /// An acknowledgment of this recovery, the one that begins it included.
+    pub fn on_ack(&mut self, told: &Told) {
+        match self {
+            Self::Prr(prr) => prr.on_ack(&told.progress),
+            Self::Halving(halving) => halving.on_ack(told),
+            Self::Counted(counted) => counted.on_ack(told),
+        }
+    }
+    /// A segment of `len` octets left.
+    pub const fn on_sent(&mut self, len: u32) {
+        match self {
+            Self::Prr(prr) => prr.on_sent(len),
+            Self::Halving(_) => {}
+            Self::Counted(counted) => counted.on_sent(len),
+        }
+    }
+    /// No more than `cwnd` may be in flight until the next acknowledgment.
+    pub const fn limit(&mut self, cwnd: u64) {
+        match self {
+            Self::Prr(prr) => prr.limit(cwnd),
+            Self::Halving(halving) => halving.limit(cwnd),
+            Self::Counted(_) => {}
+        }
+    }
+    /// What may be in flight now, where `in_flight` is and the control's window is `cwnd`.
+    #[must_use]
+    pub fn window(&self, in_flight: u64, cwnd: u64) -> u64 {
+        match self {
+            Self::Prr(prr) => prr.cwnd(),
+            Self::Halving(halving) => halving.cwnd(),
+            Self::Counted(counted) => in_flight.saturating_add(counted.room(cwnd)),
+        }
+    }
+    /// The window that the recovery leaves, if not the control's.
+    #[must_use]
+    pub const fn left(&self) -> Option<u64> {
+        match self {
+            Self::Halving(halving) => Some(halving.cwnd()),
+            Self::Prr(_) | Self::Counted(_) => None,
+        }
+    }
+}
