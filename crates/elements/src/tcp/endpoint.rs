@@ -98,14 +98,10 @@ struct Agreed {
     sack: bool,
     /// SACK guides the recovery (RFC 6675).
     guided: bool,
-    /// And RACK finds the losses (RFC 8985).
-    racked: bool,
+    /// What finds the losses.
+    finder: Finder,
     /// And probes the tail.
     tlp: bool,
-    /// A remedy for reordering must hear of everything, or every sample counts for itself.
-    attended: bool,
-    /// And finds the losses by the age of segments.
-    aged: bool,
     timestamps: bool,
     ecn: bool,
     /// Every segment may tell of marks, or of their end.
@@ -117,6 +113,34 @@ struct Agreed {
     snd_scale: u8,
     /// Shift of the windows that we send.
     rcv_scale: u8,
+}
+
+/// What finds the losses. Where it is *attended*, no acknowledgment and no segment is plain: a remedy
+/// for reordering hears of each, or every sample counts for itself (RFC 4015 §3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Finder {
+    Duplicates,
+    DuplicatesAttended,
+    /// RACK (RFC 8985).
+    Rack,
+    RackAttended,
+    /// The age of segments; always attended.
+    Age,
+}
+
+impl Agreed {
+    #[inline]
+    const fn racked(&self) -> bool {
+        matches!(self.finder, Finder::Rack | Finder::RackAttended)
+    }
+    #[inline]
+    const fn attended(&self) -> bool {
+        !matches!(self.finder, Finder::Duplicates | Finder::Rack)
+    }
+    #[inline]
+    const fn aged(&self) -> bool {
+        matches!(self.finder, Finder::Age)
+    }
 }
 
 /// What may be wanted from [`Endpoint::poll_transmit`] besides data.
@@ -336,10 +360,8 @@ impl<B: Body> Endpoint<B> {
                 sack: settings.sack,
                 timestamps: settings.timestamps,
                 guided: false,
-                racked: false,
+                finder: Finder::Duplicates,
                 tlp: false,
-                attended: false,
-                aged: false,
                 ecn: false,
                 exact_ecn: false,
                 tuned: settings.receive_autotuning,

@@ -63,7 +63,7 @@ impl<B: Body> Endpoint<B> {
             && self.board.is_plain()
             && !self.timed
             && self.probing == Probing::Free
-            && !self.agreed.attended
+            && !self.agreed.attended()
             && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack);

@@ -123,7 +123,7 @@ impl<B: Body> Endpoint<B> {
             self.tell_remedy_of_duplicate(now);
         }
         // RACK has its own time for it.
-        if !self.agreed.guided || self.agreed.racked || self.snd_una < self.recovery.recover {
+        if !self.agreed.guided || self.agreed.racked() || self.snd_una < self.recovery.recover {
             return 0;
         }
         let dupthresh = self.dupthresh();
@@ -143,7 +143,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Update (RFC 6675 §4): what the reports show to be lost.
     pub(super) fn update_lost(&mut self) -> u64 {
-        if !self.agreed.guided || self.agreed.racked {
+        if !self.agreed.guided || self.agreed.racked() {
             return 0;
         }
         match self.board.lost_below(self.dupthresh(), self.smss) {

@@ -2,7 +2,7 @@
 
 use anabranch_core::{packet::Ecn, units::Instant};
 
-use super::{Ending, Endpoint};
+use super::{Ending, Endpoint, Finder};
 use crate::{
     body::Body,
     tcp::{
@@ -119,8 +119,10 @@ impl<B: Body> Endpoint<B> {
         };
         self.agreed.sack = self.settings.sack && sack_permitted;
         self.agreed.guided = self.agreed.sack && self.settings.recovery.needs_sack();
-        self.agreed.racked = self.agreed.guided && self.settings.recovery == Recovery::Rack;
-        self.agreed.tlp = self.agreed.racked && self.settings.tlp;
+        if self.agreed.guided && self.settings.recovery == Recovery::Rack {
+            self.agreed.finder = Finder::Rack;
+        }
+        self.agreed.tlp = self.agreed.racked() && self.settings.tlp;
         self.cold.watch = Watch::new(&self.settings, self.cold.first_octet);
         self.begin_remedy();
         self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();

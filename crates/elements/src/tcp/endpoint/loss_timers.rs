@@ -36,7 +36,7 @@ impl<B: Body> Endpoint<B> {
     /// The retransmission timer has been set.
     #[inline(never)]
     pub(super) fn note_retransmission_timer(&mut self) {
-        if self.agreed.aged {
+        if self.agreed.aged() {
             self.postpone_retransmission_timer();
         }
         if let Some(watch) = &mut self.cold.watch {
@@ -118,7 +118,7 @@ impl<B: Body> Endpoint<B> {
         if let Some(watch) = &self.cold.watch {
             self.timer_at = watch.rto_at;
         }
-        if self.agreed.aged {
+        if self.agreed.aged() {
             self.detect_by_age(now, 0);
             return;
         }

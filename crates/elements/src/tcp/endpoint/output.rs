@@ -99,7 +99,7 @@ impl<B: Body> Endpoint<B> {
             && self.board.is_plain()
             && self.recovery.dup_acks == 0
             && self.wanted.retransmit == Retransmit::Nothing
-            && !self.agreed.attended;
+            && !self.agreed.attended();
         if !plain {
             match self.in_trouble(now, window, place) {
                 Trouble::Leaves(outgoing) => return Some(outgoing),
@@ -185,7 +185,7 @@ impl<B: Body> Endpoint<B> {
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
         let new_data = if self.settings.counted_pipe {
             NewData::BehindHoles
-        } else if self.agreed.racked || self.agreed.aged || self.sendable().is_some() {
+        } else if self.agreed.racked() || self.agreed.aged() || self.sendable().is_some() {
             NewData::Available
         } else {
             NewData::Missing

@@ -3,7 +3,7 @@
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-use super::{Endpoint, Retransmit, acknowledgment::News};
+use super::{Endpoint, Finder, Retransmit, acknowledgment::News};
 use crate::{
     body::Body,
     cc::CongestionControl,
@@ -22,15 +22,24 @@ use crate::{
 impl<B: Body> Endpoint<B> {
     /// What the connection has agreed on decides what the remedy must hear.
     pub(super) fn begin_remedy(&mut self) {
-        // Samples are looked at one by one then.
-        self.agreed.attended = self.settings.adapt_rto;
+        if self.settings.adapt_rto {
+            self.agreed.finder = match self.agreed.finder {
+                Finder::Rack => Finder::RackAttended,
+                _ => Finder::DuplicatesAttended,
+            };
+        }
         let Some(policy) = self.remedied().map(|remedied| &remedied.policy) else {
             return;
         };
         let (attends, ages) = (policy.attends(), policy.dupthresh() == u32::MAX);
         // A peer without SACK: the fallback's duplicates count as ever.
-        self.agreed.attended |= attends && self.agreed.guided;
-        self.agreed.aged = ages && self.agreed.guided;
+        if attends && self.agreed.guided {
+            self.agreed.finder = if ages {
+                Finder::Age
+            } else {
+                Finder::DuplicatesAttended
+            };
+        }
         if attends
             && !self.agreed.guided
             && let Some(watch) = &mut self.cold.watch

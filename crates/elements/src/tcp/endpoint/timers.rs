@@ -66,7 +66,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(self.rtt.rto());
-        if self.agreed.racked | self.agreed.aged {
+        if self.agreed.racked() | self.agreed.aged() {
             self.note_retransmission_timer();
         }
     }

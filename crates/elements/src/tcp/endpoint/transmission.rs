@@ -59,7 +59,7 @@ impl<B: Body> Endpoint<B> {
         if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
             self.recovery.limited += taken;
         }
-        if self.agreed.attended {
+        if self.agreed.attended() {
             self.tell_remedy_of_sending(now);
         }
         if self.agreed.tlp {
@@ -116,7 +116,7 @@ impl<B: Body> Endpoint<B> {
         if self.validating {
             self.validate_retransmission(&record);
         }
-        let timed = self.timed || self.agreed.racked || self.agreed.aged;
+        let timed = self.timed || self.agreed.racked() || self.agreed.aged();
         self.board.resent(index, now, twice, timed);
         self.note_retransmission(now, record.len, cause);
         self.tell_remedy_of_retransmission(&record, cause);

@@ -62,10 +62,10 @@ impl<B: Body> Endpoint<B> {
             self.look_at_timestamps(now, segment, news.prior_una);
             self.look_for_reneging(now);
         }
-        if self.agreed.racked {
+        if self.agreed.racked() {
             news.lost += self.detect_by_time(now, news.delivered.fresh);
         }
-        if self.agreed.aged {
+        if self.agreed.aged() {
             news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
         let recovering = self.recovery.phase == Phase::Recovery;
@@ -240,7 +240,7 @@ impl<B: Body> Endpoint<B> {
         self.board.forgive();
         let found = self
             .limit()
-            .filter(|_| !self.agreed.aged)
+            .filter(|_| !self.agreed.aged())
             .map_or(0, |limit| self.board.detect(now, &limit).lost);
         if found == 0 {
             self.resume();
@@ -347,7 +347,7 @@ impl<B: Body> Endpoint<B> {
     /// Whether RACK judges what a timeout loses (RFC 8985 §6.3): the first segment, and what was
     /// sent long enough ago. Not if the peer has reneged: then nothing that it reported counts.
     pub(super) fn lose_by_time(&mut self, now: Instant) -> bool {
-        if !self.agreed.racked || self.board.front().is_some_and(Record::is_sacked) {
+        if !self.agreed.racked() || self.board.front().is_some_and(Record::is_sacked) {
             return false;
         }
         let Some(limit) = self.limit() else {
