@@ -34,9 +34,9 @@ def test_one_remedy_keeps_its_throughput_at_every_interval_at_no_price(script: M
     assert rows["unaided"].lowest < 0.7
     assert rows["tcp_pr"].lowest > script.BAR
     assert not rows["tcp_pr"].costs_nothing
-    # Nothing that reorders, nothing sent for nothing: no remedy is worse than none by more than a tenth of a percent.
+    # Those that pass send hardly more for nothing in order than the stack without one.
     for row in rows.values():
-        if row.variant != script.OWN_CONTROL:
+        if row.passes:
             assert row.needless_in_order < rows["unaided"].needless_in_order + 0.001, row
 
 
