@@ -25,11 +25,15 @@ const fn ms(n: u64) -> Instant {
     Instant::from_millis(n)
 }
 
-/// Every switch of every profile: a released profile never changes.
+/// Every switch of every profile that is released: those never change. A new switch comes with the value
+/// that leaves them as they were.
 #[test]
 fn switches() {
     let mut text = String::new();
     for profile in profiles() {
+        if profile.meta.name == "linux-6.18" {
+            continue;
+        }
         let Profile {
             meta, cc, settings, ..
         } = &profile;

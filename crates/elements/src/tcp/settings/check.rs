@@ -37,6 +37,42 @@ impl Settings {
         Ok(())
     }
 
+    fn check_delayed_ack(&self) -> Result<(), Problem> {
+        let problem = |message: String| {
+            Err(Problem {
+                field: "delayed_ack",
+                message,
+            })
+        };
+        if let DelayedAck::On(delayed) = self.delayed_ack {
+            if !(1..=1000).contains(&delayed.segments) {
+                return problem(format!(
+                    "{} segments is outside 1 to 1000",
+                    delayed.segments
+                ));
+            }
+            if delayed.timeout.is_zero() || delayed.timeout > Duration::from_secs(10) {
+                return problem("the timeout must lie in 1 ps to 10 s".to_owned());
+            }
+            if delayed
+                .max_timeout
+                .is_some_and(|max| max < delayed.timeout || max > Duration::from_secs(10))
+            {
+                return problem(format!(
+                    "max_timeout must lie in timeout, {}, to 10 s",
+                    delayed.timeout
+                ));
+            }
+            if delayed.quick_segments > 1000 {
+                return problem(format!(
+                    "{} quick segments is outside 0 to 1000",
+                    delayed.quick_segments
+                ));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn check(&self) -> Result<(), Problem> {
         let problem = |field, message: String| Err(Problem { field, message });
         let most = u32::from(u16::MAX) - HEADERS - TIMESTAMPS_SIZE;
@@ -54,41 +90,7 @@ impl Settings {
         }
         self.check_recovery()?;
         self.check_remedy()?;
-        if let DelayedAck::On(delayed) = self.delayed_ack {
-            if !(1..=1000).contains(&delayed.segments) {
-                return problem(
-                    "delayed_ack",
-                    format!("{} segments is outside 1 to 1000", delayed.segments),
-                );
-            }
-            if delayed.timeout.is_zero() || delayed.timeout > Duration::from_secs(10) {
-                return problem(
-                    "delayed_ack",
-                    "the timeout must lie in 1 ps to 10 s".to_owned(),
-                );
-            }
-            if delayed
-                .max_timeout
-                .is_some_and(|max| max < delayed.timeout || max > Duration::from_secs(10))
-            {
-                return problem(
-                    "delayed_ack",
-                    format!(
-                        "max_timeout must lie in timeout, {}, to 10 s",
-                        delayed.timeout
-                    ),
-                );
-            }
-            if delayed.quick_segments > 1000 {
-                return problem(
-                    "delayed_ack",
-                    format!(
-                        "{} quick segments is outside 0 to 1000",
-                        delayed.quick_segments
-                    ),
-                );
-            }
-        }
+        self.check_delayed_ack()?;
         self.check_pacing()?;
         if self.challenge_ack_interval > Duration::from_secs(60) {
             return problem(
