@@ -12,8 +12,8 @@ use anabranch_elements::{
     body::Length,
     cc::{Ack, Congestion, CongestionControl, Control, Rto},
     tcp::{
-        DelayedAck, EcnMode, Endpoint, Flags, Options, Overrides, Profile, Role, Settings,
-        accecn::Counter,
+        DelayedAck, EcnMode, Endpoint, Flags, Options, Overrides, Profile, Role, SackBlock,
+        Segment, Settings, accecn::Counter,
     },
 };
 use proptest::prelude::*;
@@ -144,6 +144,57 @@ fn counters_wrap_without_loss_of_an_octet() {
     let (told, marked, _) = transfer(&settings(true), Link::default(), false, &pieces);
     assert_eq!(marked, 40_000_000);
     assert_eq!(told, marked);
+}
+
+/// An older field that comes late lies behind the newer one, not seven ahead of it (RFC 9768 §3.2.2.5: what
+/// goes around is told by acknowledgments that make progress).
+#[test]
+fn duplicates_in_another_order_tell_of_no_marks() {
+    for option in [false, true] {
+        let s = Settings {
+            timestamps: false,
+            ..settings(option)
+        };
+        let told: Arc<Mutex<u64>> = Arc::default();
+        let control = Control::Boxed(Box::new(Fixed(Arc::clone(&told))));
+        let mut end: Endpoint<Length> = Endpoint::new(&Arc::new(s), control, Role::Passive, 100);
+        let syn = Segment {
+            window: 60_000,
+            flags: Flags::SYN | Flags::ECE | Flags::CWR | Flags::AE,
+            options: Options::Syn {
+                mss: 1000,
+                window_scale: Some(7),
+                sack_permitted: true,
+                accecn: None,
+            },
+            ..Segment::default()
+        };
+        let answer = |ace, right| Segment {
+            seq: 1,
+            ack: 101,
+            window: 60_000,
+            flags: Flags::ACK | ace,
+            options: match right {
+                0 => Options::None,
+                right => Options::Sack(1, [SackBlock { left: 1101, right }; 4]),
+            },
+            ..Segment::default()
+        };
+        let mut comes = |at: u64, segment: &Segment<Length>| {
+            end.on_segment(ms(at), segment, Ecn::NotEct);
+            while end.poll_transmit(ms(at)).is_some() {}
+            end.write_all(Length(5_000));
+            while end.poll_transmit(ms(at)).is_some() {}
+            *told.lock().expect("one thread")
+        };
+        comes(0, &syn);
+        comes(40, &answer(Flags::CWR, 0));
+        let (five, six) = (Flags::AE | Flags::ECE, Flags::AE | Flags::CWR);
+        assert_eq!(comes(80, &answer(five, 2101)), 0);
+        assert_eq!(comes(82, &answer(six, 4101)), 1000);
+        assert_eq!(comes(83, &answer(five, 3101)), 1000);
+        assert_eq!(comes(84, &answer(six, 5101)), 1000);
+    }
 }
 
 /// RFC 9768 §3.2.3.2.1: none in the SYN, one in the answer and one in the third segment; none in an

@@ -8,9 +8,10 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Length,
+    cc::IdleRestart,
     tcp::{
-        EcnMode, Flags, Options, Profile, Recovery, Refusal, Role, SackBlock, Segment, Settings,
-        State, Timestamps,
+        AccEcn, EcnMode, Endpoint, Flags, Options, Profile, Recovery, Refusal, Role, SackBlock,
+        Segment, Settings, State, Timestamps, accecn::Order,
     },
 };
 use proptest::prelude::*;
@@ -53,6 +54,19 @@ fn hostile() -> impl Strategy<Value = Segment<Length>> {
                     )
                 }
             ),
+            (
+                any::<bool>(),
+                proptest::array::uniform3(any::<u32>()),
+                0_usize..4
+            )
+                .prop_map(|(first, fields, count)| {
+                    let order = if first {
+                        Order::Ect0First
+                    } else {
+                        Order::Ect1First
+                    };
+                    Options::AccEcn(AccEcn::new(order, &fields[..count]))
+                }),
         ],
         prop_oneof![Just(0_u32), 0_u32..3000],
     )
@@ -75,11 +89,18 @@ proptest! {
     #[test]
     fn no_segment_makes_an_endpoint_panic(
         segments in proptest::collection::vec((hostile(), 0_u64..300, any::<u8>()), 1..40),
-        opened: bool, sack: bool, timed: bool, ecn: bool,
+        opened: bool, sack: bool, timed: bool, ecn: bool, linux: bool,
     ) {
         let mut s = if sack { settings() } else { without_sack(Recovery::NewReno) };
         s.ecn = if ecn { EcnMode::Rfc3168 } else { EcnMode::Off };
-        let mut end = if opened { established(&s) } else { endpoint(&s, Role::Passive, 100) };
+        if linux {
+            s = Settings { idle_restart: IdleRestart::Rfc7661, ..all_switches() };
+        }
+        let mut end = match (opened, linux) {
+            (true, true) => listened(&s),
+            (true, false) => established(&s),
+            (false, _) => endpoint(&s, Role::Passive, 100),
+        };
         if timed {
             end = end.with_timer_rule(Some(RULE));
         }
@@ -150,6 +171,133 @@ proptest! {
         prop_assert_eq!(got.len(), stream.0.len(), "{:?}", net.states());
         prop_assert!(got == stream.0);
     }
+}
+
+/// An end that listened, and whose peer with AccECN opened by hand; the numbers are those of
+/// [`established`].
+fn listened(s: &Settings) -> Endpoint<Length> {
+    let mut end: Endpoint<Length> = endpoint(
+        &Settings {
+            timestamps: false,
+            ..s.clone()
+        },
+        Role::Passive,
+        100,
+    );
+    let syn = Segment {
+        window: 65_535,
+        flags: Flags::SYN | Flags::ECE | Flags::CWR | Flags::AE,
+        options: Options::Syn {
+            mss: 1000,
+            window_scale: Some(7),
+            sack_permitted: true,
+            accecn: None,
+        },
+        ..Segment::default()
+    };
+    end.on_segment(ms(0), &syn, Ecn::NotEct);
+    drain(&mut end, ms(0));
+    let answer = Segment {
+        seq: 1,
+        ack: 101,
+        window: 60_000,
+        flags: Flags::ACK | Flags::CWR,
+        ..Segment::default()
+    };
+    end.on_segment(ms(50), &answer, Ecn::NotEct);
+    assert_eq!(end.state(), State::Established);
+    end
+}
+
+/// RFC 9293 §3.10.7.4: what acknowledges nothing of ours in SYN-RECEIVED is reset and leaves no trace, nor
+/// its timestamp, by which the real peer would be refused.
+#[test]
+fn a_guess_at_a_half_open_connection_does_not_lock_the_peer_out() {
+    let s = all_switches();
+    let mut end: Endpoint<Length> = endpoint(&s, Role::Passive, 100);
+    let at = |value| Some(Timestamps { value, echo: 0 });
+    let syn = Segment {
+        window: 60_000,
+        flags: Flags::SYN,
+        timestamps: at(1000),
+        options: Options::Syn {
+            mss: 1000,
+            window_scale: Some(7),
+            sack_permitted: true,
+            accecn: None,
+        },
+        ..Segment::default()
+    };
+    end.on_segment(ms(0), &syn, Ecn::NotEct);
+    drain(&mut end, ms(0));
+    let honest = Segment {
+        seq: 1,
+        ack: 101,
+        window: 60_000,
+        flags: Flags::ACK,
+        timestamps: at(1010),
+        ..Segment::default()
+    };
+    let blind = Segment {
+        ack: 5000,
+        timestamps: at(1_000_000),
+        ..honest
+    };
+    end.on_segment(ms(5), &blind, Ecn::NotEct);
+    assert_eq!(end.refusals().of(Refusal::UnsentAck), 1);
+    drain(&mut end, ms(5));
+    end.on_segment(ms(10), &honest, Ecn::NotEct);
+    assert_eq!(end.state(), State::Established);
+}
+
+/// RFC 2018 §3: a block is of what is missing something before it; RFC 2883 §4: or it is a duplicate, and
+/// then all of it is acknowledged.
+#[test]
+fn a_block_across_what_is_acknowledged_is_refused() {
+    let mut end = established(&settings());
+    end.write_all(Length(8000));
+    drain(&mut end, ms(50));
+    let with = |left, right| Segment {
+        seq: 1,
+        ack: 3101,
+        window: 65_535,
+        flags: Flags::ACK,
+        options: Options::Sack(1, [SackBlock { left, right }; 4]),
+        ..Segment::default()
+    };
+    end.on_segment(ms(60), &with(1101, 3101), Ecn::NotEct);
+    assert_eq!(end.refusals().of(Refusal::SackBlock), 0);
+    end.on_segment(ms(61), &with(1101, 5101), Ecn::NotEct);
+    assert_eq!(end.refusals().of(Refusal::SackBlock), 1);
+}
+
+/// RFC 9293 §3.10.7.4: nothing lies behind a FIN. What is not taken there is not reported either.
+#[test]
+fn data_behind_a_fin_is_not_reported() {
+    let mut end = established(&settings());
+    let with = |seq, flags, len| Segment {
+        seq,
+        ack: 101,
+        window: 65_535,
+        flags,
+        body: Length(len),
+        ..Segment::default()
+    };
+    end.on_segment(
+        ms(60),
+        &with(4001, Flags::ACK | Flags::FIN, 1000),
+        Ecn::NotEct,
+    );
+    drain(&mut end, ms(60));
+    end.on_segment(ms(61), &with(7001, Flags::ACK, 1000), Ecn::NotEct);
+    assert_eq!(end.refusals().of(Refusal::OutsideWindow), 1);
+    let answers = drain(&mut end, ms(61));
+    let blocks: Vec<_> = answers
+        .iter()
+        .flat_map(|answer| answer.options.sack_blocks())
+        .map(|block| (block.left, block.right))
+        .collect();
+    assert_eq!(blocks, [(4001, 5001)]);
 }
 
 /// What Linux has, and every switch besides that goes with it.

@@ -179,6 +179,37 @@ fn timestamps_undo_a_timeout() {
     assert!(s.cwnd() >= cwnd);
 }
 
+/// A timeout in a recovery that reduces nothing further (Linux) leaves at stake what the recovery has
+/// reduced. The late answer to the recovery's own retransmission echoes a time before the timeout, but not
+/// before the recovery: the first was lost, and nothing comes back. Where the timeout has reduced by
+/// itself (RFC 5681) that alone is undone.
+#[test]
+fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
+    for (again_, undone, cwnd) in [(false, 0, 1), (true, 1, 20)] {
+        let settings = Settings {
+            timeout_reduces_again: again_,
+            initial_cwnd: 40,
+            tlp: false,
+            ..all()
+        };
+        let mut s = Sender::new(&settings);
+        s.write(40, 40);
+        s.echo = 40;
+        assert_eq!(s.ack(80, 0, &[(1, 8)]), again(Rack, &[0]));
+        s.ack(82, 0, &[(1, 40)]);
+        while s.stats().timeouts == 0 {
+            s.expire();
+        }
+        let at = s.now.as_picos() / 1_000_000_000;
+        s.echo = 80;
+        s.ack(at + 5, 40, &[]);
+        assert_eq!(s.stats().undone, undone);
+        assert_eq!(s.cwnd(), cwnd);
+        let ssthresh = s.end.snapshot().ssthresh.expect("reduced");
+        assert_eq!(ssthresh.get(), 20_000);
+    }
+}
+
 /// A late original shows how far the path reorders, although it was sent again meanwhile: from then on
 /// each report lets the window grow. What was lost and came again shows nothing.
 #[test]

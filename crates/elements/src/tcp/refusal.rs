@@ -9,8 +9,8 @@ pub enum Refusal {
     /// It acknowledges less than the window of the peer allows for (RFC 5961 §5.2). A packet that is
     /// late by more than a window may be the cause, so these do not count as malformed.
     OldAck,
-    /// A SACK block that is reversed, of what was never sent, or across another one of the same
-    /// option (RFC 2018 §3; RFC 2883 §4 allows for one within the next).
+    /// A SACK block that is reversed, of what was never sent, across the number that is acknowledged,
+    /// or across another one of the same option (RFC 2018 §3; RFC 2883 §4 allows for one within the next).
     SackBlock,
     /// A reset without the very number that is expected (RFC 5961 §3.2, RFC 9293 §3.10.7.2 and
     /// §3.10.7.3): ahead of it, or before the peer's first number.

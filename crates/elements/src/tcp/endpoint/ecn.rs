@@ -77,6 +77,10 @@ const FIRST_COUNT: u32 = 5;
 /// Increment-triggered acknowledgments: after so many marks at least (RFC 9768 §3.2.2.5.1).
 const MARKS_PER_ACK: u32 = 2;
 
+/// What an acknowledgment without progress can tell of more than the one before: half of the field's
+/// range. Whatever seems more is an older one, as with the option's counts.
+const MOST_WITHOUT_PROGRESS: u64 = 4;
+
 const ALL: Flags = Flags(Flags::AE.0 | Flags::CWR.0 | Flags::ECE.0);
 const SETUP: Flags = Flags(Flags::CWR.0 | Flags::ECE.0);
 
@@ -307,6 +311,10 @@ impl<B: Body> Endpoint<B> {
             Told::Exactly(_) | Told::ByPackets { blind: false } => 0,
         };
         let marked = newly_marked(field(segment.flags), state.told, packets);
+        if acked == 0 && marked > MOST_WITHOUT_PROGRESS && matches!(told, Told::ByPackets { .. }) {
+            // An older acknowledgment that comes late: its field lies behind.
+            return;
+        }
         state.told = state.told.wrapping_add(u32::try_from(marked).unwrap_or(0));
         state.marked += match told {
             Told::Exactly(octets) => octets,

@@ -132,8 +132,15 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         let ack = self.snd_una.near(segment.ack);
-        if self.state != State::SynReceived && !self.believes(ack) {
-            // Nothing else of it may leave a trace: neither its timestamp nor its count of marks.
+        // Of what is not believed nothing else may leave a trace: neither its timestamp nor its count of
+        // marks.
+        if self.state == State::SynReceived {
+            if !(self.snd_una < ack && ack <= self.snd_nxt) {
+                self.refuse(Refusal::UnsentAck);
+                self.reset_against(segment);
+                return;
+            }
+        } else if !self.believes(ack) {
             self.on_acknowledgment(now, segment);
             return;
         }
@@ -149,11 +156,6 @@ impl<B: Body> Endpoint<B> {
             self.read_ace(segment, ack);
         }
         if self.state == State::SynReceived {
-            if !(self.snd_una < ack && ack <= self.snd_nxt) {
-                self.refuse(Refusal::UnsentAck);
-                self.reset_against(segment);
-                return;
-            }
             self.transit(Event::SynAcknowledged);
             if flags.any(Flags::SYN) {
                 // Both ends opened at once; the SYN itself was taken before.
@@ -331,9 +333,10 @@ impl<B: Body> Endpoint<B> {
         if len > 0 && end > limit {
             self.refuse(Refusal::OutsideWindow);
         }
-        let end = end.min(limit);
-        if len > 0 {
-            self.on_data(now, segment, seq, end);
+        if len > 0 && seq >= limit {
+            self.ack.at_once();
+        } else if len > 0 {
+            self.on_data(now, segment, seq, end.min(limit));
         }
         if self.cold.peer_fin == Some(self.rcv_nxt) {
             self.on_fin(now);

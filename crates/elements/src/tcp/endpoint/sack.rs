@@ -24,7 +24,8 @@ impl<B: Body> Endpoint<B> {
         for block in blocks {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
-            if left >= right || right > self.snd_nxt || left < self.cold.first_octet {
+            let across = left < ack && right > ack;
+            if left >= right || right > self.snd_nxt || left < self.cold.first_octet || across {
                 self.refuse(Refusal::SackBlock);
                 news.duplicate = None;
             } else if left < ack {

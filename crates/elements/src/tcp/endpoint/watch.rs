@@ -419,7 +419,10 @@ impl<B: Body> Endpoint<B> {
             watch.before_timeout = Some((self.rtt.srtt() + twice, self.rtt.rttvar()));
             watch.resume_from = None;
         }
-        if self.expiries == 1 {
+        // What a recovery has reduced already stays at stake, with the retransmissions that began it: the
+        // answer to one of those does not prove the recovery needless.
+        let reduced = prior == Phase::Recovery && !self.settings.timeout_reduces_again;
+        if self.expiries == 1 && !reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, true);
         }
         // RFC 5682 §2.1 step 1: not within a recovery, which has sent too much again to tell.
