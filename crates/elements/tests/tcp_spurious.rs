@@ -5,6 +5,7 @@ mod tcp_support;
 use anabranch_core::packet::Ecn;
 use anabranch_elements::{
     body::Length,
+    cc::IdleRestart,
     tcp::{
         EcnMode, Recovery, Refusal, RetransmitCause, Segment, Settings, Timestamps, WindowChange,
     },
@@ -207,6 +208,40 @@ fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
         assert_eq!(s.cwnd(), cwnd);
         let ssthresh = s.end.snapshot().ssthresh.expect("reduced");
         assert_eq!(ssthresh.get(), 20_000);
+    }
+}
+
+/// RFC 7661 §4.4.1 reduces once more where a recovery ends that began with a window not in use; not where
+/// the recovery has proved needless meanwhile.
+#[test]
+fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
+    for needless in [true, false] {
+        let settings = Settings {
+            idle_restart: IdleRestart::Rfc7661,
+            eifel: false,
+            initial_cwnd: 40,
+            tlp: false,
+            ..all()
+        };
+        let mut s = Sender::new(&settings);
+        // Four segments in each round trip, of forty that might leave.
+        for round in 1..6 {
+            s.write(40 * round, 4);
+            s.ack(40 * (round + 1), s.behind, &[]);
+        }
+        let cwnd = s.cwnd();
+        assert!(cwnd >= 40);
+        let una = s.behind;
+        s.write(240, 10);
+        s.ack(280, una, &[(una + 1, una + 5)]);
+        s.ack(320, una, &[(una + 1, una + 6)]);
+        assert_eq!(s.stats().retransmitted_packets, 1);
+        assert!(s.cwnd() < cwnd);
+        let duplicate = [(una, una + 1)];
+        s.ack(330, una + 8, if needless { &duplicate } else { &[] });
+        assert_eq!(s.stats().undone, u32::from(needless));
+        s.ack(331, una + 10, &[]);
+        assert_eq!(s.cwnd() >= cwnd, needless, "{} of {cwnd}", s.cwnd());
     }
 }
 

@@ -160,6 +160,11 @@ impl Validation {
         self.repairs = true;
     }
 
+    /// The reduction of the recovery under way was needless: none is due at its end.
+    pub const fn on_spurious(&mut self) {
+        self.recovery = None;
+    }
+
     /// A recovery is over: the largest window after it, if it began with a non-validated one (§4.4.1).
     pub fn on_recovered(&mut self) -> Option<u64> {
         let repair = self.recovery.take();

@@ -61,6 +61,12 @@ impl<B: Body> Endpoint<B> {
         self.validation().on_timeout();
     }
 
+    /// The last reduction was needless.
+    #[cold]
+    pub(super) fn validate_undo(&mut self) {
+        self.validation().on_spurious();
+    }
+
     /// A recovery is over, also one after a timeout, or one that proved needless.
     #[cold]
     pub(super) fn validate_recovered(&mut self) {

@@ -313,6 +313,9 @@ impl<B: Body> Endpoint<B> {
         }
         if self.settings.undo {
             watch.pace = None;
+            if self.validating {
+                self.validate_undo();
+            }
             let before = self.window();
             self.control.on_spurious(&Spurious { now, timeout });
             self.stats.undone += 1;
