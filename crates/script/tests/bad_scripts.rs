@@ -34,7 +34,7 @@ fn mistakes_have_a_place_and_a_hint() {
         ),
         (
             "--cc=cubik\n+0 < S 0:0(0)",
-            "s.pkt:1:3: there is no congestion control `cubik`; expected one of reno, cubic, cubic-plus, bbr, bbr3, dctcp; nearest is `cubic`",
+            "s.pkt:1:3: there is no congestion control `cubik`; expected one of reno, cubic, cubic-plus, bbr, bbr3, dctcp, westwood-plus, compound, vegas, bic; nearest is `cubic`",
         ),
         (
             "--transport.rack=7\n+0 < S 0:0(0)",
