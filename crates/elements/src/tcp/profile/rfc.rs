@@ -139,7 +139,7 @@ pub(super) fn rfc() -> Profile {
             nagle: false,
             cwnd_validation: true,
             ecn: EcnMode::Off,
-            accecn_option: true,
+            accecn_option: false,
             challenge_ack_interval: Duration::from_millis(500),
             time_wait: Duration::from_secs(240),
             hystart: HyStart::Off,

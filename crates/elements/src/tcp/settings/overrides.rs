@@ -60,9 +60,7 @@ impl Settings {
             }
             s.dsack = over.dsack.unwrap_or(false);
         }
-        if s.ecn != EcnMode::Accecn {
-            s.accecn_option = over.accecn_option.unwrap_or(false);
-        }
+        s.accecn_option = over.accecn_option.unwrap_or(s.ecn == EcnMode::Accecn);
         if over.timestamps == Some(false) {
             s.eifel = over.eifel.unwrap_or(false);
         }
