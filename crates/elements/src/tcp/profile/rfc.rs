@@ -90,7 +90,7 @@ pub(super) fn rfc() -> Profile {
             ),
             (
                 "accecn_option",
-                "RFC 9768 §3.2.3 recommends to send and to read it, wherever AccECN is on",
+                "off with ECN; on where AccECN is turned on, as RFC 9768 §3.2.3 recommends to send and to read it",
             ),
             (
                 "challenge_ack_interval",
