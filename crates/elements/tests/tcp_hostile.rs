@@ -306,6 +306,7 @@ fn all_switches() -> Settings {
     Settings {
         mss: 1000,
         ecn: EcnMode::Accecn,
+        accecn_option: true,
         pacing: true,
         ..linux
     }

@@ -2,6 +2,8 @@
 
 mod tcp_support;
 
+use std::fmt::Write as _;
+
 use anabranch_core::units::{Duration, Instant};
 use anabranch_elements::{
     body::Octets,
@@ -37,7 +39,7 @@ fn switches() {
         let Profile {
             meta, cc, settings, ..
         } = &profile;
-        text += &format!("{} (cc {cc}) {settings:#?}\n", meta.name);
+        writeln!(text, "{} (cc {cc}) {settings:#?}", meta.name).expect("a string takes it");
     }
     insta::assert_snapshot!(text);
 }

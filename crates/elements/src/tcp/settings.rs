@@ -129,7 +129,7 @@ pub struct Settings {
     /// Explicit congestion notification.
     pub ecn: EcnMode,
     /// The AccECN option tells of marked octets besides (RFC 9768 §3.2.3; Linux: `tcp_ecn_option`).
-    /// Counts with `ecn = "accecn"` only.
+    /// On with `ecn = "accecn"` unless turned off; nothing without.
     pub accecn_option: bool,
     /// Least time between two acknowledgments that challenge what a blind attacker may have sent
     /// (RFC 5961 §7; Linux: `tcp_invalid_ratelimit`); zero for no bound.

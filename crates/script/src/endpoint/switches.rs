@@ -101,7 +101,8 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
                 1 => EcnMode::Rfc3168,
                 3 => EcnMode::Accecn,
                 _ => return unknown(),
-            }
+            };
+            s.accecn_option = s.ecn == EcnMode::Accecn;
         }
         "net.ipv4.tcp_ecn_option" => {
             s.accecn_option = match value {

@@ -90,7 +90,7 @@ pub(super) fn rfc() -> Profile {
             ),
             (
                 "accecn_option",
-                "RFC 9768 §3.2.3 recommends to send and to read it, wherever AccECN is on",
+                "off with ECN; on where AccECN is turned on, as RFC 9768 §3.2.3 recommends to send and to read it",
             ),
             (
                 "challenge_ack_interval",
@@ -139,7 +139,7 @@ pub(super) fn rfc() -> Profile {
             nagle: false,
             cwnd_validation: true,
             ecn: EcnMode::Off,
-            accecn_option: true,
+            accecn_option: false,
             challenge_ack_interval: Duration::from_millis(500),
             time_wait: Duration::from_secs(240),
             hystart: HyStart::Off,

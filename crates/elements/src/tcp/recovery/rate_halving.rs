@@ -92,8 +92,8 @@ mod tests {
     fn one_segment_leaves_for_two_acknowledgments() {
         let mut halving = RateHalving::new(20_000, 10_000, 1000);
         let mut pipe = 20_000;
-        assert_eq!(run(&mut halving, &mut pipe, 19), 9);
-        assert_eq!((pipe, halving.cwnd()), (10_000, 11_000));
+        assert_eq!(run(&mut halving, &mut pipe, 20), 10);
+        assert_eq!((pipe, halving.cwnd()), (10_000, 10_000));
         // From then on one for each.
         assert_eq!(run(&mut halving, &mut pipe, 10), 10);
         assert_eq!((pipe, halving.cwnd()), (10_000, 10_000));

@@ -60,8 +60,8 @@ impl Settings {
             }
             s.dsack = over.dsack.unwrap_or(false);
         }
-        if s.ecn != EcnMode::Accecn {
-            s.accecn_option = over.accecn_option.unwrap_or(false);
+        if over.ecn.is_some() {
+            s.accecn_option = over.accecn_option.unwrap_or(s.ecn == EcnMode::Accecn);
         }
         if over.timestamps == Some(false) {
             s.eifel = over.eifel.unwrap_or(false);
@@ -231,8 +231,7 @@ pub struct Overrides {
     /// Explicit congestion notification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
-    /// The AccECN option (RFC 9768 §3.2.3), where the profile's `ecn` or the one beside it is
-    /// `accecn`.
+    /// The AccECN option (RFC 9768 §3.2.3): on with `ecn = "accecn"` unless turned off here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accecn_option: Option<bool>,
     /// Least time between two challenge acknowledgments of a connection (RFC 5961 §7), 1 min at
