@@ -146,8 +146,7 @@ fn counters_wrap_without_loss_of_an_octet() {
     assert_eq!(told, marked);
 }
 
-/// An older field that comes late lies behind the newer one, not seven ahead of it (RFC 9768 §3.2.2.5: what
-/// goes around is told by acknowledgments that make progress).
+/// An older field that comes late lies behind the newer one, not seven ahead of it.
 #[test]
 fn duplicates_in_another_order_tell_of_no_marks() {
     for option in [false, true] {
