@@ -156,7 +156,10 @@ class Measurement:
         if late > TAINTED_US:
             self.tainted[job] += 1
             print(f"{job.cc} {job.interval} repeat {job.repeat}: tainted, {late} µs late", flush=True)
-            return self.tainted[job] >= TRIES
+            if self.tainted[job] < TRIES:
+                return False
+            print(f"{job.cc} {job.interval} repeat {job.repeat}: given up after {TRIES} tainted runs", flush=True)
+            return True
         line = figures(job, run, self.tainted[job])
         self._out.writerow(line)
         self._file.flush()

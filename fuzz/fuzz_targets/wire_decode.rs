@@ -2,7 +2,8 @@
 //!
 //! The checksums are made right first where there is room for them; nearly nothing would get past
 //! them otherwise. The first octet says how the packet is dressed:
-//! bit 0: leave the checksums as they are; bit 1: to an endpoint with a connection open.
+//! bit 0: leave the checksums as they are; bit 1: to an endpoint with a connection open; bit 2: of
+//! profile `linux`, with every recovery that there is, instead of `rfc`.
 #![no_main]
 
 use std::sync::Arc;
@@ -33,7 +34,8 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(twice.segment, decoded.segment);
     }
     if how & 2 != 0 {
-        into_endpoint(&decoded.segment, decoded.ip.ecn);
+        let profile = if how & 4 == 0 { "rfc" } else { "linux" };
+        into_endpoint(profile, &decoded.segment, decoded.ip.ecn);
     }
 });
 
@@ -63,8 +65,8 @@ fn mend(packet: &mut [u8]) {
 }
 
 /// A segment arrives at an open connection whose numbers it is made to be near.
-fn into_endpoint(segment: &Segment<Octets>, ecn: Ecn) {
-    let settings = Arc::new(Profile::named("rfc").expect("it exists").settings);
+fn into_endpoint(profile: &str, segment: &Segment<Octets>, ecn: Ecn) {
+    let settings = Arc::new(Profile::named(profile).expect("it exists").settings);
     let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
     let mut end: Endpoint<Octets> = Endpoint::new(&settings, control, Role::Passive, 7);
     let now = Instant::from_millis(1);

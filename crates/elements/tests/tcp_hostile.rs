@@ -4,7 +4,7 @@ mod tcp_support;
 
 use anabranch_core::{
     packet::Ecn,
-    units::{Duration, Instant},
+    units::{Bytes, Duration, Instant, text::Limit},
 };
 use anabranch_elements::{
     body::Length,
@@ -298,6 +298,52 @@ fn data_behind_a_fin_is_not_reported() {
         .map(|block| (block.left, block.right))
         .collect();
     assert_eq!(blocks, [(4001, 5001)]);
+}
+
+/// An end whose reader does not read, with its buffer full.
+fn full() -> Endpoint<Length> {
+    let mut end = established(&Settings {
+        receive_window: Limit::Bytes(Bytes::new(2000)),
+        ..settings()
+    });
+    end.set_auto_read(false);
+    for seq in [1, 1001] {
+        end.on_segment(ms(60), &closed_window(seq, Flags::ACK, 1000), Ecn::NotEct);
+    }
+    let answers = drain(&mut end, ms(60));
+    assert_eq!(answers.last().map(|answer| answer.window), Some(0));
+    end
+}
+
+fn closed_window(seq: u32, flags: Flags, len: u32) -> Segment<Length> {
+    Segment {
+        seq,
+        ack: 101,
+        window: 65_535,
+        flags,
+        body: Length(len),
+        ..Segment::default()
+    }
+}
+
+/// RFC 9293 §3.8.6.1: a peer that has probed a closed window has sent an octet more than may be taken, and
+/// acknowledges with the number behind it. The next number has no excuse.
+#[test]
+fn a_peer_that_probes_a_closed_window_is_honest() {
+    let mut end = full();
+    end.on_segment(ms(300), &closed_window(2001, Flags::ACK, 1), Ecn::NotEct);
+    end.on_segment(ms(310), &closed_window(2002, Flags::ACK, 0), Ecn::NotEct);
+    assert_eq!(end.stats().malformed, 0);
+    end.on_segment(ms(320), &closed_window(2003, Flags::ACK, 0), Ecn::NotEct);
+    assert_eq!(end.refusals().of(Refusal::OutsideWindow), 1);
+}
+
+/// RFC 9293 §3.10.7.4: what a closed window does not take does not hide a valid reset.
+#[test]
+fn a_closed_window_takes_resets() {
+    let mut end = full();
+    end.on_segment(ms(300), &closed_window(2001, Flags::RST, 1), Ecn::NotEct);
+    assert_eq!(end.state(), State::Closed);
 }
 
 /// What Linux has, and every switch besides that goes with it.

@@ -222,6 +222,10 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if flags.any(Flags::RST) {
+            // RFC 9293 §3.10.7.4: a closed window takes no octets, and resets all the same.
+            if seq == self.rcv_nxt {
+                self.on_reset(now, seq);
+            }
             return;
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
@@ -237,10 +241,12 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
-    /// and data that came before, may come again.
+    /// and data that came before, may come again; so may acknowledgments of one that has probed a closed
+    /// window with an octet (RFC 9293 §3.8.6.1).
     fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
         let first = Seq::first(self.cold.irs);
-        let never_sent = seq > self.rcv_edge || seq < first;
+        let probe = u64::from(self.rcv_edge == self.rcv_nxt);
+        let never_sent = seq > self.rcv_edge.saturating_add(probe) || seq < first;
         if flags.any(Flags::RST) {
             if never_sent {
                 return Some(Refusal::BlindReset);
