@@ -82,7 +82,7 @@ def of_runs(first: str, second: str, setting: Setting, runs: Sequence[Mapping[st
 
 def goodputs(run: Mapping[str, Any], group: str) -> list[float]:
     """Return the goodput of each flow of a group, in Mbit/s."""
-    copies = {name: flow for name, flow in run["flows"].items() if name.split(".")[0] == group}
+    copies = {name: flow for name, flow in run["flows"].items() if name.partition("/")[0] == group}
     return [float(flow["goodput_mbit_s"] or 0) for flow in copies.values()]
 
 
