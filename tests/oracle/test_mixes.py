@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from comparison import expectations, mixes, pages
+from comparison import expectations, mixes, pages, runs
 from comparison.expectations import EXPECTATIONS, SETTINGS, Setting, Shares
 from comparison.mixes import Mix
 
@@ -80,6 +80,15 @@ def test_seeds_differ(found: list[Mix]) -> None:
     assert all(len(set(mix.shares)) > 1 for mix in found)
 
 
+def test_vegas_favours_those_that_mistook_a_queue_for_the_path() -> None:
+    """Mo et al. 1999. Were all round-trip times measured right, or of no effect, neither half would be ahead by them."""
+    one = mixes.case("vegas", "vegas", SHALLOW_TEN)
+    for run in runs.simulate([one], mixes.NAME)[one]:
+        flows = sorted(run["flows"].values(), key=lambda flow: float(flow["goodput_mbit_s"]))
+        slow, fast = (math.fsum(flow["min_rtt_ms"] for flow in half) / 5 for half in (flows[:5], flows[5:]))
+        assert fast > slow + 1
+
+
 def test_groups_are_read_from_their_own_flows() -> None:
     flows = {"a/0": 1.0, "a/1": 2.0, "b/0": 3.0, "b/1": 6.0}
     run = {"flows": {name: {"goodput_mbit_s": rate} for name, rate in flows.items()}, "fairness": {"jain_index": 0.7}}
@@ -89,6 +98,23 @@ def test_groups_are_read_from_their_own_flows() -> None:
     found = mixes.shares([mix])
     assert found["reno", "vegas", Setting(1, 2)] == 0.25
     assert found["vegas", "reno", Setting(1, 2)] == 0.75
+
+
+def test_what_the_page_reads_from_it(found: list[Mix], shares: Shares) -> None:
+    """Written after the runs: fails when a sentence of the page is no longer true."""
+    jains = mixes.jains(found)
+    for setting in SETTINGS:
+        assert all(shares["vegas", other, setting] < 0.1 for other in mixes.ORDER if other != "vegas")
+        for other in expectations.GROWING:
+            assert other == "bic" or shares["bic", other, setting] > 0.8
+            if setting.queue == 1:
+                assert shares["bbr", other, setting] > 0.75
+                assert shares["bbr3", other, setting] < shares["bbr", other, setting]
+                assert (shares["bbr3", other, setting] > 0.5) == (other != "bic")
+            else:
+                assert abs(shares["bbr", other, setting] - 0.5) < 0.15
+    assert abs(shares["cubic", "cubic", DEEP_TEN] - 0.5) < 0.1
+    assert jains["cubic", "cubic", DEEP_TEN] < 0.75
 
 
 # What the expectations tell apart.

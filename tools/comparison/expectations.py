@@ -125,7 +125,7 @@ def cubic_is_faster(setting: Setting) -> bool:
     """
     window = (1 + setting.queue) * RATE * BASE_RTT / PACKET / (2 * setting.flows)
     reno = window / 2 * (1 + setting.queue) * BASE_RTT
-    return reno > (window * 0.3 / 0.4) ** (1 / 3)
+    return reno > math.pow(window * 0.3 / 0.4, 1 / 3)
 
 
 def _cubic(shares: Shares) -> Iterator[Check]:

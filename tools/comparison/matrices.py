@@ -71,7 +71,13 @@ def _matrix(ax: Axes, panel: Panel, names: Sequence[str], scale: Scale) -> None:
             red, green, blue, _ = colours(norm(value))
             dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < DARK
             ax.text(
-                x + 0.5, y + 0.5, f"{value:.2f}", ha="center", va="center", fontsize=7, color="white" if dark else "black"
+                x + 0.5,
+                y + 0.5,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if dark else "black",
             )
     ax.set_title(panel.title, fontsize=9)
     ax.set_aspect("equal")

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anabranch import _engine as engine
@@ -21,6 +21,10 @@ from reference import markdown
 
 NAME = "mixes"
 SEEDS = 3
+
+LONGER = ('duration="300 s"', 'warmup="100 s"')
+LONGER_MIXES = (("bbr", "cubic", Setting(4, 1)), ("reno", "reno", Setting(4, 1)))
+"""What is run for longer as well: what is outside, and where the seeds differ most."""
 
 ORDER = ("reno", "cubic", "cubic-plus", "bic", "westwood-plus", "compound", "vegas", "bbr", "bbr3")
 """Rows and columns: those that fill the queue, then the others."""
@@ -48,6 +52,15 @@ class Mix:
         """The mean of Jain's index over all flows, 1/n to 1."""
         return math.fsum(self.jains) / len(self.jains)
 
+    @property
+    def text(self) -> str:
+        """The mean share, with the range over the seeds."""
+        return f"{self.share:.2f} ({min(self.shares):.2f}–{max(self.shares):.2f})"
+
+    def turned(self) -> Mix:
+        """Return the same with the second group as the first."""
+        return replace(self, first=self.second, second=self.first, shares=tuple(1 - share for share in self.shares))
+
 
 def controls() -> list[str]:
     """Return the rows of the matrix: what the engine has, less what is left out."""
@@ -56,21 +69,22 @@ def controls() -> list[str]:
     return sorted(there - set(WITHOUT), key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
-def case(first: str, second: str, setting: Setting) -> Case:
-    """Return what is run for a mix."""
+def case(first: str, second: str, setting: Setting, more: Sequence[str] = ()) -> Case:
+    """Return what is run for a mix; ``more`` is set besides."""
     sets = (
         f'flow.a.cc="{first}"',
         f'flow.b.cc="{second}"',
         f"flow.a.count={setting.flows}",
         f"flow.b.count={setting.flows}",
         f'link.bottleneck.queue.limit="{setting.queue} bdp"',
+        *more,
     )
     return Case(f"{NAME}.toml", sets, SEEDS)
 
 
-def run(asked: Sequence[tuple[str, str, Setting]]) -> list[Mix]:
+def run(asked: Sequence[tuple[str, str, Setting]], more: Sequence[str] = ()) -> list[Mix]:
     """Run mixes."""
-    cases = [case(*mix) for mix in asked]
+    cases = [case(*mix, more) for mix in asked]
     made = simulate(cases, NAME)
     return [of_runs(*mix, made[one]) for mix, one in zip(asked, cases, strict=True)]
 
@@ -99,11 +113,8 @@ def every_mix() -> list[Mix]:
 
 def shares(mixes: Sequence[Mix]) -> Shares:
     """Return the share of each control beside each; what is not the first group's is the second's."""
-    found: dict[tuple[str, str, Setting], float] = {}
-    for mix in mixes:
-        found[mix.second, mix.first, mix.setting] = 1 - mix.share
-        found[mix.first, mix.second, mix.setting] = mix.share
-    return found
+    both = [side for mix in mixes for side in (mix.turned(), mix)]
+    return {(mix.first, mix.second, mix.setting): mix.share for mix in both}
 
 
 def jains(mixes: Sequence[Mix]) -> Shares:
@@ -112,7 +123,7 @@ def jains(mixes: Sequence[Mix]) -> Shares:
     return found | {(second, first, setting): jain for (first, second, setting), jain in found.items()}
 
 
-OUTSIDE: Mapping[str, frozenset[str]] = {}
+OUTSIDE: Mapping[str, frozenset[str]] = {"bbr-cap": frozenset({"bbr beside cubic, 4 BDP, 1 + 1 flows"})}
 """Cells known to be outside, by expectation; the page says why."""
 
 
@@ -147,6 +158,15 @@ def _outside_table(found: Shares) -> str:
     return markdown.table(["mix", "share", "expected"], rows) if rows else "None."
 
 
+def _longer(found: Sequence[Mix]) -> str:
+    short = {(mix.first, mix.second, mix.setting): mix for mix in found}
+    rows = []
+    for mix in run(LONGER_MIXES, LONGER):
+        before = short.get((mix.first, mix.second, mix.setting)) or short[mix.second, mix.first, mix.setting].turned()
+        rows.append([f"{mix.first} beside {mix.second}, {mix.setting}", before.text, mix.text])
+    return markdown.table(["mix", "10 s to 60 s", "100 s to 300 s"], rows)
+
+
 def _sources() -> str:
     rows = ([expectation.condition, expectation.source] for expectation in EXPECTATIONS)
     return markdown.table(["expected", "because"], rows)
@@ -163,7 +183,7 @@ def _rows(mixes: Sequence[Mix]) -> str:
     for pair, four in by_pair.items():
         row = [" / ".join(pair)]
         for mix in four:
-            row += [f"{mix.share:.2f} ({min(mix.shares):.2f}–{max(mix.shares):.2f})", f"{mix.jain:.2f}"]
+            row += [mix.text, f"{mix.jain:.2f}"]
         rows.append(row)
     return markdown.table(head, rows)
 
@@ -176,6 +196,7 @@ def comparison() -> Comparison:
     parts = {
         "verdict": markdown.table(["expected", "found", "verdict"], ([v.condition, v.found, v.word] for v in judged)),
         "outside": _outside_table(found),
+        "longer": _longer(mixes),
         "sources": _sources(),
         "rows": _rows(mixes),
     }
