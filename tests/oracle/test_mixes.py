@@ -81,7 +81,7 @@ def test_seeds_differ(found: list[Mix]) -> None:
 
 
 def test_vegas_favours_those_that_mistook_a_queue_for_the_path() -> None:
-    """Mo et al. 1999. Were all round-trip times measured right, or of no effect, neither half would be ahead by them."""
+    """Mo et al. 1999. Were all round-trip times measured right, or of no effect, neither half would be ahead."""
     one = mixes.case("vegas", "vegas", SHALLOW_TEN)
     for run in runs.simulate([one], mixes.NAME)[one]:
         flows = sorted(run["flows"].values(), key=lambda flow: float(flow["goodput_mbit_s"]))
