@@ -43,7 +43,7 @@ def draw(panels: Sequence[Panel], names: Sequence[str], scale: Scale, columns: i
     """Draw matrices with the same rows and columns, ``columns`` of them side by side."""
     lines = -(-len(panels) // columns)
     side = 0.44 * len(names)
-    figure = Figure(figsize=((side + 0.9) * columns, (side + 0.7) * lines + 0.5), layout="constrained")
+    figure = Figure(figsize=(side * columns + 1.5, (side + 0.3) * lines + 1.6), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for ax, panel in zip(axes.flat, panels, strict=True):
@@ -69,7 +69,7 @@ def _matrix(ax: Axes, panel: Panel, names: Sequence[str], scale: Scale) -> None:
     for y, row in enumerate(panel.values):
         for x, value in enumerate(row):
             red, green, blue, _ = colours(norm(value))
-            dark = 0.2126 * red + 0.7152 * green + 0.0722 * blue < DARK
+            ink = "white" if 0.2126 * red + 0.7152 * green + 0.0722 * blue < DARK else "black"
             ax.text(
                 x + 0.5,
                 y + 0.5,
