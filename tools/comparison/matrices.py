@@ -76,8 +76,8 @@ def _matrix(ax: Axes, panel: Panel, names: Sequence[str], scale: Scale) -> None:
                 f"{value:.2f}",
                 ha="center",
                 va="center",
-                fontsize=7,
-                color="white" if dark else "black",
+                fontsize=8,
+                color=ink,
             )
     ax.set_title(panel.title, fontsize=9)
     ax.set_aspect("equal")
