@@ -22,6 +22,7 @@ from comparison import (
     linux_reordering,
     linux_single_flow,
     linux_two_flows,
+    mixes,
     ns2_sack_delay,
     ns2_single_flow,
     ns3_reordering,
@@ -41,6 +42,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         ns3_reordering,
         ns2_sack_delay,
         ns2_single_flow,
+        mixes,
         reordering_study,
     )
 }

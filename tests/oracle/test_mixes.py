@@ -1,0 +1,187 @@
+"""Every two congestion controls at one bottleneck: see ``docs/validation/mixes.md``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from comparison import expectations, mixes, pages, runs
+from comparison.expectations import EXPECTATIONS, SETTINGS, Setting, Shares
+from comparison.mixes import Mix
+
+SHALLOW_PAIR, SHALLOW_TEN, DEEP_PAIR, DEEP_TEN = SETTINGS
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Mix]:
+    return mixes.every_mix()
+
+
+@pytest.fixture(scope="module")
+def shares(found: list[Mix]) -> Shares:
+    return mixes.shares(found)
+
+
+def missed(shares: Shares) -> set[str]:
+    """Expectations that more is outside of than the page says."""
+    return {line.split()[1].rstrip(":") for line in mixes.surprises(shares) if line.endswith("is outside")}
+
+
+def test_every_pair_is_there(found: list[Mix]) -> None:
+    names = mixes.controls()
+    assert not set(names) & set(mixes.WITHOUT)
+    assert set(mixes.ORDER) <= set(names)
+    assert len({(mix.first, mix.second, mix.setting) for mix in found}) == len(found)
+    assert len(found) == len(names) * (len(names) + 1) // 2 * len(SETTINGS)
+    assert all(len(mix.shares) == len(mix.jains) == mixes.SEEDS for mix in found)
+
+
+def test_it_is_as_the_page_explains_it(shares: Shares) -> None:
+    assert mixes.surprises(shares) == []
+
+
+def test_a_reason_without_a_mix_is_told(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixes, "OUTSIDE", {**mixes.OUTSIDE, "itself": frozenset({"reno beside reno, never run"})})
+    assert mixes.surprises(shares) == ["mixes itself: reno beside reno, never run: is inside"]
+
+
+# Laws of the figures.
+
+
+def test_shares_of_a_pair_add_up_to_one(shares: Shares) -> None:
+    for (first, second, setting), share in shares.items():
+        assert 0 <= share <= 1
+        if first != second:
+            assert math.isclose(share + shares[second, first, setting], 1)
+
+
+def test_the_order_in_the_file_decides_nothing(shares: Shares) -> None:
+    """Run the other way round. A group counted for the other one, or one that gains by standing first, is told."""
+    pairs = [("vegas", "reno"), ("bbr", "cubic"), ("cubic", "reno")]
+    for mix in mixes.run([(*pair, SHALLOW_PAIR) for pair in pairs] + [(b, a, SHALLOW_PAIR) for a, b in pairs]):
+        assert abs(mix.share - shares[mix.first, mix.second, mix.setting]) <= expectations.TOLERANCE
+
+
+def test_jain_of_two_flows_is_a_function_of_the_share(found: list[Mix]) -> None:
+    for mix in found:
+        for share, jain in zip(mix.shares, mix.jains, strict=True):
+            of_groups = 1 / (2 * (share**2 + (1 - share) ** 2))
+            if mix.setting.flows == 1:
+                assert math.isclose(jain, of_groups, rel_tol=1e-9)
+            else:
+                # Flows of a group that differ from each other only lower it (Jain, Chiu and Hawe 1984).
+                assert 1 / (2 * mix.setting.flows) <= jain <= of_groups + 1e-9
+
+
+def test_seeds_differ(found: list[Mix]) -> None:
+    """The starts are spread; without it all seeds would be one run."""
+    assert all(len(set(mix.shares)) > 1 for mix in found)
+
+
+def test_vegas_favours_those_that_mistook_a_queue_for_the_path() -> None:
+    """Mo et al. 1999. Were all round-trip times measured right, or of no effect, neither half would be ahead."""
+    one = mixes.case("vegas", "vegas", SHALLOW_TEN)
+    for run in runs.simulate([one], mixes.NAME)[one]:
+        flows = sorted(run["flows"].values(), key=lambda flow: float(flow["goodput_mbit_s"]))
+        slow, fast = (math.fsum(flow["min_rtt_ms"] for flow in half) / 5 for half in (flows[:5], flows[5:]))
+        assert fast > slow + 1
+
+
+def test_groups_are_read_from_their_own_flows() -> None:
+    flows = {"a/0": 1.0, "a/1": 2.0, "b/0": 3.0, "b/1": 6.0}
+    run = {"flows": {name: {"goodput_mbit_s": rate} for name, rate in flows.items()}, "fairness": {"jain_index": 0.7}}
+    assert mixes.goodputs(run, "b") == [3.0, 6.0]
+    mix = mixes.of_runs("reno", "vegas", Setting(1, 2), [run])
+    assert (mix.share, mix.jain) == (0.25, 0.7)
+    found = mixes.shares([mix])
+    assert found["reno", "vegas", Setting(1, 2)] == 0.25
+    assert found["vegas", "reno", Setting(1, 2)] == 0.75
+
+
+def test_what_the_page_reads_from_it(found: list[Mix], shares: Shares) -> None:
+    """Written after the runs: fails when a sentence of the page is no longer true."""
+    jains = mixes.jains(found)
+    for setting in SETTINGS:
+        assert all(shares["vegas", other, setting] < 0.1 for other in mixes.ORDER if other != "vegas")
+        for other in expectations.GROWING:
+            assert other == "bic" or shares["bic", other, setting] > 0.8
+            if setting.queue == 1:
+                assert shares["bbr", other, setting] > 0.75
+                assert shares["bbr3", other, setting] < shares["bbr", other, setting]
+                assert (shares["bbr3", other, setting] > 0.5) == (other != "bic")
+            else:
+                assert abs(shares["bbr", other, setting] - 0.5) < 0.15
+    assert abs(shares["cubic", "cubic", DEEP_TEN] - 0.5) < 0.1
+    assert jains["cubic", "cubic", DEEP_TEN] < 0.75
+
+
+# What the expectations tell apart.
+
+
+def test_the_in_flight_cap() -> None:
+    """Ware et al.: in a very deep queue nearly half, in one of a BDP all but the time of ProbeRTT."""
+    assert math.isclose(expectations.bbr_share(SHALLOW_PAIR), 1 - 0.028)
+    packets = 4 * 100e6 * 0.04 / 12000
+    assert math.isclose(expectations.bbr_share(DEEP_PAIR), (1 - (0.375 - 4 / packets)) * (1 - 0.04), rel_tol=1e-9)
+    assert expectations.bbr_share(DEEP_TEN) > expectations.bbr_share(DEEP_PAIR)
+
+
+def test_where_cubic_is_faster_than_reno() -> None:
+    assert [expectations.cubic_is_faster(setting) for setting in SETTINGS] == [True, False, True, True]
+
+
+def swapped(shares: Shares) -> Shares:
+    return {(second, first, setting): share for (first, second, setting), share in shares.items()}
+
+
+def all_equal(shares: Shares) -> Shares:
+    return dict.fromkeys(shares, 0.5)
+
+
+def taken_for(wrong: str, right: str) -> Callable[[Shares], Shares]:
+    """A control that is in truth another one."""
+
+    def name(control: str) -> str:
+        return wrong if control == right else control
+
+    return lambda shares: {
+        (first, second, setting): shares[name(first), name(second), setting] for first, second, setting in shares
+    }
+
+
+def first_wins(shares: Shares) -> Shares:
+    """Whoever stands first in the file gains a fifth of everything."""
+    return {(a, b, setting): min(1.0, share + 0.2) if a == b else share for (a, b, setting), share in shares.items()}
+
+
+def other_queue(shares: Shares) -> Shares:
+    """The queue's limit is not set: always one BDP."""
+    return {(a, b, setting): shares[a, b, Setting(1, setting.flows)] for a, b, setting in shares}
+
+
+WRONG: dict[str, list[Callable[[Shares], Shares]]] = {
+    "itself": [first_wins],
+    "vegas": [swapped, all_equal, taken_for("reno", "vegas")],
+    "bbr-shallow": [swapped, taken_for("vegas", "bbr")],
+    "bbr-cap": [swapped, all_equal, taken_for("reno", "bbr"), other_queue],
+    "bbr3": [swapped, all_equal, taken_for("bbr", "bbr3")],
+    "cubic": [swapped, taken_for("vegas", "cubic")],
+    "bic": [swapped, taken_for("westwood-plus", "bic")],
+    "westwood": [swapped, taken_for("cubic", "westwood-plus")],
+    "compound": [taken_for("vegas", "compound"), taken_for("bbr", "compound")],
+}
+
+
+def test_every_expectation_has_a_wrong_system() -> None:
+    assert set(WRONG) == {expectation.name for expectation in EXPECTATIONS}
+
+
+@pytest.mark.parametrize(("name", "system"), [(name, system) for name, systems in WRONG.items() for system in systems])
+def test_a_wrong_system_misses(shares: Shares, name: str, system: Callable[[Shares], Shares]) -> None:
+    assert name in missed(system(shares))
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert pages.stale(mixes.comparison()) == [], "run make compare"
