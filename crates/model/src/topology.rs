@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use anabranch_core::{packet::Direction, units::Instant};
-use anabranch_elements::{body::Body, host::Host};
+use anabranch_elements::{
+    body::Body,
+    host::Host,
+    multipath::{Entrance, Exit, split},
+};
 
 use crate::{
     network::{App, Builder, Change, FlowSpec, LinkId, LinkSpec, Network, Stop, Traffic},
     record::{Tapping, Taps},
-    scenario::{Resolved, ResolvedDirection, ResolvedFlow, What},
+    scenario::{Hop, Resolved, ResolvedDirection, ResolvedFlow, Step, What},
     workload,
 };
 
@@ -117,13 +121,22 @@ pub fn compile_tapped<B: Body>(
                 .then(|| Stop::Processing(builder.processing(format!("host.{name}"), *longest)))
         })
         .collect();
+    let gateways = gateways(&mut builder, resolved, &links);
     let stacks = shared_stacks(&resolved.flows);
     for (flow, settings) in resolved.flows.iter().zip(stacks) {
-        let stops = |from: usize, hops: &[crate::scenario::Hop]| {
-            let links = hops
-                .iter()
-                .map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize]));
-            processing[from].into_iter().chain(links).collect()
+        let stops = |from: usize, steps: &[Step]| {
+            let mut stops: Vec<Stop> = processing[from].into_iter().collect();
+            for step in steps {
+                match *step {
+                    Step::Link(hop) => {
+                        stops.push(Stop::Link(links[hop.link].1[hop.direction as usize]));
+                    }
+                    Step::Gateway { gateway, direction } => {
+                        stops.extend(gateways[gateway][direction as usize]);
+                    }
+                }
+            }
+            stops
         };
         let own = hosts.iter().position(|(name, _)| *name == flow.name);
         let control = flow.cc.clone();
@@ -169,6 +182,42 @@ pub fn compile_tapped<B: Body>(
         network.tap(Taps::new(tapping, resolved, network.element_names()));
     }
     Ok(Compiled { network, links })
+}
+
+/// The two ends of each gateway, by direction: where packets enter and where they come out.
+fn gateways<B: Body>(
+    builder: &mut Builder<B>,
+    resolved: &Resolved,
+    links: &[(String, [LinkId; 2])],
+) -> Vec<[[Stop; 2]; 2]> {
+    let mut all = Vec::with_capacity(resolved.gateways.len());
+    for (number, gateway) in resolved.gateways.iter().enumerate() {
+        all.push(Direction::BOTH.map(|direction| {
+            let step = Step::Gateway {
+                gateway: number,
+                direction,
+            };
+            let routes = || step.hops(&resolved.gateways);
+            let rate = |hop: Hop| resolved.links[hop.link].directions[hop.direction as usize].rate;
+            let init = split::Init {
+                rates: routes().map(rate).collect(),
+            };
+            let ports = routes().map(|hop| links[hop.link].1[hop.direction as usize]);
+            let name = format!("gateway.{}.{}", gateway.name, direction.name());
+            let entrance = Entrance::new(gateway.split.build(&init), gateway.overhead);
+            let exit = Exit::new(gateway.restore.build(), gateway.overhead);
+            [
+                builder.named_middlebox(
+                    format!("{name}.split"),
+                    Box::new(entrance),
+                    ports.collect(),
+                ),
+                builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
+            ]
+            .map(Stop::Middlebox)
+        }));
+    }
+    all
 }
 
 fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
