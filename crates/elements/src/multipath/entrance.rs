@@ -40,7 +40,9 @@ impl<B: Body> Middlebox<B> for Entrance {
         };
         self.split.split(now, view, &mut self.routes);
         let mut routes = self.routes.drain(..);
-        let first = routes.next().expect("a splitter names a route for every packet");
+        let first = routes
+            .next()
+            .expect("a splitter names a route for every packet");
         for copy in routes {
             out.create(Some(copy), packet.clone(), Fate::Duplicated);
         }

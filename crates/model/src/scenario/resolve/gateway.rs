@@ -74,7 +74,10 @@ fn ends(
     if ends[0] == ends[1] {
         return Err(resolver.error(
             &["gateway", name, "between"],
-            format!("the gateway `{name}` joins `{}` to itself", table.between[0]),
+            format!(
+                "the gateway `{name}` joins `{}` to itself",
+                table.between[0]
+            ),
             vec!["expected two different nodes".to_owned()],
         ));
     }
@@ -129,7 +132,10 @@ fn routes(
         if let Some(other) = before.iter().find(taken) {
             return Err(resolver.error(
                 &place,
-                format!("`{link_name}` is a route of the gateway `{}` already", other.name),
+                format!(
+                    "`{link_name}` is a route of the gateway `{}` already",
+                    other.name
+                ),
                 vec!["a route carries only what one gateway splits".to_owned()],
             ));
         }
@@ -144,7 +150,10 @@ pub(super) fn check_rates(
     gateways: &[ResolvedGateway],
     links: &[ResolvedLink],
 ) -> Result<(), Error> {
-    for gateway in gateways.iter().filter(|gateway| gateway.split.needs_rates()) {
+    for gateway in gateways
+        .iter()
+        .filter(|gateway| gateway.split.needs_rates())
+    {
         for (k, route) in gateway.routes.iter().enumerate() {
             let link = &links[route.link];
             let endless = |way: &Direction| link.directions[*way as usize].rate.is_none();
