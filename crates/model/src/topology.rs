@@ -7,6 +7,7 @@ use anabranch_elements::{
     body::Body,
     host::Host,
     multipath::{Entrance, Exit, split},
+    tcp::Settings,
 };
 
 use crate::{
@@ -139,31 +140,9 @@ pub fn compile_tapped<B: Body>(
             stops
         };
         let own = hosts.iter().position(|(name, _)| *name == flow.name);
-        let control = flow.cc.clone();
         let traffic = match own {
             Some(index) => Traffic::Hosts(hosts.remove(index).1),
-            None => match &flow.workload {
-                workload::Config::Bulk => Traffic::Tcp {
-                    settings,
-                    control,
-                    app: App::Bulk,
-                },
-                workload::Config::File(file) => Traffic::Tcp {
-                    settings,
-                    control,
-                    app: App::File(file.size.get()),
-                },
-                workload::Config::Poisson(poisson) => {
-                    let sizes = poisson.sizes.0;
-                    let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
-                    Traffic::Poisson {
-                        settings,
-                        control,
-                        rate,
-                        sizes,
-                    }
-                }
-            },
+            None => traffic(flow, settings),
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
@@ -182,6 +161,33 @@ pub fn compile_tapped<B: Body>(
         network.tap(Taps::new(tapping, resolved, network.element_names()));
     }
     Ok(Compiled { network, links })
+}
+
+/// What our TCP sends over a flow.
+fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> {
+    let control = flow.cc.clone();
+    match &flow.workload {
+        workload::Config::Bulk => Traffic::Tcp {
+            settings,
+            control,
+            app: App::Bulk,
+        },
+        workload::Config::File(file) => Traffic::Tcp {
+            settings,
+            control,
+            app: App::File(file.size.get()),
+        },
+        workload::Config::Poisson(poisson) => {
+            let sizes = poisson.sizes.0;
+            let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
+            Traffic::Poisson {
+                settings,
+                control,
+                rate,
+                sizes,
+            }
+        }
+    }
 }
 
 /// The two ends of each gateway, by direction: where packets enter and where they come out.
@@ -238,8 +244,8 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
 }
 
 /// One copy of the switches for all flows that have the same.
-fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<anabranch_elements::tcp::Settings>> {
-    let mut stacks: Vec<Arc<anabranch_elements::tcp::Settings>> = Vec::with_capacity(flows.len());
+fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<Settings>> {
+    let mut stacks: Vec<Arc<Settings>> = Vec::with_capacity(flows.len());
     for flow in flows {
         let known = stacks.last().filter(|last| ***last == flow.stack).cloned();
         stacks.push(known.unwrap_or_else(|| Arc::new(flow.stack.clone())));

@@ -16,22 +16,24 @@ fn run(text: &str, fast: bool) -> Finished {
         .expect("no hosts")
 }
 
+/// The tables of a scenario file, one by one.
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if line.starts_with('[') {
+            blocks.push(String::new());
+        }
+        let last = blocks.last_mut().expect("there is one from the start");
+        last.push_str(line);
+    }
+    blocks
+}
+
 /// A random scenario in which each link between routers is one of two routes.
 fn split(number: u64, shape: Shape) -> (String, usize) {
     let mut out = String::new();
     let mut gateways = 0;
-    for block in text(number, shape).split_inclusive('\n').fold(
-        vec![String::new()],
-        |mut blocks: Vec<String>, line| {
-            if line.starts_with('[') {
-                blocks.push(String::new());
-            }
-            if let Some(block) = blocks.last_mut() {
-                block.push_str(line);
-            }
-            blocks
-        },
-    ) {
+    for block in blocks(&text(number, shape)) {
         out += &block;
         let Some(name) = block
             .strip_prefix("[link.core")
@@ -96,7 +98,7 @@ fn threads_change_nothing() {
         mangle: true,
         seconds: 2,
     };
-    let text = (0..)
+    let text = (0..100)
         .map(|number| split(number, shape))
         .find(|(_, gateways)| *gateways > 2)
         .map(|(text, _)| text)
