@@ -2,8 +2,8 @@
 
     python studies/reordering/remedies.py [--quick]
 
-Prints a Markdown table, from the experiments ``remedies``, ``in_order`` and ``price`` of ``study.toml``. Reordering by
-other causes, such as per-packet load balancing over unequal paths, is one more experiment there and one more column.
+Prints a Markdown table, from the experiments ``remedies``, ``in_order``, ``two_paths``, ``one_path`` and ``price`` of
+``study.toml``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ BAR = 0.95
 """A remedy passes if it keeps more than this of its own in-order throughput at every interval."""
 PRICE = 0.99
 """And if it leaves at least this of the unaided stack's throughput at every loss rate, on the mean over seeds."""
+EXPERIMENTS = ("remedies", "in_order", "two_paths", "one_path", "price")
 UNAIDED = "unaided"
 OWN_CONTROL = "bbr"
 """Another congestion control: its price against the unaided stack's says nothing of reordering."""
@@ -36,6 +37,9 @@ class Row:
         at: The interval where that is.
         mean: Mean share over the intervals.
         needless: Needless retransmissions, as a share of all packets sent at all intervals.
+        two_paths: Lowest share of its throughput over one path that is left where packets take turns between two.
+        far: The longer path's delay in milliseconds where that is.
+        needless_two_paths: Needless retransmissions over two paths, as a share of all packets sent at all delays.
         price: By loss rate: throughput as a share of the unaided stack's, both means over seeds.
         needless_in_order: Needless retransmissions where nothing is reordered, as a share of packets sent.
     """
@@ -46,6 +50,9 @@ class Row:
     at: int
     mean: float
     needless: float
+    two_paths: float
+    far: int
+    needless_two_paths: float
     price: dict[float, float]
     needless_in_order: float
 
@@ -62,12 +69,23 @@ class Row:
 
 def rows(*, full: bool) -> list[Row]:
     """Every remedy, in the order of the study."""
-    definition = load(HERE)
-    pool = Pool(definition, None)
-    plan = [job for job in pool.plan(Condition(full=full)) if job.experiment in ("remedies", "in_order", "price")]
+    results = made(EXPERIMENTS, full=full)
+    return [row(results, variant) for variant in results.definition.experiments["remedies"].variants]
+
+
+def two_paths(*, full: bool) -> dict[str, dict[float, float]]:
+    """By remedy, and by the longer path's delay: what two paths leave of the throughput over one."""
+    results = made(("two_paths", "one_path"), full=full)
+    variants = results.definition.experiments["two_paths"].variants
+    return {variant: shares_on_two_paths(results, variant) for variant in variants}
+
+
+def made(experiments: tuple[str, ...], *, full: bool) -> Results:
+    """The results of some experiments."""
+    pool = Pool(load(HERE), None)
+    plan = [job for job in pool.plan(Condition(full=full)) if job.experiment in experiments]
     pool.make(plan)
-    results = pool.results(plan)
-    return [row(results, variant) for variant in definition.experiments["remedies"].variants]
+    return pool.results(plan)
 
 
 def figures(results: Results, experiment: str, variant: str, name: str) -> dict[float, list[float]]:
@@ -89,12 +107,20 @@ def share_of_sent(results: Results, experiment: str, variant: str) -> float:
     return needless / sent
 
 
+def shares_on_two_paths(results: Results, variant: str) -> dict[float, float]:
+    """By the longer path's delay in milliseconds: what two paths leave of the throughput over one."""
+    one, two = (figures(results, name, variant, "throughput_mbit_s") for name in ("one_path", "two_paths"))
+    return {far: values[0] / one[far][0] for far, values in two.items()}
+
+
 def row(results: Results, variant: str) -> Row:
     """One remedy's row."""
     rate = "throughput_mbit_s"
     in_order = figures(results, "in_order", variant, rate)[0.0][0]
     kept = {at: values[0] / in_order for at, values in figures(results, "remedies", variant, rate).items()}
     lowest = min(kept, key=lambda at: kept[at])
+    both = shares_on_two_paths(results, variant)
+    far = min(both, key=lambda at: both[at])
     unaided = figures(results, "price", UNAIDED, rate)
     price = figures(results, "price", variant, rate)
     return Row(
@@ -104,6 +130,9 @@ def row(results: Results, variant: str) -> Row:
         int(lowest),
         statistics.fmean(kept.values()),
         share_of_sent(results, "remedies", variant),
+        both[far],
+        int(far),
+        share_of_sent(results, "two_paths", variant),
         {loss: statistics.fmean(price[loss]) / statistics.fmean(unaided[loss]) for loss in price},
         share_of_sent(results, "price", variant),
     )
@@ -128,6 +157,8 @@ def cells(of: Row) -> list[str]:
         f"{of.lowest:.3f} (RI {of.at})",
         f"{of.mean:.3f}",
         f"{of.needless:.3%}",
+        f"{of.two_paths:.3f} ({of.far} ms)",
+        f"{of.needless_two_paths:.3%}",
         *price,
         f"{of.needless_in_order:.3%}",
         verdict(of),
@@ -138,7 +169,7 @@ def table(*, full: bool) -> tuple[list[str], list[list[str]]]:
     """Head and rows."""
     every = rows(full=full)
     losses = [f"{loss:.1%} loss" if loss else "overflow" for loss in every[0].price]
-    head = ["remedy", "lowest share", "mean", "needless", *losses, "needless in order", "verdict"]
+    head = ["remedy", "lowest share", "mean", "needless", "two paths", "needless there", *losses, "needless in order", "verdict"]
     return head, [cells(of) for of in every]
 
 

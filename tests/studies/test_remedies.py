@@ -40,6 +40,15 @@ def test_one_remedy_keeps_its_throughput_at_every_interval_at_no_price(script: M
             assert row.needless_in_order < rows["unaided"].needless_in_order + 0.001, row
 
 
+def test_two_paths_matter_only_where_one_is_longer(script: ModuleType) -> None:
+    shares, unaided = script.two_paths(full=False), script.UNAIDED
+    # Equal paths reorder nothing: two of them are as good as one, whatever the remedy.
+    for variant, by_delay in shares.items():
+        assert by_delay[5.0] >= script.PRICE, variant
+    # The check can fail: a longer path costs the stack without a remedy more than the bar allows.
+    assert min(shares[unaided].values()) < script.BAR
+
+
 @pytest.mark.parametrize(
     ("transport", "says"),
     [

@@ -12,6 +12,8 @@ KINDS = {
     "cc": ("Congestion controls", "`cc` of a flow"),
     "queue": ("Queues", "`queue` of a link"),
     "impair": ("Impairments", "`impair` of a link"),
+    "split": ("Splitters", "`split` of a gateway"),
+    "restore": ("Restorers", "`restore` of a gateway"),
     "remedy": ("Remedies for reordering", "`transport.reordering` of a flow"),
     "reorder": ("Reordering inside a queue", "`reorder` of a queue"),
     "stack": ("Stack profiles", "`stack` of a flow"),

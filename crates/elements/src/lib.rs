@@ -11,6 +11,7 @@ pub mod host;
 pub mod impair;
 pub mod link;
 pub mod middlebox;
+pub mod multipath;
 pub mod queue;
 pub mod tcp;
 pub mod transport;

@@ -2,7 +2,11 @@
 //! line, the documentation and editors.
 
 use anabranch_core::registry::{Meta, Source};
-use anabranch_elements::{cc, impair, queue, tcp};
+use anabranch_elements::{
+    cc, impair,
+    multipath::{restore, split},
+    queue, tcp,
+};
 use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,7 +14,8 @@ use serde_json::{Map, Value};
 /// A component as it is listed and explained.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The family: `cc`, `queue`, `reorder`, `impair`, `remedy`, `workload`, `stack`.
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `split`, `restore`, `remedy`, `workload`,
+    /// `stack`.
     pub kind: &'static str,
     /// The name that scenario files use.
     pub name: String,
@@ -80,6 +85,16 @@ pub fn catalog() -> Vec<Entry> {
         impair::registry()
             .into_iter()
             .map(|(meta, config, schema)| component("impair", meta, &config, &schema)),
+    );
+    entries.extend(
+        split::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("split", meta, &config, &schema)),
+    );
+    entries.extend(
+        restore::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("restore", meta, &config, &schema)),
     );
     entries.extend(
         tcp::recovery::remedy::registry()

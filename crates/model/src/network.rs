@@ -122,7 +122,8 @@ impl<B: Body> Network<B> {
     pub fn packets_in_flight(&self) -> usize {
         self.fabric.pool.len()
     }
-    /// The name of an element: `link.NAME.DIRECTION`, `link.NAME.DIRECTION.impair.KIND.k`, `flow.NAME.sender`.
+    /// The name of an element: `link.NAME.DIRECTION`, `link.NAME.DIRECTION.impair.KIND.k`,
+    /// `gateway.NAME.DIRECTION.split`, `flow.NAME.sender`.
     #[must_use]
     pub fn element_name(&self, element: ElementId) -> &str {
         &self.element_names[element.0 as usize]

@@ -24,7 +24,8 @@ pub use error::Error;
 pub use extensions::Extensions;
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedImpairment, ResolvedLink, What,
+    Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedImpairment,
+    ResolvedLink, Step, What,
 };
 pub use schema::schema;
 pub use sweep::Sweep;

@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use anabranch_core::{packet::Direction, units::Instant};
-use anabranch_elements::{body::Body, host::Host};
+use anabranch_elements::{
+    body::Body,
+    host::Host,
+    multipath::{Entrance, Exit, split},
+    tcp::Settings,
+};
 
 use crate::{
     network::{App, Builder, Change, FlowSpec, LinkId, LinkSpec, Network, Stop, Traffic},
     record::{Tapping, Taps},
-    scenario::{Resolved, ResolvedDirection, ResolvedFlow, What},
+    scenario::{Hop, Resolved, ResolvedDirection, ResolvedFlow, Step, What},
     workload,
 };
 
@@ -117,40 +122,27 @@ pub fn compile_tapped<B: Body>(
                 .then(|| Stop::Processing(builder.processing(format!("host.{name}"), *longest)))
         })
         .collect();
+    let gateways = gateways(&mut builder, resolved, &links);
     let stacks = shared_stacks(&resolved.flows);
     for (flow, settings) in resolved.flows.iter().zip(stacks) {
-        let stops = |from: usize, hops: &[crate::scenario::Hop]| {
-            let links = hops
-                .iter()
-                .map(|hop| Stop::Link(links[hop.link].1[hop.direction as usize]));
-            processing[from].into_iter().chain(links).collect()
-        };
-        let own = hosts.iter().position(|(name, _)| *name == flow.name);
-        let control = flow.cc.clone();
-        let traffic = match own {
-            Some(index) => Traffic::Hosts(hosts.remove(index).1),
-            None => match &flow.workload {
-                workload::Config::Bulk => Traffic::Tcp {
-                    settings,
-                    control,
-                    app: App::Bulk,
-                },
-                workload::Config::File(file) => Traffic::Tcp {
-                    settings,
-                    control,
-                    app: App::File(file.size.get()),
-                },
-                workload::Config::Poisson(poisson) => {
-                    let sizes = poisson.sizes.0;
-                    let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
-                    Traffic::Poisson {
-                        settings,
-                        control,
-                        rate,
-                        sizes,
+        let stops = |from: usize, steps: &[Step]| {
+            let mut stops: Vec<Stop> = processing[from].into_iter().collect();
+            for step in steps {
+                match *step {
+                    Step::Link(hop) => {
+                        stops.push(Stop::Link(links[hop.link].1[hop.direction as usize]));
+                    }
+                    Step::Gateway { gateway, direction } => {
+                        stops.extend(gateways[gateway][direction as usize]);
                     }
                 }
-            },
+            }
+            stops
+        };
+        let own = hosts.iter().position(|(name, _)| *name == flow.name);
+        let traffic = match own {
+            Some(index) => Traffic::Hosts(hosts.remove(index).1),
+            None => traffic(flow, settings),
         };
         builder.flow(FlowSpec {
             name: flow.name.clone(),
@@ -171,6 +163,69 @@ pub fn compile_tapped<B: Body>(
     Ok(Compiled { network, links })
 }
 
+/// What our TCP sends over a flow.
+fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> {
+    let control = flow.cc.clone();
+    match &flow.workload {
+        workload::Config::Bulk => Traffic::Tcp {
+            settings,
+            control,
+            app: App::Bulk,
+        },
+        workload::Config::File(file) => Traffic::Tcp {
+            settings,
+            control,
+            app: App::File(file.size.get()),
+        },
+        workload::Config::Poisson(poisson) => {
+            let sizes = poisson.sizes.0;
+            let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
+            Traffic::Poisson {
+                settings,
+                control,
+                rate,
+                sizes,
+            }
+        }
+    }
+}
+
+/// The two ends of each gateway, by direction: where packets enter and where they come out.
+fn gateways<B: Body>(
+    builder: &mut Builder<B>,
+    resolved: &Resolved,
+    links: &[(String, [LinkId; 2])],
+) -> Vec<[[Stop; 2]; 2]> {
+    let mut all = Vec::with_capacity(resolved.gateways.len());
+    for (number, gateway) in resolved.gateways.iter().enumerate() {
+        all.push(Direction::BOTH.map(|direction| {
+            let step = Step::Gateway {
+                gateway: number,
+                direction,
+            };
+            let routes = || step.hops(&resolved.gateways);
+            let rate = |hop: Hop| resolved.links[hop.link].directions[hop.direction as usize].rate;
+            let init = split::Init {
+                rates: routes().map(rate).collect(),
+            };
+            let ports = routes().map(|hop| links[hop.link].1[hop.direction as usize]);
+            let name = format!("gateway.{}.{}", gateway.name, direction.name());
+            let entrance = Entrance::new(gateway.split.build(&init), gateway.overhead);
+            let exit = Exit::new(gateway.restore.build(), gateway.overhead);
+            [
+                builder.named_middlebox(
+                    format!("{name}.split"),
+                    Box::new(entrance),
+                    ports.collect(),
+                ),
+                builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
+            ]
+            .map(Stop::Middlebox)
+        }));
+    }
+    all
+}
+
 fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
     let mut spec = LinkSpec::new(
         format!("link.{name}.{}", direction.name()),
@@ -189,8 +244,8 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
 }
 
 /// One copy of the switches for all flows that have the same.
-fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<anabranch_elements::tcp::Settings>> {
-    let mut stacks: Vec<Arc<anabranch_elements::tcp::Settings>> = Vec::with_capacity(flows.len());
+fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<Settings>> {
+    let mut stacks: Vec<Arc<Settings>> = Vec::with_capacity(flows.len());
     for flow in flows {
         let known = stacks.last().filter(|last| ***last == flow.stack).cloned();
         stacks.push(known.unwrap_or_else(|| Arc::new(flow.stack.clone())));

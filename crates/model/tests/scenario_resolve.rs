@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 use anabranch_elements::cc;
 use anabranch_model::scenario::{
-    Error, Extensions, Resolved, Scenario, What,
+    Error, Extensions, Resolved, Scenario, Step, What,
     types::{queue, workload},
 };
 
@@ -62,7 +62,11 @@ fn route_names(resolved: &Resolved, back: bool) -> Vec<String> {
         &flow.route
     };
     hops.iter()
-        .map(|hop| format!("{}.{}", resolved.links[hop.link].name, hop.direction.name()))
+        .map(|step| match *step {
+            Step::Link(hop) => (&resolved.links[hop.link].name, hop.direction),
+            Step::Gateway { gateway, direction } => (&resolved.gateways[gateway].name, direction),
+        })
+        .map(|(name, direction)| format!("{name}.{}", direction.name()))
         .collect()
 }
 
@@ -246,6 +250,70 @@ fn a_route_says_which_of_two_links() {
         .expect("a path");
     let resolved = both_ways.resolve(None).expect("it is right");
     assert_eq!(route_names(&resolved, true), ["a.reverse"]);
+}
+
+const GATEWAY: &str = r#"
+[link.fast]
+between = ["A", "B"]
+rate = "6 Mbit/s"
+delay = "5 ms"
+[link.slow]
+between = ["B", "A"]
+rate = "2 Mbit/s"
+delay = "25 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+[gateway.tunnel]
+between = ["A", "B"]
+routes = ["slow", "fast"]
+split = "weighted-round-robin"
+restore = "none"
+overhead = "20 bytes"
+"#;
+
+#[test]
+fn a_gateway_is_one_hop() {
+    let links = [["lan1", "S", "A"], ["lan2", "B", "T"]];
+    let text = network(&links, "from = \"S\"\nto = \"T\"", GATEWAY);
+    let resolved = resolve(&text, &[]);
+    assert_eq!(
+        route_names(&resolved, false),
+        ["lan1.forward", "tunnel.forward", "lan2.forward"]
+    );
+    assert_eq!(
+        route_names(&resolved, true),
+        ["lan2.reverse", "tunnel.reverse", "lan1.reverse"]
+    );
+    // Each route in the gateway's direction, whichever way round the link is.
+    let ways = |step: &Step| -> Vec<_> {
+        step.hops(&resolved.gateways)
+            .map(|hop| (&*resolved.links[hop.link].name, hop.direction))
+            .collect()
+    };
+    let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+    let [there, back] = [
+        &resolved.flows[0].route[1],
+        &resolved.flows[0].return_route[1],
+    ]
+    .map(ways);
+    assert_eq!(there, [("slow", reverse), ("fast", forward)]);
+    assert_eq!(back, [("slow", forward), ("fast", reverse)]);
+    // The longest route counts: 2 × (1 + 25 + 1) ms at 2 Mbit/s.
+    let bytes = Limit::Bytes(anabranch_core::units::Bytes::new(13_500));
+    assert_eq!(limit(&resolved, 3, forward), bytes);
+    // Written out it says the same.
+    let json = &resolved.json;
+    let again = resolve(&toml::to_string(json).expect("a scenario is TOML"), &[]);
+    assert_eq!(again.json, *json);
+    assert_eq!(again.gateways, resolved.gateways);
+    assert_eq!(json["flow"]["main"]["route"][1], "tunnel");
+    assert_eq!(json["gateway"]["tunnel"]["restore"]["kind"], "none");
+    // A flow may name it.
+    let named = network(
+        &links,
+        "from = \"S\"\nto = \"T\"\nroute = [\"lan1\", \"tunnel\", \"lan2\"]",
+        GATEWAY,
+    );
+    assert_eq!(resolve(&named, &[]).flows[0].route, resolved.flows[0].route);
 }
 
 #[test]

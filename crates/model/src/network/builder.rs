@@ -97,7 +97,7 @@ impl<B: Body> Builder<B> {
         self.links.push(spec);
         LinkId(u32::try_from(self.links.len() - 1).expect("links are counted in 32 bits"))
     }
-    /// Adds a middlebox whose ports lead into `ports`.
+    /// Adds a middlebox whose ports lead into `ports`. Its element is `middlebox.NUMBER`.
     ///
     /// # Panics
     /// If there are 2^32 of them.
@@ -106,7 +106,24 @@ impl<B: Body> Builder<B> {
         middlebox: Box<dyn Middlebox<B>>,
         ports: Vec<LinkId>,
     ) -> MiddleboxId {
-        self.middleboxes.push((middlebox, ports));
+        let name = format!("middlebox.{}", self.middleboxes.len());
+        self.named_middlebox(name, middlebox, ports)
+    }
+    /// Adds a middlebox whose element has this name.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them.
+    pub fn named_middlebox(
+        &mut self,
+        name: impl Into<String>,
+        middlebox: Box<dyn Middlebox<B>>,
+        ports: Vec<LinkId>,
+    ) -> MiddleboxId {
+        self.middleboxes.push(MiddleboxSpec {
+            name: name.into(),
+            middlebox,
+            ports,
+        });
         MiddleboxId(
             u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
         )
@@ -180,11 +197,10 @@ impl<B: Body> Builder<B> {
         let middleboxes = self
             .middleboxes
             .into_iter()
-            .enumerate()
-            .map(|(index, (middlebox, ports))| MiddleboxSlot {
-                middlebox,
-                element: elements.add(format!("middlebox.{index}")),
-                ports: ports.into_iter().map(|link| link.0).collect(),
+            .map(|spec| MiddleboxSlot {
+                middlebox: spec.middlebox,
+                element: elements.add(spec.name),
+                ports: spec.ports.into_iter().map(|link| link.0).collect(),
                 armed: Instant::NEVER,
             })
             .collect();

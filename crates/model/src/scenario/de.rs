@@ -122,6 +122,8 @@ fn noun(seam: &str) -> &'static str {
         "workload" => "workload",
         "fec" => "error correction",
         "service" => "service",
+        "split" => "splitter",
+        "restore" => "restorer",
         _ => "name",
     }
 }

@@ -13,7 +13,7 @@ use super::{
 
 type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 
-/// Congestion controls, queues, impairments and hosts from outside the workspace. A name given
+/// Congestion controls, queues, impairments, splitters, restorers and hosts from outside the workspace. A name given
 /// here is accepted in scenario files wherever that kind of component stands.
 ///
 /// ```

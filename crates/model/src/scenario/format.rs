@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     kind::{Kind, Seam},
-    types::{cc, impair, tcp, workload},
+    types::{cc, impair, restore, split, tcp, workload},
 };
 
 /// A scenario: a network, the flows on it, and how long to watch them.
@@ -231,15 +231,13 @@ pub enum Spread {
 pub struct Gateway {
     /// The two ends.
     pub between: [String; 2],
-    /// The links to split over, by name.
+    /// The links to split over, by name: two or more between the two ends. They carry nothing else.
     pub routes: Vec<String>,
-    /// Who gets the next packet: a name, or a table with `kind`.
-    #[serde(default)]
-    pub split: Anything,
-    /// How order is restored: a name, or a table with `kind`.
-    #[serde(default)]
-    pub restore: Anything,
-    /// Bytes that the tunnel adds to each packet.
+    /// Which route the next packet takes, in each direction by itself.
+    pub split: Kind<split::Config>,
+    /// How order is restored where the routes end.
+    pub restore: Kind<restore::Config>,
+    /// Bytes that the tunnel adds to each packet on the routes, up to 1500.
     #[serde(default)]
     pub overhead: Bytes,
 }
@@ -301,10 +299,10 @@ pub struct Flow {
     /// What the application sends.
     #[serde(default)]
     pub workload: Kind<workload::Config>,
-    /// The links to take, by name, from `from` to `to`; without them the way with the fewest hops.
+    /// The links and gateways to take, by name, from `from` to `to`; without them the way with the fewest hops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<String>>,
-    /// The links to take back, by name, from `to` to `from`; without them `route` backwards.
+    /// The links and gateways to take back, by name, from `to` to `from`; without them `route` backwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_route: Option<Vec<String>>,
 }

@@ -3,6 +3,7 @@
 
 mod change;
 mod flow;
+mod gateway;
 mod host;
 mod link;
 mod round_trip;
@@ -21,7 +22,7 @@ use super::{
     kind::{Kind, Seam},
     path::no_such,
     tree::{Node, Value},
-    types::{cc, impair, queue, tcp, workload},
+    types::{cc, impair, queue, restore, split, tcp, workload},
     unavailable,
 };
 
@@ -42,6 +43,8 @@ pub struct Resolved {
     pub processing_jitter: Vec<Duration>,
     /// The links, in the order of the file.
     pub links: Vec<ResolvedLink>,
+    /// The gateways, in the order of the file.
+    pub gateways: Vec<ResolvedGateway>,
     /// The flows, copies in order, tables in the order of the file.
     pub flows: Vec<ResolvedFlow>,
     /// Changes in mid-run, in the order of time, those of one time in the order of the file.
@@ -92,13 +95,84 @@ pub struct ResolvedImpairment {
     pub config: impair::Config,
 }
 
-/// A step of a route.
+/// A link in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
     /// Index into [`Resolved::links`].
     pub link: usize,
     /// Which way along it.
     pub direction: Direction,
+}
+
+impl Hop {
+    /// The same link the other way.
+    #[must_use]
+    pub const fn back(self) -> Self {
+        Self {
+            link: self.link,
+            direction: self.direction.opposite(),
+        }
+    }
+}
+
+/// A gateway: two nodes that spread what passes between them over several links.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedGateway {
+    /// Its name.
+    pub name: String,
+    /// Its ends, as indices into [`Resolved::nodes`].
+    pub ends: [usize; 2],
+    /// The routes, each as it is crossed from the first end to the second.
+    pub routes: Vec<Hop>,
+    /// Which route the next packet takes.
+    pub split: split::Config,
+    /// How order is restored.
+    pub restore: restore::Config,
+    /// Bytes that the tunnel adds to each packet.
+    pub overhead: u32,
+}
+
+/// A step of a flow's route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Over one link.
+    Link(Hop),
+    /// Over the routes of a gateway.
+    Gateway {
+        /// Index into [`Resolved::gateways`].
+        gateway: usize,
+        /// Forward: from its first end to its second.
+        direction: Direction,
+    },
+}
+
+impl Step {
+    /// The same step the other way.
+    #[must_use]
+    pub const fn back(self) -> Self {
+        match self {
+            Self::Link(hop) => Self::Link(hop.back()),
+            Self::Gateway { gateway, direction } => Self::Gateway {
+                gateway,
+                direction: direction.opposite(),
+            },
+        }
+    }
+
+    /// The links that packets may take here: one, or a gateway's routes.
+    pub fn hops(self, gateways: &[ResolvedGateway]) -> impl Iterator<Item = Hop> + '_ {
+        let (link, routes, direction) = match self {
+            Self::Link(hop) => (Some(hop), &[][..], hop.direction),
+            Self::Gateway { gateway, direction } => {
+                (None, &gateways[gateway].routes[..], direction)
+            }
+        };
+        let routes = routes.iter().map(move |route| match direction {
+            Direction::Forward => *route,
+            Direction::Reverse => route.back(),
+        });
+        link.into_iter().chain(routes)
+    }
 }
 
 /// One flow.
@@ -123,9 +197,9 @@ pub struct ResolvedFlow {
     /// What the application sends.
     pub workload: workload::Config,
     /// The way of the data.
-    pub route: Vec<Hop>,
+    pub route: Vec<Step>,
     /// The way of the acknowledgments.
-    pub return_route: Vec<Hop>,
+    pub return_route: Vec<Step>,
 }
 
 /// A change in mid-run of one direction of a link.
@@ -278,13 +352,19 @@ pub(super) fn resolve(
             "link",
             file.link.0.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         ),
+        (
+            "gateway",
+            file.gateway.0.iter().map(|(name, _)| name).collect(),
+        ),
         ("flow", file.flow.0.iter().map(|(name, _)| name).collect()),
     ] {
         for name in names {
             resolver.check_name(section, name)?;
         }
     }
-    let graph = route::Graph::new(&resolver, &file)?;
+    let mut graph = route::Graph::new(&resolver, &file)?;
+    let gateways = gateway::gateways(&resolver, &file, &graph)?;
+    graph.join(&gateways);
     let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
     let routes = file
         .flow
@@ -293,8 +373,10 @@ pub(super) fn resolve(
         .map(|(name, flow)| graph.routes(&resolver, name, flow))
         .collect::<Result<Vec<_>, _>>()?;
     graph.check_parallel(&resolver, &file, &routes)?;
-    let links = link::links(&resolver, &file, &graph, &routes)?;
-    if let Some(flow) = round_trip::without_time(&file, &routes, |hop| links[hop.link].way(hop)) {
+    let links = link::links(&resolver, &file, &graph, &gateways, &routes)?;
+    gateway::check_rates(&resolver, &gateways, &links)?;
+    let way = |hop: &Hop| links[hop.link].way(hop);
+    if let Some(flow) = round_trip::without_time(&file, &gateways, &routes, way) {
         return Err(resolver.error(
             &["flow", flow],
             format!("the round trip of the flow `{flow}` takes no time"),
@@ -302,15 +384,16 @@ pub(super) fn resolve(
         ));
     }
     let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
-    let changes = change::changes(&resolver, &file, &links, &routes)?;
+    let changes = change::changes(&resolver, &file, &links, &gateways, &routes)?;
     let title = file
         .title
         .clone()
         .unwrap_or_else(|| sources.file().to_owned());
     file.title = Some(title.clone());
     link::write_out(&mut file, &links);
+    gateway::write_out(&mut file, &gateways);
     change::write_out(&mut file, &changes, &links);
-    flow::write_out(&mut file, &flows, &links);
+    flow::write_out(&mut file, &flows, &links, &gateways);
     let json = flow::with_settings(&file, &settings);
     Ok(Resolved {
         title,
@@ -320,6 +403,7 @@ pub(super) fn resolve(
         nodes: graph.nodes,
         processing_jitter,
         links,
+        gateways,
         flows,
         changes,
         json,

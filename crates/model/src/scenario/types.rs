@@ -1,6 +1,10 @@
 //! Where the scenario language takes the components' types from, and what it must know of them.
 
-pub use anabranch_elements::{cc, impair, queue, tcp};
+pub use anabranch_elements::{
+    cc, impair,
+    multipath::{restore, split},
+    queue, tcp,
+};
 
 pub use crate::workload;
 
@@ -47,5 +51,29 @@ impl Seam for workload::Config {
     const MARK: &'static str = "kind:workload";
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
         None
+    }
+}
+
+impl Seam for split::Config {
+    const NAME: &'static str = "split";
+    const MARK: &'static str = "kind:split";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        if let Self::Custom(custom) = self {
+            Some((&custom.name, &custom.params))
+        } else {
+            None
+        }
+    }
+}
+
+impl Seam for restore::Config {
+    const NAME: &'static str = "restore";
+    const MARK: &'static str = "kind:restore";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        if let Self::Custom(custom) = self {
+            Some((&custom.name, &custom.params))
+        } else {
+            None
+        }
     }
 }

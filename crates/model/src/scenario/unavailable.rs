@@ -13,6 +13,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("workload", &["paced", "request-response"]),
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
     ("service", &["trace"]),
+    ("restore", &["in-order", "timed", "adaptive"]),
     ("stack", &["linux", "linux-6.18", "bsd44-lite"]),
 ];
 
@@ -29,9 +30,6 @@ pub(super) fn used(file: &File) -> Vec<(Vec<&str>, &'static str)> {
     let mut used = Vec::new();
     for (name, _) in &file.group.0 {
         used.push((vec!["group", name], "a link group"));
-    }
-    for (name, _) in &file.gateway.0 {
-        used.push((vec!["gateway", name], "a gateway"));
     }
     for (name, host) in &file.host.0 {
         if host.attach.is_some() {

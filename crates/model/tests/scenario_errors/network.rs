@@ -120,3 +120,87 @@ fn changes_in_mid_run() {
         ],
     );
 }
+
+/// A gateway that is right; parts of it are replaced.
+const GATEWAY: &str = r#"
+[link.spare]
+between = ["R", "R1"]
+rate = "5 Mbit/s"
+
+[gateway.tunnel]
+between = ["R1", "R"]
+routes = ["bottleneck", "spare"]
+split = { kind = "weighted-round-robin" }
+restore = "none"
+"#;
+
+#[test]
+fn gateways() {
+    let bad = |part: &str, instead: &str| {
+        assert!(GATEWAY.contains(part), "{part}");
+        plus(&GATEWAY.replacen(part, instead, 1))
+    };
+    let routes = |names: &str| bad("\"bottleneck\", \"spare\"", names);
+    let and = |text: &str| plus(&format!("{GATEWAY}{text}"));
+    assert_eq!(check(&format!("{GOOD}{GATEWAY}"), &[]), Ok(()));
+    snapshot(
+        "gateways",
+        &[
+            ("no such link", routes("\"bottleneck\", \"spar\"")),
+            ("no route", routes("")),
+            ("one route", routes("\"bottleneck\"")),
+            ("a route twice", routes("\"spare\", \"spare\"")),
+            ("not between the ends", routes("\"bottleneck\", \"access\"")),
+            (
+                "two gateways on one link",
+                and(
+                    "[gateway.other]\nbetween = [\"R1\", \"R\"]\nroutes = [\"spare\", \"bottleneck\"]\nsplit = \"weighted-round-robin\"\nrestore = \"none\"\n",
+                ),
+            ),
+            (
+                "a route that a flow uses by itself",
+                error(
+                    &format!("{GOOD}route = [\"access\", \"spare\"]\n{GATEWAY}"),
+                    &[],
+                ),
+            ),
+            (
+                "a link beside the gateway",
+                and("[link.third]\nbetween = [\"R\", \"R1\"]\n"),
+            ),
+            ("a route without a rate", bad("rate = \"5 Mbit/s\"\n", "")),
+            (
+                "the name of a link",
+                bad("gateway.tunnel", "gateway.access"),
+            ),
+            (
+                "unknown end",
+                bad("[\"R1\", \"R\"]\nroutes", "[\"R1\", \"R2\"]\nroutes"),
+            ),
+            (
+                "to itself",
+                bad("[\"R1\", \"R\"]\nroutes", "[\"R\", \"R\"]\nroutes"),
+            ),
+            (
+                "no splitter",
+                bad("split = { kind = \"weighted-round-robin\" }\n", ""),
+            ),
+            (
+                "unknown splitter",
+                bad("weighted-round-robin", "round-robin"),
+            ),
+            (
+                "a parameter that a splitter has not",
+                bad("-robin\" }", "-robin\", weight = 3 }"),
+            ),
+            ("no restorer", bad("restore = \"none\"\n", "")),
+            ("unknown restorer", bad("\"none\"", "\"nine\"")),
+            ("not yet: restorer", bad("\"none\"", "\"in-order\"")),
+            ("too much overhead", and("overhead = \"2 kB\"\n")),
+            (
+                "a change in mid-run",
+                and("[[at]]\ntime = \"2 s\"\nset = { \"gateway.tunnel.restore\" = \"none\" }\n"),
+            ),
+        ],
+    );
+}

@@ -127,10 +127,6 @@ fn kinds() {
             ("not yet: UDP", with("cc = ", "protocol = \"udp\"\ncc = ")),
             ("not yet: IPv6", with("cc = ", "family = 6\ncc = ")),
             (
-                "not yet: gateways",
-                plus("[gateway.g]\nbetween = [\"S\", \"R1\"]\nroutes = [\"access\"]"),
-            ),
-            (
                 "not yet: groups",
                 plus("[group.g]\nbetween = [\"S\", \"R1\"]\nmembers = 8"),
             ),

@@ -33,7 +33,7 @@ pub(super) fn folded_links<B: Body>(
         spec.rate.is_some() || !spec.delay.is_zero()
     };
     let mut feeds = vec![Feed::None; links.len()];
-    for port in middleboxes.iter().flat_map(|(_, ports)| ports) {
+    for port in middleboxes.iter().flat_map(|spec| &spec.ports) {
         feeds[port.0 as usize] = Feed::Other;
     }
     for stops in flows
@@ -91,7 +91,7 @@ pub(super) fn shared_rings<B: Body>(
     let number = |index: usize| u32::try_from(index).expect("links are counted in 32 bits");
     let mut feeds = vec![Vec::<Option<u32>>::new(); links.len()];
     let mut apart = vec![false; links.len()];
-    for port in middleboxes.iter().flat_map(|(_, ports)| ports) {
+    for port in middleboxes.iter().flat_map(|spec| &spec.ports) {
         apart[port.0 as usize] = true;
     }
     for stops in flows

@@ -164,5 +164,12 @@ pub struct FlowSpec<B: Body> {
     pub traffic: Traffic<B>,
 }
 
-/// A middlebox and the links that its ports lead into.
-pub(super) type MiddleboxSpec<B> = (Box<dyn Middlebox<B>>, Vec<LinkId>);
+/// A middlebox.
+#[derive(Debug)]
+pub(super) struct MiddleboxSpec<B: Body> {
+    /// The element's name.
+    pub(super) name: String,
+    pub(super) middlebox: Box<dyn Middlebox<B>>,
+    /// The links that its ports lead into.
+    pub(super) ports: Vec<LinkId>,
+}

@@ -6,7 +6,8 @@ use anabranch_core::{
 };
 
 use super::{
-    Change, Hop, ResolvedDirection, ResolvedLink, Resolver, What, link, round_trip, route::Routes,
+    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, link,
+    round_trip, route::Routes,
 };
 use crate::scenario::{
     de::read,
@@ -24,6 +25,7 @@ pub(super) fn changes(
     resolver: &Resolver<'_>,
     file: &File,
     links: &[ResolvedLink],
+    gateways: &[ResolvedGateway],
     routes: &[Routes],
 ) -> Result<Vec<Change>, Error> {
     if file.at.is_empty() {
@@ -87,7 +89,7 @@ pub(super) fn changes(
             .get(nth + 1)
             .is_some_and(|(_, next)| next.time == at.time);
         let direction = |hop: &Hop| &now[hop.link][hop.direction as usize];
-        if let Some(flow) = round_trip::without_time(file, routes, direction)
+        if let Some(flow) = round_trip::without_time(file, gateways, routes, direction)
             && !more_at_once
         {
             return Err(resolver.error(

@@ -6,7 +6,7 @@ use anabranch_core::{
 };
 
 use super::{
-    Hop, ResolvedFlow, ResolvedLink, Resolver,
+    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
 };
 use crate::scenario::{
@@ -231,12 +231,17 @@ fn check_workload(
 }
 
 /// Puts what was resolved into the tables.
-pub(super) fn write_out(file: &mut File, flows: &[ResolvedFlow], links: &[ResolvedLink]) {
-    let names = |hops: &[Hop]| {
-        hops.iter()
-            .map(|hop| links[hop.link].name.clone())
-            .collect()
+pub(super) fn write_out(
+    file: &mut File,
+    flows: &[ResolvedFlow],
+    links: &[ResolvedLink],
+    gateways: &[ResolvedGateway],
+) {
+    let name = |step: &Step| match *step {
+        Step::Link(hop) => links[hop.link].name.clone(),
+        Step::Gateway { gateway, .. } => gateways[gateway].name.clone(),
     };
+    let names = |steps: &[Step]| steps.iter().map(name).collect();
     let duration = file.duration;
     for (name, table) in &mut file.flow.0 {
         let Some(flow) = flows.iter().find(|flow| flow.table == *name) else {

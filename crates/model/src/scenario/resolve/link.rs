@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 
 use super::{
-    Hop, ResolvedDirection, ResolvedImpairment, ResolvedLink, Resolver,
+    Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
 };
 use crate::scenario::{
@@ -108,22 +108,32 @@ pub(super) fn direction(
 }
 
 /// All links. The base round-trip time of a link is the largest of the flows that cross it in
-/// either direction, or the link's own, there and back, if none does.
+/// either direction, or the link's own, there and back, if none does. A gateway counts with the
+/// longest of its routes.
 pub(super) fn links(
     resolver: &Resolver<'_>,
     file: &File,
     graph: &Graph,
+    gateways: &[ResolvedGateway],
     routes: &[Routes],
 ) -> Result<Vec<ResolvedLink>, Error> {
     let delay = |hop: &Hop| {
         let (name, link) = &file.link.0[hop.link];
         Effective::of(name, link, hop.direction).delay
     };
-    let sum = |hops: &[Hop]| hops.iter().map(delay).fold(Duration::ZERO, saturating_add);
+    let longest = |step: &Step| {
+        let delays = step.hops(gateways).map(|hop| delay(&hop));
+        delays.max().unwrap_or(Duration::ZERO)
+    };
+    let sum = |steps: &[Step]| {
+        let delays = steps.iter().map(longest);
+        delays.fold(Duration::ZERO, saturating_add)
+    };
     let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; file.link.0.len()];
     for routes in routes {
         let rtt = saturating_add(sum(&routes.there), sum(&routes.back));
-        for hop in routes.there.iter().chain(&routes.back) {
+        let steps = routes.there.iter().chain(&routes.back);
+        for hop in steps.flat_map(|step| step.hops(gateways)) {
             let of_link = &mut largest[hop.link][hop.direction as usize];
             *of_link = (*of_link).max(Some(rtt));
         }

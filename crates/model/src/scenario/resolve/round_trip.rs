@@ -2,7 +2,7 @@
 
 use anabranch_core::units::Bytes;
 
-use super::{Hop, ResolvedDirection, route::Routes};
+use super::{Hop, ResolvedDirection, ResolvedGateway, Step, route::Routes};
 use crate::scenario::format::File;
 
 /// An acknowledgment without options: the least that goes round.
@@ -15,6 +15,7 @@ pub(super) const HELP: &str = "give a link of its path a rate or a delay";
 /// run would never end.
 pub(super) fn without_time<'a>(
     file: &'a File,
+    gateways: &[ResolvedGateway],
     routes: &[Routes],
     direction: impl Fn(&Hop) -> &'a ResolvedDirection,
 ) -> Option<&'a str> {
@@ -23,6 +24,8 @@ pub(super) fn without_time<'a>(
         let sending = direction.rate.map(|rate| LEAST_PACKET / rate);
         !direction.delay.is_zero() || sending.is_some_and(|time| !time.is_zero())
     };
+    // Of a gateway's routes the fastest counts.
+    let takes_time = |step: &Step| step.hops(gateways).all(|hop| takes_time(&hop));
     file.flow
         .0
         .iter()

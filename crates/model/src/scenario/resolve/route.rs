@@ -4,29 +4,42 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::packet::Direction;
 
-use super::{Hop, Resolver};
+use super::{Hop, ResolvedGateway, Resolver, Step};
 use crate::scenario::{
     error::{Error, choice},
     format::{File, Flow},
     path::no_such,
 };
 
-/// The nodes, and the links at each.
+/// What joins two nodes: by index, a link that is no route of a gateway, or a gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    Link(usize),
+    Gateway(usize),
+}
+
+/// The nodes, and the links and gateways at each.
 pub(super) struct Graph {
     pub(super) nodes: Vec<String>,
     /// By link: its two ends.
     pub(super) ends: Vec<[usize; 2]>,
     index: BTreeMap<String, usize>,
-    /// By node: the links there, in the order of the file.
-    at: Vec<Vec<usize>>,
+    /// By node: what is there, in the order of the file; a gateway stands where its first route does.
+    at: Vec<Vec<Edge>>,
     links: BTreeMap<String, usize>,
+    /// By gateway: its two ends.
+    gateway_ends: Vec<[usize; 2]>,
+    gateways: BTreeMap<String, usize>,
+    gateway_names: Vec<String>,
+    /// By link: the gateway whose route it is.
+    gateway_of: Vec<Option<usize>>,
 }
 
 /// The two routes of a flow.
 #[derive(Debug, Clone)]
 pub(super) struct Routes {
-    pub(super) there: Vec<Hop>,
-    pub(super) back: Vec<Hop>,
+    pub(super) there: Vec<Step>,
+    pub(super) back: Vec<Step>,
 }
 
 impl Graph {
@@ -37,6 +50,10 @@ impl Graph {
             index: BTreeMap::new(),
             at: Vec::new(),
             links: BTreeMap::new(),
+            gateway_ends: Vec::new(),
+            gateways: BTreeMap::new(),
+            gateway_names: Vec::new(),
+            gateway_of: vec![None; file.link.0.len()],
         };
         for (link, (name, table)) in file.link.0.iter().enumerate() {
             let [a, b] = &table.between;
@@ -50,11 +67,37 @@ impl Graph {
             let ends = [graph.node(a), graph.node(b)];
             graph.ends.push(ends);
             for end in ends {
-                graph.at[end].push(link);
+                graph.at[end].push(Edge::Link(link));
             }
             graph.links.insert(name.clone(), link);
         }
         Ok(graph)
+    }
+
+    /// Puts gateways in the place of their routes.
+    pub(super) fn join(&mut self, gateways: &[ResolvedGateway]) {
+        for (number, gateway) in gateways.iter().enumerate() {
+            self.gateway_ends.push(gateway.ends);
+            self.gateways.insert(gateway.name.clone(), number);
+            self.gateway_names.push(gateway.name.clone());
+            for route in &gateway.routes {
+                self.gateway_of[route.link] = Some(number);
+            }
+        }
+        for edges in &mut self.at {
+            let mut joined: Vec<Edge> = Vec::with_capacity(edges.len());
+            for edge in &*edges {
+                let edge = match *edge {
+                    Edge::Link(link) => self.gateway_of[link].map_or(*edge, Edge::Gateway),
+                    Edge::Gateway(_) => *edge,
+                };
+                let is_route = matches!(edge, Edge::Gateway(_));
+                if !(is_route && joined.contains(&edge)) {
+                    joined.push(edge);
+                }
+            }
+            *edges = joined;
+        }
     }
 
     fn node(&mut self, name: &str) -> usize {
@@ -72,46 +115,56 @@ impl Graph {
         self.index.get(name).copied()
     }
 
+    pub(super) fn link(&self, name: &str) -> Option<usize> {
+        self.links.get(name).copied()
+    }
+
     /// The hop over `link` from `node`, and where it leads; `None` if the link is not there.
-    fn hop(&self, node: usize, link: usize) -> Option<(Hop, usize)> {
-        let [a, b] = self.ends[link];
-        let (direction, to) = match node {
-            n if n == a => (Direction::Forward, b),
-            n if n == b => (Direction::Reverse, a),
-            _ => return None,
-        };
+    pub(super) fn hop(&self, node: usize, link: usize) -> Option<(Hop, usize)> {
+        let (direction, to) = way(node, self.ends[link])?;
         Some((Hop { link, direction }, to))
+    }
+
+    /// As [`Self::hop`], over a link or a gateway.
+    fn step(&self, node: usize, edge: Edge) -> Option<(Step, usize)> {
+        match edge {
+            Edge::Link(link) => self.hop(node, link).map(|(hop, to)| (Step::Link(hop), to)),
+            Edge::Gateway(gateway) => {
+                let (direction, to) = way(node, self.gateway_ends[gateway])?;
+                Some((Step::Gateway { gateway, direction }, to))
+            }
+        }
     }
 
     /// The way with the fewest hops; of several the one that comes first in the file, link by
     /// link.
-    fn shortest(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
+    fn shortest(&self, from: usize, to: usize) -> Option<Vec<Step>> {
         // Nodes wait in the order of their ways, so the first way found to a node is its best.
-        let mut came_by: Vec<Option<(Hop, usize)>> = vec![None; self.nodes.len()];
+        let mut came_by: Vec<Option<(Step, usize)>> = vec![None; self.nodes.len()];
         let mut waiting = VecDeque::from([from]);
         while let Some(node) = waiting.pop_front() {
             if node == to {
                 break;
             }
-            for &link in &self.at[node] {
-                let Some((hop, next)) = self.hop(node, link) else {
+            for &edge in &self.at[node] {
+                let Some((step, next)) = self.step(node, edge) else {
                     continue;
                 };
                 if next != from && came_by[next].is_none() {
-                    came_by[next] = Some((hop, node));
+                    came_by[next] = Some((step, node));
                     waiting.push_back(next);
                 }
             }
         }
-        let mut hops = Vec::new();
+        let mut steps = Vec::new();
         let mut node = to;
         while node != from {
-            let (hop, before) = came_by[node]?;
-            hops.push(hop);
+            let (step, before) = came_by[node]?;
+            steps.push(step);
             node = before;
         }
-        hops.reverse();
-        Some(hops)
+        steps.reverse();
+        Some(steps)
     }
 
     /// The routes of a flow.
@@ -146,14 +199,7 @@ impl Graph {
         };
         let back = match &flow.return_route {
             Some(links) => self.chain(resolver, [name, "return_route"], links, [to, from])?,
-            None => there
-                .iter()
-                .rev()
-                .map(|hop| Hop {
-                    link: hop.link,
-                    direction: hop.direction.opposite(),
-                })
-                .collect(),
+            None => there.iter().rev().map(|step| step.back()).collect(),
         };
         Ok(Routes { there, back })
     }
@@ -184,7 +230,7 @@ impl Graph {
         while let Some(node) = waiting.pop_front() {
             for next in self.at[node]
                 .iter()
-                .filter_map(|&link| self.hop(node, link))
+                .filter_map(|&edge| self.step(node, edge))
                 .map(|(_, to)| to)
             {
                 if !std::mem::replace(&mut seen[next], true) {
@@ -205,19 +251,31 @@ impl Graph {
         &self,
         resolver: &Resolver<'_>,
         [flow, key]: [&str; 2],
-        links: &[String],
+        names: &[String],
         [from, to]: [usize; 2],
-    ) -> Result<Vec<Hop>, Error> {
+    ) -> Result<Vec<Step>, Error> {
         let mut node = from;
-        let mut hops = Vec::new();
-        for (k, name) in links.iter().enumerate() {
+        let mut steps = Vec::new();
+        for (k, name) in names.iter().enumerate() {
             let place = ["flow", flow, key, &k.to_string()].map(str::to_owned);
             let place = place.each_ref().map(String::as_str);
-            let Some(&link) = self.links.get(name) else {
+            let link = self.link(name);
+            if let Some(gateway) = link.and_then(|link| self.gateway_of[link]) {
+                let gateway = &self.gateway_names[gateway];
+                return Err(resolver.error(
+                    &place,
+                    format!("`{name}` is a route of the gateway `{gateway}` and carries only what that splits"),
+                    vec![format!("expected `{gateway}` in its place")],
+                ));
+            }
+            let edge = link
+                .map(Edge::Link)
+                .or_else(|| self.gateways.get(name).copied().map(Edge::Gateway));
+            let Some(edge) = edge else {
                 return Err(resolver.fault(&place, no_such("link", name, resolver.root, |_| true)));
             };
-            let Some((hop, next)) = self.hop(node, link) else {
-                let [a, b] = self.ends[link].map(|end| &self.nodes[end]);
+            let Some((step, next)) = self.step(node, edge) else {
+                let [a, b] = self.ends_of(edge).map(|end| &self.nodes[end]);
                 return Err(resolver.error(
                     &place,
                     format!(
@@ -227,7 +285,7 @@ impl Graph {
                     vec![format!("`{name}` is between `{a}` and `{b}`")],
                 ));
             };
-            hops.push(hop);
+            steps.push(step);
             node = next;
         }
         if node != to {
@@ -243,7 +301,7 @@ impl Graph {
                 )],
             ));
         }
-        Ok(hops)
+        Ok(steps)
     }
 
     /// Two links between one pair of nodes need someone who says which to use.
@@ -253,52 +311,83 @@ impl Graph {
         file: &File,
         routes: &[Routes],
     ) -> Result<(), Error> {
-        let mut between: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
-        for (link, &[a, b]) in self.ends.iter().enumerate() {
-            between.entry([a.min(b), a.max(b)]).or_default().push(link);
+        let own_links = (0..self.ends.len()).filter(|&link| self.gateway_of[link].is_none());
+        let edges = own_links
+            .map(Edge::Link)
+            .chain((0..self.gateway_ends.len()).map(Edge::Gateway));
+        // By pair of nodes: what joins them, and whether a flow's own route says which to use.
+        let mut parallel: BTreeMap<[usize; 2], (Vec<Edge>, bool)> = BTreeMap::new();
+        for edge in edges {
+            parallel.entry(self.pair(edge)).or_default().0.push(edge);
         }
-        let bundles: Vec<_> = between
-            .into_values()
-            .filter(|links| links.len() > 1)
-            .collect();
-        let mut bundle_of = vec![None; self.ends.len()];
-        for (bundle, links) in bundles.iter().enumerate() {
-            for &link in links {
-                bundle_of[link] = Some(bundle);
-            }
+        parallel.retain(|_, (edges, _)| edges.len() > 1);
+        if parallel.is_empty() {
+            return Ok(());
         }
-        let mut explained = vec![false; bundles.len()];
         for ((_, flow), routes) in file.flow.0.iter().zip(routes) {
             let there = (flow.route.is_some(), &routes.there);
             let back = (
                 flow.route.is_some() || flow.return_route.is_some(),
                 &routes.back,
             );
-            for (by_hand, hops) in [there, back] {
-                for bundle in hops.iter().filter_map(|hop| bundle_of[hop.link]) {
+            for (by_hand, steps) in [there, back] {
+                for step in steps {
+                    let edge = match *step {
+                        Step::Link(hop) => Edge::Link(hop.link),
+                        Step::Gateway { gateway, .. } => Edge::Gateway(gateway),
+                    };
+                    let Some((edges, explained)) = parallel.get_mut(&self.pair(edge)) else {
+                        continue;
+                    };
                     if !by_hand {
-                        return Err(self.unexplained(resolver, file, &bundles[bundle]));
+                        return Err(self.unexplained(resolver, file, edges));
                     }
-                    explained[bundle] = true;
+                    *explained = true;
                 }
             }
         }
-        match explained.iter().position(|explained| !explained) {
-            Some(bundle) => Err(self.unexplained(resolver, file, &bundles[bundle])),
+        match parallel.values().find(|(_, explained)| !explained) {
+            Some((edges, _)) => Err(self.unexplained(resolver, file, edges)),
             None => Ok(()),
         }
     }
 
-    fn unexplained(&self, resolver: &Resolver<'_>, file: &File, bundle: &[usize]) -> Error {
-        let [first, second] = [bundle[0], bundle[1]].map(|link| &file.link.0[link].0);
-        let [a, b] = self.ends[bundle[1]].map(|end| &self.nodes[end]);
+    fn ends_of(&self, edge: Edge) -> [usize; 2] {
+        match edge {
+            Edge::Link(link) => self.ends[link],
+            Edge::Gateway(gateway) => self.gateway_ends[gateway],
+        }
+    }
+
+    /// The two nodes, whichever way round.
+    fn pair(&self, edge: Edge) -> [usize; 2] {
+        let [a, b] = self.ends_of(edge);
+        [a.min(b), a.max(b)]
+    }
+
+    fn unexplained(&self, resolver: &Resolver<'_>, file: &File, edges: &[Edge]) -> Error {
+        let name = |edge: Edge| match edge {
+            Edge::Link(link) => ("link", &file.link.0[link].0),
+            Edge::Gateway(gateway) => ("gateway", &file.gateway.0[gateway].0),
+        };
+        let [(_, first), (section, second)] = [edges[0], edges[1]].map(name);
+        let [a, b] = self.ends_of(edges[1]).map(|end| &self.nodes[end]);
         resolver.error(
-            &["link", second, "between"],
+            &[section, second, "between"],
             format!("`{first}` and `{second}` both join `{a}` and `{b}`, and nothing says who uses which"),
             vec![
                 "expected a gateway with both in its `routes`, a group instead of them, or a `route` in each flow that comes this way"
                     .to_owned(),
             ],
         )
+    }
+}
+
+/// Which way along something with these ends, and where it leads, from `node`.
+fn way(node: usize, [a, b]: [usize; 2]) -> Option<(Direction, usize)> {
+    match node {
+        n if n == a => Some((Direction::Forward, b)),
+        n if n == b => Some((Direction::Reverse, a)),
+        _ => None,
     }
 }

@@ -1,0 +1,64 @@
+//! Splitters: which of a gateway's routes a packet takes.
+//!
+//! Adding one is a file in `split/` and a line in the registry below; one from outside the
+//! workspace implements [`Split`] and travels as [`AnySplit::Boxed`].
+
+use std::{fmt, sync::Arc};
+
+use anabranch_core::{
+    packet::ConnectionId,
+    units::{Instant, Rate},
+};
+
+use crate::component::{self, components};
+
+/// What a splitter may see of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// Size on the route in bytes: the IP packet and what the tunnel adds.
+    pub size: u32,
+    /// The connection it belongs to.
+    pub connection: ConnectionId,
+    /// Its number within the connection and direction.
+    pub index: u32,
+}
+
+/// A splitter of one direction. It sees packets and the time, never the network.
+pub trait Split: fmt::Debug + Send {
+    /// Adds the routes that this packet takes to `routes`, each a number below [`Init::rates`]'s
+    /// length: one as a rule, several for copies, never none.
+    fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>);
+}
+
+/// What a splitter is made from besides its own parameters.
+#[derive(Debug, Clone)]
+pub struct Init {
+    /// The line rate of each route in this direction at the start; `None` where it is unlimited.
+    pub rates: Vec<Option<Rate>>,
+}
+
+/// Makes a splitter from outside the workspace.
+pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn Split> + Send + Sync>;
+
+/// A splitter from outside the workspace, as a scenario carries it.
+pub type Custom = component::Custom<Factory>;
+
+components! {
+    enum AnySplit: Split(init: &Init);
+
+    weighted_round_robin::WeightedRoundRobin,
+}
+
+impl Config {
+    /// Whether every route must have a rate.
+    #[must_use]
+    pub const fn needs_rates(&self) -> bool {
+        matches!(self, Self::WeightedRoundRobin(_))
+    }
+}
+
+impl Split for AnySplit {
+    fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
+        each!(self, s => s.split(now, packet, routes));
+    }
+}
