@@ -171,19 +171,19 @@ class Scenario:
         *,
         between: tuple[str, str],
         routes: Sequence[str],
-        split: Value | None = None,
-        restore: Value | None = None,
-        overhead: int | None = None,
+        split: Value,
+        restore: Value,
+        overhead: Value | None = None,
     ) -> Scenario:
-        """Add a pair of gateways that spread flows over several links.
+        """Add a pair of gateways that spread packets over several links.
 
         Args:
             name: Its name in results.
             between: The two gateways.
-            routes: The links between them it uses.
-            split: How packets are spread.
+            routes: The links between them that packets are spread over, two or more.
+            split: How packets are spread (``"weighted-round-robin"``).
             restore: How order is restored (``"none"``: not at all).
-            overhead: Bytes the tunnel adds to each packet.
+            overhead: What the tunnel adds to each packet (``"20 bytes"``).
         """
         return self._add("gateway", name, {
             "between": list(between), "routes": list(routes), "split": split, "restore": restore, "overhead": overhead,

@@ -47,9 +47,9 @@ class FlowSummary(TypedDict, total=False):
     """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
 
     ``refused`` maps reasons (``unsent_ack``, ``old_ack``, ``sack_block``, ``blind_reset``, ``old_reset``,
-    ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end gave them;
-    ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which late packets
-    may explain.
+    ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
+    gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
+    late packets may explain.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``fec`` without it.
     """
 

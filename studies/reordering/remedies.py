@@ -169,7 +169,8 @@ def table(*, full: bool) -> tuple[list[str], list[list[str]]]:
     """Head and rows."""
     every = rows(full=full)
     losses = [f"{loss:.1%} loss" if loss else "overflow" for loss in every[0].price]
-    head = ["remedy", "lowest share", "mean", "needless", "two paths", "needless there", *losses, "needless in order", "verdict"]
+    shares = ["lowest share", "mean", "needless", "two paths", "needless there"]
+    head = ["remedy", *shares, *losses, "needless in order", "verdict"]
     return head, [cells(of) for of in every]
 
 

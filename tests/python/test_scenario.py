@@ -32,7 +32,7 @@ def test_every_builder_writes_its_table() -> None:
     scenario = (
         built()
         .group("core", between=("A", "B"), members=8, rate="100 Mbit/s", control="always-on")
-        .gateway("tunnel", between=("A", "B"), routes=["x", "y"], restore="in-order")
+        .gateway("tunnel", between=("A", "B"), routes=["x", "y"], split="weighted-round-robin", restore="none")
         .host("S", processing_jitter="1 ms")
         .at("1 s", {"link.bottleneck.up": False})
     )

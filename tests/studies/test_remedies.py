@@ -1,4 +1,4 @@
-"""Remedies for reordering on the study's path: the bar of every interval, and its price, fixed before the first run."""
+"""Remedies for reordering on the study's path: the bar of every interval, and its price."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from anabranch import _engine
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +79,8 @@ def test_what_cannot_be_is_an_error_with_its_place(checkout: Path, tmp_path: Pat
 def test_a_resolved_remedy_reads_back_as_it_stands(checkout: Path) -> None:
     file = checkout / "studies" / "reordering" / "reordering.toml"
     sets = ['flow.main.stack="rfc"', 'flow.main.transport.reordering={ kind = "tcp-pr", beta = 4 }']
-    resolved = json.loads(_engine.resolve(file.read_text(encoding="utf-8"), str(file), sets, None))
+    command = [sys.executable, "-m", "anabranch", "run", str(file), "--json", *(f"--set={change}" for change in sets)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    resolved = json.loads(done.stdout)["resolved_scenario"]
     remedy = resolved["flow"]["main"]["transport"]["reordering"]
     assert remedy == {"kind": "tcp-pr", "alpha": 0.995, "beta": 4.0}

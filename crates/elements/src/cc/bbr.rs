@@ -139,7 +139,6 @@ impl Model {
     fn min_window(&self) -> f64 {
         self.params.min_window.as_f64() * self.smss
     }
-
 }
 
 impl CongestionControl for Bbr {

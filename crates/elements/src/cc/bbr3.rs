@@ -355,14 +355,8 @@ impl CongestionControl for Bbr3 {
                 .map(|(rtt, _)| ("rt_prop", rtt.as_millis_f64())),
         );
         let bounds = [
-            (
-                "inflight_longterm",
-                model.inflight_longterm / model.smss,
-            ),
-            (
-                "inflight_shortterm",
-                model.short_term.inflight / model.smss,
-            ),
+            ("inflight_longterm", model.inflight_longterm / model.smss),
+            ("inflight_shortterm", model.short_term.inflight / model.smss),
             ("bw_shortterm", mbit_per_s(model.short_term.bw)),
         ];
         state.extend(bounds.into_iter().filter(|(_, bound)| bound.is_finite()));

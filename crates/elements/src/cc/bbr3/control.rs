@@ -33,8 +33,7 @@ impl Model {
 
     /// SaveCwnd
     pub(super) fn save_cwnd(&mut self) {
-        let undisturbed =
-            self.repair == Repair::No && !matches!(self.state, State::ProbeRtt(_));
+        let undisturbed = self.repair == Repair::No && !matches!(self.state, State::ProbeRtt(_));
         self.prior_cwnd = if undisturbed {
             self.cwnd
         } else {

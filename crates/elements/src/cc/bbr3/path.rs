@@ -139,9 +139,7 @@ impl Model {
 
     /// QuantizationBudget, with TCP's BBR.offload_budget
     fn quantized(&self, volume: f64) -> f64 {
-        let volume = volume
-            .max(3.0 * self.send_quantum())
-            .max(self.min_window());
+        let volume = volume.max(3.0 * self.send_quantum()).max(self.min_window());
         match self.state {
             // Looking for more must be possible on the shortest paths, too.
             State::ProbeBw(Phase::Up) => volume + 2.0 * self.smss,

@@ -55,6 +55,9 @@ mod tests {
         }
         // Five standard deviations of a fair draw: 158 and 137.
         assert!(ones.abs_diff(2_000) < 158, "{ones}");
-        assert!(quarters.iter().all(|n| n.abs_diff(1_000) < 137), "{quarters:?}");
+        assert!(
+            quarters.iter().all(|n| n.abs_diff(1_000) < 137),
+            "{quarters:?}"
+        );
     }
 }

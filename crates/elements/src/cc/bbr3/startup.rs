@@ -1,12 +1,7 @@
 //! Startup and Drain (draft-ietf-ccwg-bbr §5.3.1, §5.3.2), and the estimator of a full pipe, which
 //! ProbeBW_UP uses as well.
 
-use super::{
-    Model, Repair,
-    congestion::UndoState,
-    sample::Sample,
-    state::State,
-};
+use super::{Model, Repair, congestion::UndoState, sample::Sample, state::State};
 
 /// Whether the delivery rate still grows (§5.3.1.2).
 #[derive(Debug, Default)]

@@ -143,9 +143,7 @@ impl Policy for LeungMa {
     }
     fn on_timeout(&mut self, view: &View) {
         let left = self.params.timeout_factor.get();
-        self.estimate = self
-            .estimate
-            .map(|(mean, mdev)| (mean * left, mdev * left));
+        self.estimate = self.estimate.map(|(mean, mdev)| (mean * left, mdev * left));
         self.bound(view);
     }
 }
