@@ -104,8 +104,10 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
         label = results.definition.variants[variant].label if variant else ""
         # The same in every figure, whatever else is drawn there.
         place = list(results.definition.variants).index(variant) if variant else 0
-        colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
-        _line(axes, part, definition, _Style(label, colour, marker))
+        again, colour = divmod(place, len(COLOURS))
+        _line(
+            axes, part, definition, _Style(label, COLOURS[colour], MARKERS[(place + again) % len(MARKERS)], again > 0)
+        )
         drawn += 1
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
@@ -122,6 +124,8 @@ class _Style:
     label: str
     colour: str
     marker: str
+    hollow: bool
+    """The colours have been used once."""
 
 
 def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style) -> None:
@@ -134,11 +138,14 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style)
     xs, ys = _points(part.collapsed(), definition.x)
     if definition.x == "time_s":
         x, y = thin(np.array(xs, dtype=float), np.array(ys, dtype=float))
-        axes.plot(x, y, color=style.colour, label=style.label)
+        axes.plot(x, y, color=style.colour, label=style.label, linestyle="--" if style.hollow else "-")
         return
     _band(axes, part, definition.x, style.colour)
-    joined = "none" if definition.kind == "points" else "-"
-    axes.plot(xs, ys, linestyle=joined, marker=style.marker, color=style.colour, label=style.label)
+    joined = "none" if definition.kind == "points" else "--" if style.hollow else "-"
+    inside = "none" if style.hollow else style.colour
+    axes.plot(
+        xs, ys, linestyle=joined, marker=style.marker, color=style.colour, markerfacecolor=inside, label=style.label
+    )
 
 
 def _band(axes: Axes, part: Series, x: str, colour: str) -> None:
