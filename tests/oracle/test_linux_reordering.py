@@ -118,11 +118,12 @@ def test_goodput_with_sack_is_near_the_repeats(rows: list[Row], repeats: Repeats
 
 
 def test_goodput_with_sack_is_near_the_repeats_or_among_them(rows: list[Row], repeats: Repeats) -> None:
-    goodput = kernel_repeats.FIGURES[0]
     for key, answer in linux.answers(rows).items():
         runs = repeats[key]
         near = kernel_repeats.near_median(answer, runs, linux.GOODPUT)
-        assert near or (key == (4, "reno") and kernel_repeats.inside(goodput, answer, runs)), key
+        # The kernel's repeats of this row lie in two groups; it has to belong to one of them.
+        beside_one = any(kernel_repeats.near_median(answer, [run], linux.GOODPUT) for run in runs)
+        assert near or (key == (4, "reno") and beside_one), key
 
 
 def test_no_repeat_of_the_kernel_meets_the_goodput_of_every_reference_row(rows: list[Row], repeats: Repeats) -> None:
