@@ -19,7 +19,7 @@ pub fn config(threshold: u64, limit: u64) -> Config {
     Config::Custom(Custom {
         name: "marking".to_owned(),
         params: serde_json::json!({ "threshold": threshold, "limit": limit }),
-        build: Arc::new(move || {
+        build: Arc::new(move |_init| {
             Box::new(Marking {
                 threshold,
                 limit,

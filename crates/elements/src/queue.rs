@@ -9,7 +9,7 @@ use std::{fmt, sync::Arc};
 use anabranch_core::{
     packet::{ConnectionId, Ecn, FlowId, PacketId},
     rng::{Draw, Stream},
-    units::{Bytes, Instant, text::Limit},
+    units::{Bytes, Instant, Rate, text::Limit},
 };
 
 use crate::component::{self, components};
@@ -27,7 +27,8 @@ pub struct Item {
     pub size: u32,
     /// The flow it belongs to.
     pub flow: FlowId,
-    /// The connection it belongs to.
+    /// The connection it belongs to, as addresses and ports tell connections apart: a transfer that
+    /// takes another's place in the engine has a number of its own.
     pub connection: ConnectionId,
     /// When it arrived here.
     pub arrived: Instant,
@@ -84,6 +85,42 @@ impl QueueContext<'_> {
     }
 }
 
+/// What a discipline is made from, besides its own parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Init<'a> {
+    /// How fast the link behind it sends at the start; `None` where packets take no time.
+    pub rate: Option<Rate>,
+    /// The flows of the run by their numbers: `main`, or `main/0`, `main/1`, … where a table has more
+    /// than one copy.
+    pub flows: &'a [String],
+}
+
+impl Init<'_> {
+    /// The flows that `name` stands for: one copy, or all copies of a table.
+    pub fn flows_named<'n>(&'n self, name: &'n str) -> impl Iterator<Item = FlowId> + 'n {
+        let is_named = move |flow: &str| {
+            flow.strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.flows
+            .iter()
+            .zip(0..)
+            .filter(move |(flow, _)| is_named(flow))
+            .map(|(_, number)| FlowId(number))
+    }
+}
+
+/// Parameters that do not go together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// Where the one to change stands, from the queue's table on.
+    pub key: &'static [&'static str],
+    /// What is wrong.
+    pub message: String,
+    /// What was expected.
+    pub expected: String,
+}
+
 /// A queue discipline. It owns the order of what waits; the link owns the clock and the wire.
 pub trait QueueDiscipline: fmt::Debug + Send {
     /// A packet arrives: store it, or give it to [`QueueContext::drop`].
@@ -118,10 +155,12 @@ pub trait QueueDiscipline: fmt::Debug + Send {
     fn set_limit(&mut self, _limit: Limit) -> bool {
         false
     }
+    /// The link sends at another rate from now on. For those that reckon with it.
+    fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
 
 /// Makes a discipline from outside the workspace.
-pub type Factory = Arc<dyn Fn() -> Box<dyn QueueDiscipline> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(&Init<'_>) -> Box<dyn QueueDiscipline> + Send + Sync>;
 
 /// A discipline from outside the workspace, as a scenario carries it.
 pub type Custom = component::Custom<Factory>;
@@ -134,10 +173,22 @@ pub trait QueueParams: Default {
     fn set_bdp(&mut self, bdp: Bytes);
     /// How much may wait in all.
     fn limit(&self) -> Limit;
+    /// The flows that parameters name, and where the list of them stands. Each must exist.
+    fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
+        None
+    }
+    /// Whether the parameters go together. Asked once no limit is a multiple of the
+    /// bandwidth-delay product any more.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    fn check(&self) -> Result<(), Contradiction> {
+        Ok(())
+    }
 }
 
 components! {
-    enum Discipline: QueueDiscipline();
+    enum Discipline: QueueDiscipline(init: &Init<'_>);
 
     drop_tail::DropTail,
 }
@@ -156,6 +207,18 @@ impl Config {
     /// Puts the bandwidth-delay product in.
     pub fn set_bdp(&mut self, bdp: Bytes) {
         each!(self, params => params.set_bdp(bdp), custom => {});
+    }
+    /// The flows that parameters name, and where the list of them stands.
+    #[must_use]
+    pub fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
+        each!(self, params => params.flows(), custom => None)
+    }
+    /// Whether the parameters go together.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        each!(self, params => params.check(), custom => Ok(()))
     }
 }
 
@@ -193,5 +256,8 @@ impl QueueDiscipline for Discipline {
     }
     fn set_limit(&mut self, limit: Limit) -> bool {
         each!(self, q => q.set_limit(limit))
+    }
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        each!(self, q => q.set_rate(rate));
     }
 }

@@ -18,7 +18,7 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Item, QueueContext, QueueDiscipline, QueueParams};
+use super::{Init, Item, QueueContext, QueueDiscipline, QueueParams};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -63,7 +63,7 @@ pub struct DropTail {
 impl DropTail {
     /// An empty queue.
     #[must_use]
-    pub fn new(params: &Params) -> Self {
+    pub fn new(params: &Params, _init: &Init<'_>) -> Self {
         Self {
             limit: params.limit,
             items: VecDeque::new(),

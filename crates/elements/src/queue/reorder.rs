@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Discipline, Item, Outcome, QueueContext, QueueDiscipline};
 use anabranch_core::{
     registry::{Meta, Source},
-    units::text::Limit,
+    units::{Rate, text::Limit},
 };
 
 /// Description for registry, docs and command line.
@@ -147,12 +147,16 @@ impl Queue {
     pub fn set_limit(&mut self, limit: Limit) -> bool {
         self.discipline.set_limit(limit)
     }
+    /// The link sends at another rate from now on.
+    pub fn set_rate(&mut self, rate: Option<Rate>) {
+        self.discipline.set_rate(rate);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{Config, drop_tail};
+    use crate::queue::{Config, Init, drop_tail};
     use anabranch_core::{
         packet::{ConnectionId, Ecn, FlowId, PacketId},
         rng::Stream,
@@ -187,7 +191,10 @@ mod tests {
     fn queue(interval: u32, limit: Limit) -> Queue {
         let interval = NonZeroU32::new(interval).expect("positive");
         Queue::new(
-            Config::DropTail(drop_tail::Params { limit }).build(),
+            Config::DropTail(drop_tail::Params { limit }).build(&Init {
+                rate: None,
+                flows: &[],
+            }),
             Some(Reorder::Interval(Interval { interval })),
         )
     }

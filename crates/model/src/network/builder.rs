@@ -185,12 +185,14 @@ impl<B: Body> Builder<B> {
             .collect();
         // Collecting would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
+        let flow_names: Vec<String> = self.flows.iter().map(|flow| flow.name.clone()).collect();
         for ((spec, limit), ring) in self.links.into_iter().zip(plain).zip(ring_of) {
             let placing = LinkPlacing {
                 plain: limit,
                 rings: ring,
                 seed: self.seed,
                 window,
+                flow_names: &flow_names,
             };
             links.push(placing.slot(spec, &mut elements));
         }
@@ -219,7 +221,8 @@ impl<B: Body> Builder<B> {
                 routes: Vec::new(),
                 probe: Probe::new(window.end(), self.digest, self.packet_log),
                 events: 0,
-                flow_of: Vec::new(),
+                identities: Vec::new(),
+                connections_begun: 0,
                 reached: VecDeque::new(),
                 outcomes: Vec::new(),
                 impairing: Vec::new(),

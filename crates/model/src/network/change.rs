@@ -4,10 +4,7 @@ use anabranch_core::{
     packet::FlowId,
     units::{Duration, Instant, Rate, text::Limit},
 };
-use anabranch_elements::{
-    body::Body,
-    link::service::{AnyService, Fixed},
-};
+use anabranch_elements::body::Body;
 
 use super::{LinkId, Network, fabric::LinkKind};
 
@@ -49,9 +46,7 @@ impl<B: Body> Network<B> {
         };
         match change {
             Change::Up(_, up) => served.link.set_up(now, up),
-            Change::Rate(_, rate) => served
-                .link
-                .set_service(now, AnyService::Fixed(Fixed::new(rate))),
+            Change::Rate(_, rate) => served.link.set_rate(now, rate),
             Change::Delay(_, delay) => served.link.set_delay(delay),
             Change::Limit(_, limit) => {
                 served.link.set_limit(limit);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anabranch_core::{
-    packet::{Ecn, FlowId, PacketId, Pool},
+    packet::{ConnectionId, Ecn, FlowId, PacketId, Pool},
     ring::Ring,
     trace::{ElementId, Fate},
     units::Instant,
@@ -128,6 +128,14 @@ impl LinkSlot {
     }
 }
 
+/// Who the packets of a connection are to a queue.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Identity {
+    pub(super) flow: FlowId,
+    /// Never given twice, unlike the connection's place.
+    pub(super) connection: ConnectionId,
+}
+
 /// Links and what is on them.
 #[derive(Debug)]
 pub(super) struct Fabric<B: Body> {
@@ -142,8 +150,10 @@ pub(super) struct Fabric<B: Body> {
     pub(super) routes: Vec<Target>,
     pub(super) probe: Probe,
     pub(super) events: u64,
-    /// The flow of each connection.
-    pub(super) flow_of: Vec<FlowId>,
+    /// What queues tell the packets of each connection's place by.
+    pub(super) identities: Vec<Identity>,
+    /// Connections begun, those that took an ended one's place counted.
+    pub(super) connections_begun: u32,
     /// Packets that are where no link is: at a middlebox, or at their end, now.
     pub(super) reached: VecDeque<PacketId>,
     pub(super) outcomes: Vec<Outcome>,
@@ -151,6 +161,19 @@ pub(super) struct Fabric<B: Body> {
 }
 
 impl<B: Body> Fabric<B> {
+    /// The next connection begins, as one of `flow`.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them.
+    pub(super) fn next_identity(&mut self, flow: FlowId) -> Identity {
+        let connection = ConnectionId(self.connections_begun);
+        self.connections_begun = self
+            .connections_begun
+            .checked_add(1)
+            .expect("connections are counted in 32 bits");
+        Identity { flow, connection }
+    }
+
     /// A timer is to be served.
     #[inline(never)]
     pub(super) fn push_timer(&mut self, timer: Entry) {
@@ -332,11 +355,12 @@ impl<B: Body> Fabric<B> {
             self.complete(index);
         }
         let packet = &self.pool[id];
+        let Identity { flow, connection } = self.identities[packet.connection.0 as usize];
         let item = Item {
             packet: id,
             size: packet.size,
-            flow: self.flow_of[packet.connection.0 as usize],
-            connection: packet.connection,
+            flow,
+            connection,
             arrived: self.now,
             ecn: packet.ecn,
             order: 0,

@@ -70,14 +70,16 @@ impl<B: Body> Network<B> {
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
         connection.size = size;
+        let identity = self.fabric.next_identity(flow_id);
         let place = if let Some(place) = vacant {
             // The numbers go on, so that a packet's name stays unique.
             connection.next_index = self.connections[place as usize].next_index;
             connection.first_index = connection.next_index;
             self.connections[place as usize] = connection;
+            self.fabric.identities[place as usize] = identity;
             place as usize
         } else {
-            self.fabric.flow_of.push(connection.flow);
+            self.fabric.identities.push(identity);
             self.connections.push(connection);
             for element in elements {
                 self.agents.push(AgentSlot::vacant(element));

@@ -37,7 +37,7 @@ pub fn a_queue_drops_by_flow_and_marks<B: TestBody>() {
     let queue = Config::Custom(Custom {
         name: "picky".into(),
         params: serde_json::Value::Null,
-        build: Arc::new(|| Box::new(Picky::default())),
+        build: Arc::new(|_| Box::new(Picky::default())),
     });
     let link = builder.link(LinkSpec::new("link.a.forward", TEN_MBIT, MS).queue(queue));
     let (first, unlucky) = hosts::<B>(10, MS * 3, Ecn::Ect0);

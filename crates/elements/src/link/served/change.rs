@@ -1,13 +1,18 @@
 //! Changes in mid-run.
 
-use anabranch_core::units::{Duration, Instant, text::Limit};
+use anabranch_core::units::{Duration, Instant, Rate, text::Limit};
 
 use super::{
-    super::service::{AnyService, Service},
+    super::service::{AnyService, Fixed, Service},
     ServedLink,
 };
 
 impl ServedLink {
+    /// Changes the rate under the packet being sent, and tells the queue.
+    pub fn set_rate(&mut self, now: Instant, rate: Option<Rate>) {
+        self.set_service(now, AnyService::Fixed(Fixed::new(rate)));
+        self.queue.set_rate(rate);
+    }
     /// Changes the service under the packet being sent: what has been sent of it stays sent.
     #[expect(
         clippy::cast_possible_truncation,

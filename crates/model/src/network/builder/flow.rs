@@ -146,7 +146,8 @@ impl<B: Body> Network<B> {
         let index = self.connections.len();
         let mut connection = Connection::new(flow, route, window);
         connection.started = start;
-        self.fabric.flow_of.push(flow);
+        let identity = self.fabric.next_identity(flow);
+        self.fabric.identities.push(identity);
         self.connections.push(connection);
         for (end, element) in ends.into_iter().zip(elements) {
             let mut slot = AgentSlot::vacant(element);

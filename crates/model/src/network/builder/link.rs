@@ -12,7 +12,7 @@ use anabranch_elements::{
         served::{Impaired, Parts},
         service::{AnyService, Fixed},
     },
-    queue::reorder::Queue,
+    queue::{self, reorder::Queue},
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
 };
 
 /// What a link is placed by.
-pub(super) struct LinkPlacing {
+pub(super) struct LinkPlacing<'a> {
     /// The limit of its queue, where the link is plain.
     pub plain: Option<Limit>,
     /// See [`super::feed::shared_rings`].
@@ -29,15 +29,18 @@ pub(super) struct LinkPlacing {
     pub seed: u64,
     /// What the run measures.
     pub window: Window,
+    /// See [`queue::Init::flows`].
+    pub flow_names: &'a [String],
 }
 
-impl LinkPlacing {
+impl LinkPlacing<'_> {
     pub(super) fn slot(self, spec: LinkSpec, elements: &mut Elements) -> LinkSlot {
         let Self {
             plain,
             rings: (ring, own_ring),
             seed,
             window,
+            flow_names,
         } = self;
         let element = elements.add(spec.name.clone());
         let mut kinds = BTreeMap::<String, usize>::new();
@@ -57,7 +60,13 @@ impl LinkPlacing {
             LinkKind::Plain(PlainLink::new(spec.rate, spec.delay, limit))
         } else {
             let link = ServedLink::new(Parts {
-                queue: Queue::new(spec.queue.build(), spec.reorder),
+                queue: Queue::new(
+                    spec.queue.build(&queue::Init {
+                        rate: spec.rate,
+                        flows: flow_names,
+                    }),
+                    spec.reorder,
+                ),
                 service: spec
                     .service
                     .map_or(AnyService::Fixed(Fixed::new(spec.rate)), AnyService::Boxed),

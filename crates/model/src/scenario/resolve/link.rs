@@ -12,10 +12,11 @@ use super::{
     route::{Graph, Routes},
 };
 use crate::scenario::{
-    error::Error,
+    error::{Error, Fault},
     format::{File, Link, OneWay, Queue},
     kind::Kind,
-    types::impair,
+    path::no_such,
+    types::{impair, queue},
 };
 
 /// The values of one direction, and the path of each in the file.
@@ -79,6 +80,13 @@ pub(super) fn direction(
         };
         queue.set_bdp(rate * rtt);
     }
+    if let Err(wrong) = queue.check() {
+        return Err(resolver.error(
+            &[&queue_path[..], wrong.key].concat(),
+            wrong.message,
+            vec![format!("expected {}", wrong.expected)],
+        ));
+    }
     let (list, path) = effective.impair;
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     let mut impair = Vec::new();
@@ -105,6 +113,44 @@ pub(super) fn direction(
         impair,
         up: effective.up,
     })
+}
+
+/// The flows that a queue's parameters name must exist.
+fn check_flows(
+    resolver: &Resolver<'_>,
+    file: &File,
+    (name, link): (&str, &Link),
+    way: Direction,
+    queue: &queue::Config,
+) -> Result<(), Error> {
+    let Some((key, flows)) = queue.flows() else {
+        return Ok(());
+    };
+    for (k, flow) in flows.iter().enumerate() {
+        let (table, copy) = match flow.split_once('/') {
+            Some((table, copy)) => (table, Some(copy)),
+            None => (&flow[..], None),
+        };
+        let mut tables = file.flow.0.iter();
+        let count = tables
+            .find(|(name, _)| name == table)
+            .map_or(0, |(_, flow)| flow.count);
+        let position = k.to_string();
+        let fault = match copy {
+            _ if count == 0 => no_such("flow", flow, resolver.root, |_| true),
+            None => continue,
+            Some(copy) if count > 1 && (0..count).any(|k| k.to_string() == copy) => continue,
+            Some(_) if count == 1 => Fault::new(format!("there is no flow `{flow}`"))
+                .help(format!("expected `{table}`, of which there is one")),
+            Some(_) => Fault::new(format!("there is no flow `{flow}`")).help(format!(
+                "expected `{table}` for all copies, or one from `{table}/0` to `{table}/{}`",
+                count - 1
+            )),
+        };
+        let path = Effective::of(name, link, way).queue.1;
+        return Err(resolver.fault(&[&path[..], key, &[&position[..]]].concat(), fault));
+    }
+    Ok(())
 }
 
 /// All links. The base round-trip time of a link is the largest of the flows that cross it in
@@ -154,7 +200,9 @@ pub(super) fn links(
                 .fold(Duration::ZERO, saturating_add);
             let one = |way: Direction| {
                 let rtt = largest[index][way as usize].unwrap_or(own);
-                direction(resolver, name, link, way, rtt)
+                let built = direction(resolver, name, link, way, rtt)?;
+                check_flows(resolver, file, (name, link), way, &built.queue)?;
+                Ok(built)
             };
             Ok(ResolvedLink {
                 name: name.clone(),
