@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use anabranch_core::units::text::Limit;
+use anabranch_core::units::{Rate, text::Limit};
 use anabranch_elements::queue::{Factory, Init, Item, QueueContext, QueueDiscipline};
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
@@ -66,7 +66,7 @@ fn transfers_that_follow_each_other_are_connections_of_their_own() {
         let (seen, names) = (witnessed.clone(), told.clone());
         let make: Factory = Arc::new(move |init: &Init<'_>| {
             *names.lock().expect("one thread") = init.flows.to_vec();
-            assert_eq!(init.rate.map(|rate| rate.bits_per_s()), Some(10_000_000));
+            assert_eq!(init.rate.map(Rate::bits_per_s), Some(10_000_000));
             let numbers = |name| {
                 init.flows_named(name)
                     .map(|flow| flow.0)
