@@ -263,7 +263,7 @@ enum LimitedBy {
     Application,
     /// The congestion window.
     Cwnd,
-    /// The peer's window or the send buffer.
+    /// The peer's window, the send buffer or a remedy for reordering.
     Window,
 }
 

@@ -15,6 +15,17 @@ use crate::{
     },
 };
 
+/// What the reduction at the beginning of a recovery is taken from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Base {
+    /// What is in flight.
+    Flight,
+    /// The same, but no more than this.
+    AtMost(Bytes),
+    /// This instead, which cwnd should not have outgrown.
+    Window(Bytes),
+}
+
 impl<B: Body> Endpoint<B> {
     /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
     /// starts anew.
@@ -132,7 +143,12 @@ impl<B: Body> Endpoint<B> {
         if !lost && self.recovery.dup_acks < dupthresh {
             return 0;
         }
-        self.enter_recovery(now, RetransmitCause::DupThresh, fresh);
+        let base = if self.cold.watch.is_some() {
+            self.tell_remedy_of_loss()
+        } else {
+            Base::Flight
+        };
+        self.enter_recovery_from(now, RetransmitCause::DupThresh, (fresh, base));
         let before = self.board.lost();
         self.board.mark_lost(0, RetransmitCause::DupThresh);
         self.update_lost();
@@ -155,22 +171,29 @@ impl<B: Body> Endpoint<B> {
     /// Fast recovery begins: cwnd is reduced, unless it was for a mark in the same round trip
     /// (RFC 3168 §6.1.2). `fresh` is what the acknowledgment delivered that begins it.
     pub(super) fn enter_recovery(&mut self, now: Instant, cause: RetransmitCause, fresh: u64) {
-        self.enter_recovery_from(now, cause, (fresh, None));
+        self.enter_recovery_from(now, cause, (fresh, Base::Flight));
     }
 
-    /// As [`Self::enter_recovery`]; the reduction is taken from `window` at most, if there is one.
+    /// As [`Self::enter_recovery`], with the reduction taken from `base`.
     pub(super) fn enter_recovery_from(
         &mut self,
         now: Instant,
         cause: RetransmitCause,
-        (fresh, window): (u64, Option<Bytes>),
+        (fresh, base): (u64, Base),
     ) {
         self.stats.fast_recoveries += 1;
         let before = self.window();
         let reduces = self.snd_una > self.recovery.reduced;
         if reduces {
             let flight = self.flight_to_reduce(now, true);
-            let in_flight = window.map_or(flight, |window| flight.min(window));
+            let in_flight = match base {
+                Base::Flight => flight,
+                Base::AtMost(most) => flight.min(most),
+                Base::Window(window) => {
+                    self.bound_window(now, window);
+                    window
+                }
+            };
             self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
@@ -184,6 +207,17 @@ impl<B: Body> Endpoint<B> {
         self.board.begin_recovery();
         self.log_window(now, WindowChange::Recovery(cause), before);
         self.watch_recovery(reduces, fresh);
+    }
+
+    /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
+    fn bound_window(&mut self, now: Instant, limit: Bytes) {
+        if limit < self.control.cwnd() && self.control.ssthresh().is_some() {
+            self.control.on_recovered(&Recovered {
+                now,
+                in_flight: Bytes::new(self.board.in_flight()),
+                cwnd_limit: Some(limit),
+            });
+        }
     }
 
     /// What a reduction is taken from. `repairs`: a recovery begins with it.

@@ -24,8 +24,12 @@ pub(super) enum Trouble {
     Leaves(Departure),
     /// Nothing.
     Waits,
-    /// New data, as far as these permit.
-    Permits { window: u64, in_flight: u64 },
+    /// New data, as far as these permit. `held`: it is a remedy that permits no more, not cwnd.
+    Permits {
+        window: u64,
+        in_flight: u64,
+        held: bool,
+    },
 }
 
 impl<B: Body> Endpoint<B> {
@@ -107,7 +111,13 @@ impl<B: Body> Endpoint<B> {
                 Trouble::Permits {
                     window: w,
                     in_flight: f,
-                } => (window, in_flight) = (w, f),
+                    held,
+                } => {
+                    if held {
+                        return self.new_data_held(now, (w, f), place);
+                    }
+                    (window, in_flight) = (w, f);
+                }
             }
         }
         self.new_data(now, window, in_flight, place)
@@ -152,8 +162,9 @@ impl<B: Body> Endpoint<B> {
             return Trouble::Waits;
         }
         let mut in_flight = self.board.in_flight();
-        let mut window = window;
-        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
+        let (cwnd, mut window) = (window, window);
+        let extends = self.remedy_extends();
+        if (self.recovery.dup_acks > 0 || extends) && self.recovery.phase == Phase::Open {
             // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
             if !self.agreed.guided {
                 if self.settings.limited_transmit {
@@ -165,10 +176,15 @@ impl<B: Body> Endpoint<B> {
                 window = in_flight + room;
             }
         }
-        if let Some(ramp) = self.remedy_ramp() {
+        let ramp = self.remedy_ramp();
+        if let Some(ramp) = ramp {
             window = window.min(ramp);
         }
-        Trouble::Permits { window, in_flight }
+        Trouble::Permits {
+            window,
+            in_flight,
+            held: (extends || ramp.is_some()) && window < cwnd,
+        }
     }
 
     /// Retransmissions that the window permits.
@@ -261,6 +277,24 @@ impl<B: Body> Endpoint<B> {
         let outgoing = self.transmit_new(now, len, place);
         self.look_ahead(window, in_flight + u64::from(len));
         Some(outgoing)
+    }
+
+    /// As [`Self::new_data`], below cwnd: what does not leave is not cwnd's doing, which so grows by
+    /// nothing that it does not hold.
+    #[inline(never)]
+    fn new_data_held(
+        &mut self,
+        now: Instant,
+        (window, in_flight): (u64, u64),
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let until = self.cwnd_limited_until;
+        let departure = self.new_data(now, window, in_flight, place);
+        if self.limited_by == LimitedBy::Cwnd {
+            self.limited_by = LimitedBy::Window;
+            self.cwnd_limited_until = until;
+        }
+        departure
     }
 
     /// Most often the window is full again after a segment, and the next call can be spared.

@@ -3,7 +3,7 @@
 
 use anabranch_core::units::{Bytes, Duration, Instant};
 
-use super::{Endpoint, Finder, Retransmit, acknowledgment::News};
+use super::{Endpoint, Finder, Retransmit, acknowledgment::News, fast_recovery::Base};
 use crate::{
     body::Body,
     cc::CongestionControl,
@@ -59,7 +59,6 @@ impl<B: Body> Endpoint<B> {
             cwnd: self.control.cwnd().get(),
             flight_size: self.snd_nxt.since(self.snd_una),
             pipe: self.board.in_flight(),
-            limited: u64::from(self.recovery.limited),
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),
         }
@@ -85,8 +84,8 @@ impl<B: Body> Endpoint<B> {
         let once = delivered.once.filter(|_| delivered.again.is_none());
         let progress = Progress {
             acked: news.acked,
-            after_duplicates: news.prior_dup_acks > 0 && news.prior_phase == Phase::Open,
-            reports: news.new_sack,
+            open: news.prior_phase == Phase::Open,
+            reports: self.board.sacked() > 0,
             rtt: once.map(|once| now.saturating_since(once.first_sent_at)),
         };
         self.tell_remedy(now, |remedied, view| {
@@ -178,6 +177,22 @@ impl<B: Body> Endpoint<B> {
         Some(remedied.policy.room(&self.view(now)))
     }
 
+    /// Whether that holds without duplicates, too.
+    pub(super) fn remedy_extends(&self) -> bool {
+        self.remedied()
+            .is_some_and(|remedied| remedied.policy.extends())
+    }
+
+    /// Duplicates have shown a loss: what the reduction is taken from.
+    pub(super) fn tell_remedy_of_loss(&mut self) -> Base {
+        let watch = self.cold.watch.as_mut();
+        let remedied = watch.and_then(|watch| watch.remedy.as_mut());
+        match remedied.and_then(|remedied| remedied.policy.on_loss()) {
+            Some(window) => Base::Window(Bytes::new(window)),
+            None => Base::Flight,
+        }
+    }
+
     /// The remedy's bound on what is in flight.
     pub(super) fn remedy_ramp(&self) -> Option<u64> {
         self.remedied()?.policy.ramp()
@@ -219,11 +234,11 @@ impl<B: Body> Endpoint<B> {
         let mut collapse = false;
         if self.recovery.phase == Phase::Open || !memorized {
             if self.recovery.phase != Phase::Loss {
-                let window = expired.latest.and_then(|start| {
-                    let window = self.remedied()?.policy.window_of(start)?;
-                    Some(Bytes::new(window))
-                });
-                self.enter_recovery_from(now, RetransmitCause::TimerRule, (fresh, window));
+                let window = expired
+                    .latest
+                    .and_then(|start| self.remedied()?.policy.window_of(start));
+                let base = window.map_or(Base::Flight, |most| Base::AtMost(Bytes::new(most)));
+                self.enter_recovery_from(now, RetransmitCause::TimerRule, (fresh, base));
             }
             self.tell_remedy(now, |remedied, _| remedied.overdue = 0);
         } else {

@@ -41,8 +41,6 @@ pub struct View {
     pub flight_size: u64,
     /// What is not reported either: the pipe of RFC 6675 §4.
     pub pipe: u64,
-    /// New data sent since the first duplicate.
-    pub limited: u64,
     /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Duration,
     /// The retransmission timeout.
@@ -62,9 +60,9 @@ impl View {
 pub struct Progress {
     /// How much, in octets.
     pub acked: u64,
-    /// Duplicates came before it, and no loss was being repaired.
-    pub after_duplicates: bool,
-    /// It reports more above a gap as well.
+    /// No loss was being repaired.
+    pub open: bool,
+    /// SACK tells of something above a gap, with this acknowledgment or before.
     pub reports: bool,
     /// The round-trip time that it measured.
     pub rtt: Option<Duration>,
@@ -108,8 +106,18 @@ pub trait Policy: fmt::Debug + Send {
     fn room(&self, view: &View) -> u64 {
         view.cwnd.saturating_sub(view.pipe)
     }
-    /// A bound on what may be in flight, after duplicates that stood for nothing.
+    /// Whether [`room`](Self::room) rules although no duplicate has come since the last progress.
+    fn extends(&self) -> bool {
+        false
+    }
+    /// A bound on what may be in flight, after duplicates that stood for nothing. What it holds
+    /// back, cwnd does not.
     fn ramp(&self) -> Option<u64> {
+        None
+    }
+    /// Duplicates have shown a loss. The window that it reduces instead of the present one, if it is
+    /// another.
+    fn on_loss(&mut self) -> Option<u64> {
         None
     }
     /// The age at which a segment is lost, for those that do not go by duplicates at all.
@@ -230,8 +238,14 @@ impl Policy for Remedy {
     fn room(&self, view: &View) -> u64 {
         each!(self, r => r.room(view))
     }
+    fn extends(&self) -> bool {
+        each!(self, r => r.extends())
+    }
     fn ramp(&self) -> Option<u64> {
         each!(self, r => r.ramp())
+    }
+    fn on_loss(&mut self) -> Option<u64> {
+        each!(self, r => r.on_loss())
     }
     fn lifetime(&self) -> Option<Duration> {
         each!(self, r => r.lifetime())

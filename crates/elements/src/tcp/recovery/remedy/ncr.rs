@@ -22,6 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Init, LEAST, Policy, Progress, RemedyParams, View};
+use crate::tcp::seq::Seq;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -46,26 +47,69 @@ pub enum Variant {
     Aggressive,
 }
 
+/// The flight to keep where a gap closes and another is open already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Restart {
+    /// That from before the first gap (RFC 4653 §3.2 T.4).
+    #[default]
+    Keep,
+    /// What is in flight then (§3.1 I.1 once more).
+    Anew,
+}
+
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
     /// How much leaves while the duplicates are too few.
     pub variant: Variant,
+    /// The flight to keep where a gap closes and another is open already.
+    pub restart: Restart,
 }
 
 impl RemedyParams for Params {
     const NEEDS_SACK: bool = true;
 }
 
-/// TCP-NCR at work.
+/// TCP-NCR at work. Amounts in octets.
 #[derive(Debug)]
 pub struct Ncr {
-    variant: Variant,
+    params: Params,
     dupthresh: u32,
-    /// `FlightSizePrev`, while duplicates come.
-    flight_size_prev: Option<u64>,
-    ramp: Option<u64>,
+    extended: Option<Extended>,
+    bound: Option<Bound>,
+}
+
+/// Extended limited transmit.
+#[derive(Debug, Clone, Copy)]
+struct Extended {
+    /// `FlightSizePrev`
+    flight_size_prev: u64,
+    /// `Skipped`
+    skipped: u64,
+    /// The next segment leaves by T.3, and skips none.
+    uncounted: bool,
+}
+
+/// The cwnd and ssthresh of §3.2.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    cwnd: u64,
+    ssthresh: u64,
+}
+
+impl Bound {
+    /// RFC 5681 §3.1, equations 2 and 3.
+    fn grow(&mut self, acked: u64, smss: u64) {
+        let step = acked.min(smss);
+        self.cwnd += if self.cwnd < self.ssthresh {
+            step
+        } else {
+            (step * smss / self.cwnd.max(1)).max(1)
+        };
+    }
 }
 
 impl Ncr {
@@ -73,17 +117,17 @@ impl Ncr {
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
-            variant: params.variant,
+            params: params.clone(),
             dupthresh: init.dupthresh.max(LEAST),
-            flight_size_prev: None,
-            ramp: None,
+            extended: None,
+            bound: None,
         }
     }
 
-    /// `LT_F` (§3.1): so that threshold and FlightSize meet when as many duplicates have come as
-    /// there were segments in flight at first.
+    /// I.3 and E.6, with `LT_F`: so that threshold and FlightSize meet when as many duplicates have
+    /// come as there were segments in flight at first.
     fn reset(&mut self, view: &View) {
-        let (of, parts) = match self.variant {
+        let (of, parts) = match self.params.variant {
             Variant::Careful => (2, 3),
             Variant::Aggressive => (1, 2),
         };
@@ -97,40 +141,75 @@ impl Policy for Ncr {
         self.dupthresh
     }
     fn on_duplicate(&mut self, view: &View) {
-        self.flight_size_prev.get_or_insert(view.flight_size);
+        // I.1 and I.2.
+        self.extended.get_or_insert(Extended {
+            flight_size_prev: view.flight_size,
+            skipped: 0,
+            uncounted: false,
+        });
         self.reset(view);
     }
     fn on_progress(&mut self, progress: &Progress, view: &View) {
-        if progress.after_duplicates
-            && let Some(before) = self.flight_size_prev
-        {
-            // §3.2: FlightSize once the gap has closed.
-            self.ramp = Some((view.flight_size + view.smss).min(before));
-            if !progress.reports {
-                self.flight_size_prev = None;
+        if let Some(extended) = self.extended.take() {
+            let before = extended.flight_size_prev;
+            let more = view.flight_size + view.smss;
+            // T.1 and T.2.
+            self.bound = Some(Bound {
+                cwnd: more.min(before),
+                ssthresh: before,
+            });
+            if progress.reports {
+                // T.3 and T.4.
+                self.extended = Some(Extended {
+                    flight_size_prev: match self.params.restart {
+                        Restart::Keep => before,
+                        Restart::Anew => view.flight_size,
+                    },
+                    skipped: 0,
+                    uncounted: more <= before,
+                });
+                self.reset(view);
             }
-        } else {
-            self.flight_size_prev = None;
-            self.ramp = self
-                .ramp
-                .map(|ramp| ramp.saturating_add(progress.acked.min(view.smss)));
+        } else if progress.open
+            && let Some(bound) = &mut self.bound
+        {
+            bound.grow(progress.acked, view.smss);
         }
-        self.ramp = self.ramp.filter(|ramp| *ramp < view.cwnd);
+        self.bound = self.bound.filter(|bound| bound.cwnd < view.cwnd);
     }
     fn on_timeout(&mut self, _view: &View) {
-        self.flight_size_prev = None;
-        self.ramp = None;
+        self.extended = None;
+        self.bound = None;
+    }
+    fn on_loss(&mut self) -> Option<u64> {
+        self.bound = None;
+        let extended = self.extended.take()?;
+        Some(extended.flight_size_prev)
+    }
+    fn on_sent(&mut self, _end: Seq, view: &View) {
+        let careful = self.params.variant == Variant::Careful;
+        if let Some(extended) = &mut self.extended
+            && !std::mem::take(&mut extended.uncounted)
+            && careful
+        {
+            // E.4.
+            extended.skipped += view.smss;
+        }
     }
     fn room(&self, view: &View) -> u64 {
-        let before = self.flight_size_prev.unwrap_or(view.cwnd);
-        let skipped = match self.variant {
-            Variant::Careful => view.limited,
-            Variant::Aggressive => 0,
-        };
-        before.saturating_sub(view.pipe.saturating_add(skipped))
+        // E.2.
+        let (window, skipped) = self.extended.map_or((view.cwnd, 0), |extended| {
+            (extended.flight_size_prev, extended.skipped)
+        });
+        window.saturating_sub(view.pipe.saturating_add(skipped))
+    }
+    fn extends(&self) -> bool {
+        self.extended.is_some()
     }
     fn ramp(&self) -> Option<u64> {
-        self.ramp
+        // E.2 does not ask for cwnd.
+        let bound = self.bound.filter(|_| self.extended.is_none());
+        bound.map(|bound| bound.cwnd)
     }
     fn attends(&self) -> bool {
         true
