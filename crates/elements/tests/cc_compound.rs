@@ -178,6 +178,45 @@ fn losses_tune_gamma_by_the_backlog_of_the_loss_window() {
     assert!(points >= 20);
 }
 
+/// A loss or a timeout that was none has told nothing of the queue, nor of another path.
+#[test]
+fn what_a_needless_reduction_taught_is_taken_back() {
+    let taught = || {
+        let mut path = avoiding(&with(Params::default()), 200);
+        path.ack();
+        path.queued = Duration::from_millis(5);
+        for _ in 0..5 {
+            path.round_trip();
+        }
+        path
+    };
+    let all = |path: &Path| path.control.state();
+    let mut path = taught();
+    let before = all(&path);
+    assert_eq!(before.len(), 4, "{before:?}");
+    path.lose();
+    assert!(state(&path, "gamma") < 29.0);
+    assert_eq!(path.state("diff_reno"), None);
+    path.spurious(false);
+    assert_eq!(all(&path), before);
+
+    let mut path = taught();
+    path.rto(1);
+    // The queue is longer now; a BaseRTT from after the timeout would hide a part of it.
+    path.queued = Duration::from_millis(40);
+    path.ack();
+    path.rto(2);
+    path.spurious(true);
+    assert_eq!(all(&path), before);
+    let loss = state(&path, "loss_window");
+    for _ in 0..2 {
+        path.round += 1;
+        path.ack();
+    }
+    let backlog = diff(loss, 0.1, 0.14);
+    assert!((state(&path, "diff_reno") / backlog - 1.0).abs() < 0.01);
+}
+
 #[test]
 fn gamma_stands_still_without_tuning() {
     let mut path = avoiding(

@@ -31,7 +31,6 @@ fn view(cwnd: u64, flight: u64, pipe: u64) -> View {
         cwnd: cwnd * SMSS,
         flight_size: flight * SMSS,
         pipe: pipe * SMSS,
-        limited: 0,
         srtt: Duration::from_millis(100),
         rto: Duration::from_millis(300),
     }
@@ -221,30 +220,83 @@ fn rr_tcp_weighs_being_early_against_being_late() {
     assert!((remedy.fa() - before).abs() < f64::EPSILON);
 }
 
+fn ncr_of(variant: ncr::Variant, restart: ncr::Restart) -> Remedy {
+    build(&Config::Ncr(ncr::Params { variant, restart }))
+}
+
+const NCR_VARIANTS: [ncr::Variant; 2] = [ncr::Variant::Careful, ncr::Variant::Aggressive];
+
+/// `acked` segments are acknowledged, with others reported above a gap or without.
+fn progress(acked: u64, reports: bool) -> Progress {
+    Progress {
+        acked: acked * SMSS,
+        open: true,
+        reports,
+        rtt: None,
+    }
+}
+
+/// A sender that has only the remedy, in whole segments.
+struct Sender {
+    remedy: Remedy,
+    cwnd: u64,
+    flight: u64,
+    pipe: u64,
+}
+
+impl Sender {
+    fn full(remedy: Remedy, cwnd: u64) -> Self {
+        Self {
+            remedy,
+            cwnd,
+            flight: cwnd,
+            pipe: cwnd,
+        }
+    }
+    fn view(&self) -> View {
+        view(self.cwnd, self.flight, self.pipe)
+    }
+    /// One more is reported; how many leave for it.
+    fn duplicate(&mut self) -> u64 {
+        self.pipe -= 1;
+        self.remedy.on_duplicate(&self.view());
+        self.send()
+    }
+    /// `acked` are acknowledged cumulatively, of which `fresh` were not reported before.
+    fn advance(&mut self, acked: u64, fresh: u64, reports: bool) {
+        self.flight -= acked;
+        self.pipe -= fresh;
+        self.remedy
+            .on_progress(&progress(acked, reports), &self.view());
+    }
+    fn send(&mut self) -> u64 {
+        let mut sent = 0;
+        while self.remedy.room(&self.view()) >= SMSS {
+            self.flight += 1;
+            self.pipe += 1;
+            sent += 1;
+            self.remedy.on_sent(Seq::first(0), &self.view());
+        }
+        sent
+    }
+}
+
 /// RFC 4653 §3: for 30 windows the threshold is met when as many duplicates have come as there were
 /// segments, give or take the rounding; careful lets half of them out, aggressive all.
 #[test]
 fn ncr_waits_a_window_of_duplicates() {
     for window in 6_u64..36 {
-        for variant in [ncr::Variant::Careful, ncr::Variant::Aggressive] {
-            let mut remedy = build(&Config::Ncr(ncr::Params { variant }));
-            let (mut flight, mut pipe, mut limited, mut duplicates) = (window, window, 0, 0);
+        for variant in NCR_VARIANTS {
+            let mut sender = Sender::full(ncr_of(variant, ncr::Restart::Keep), window);
+            let (mut duplicates, mut limited) = (0, 0);
             loop {
                 duplicates += 1;
-                pipe -= 1;
-                let mut seen = view(window, flight, pipe);
-                seen.limited = limited * SMSS;
-                remedy.on_duplicate(&seen);
-                if duplicates >= u64::from(remedy.dupthresh()) {
+                sender.pipe -= 1;
+                sender.remedy.on_duplicate(&sender.view());
+                if duplicates >= u64::from(sender.remedy.dupthresh()) {
                     break;
                 }
-                while remedy.room(&seen) >= SMSS {
-                    flight += 1;
-                    pipe += 1;
-                    limited += 1;
-                    seen = view(window, flight, pipe);
-                    seen.limited = limited * SMSS;
-                }
+                limited += sender.send();
             }
             assert!(
                 duplicates.abs_diff(window) <= 2,
@@ -259,28 +311,169 @@ fn ncr_waits_a_window_of_duplicates() {
     }
 }
 
-/// RFC 4653 §3.2: no burst when the gap closes.
+/// What I.3 and E.6 give for so many segments in flight.
+fn ncr_threshold(variant: ncr::Variant, flight: u64) -> u64 {
+    let share = match variant {
+        ncr::Variant::Careful => flight - flight.div_ceil(3),
+        ncr::Variant::Aggressive => flight - flight.div_ceil(2),
+    };
+    share.max(3)
+}
+
+/// RFC 4653 in closed form, for windows `w` and numbers `k` of duplicates. E.2 with E.3 and E.4 lets
+/// out `s` segments until `w - k + 2 s` (careful) or `w - k + s` (aggressive) exceeds `w - 1`: in all
+/// half of `k`, rounded up, or `k`. Then §3.2, §3.4, and E.2 again after T.4.
+#[test]
+fn ncr_follows_the_equations_of_its_source() {
+    use ncr::Variant::{Aggressive, Careful};
+    let mut points = 0;
+    for window in [4_u64, 5, 7, 10, 16, 20, 33, 60, 158] {
+        for k in [1, 2, 3, 5, 8, 13, 21, 55] {
+            for variant in NCR_VARIANTS {
+                if k >= window {
+                    continue;
+                }
+                let mut sender = Sender::full(ncr_of(variant, ncr::Restart::Keep), window);
+                let mut sent = 0;
+                for n in 1..=k {
+                    let before = window + sent;
+                    sent += sender.duplicate();
+                    let expected = match variant {
+                        Careful => n.div_ceil(2),
+                        Aggressive => n,
+                    };
+                    assert_eq!(sent, expected, "E.2: {variant:?} {window} {n}");
+                    // The n-th is judged by what was in flight when it came.
+                    assert_eq!(
+                        u64::from(sender.remedy.dupthresh()),
+                        ncr_threshold(variant, before),
+                        "I.3 or E.6: {variant:?} {window} {n}"
+                    );
+                }
+                // §3.4: the flight at the first, whatever is in flight now.
+                let mut lost = ncr_of(variant, ncr::Restart::Keep);
+                lost.on_duplicate(&view(window, window, window - 1));
+                lost.on_duplicate(&view(window, window + sent, window - k + sent));
+                assert_eq!(lost.on_loss(), Some(window * SMSS));
+                assert_eq!((lost.on_loss(), lost.ramp()), (None, None));
+
+                // T.1 and T.2: the gap closes up to the last that was reported.
+                let flight = window + sent - (k + 1);
+                let mut closed = Sender::full(ncr_of(variant, ncr::Restart::Keep), window);
+                for _ in 0..k {
+                    closed.duplicate();
+                }
+                closed.advance(k + 1, 1, false);
+                let cwnd = (flight + 1).min(window);
+                let ramp = closed.remedy.ramp().map(|octets| octets / SMSS);
+                assert_eq!(ramp, (cwnd < window).then_some(cwnd), "T.1: {window} {k}");
+
+                // T.4: only half of it closes, to a second gap.
+                if k < 3 {
+                    continue;
+                }
+                let acked = k / 2 + 1;
+                sender.advance(acked, 1, true);
+                let (flight, pipe) = (sender.flight, sender.pipe);
+                assert_eq!(
+                    u64::from(sender.remedy.dupthresh()),
+                    ncr_threshold(variant, flight),
+                    "I.3 at T.4: {variant:?} {window} {k}"
+                );
+                let first = u64::from(flight < window);
+                let left = (window - pipe).saturating_sub(first);
+                let expected = first
+                    + match variant {
+                        Careful => left.div_ceil(2),
+                        Aggressive => left,
+                    };
+                assert_eq!(sender.send(), expected, "T.3, I.2: {variant:?} {window} {k}");
+                assert_eq!(sender.remedy.on_loss(), Some(window * SMSS), "T.4 keeps I.1");
+                points += 1;
+            }
+        }
+    }
+    assert!(points >= 20, "{points}");
+}
+
+/// Ours: what is kept from T.4 on is the control's window then.
+#[test]
+fn ncr_anew_begins_with_the_window_of_the_time() {
+    for variant in NCR_VARIANTS {
+        let mut sender = Sender::full(ncr_of(variant, ncr::Restart::Anew), 20);
+        for _ in 0..6 {
+            sender.duplicate();
+        }
+        assert!(!sender.remedy.holds());
+        sender.cwnd = 24;
+        sender.advance(3, 1, true);
+        assert_eq!(sender.remedy.on_loss(), Some(24 * SMSS));
+    }
+}
+
+/// RFC 4653 §3.2: no burst when the gap closes; slow start up to the flight from before and
+/// congestion avoidance beyond, however large the control's window.
 #[test]
 fn ncr_grows_back_from_what_is_in_flight() {
-    let mut remedy = build(&Config::Ncr(ncr::Params::default()));
+    let mut remedy = ncr_of(ncr::Variant::Careful, ncr::Restart::Keep);
     remedy.on_duplicate(&view(20, 20, 19));
-    assert_eq!(remedy.ramp(), None);
-    let progress = |after_duplicates| Progress {
-        acked: 11 * SMSS,
-        after_duplicates,
-        reports: false,
-        rtt: None,
-    };
-    remedy.on_progress(&progress(true), &view(20, 14, 14));
+    assert_eq!((remedy.ramp(), remedy.holds()), (None, true));
+    remedy.on_progress(&progress(11, false), &view(20, 14, 14));
     let mut ramps = vec![remedy.ramp().map(|octets| octets / SMSS)];
     while remedy.ramp().is_some() {
-        remedy.on_progress(&progress(false), &view(20, 14, 14));
+        assert!(remedy.holds());
+        remedy.on_progress(&progress(11, false), &view(20, 14, 14));
         ramps.push(remedy.ramp().map(|octets| octets / SMSS));
     }
     assert_eq!(
         ramps,
         [Some(15), Some(16), Some(17), Some(18), Some(19), None]
     );
+    // The flight was 20, the control's window is 40: a segment per window beyond 20.
+    remedy.on_duplicate(&view(40, 20, 19));
+    remedy.on_progress(&progress(11, false), &view(40, 14, 14));
+    let mut acks = 0;
+    while remedy.ramp().is_some_and(|ramp| ramp < 23 * SMSS) {
+        remedy.on_progress(&progress(1, false), &view(40, 20, 20));
+        acks += 1;
+    }
+    // Five to 20, and 20, 21 and 22 or one more each for the rest of a segment.
+    assert!((5 + 63..=5 + 63 + 3).contains(&acks), "{acks}");
+    // No more by what repairs a loss.
+    let before = remedy.ramp();
+    let repair = Progress {
+        open: false,
+        ..progress(5, false)
+    };
+    remedy.on_progress(&repair, &view(40, 20, 20));
+    assert_eq!(remedy.ramp(), before);
+}
+
+/// What TCP-NCR holds back is not cwnd's doing: over a path that reorders without end Reno's window
+/// grows while no gap is open at most, and so hardly. With the window taken for used it doubles in
+/// the same time.
+#[test]
+fn what_ncr_holds_back_does_not_raise_cwnd() {
+    let cwnd = |restart| {
+        let settings = settings(&Config::Ncr(ncr::Params {
+            restart,
+            ..ncr::Params::default()
+        }));
+        let link = Link {
+            jitter: Duration::from_millis(8),
+            gap: Duration::from_micros(400),
+            ..Link::default()
+        };
+        let mut net: Net<Octets> = Net::new(&settings, &settings, link, [0, 77]);
+        net.open();
+        net.ends[0].write_all(Octets(octets(7, 2_000_000).0));
+        net.flush();
+        while net.step() && !net.ends[0].all_acknowledged() {}
+        assert_eq!(net.ends[0].stats().retransmitted_packets, 0);
+        net.ends[0].cwnd().get() / 1000
+    };
+    let (kept, anew) = (cwnd(ncr::Restart::Keep), cwnd(ncr::Restart::Anew));
+    println!("{kept} {anew}");
 }
 
 /// Forty round-trip times: the largest, each faded by its age in acknowledgments.
@@ -295,7 +488,7 @@ fn tcp_pr_remembers_the_largest_round_trip_time() {
     for count in 1..=samples.len() {
         let progress = Progress {
             acked: SMSS,
-            after_duplicates: false,
+            open: true,
             reports: false,
             rtt: Some(Duration::from_secs_f64(samples[count - 1])),
         };
@@ -360,7 +553,7 @@ fn tell(remedy: &mut Remedy, (event, seen): (Event, View)) {
         Event::Progress(segments) => remedy.on_progress(
             &Progress {
                 acked: segments * SMSS,
-                after_duplicates: segments % 2 == 0,
+                open: segments % 2 == 0,
                 reports: segments % 3 == 0,
                 rtt: Some(Duration::from_millis(segments * 17)),
             },

@@ -147,14 +147,27 @@ pub struct Compound {
     standard: Standard,
     window: Both,
     /// What a spurious reduction is taken back to.
-    undo: Option<Both>,
+    undo: Option<Before>,
+    path: Learned,
+    round: u64,
+    /// The round trip under way began in congestion avoidance, outside a recovery.
+    whole_round: bool,
+}
+
+/// What is known of the path.
+#[derive(Debug, Clone, Copy)]
+struct Learned {
     gamma: f64,
     /// The loss window's own backlog at the end of the last round trip; none where it would be old.
     diff_reno: Option<f64>,
     base_rtt: Option<Duration>,
-    round: u64,
-    /// The round trip under way began in congestion avoidance, outside a recovery.
-    whole_round: bool,
+}
+
+/// All that a reduction changes.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    window: Both,
+    path: Learned,
 }
 
 /// The two windows.
@@ -196,9 +209,11 @@ impl Compound {
                 slow_start: true,
             },
             undo: None,
-            gamma: params.gamma.as_f64(),
-            diff_reno: None,
-            base_rtt: None,
+            path: Learned {
+                gamma: params.gamma.as_f64(),
+                diff_reno: None,
+                base_rtt: None,
+            },
             round: 0,
             whole_round: false,
             params: params.clone(),
@@ -208,17 +223,17 @@ impl Compound {
 
     /// The end of a round trip of congestion avoidance (§3, equations 3 and 4).
     fn end_round(&mut self, srtt: Duration) {
-        let Some(base) = self.base_rtt.filter(|_| !srtt.is_zero()) else {
+        let Some(base) = self.path.base_rtt.filter(|_| !srtt.is_zero()) else {
             return;
         };
         let (params, window) = (&self.params, &mut self.window);
-        self.diff_reno = Some(backlog(window.loss.cwnd, base, srtt));
+        self.path.diff_reno = Some(backlog(window.loss.cwnd, base, srtt));
         let sum = window.sum();
         if sum <= params.low_window.as_f64() {
             return;
         }
         let diff = backlog(sum, base, srtt);
-        let change = if diff < self.gamma {
+        let change = if diff < self.path.gamma {
             (params.alpha.get() * powf(sum, params.k.get()) - 1.0).max(0.0)
         } else {
             -params.zeta.get() * diff
@@ -226,14 +241,21 @@ impl Compound {
         window.delay = (window.delay + change).max(0.0);
     }
 
+    const fn before(&self) -> Before {
+        Before {
+            window: self.window,
+            path: self.path,
+        }
+    }
+
     /// §5, On-Packet-Loss.
     fn tune_gamma(&mut self) {
         let params = &self.params;
-        if let Some(diff_reno) = self.diff_reno.take()
+        if let Some(diff_reno) = self.path.diff_reno.take()
             && params.gamma_tuning
         {
             let (sample, weight) = (0.75 * diff_reno, params.lambda.get());
-            self.gamma = (self.gamma * (1.0 - weight) + weight * sample)
+            self.path.gamma = (self.path.gamma * (1.0 - weight) + weight * sample)
                 .min(params.gamma_high.as_f64())
                 .max(params.gamma_low.as_f64());
         }
@@ -249,7 +271,7 @@ impl CongestionControl for Compound {
             return;
         }
         if let Some(rtt) = ack.rtt {
-            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+            self.path.base_rtt = Some(self.path.base_rtt.map_or(rtt, |base| base.min(rtt)));
         }
         if !ack.cwnd_limited {
             self.whole_round = false;
@@ -277,8 +299,8 @@ impl CongestionControl for Compound {
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
+        self.undo = Some(self.before());
         self.tune_gamma();
-        self.undo = Some(self.window);
         let sum = self.standard.flight(event, self.cwnd()) * self.params.beta.get();
         let window = &mut self.window;
         let sum = sum.max(2.0);
@@ -292,13 +314,13 @@ impl CongestionControl for Compound {
 
     fn on_rto(&mut self, event: &Rto) {
         if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
-            self.undo = Some(self.window);
+            self.undo = Some(self.before());
             self.window.loss.ssthresh = (flight * self.params.beta.get()).max(2.0);
         }
         self.window.restart(1.0);
         // §3: the path may be another one.
-        self.base_rtt = None;
-        self.diff_reno = None;
+        self.path.base_rtt = None;
+        self.path.diff_reno = None;
         self.whole_round = false;
         self.standard.leave_slow_start();
     }
@@ -313,11 +335,22 @@ impl CongestionControl for Compound {
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
-        if let Some(undo) = self.undo.take()
-            && self.window.sum() < undo.sum()
-        {
-            self.window = undo;
+        let Some(undo) = self.undo.take() else {
+            return;
+        };
+        // Nothing was lost that could have told of the queue, nor is the path another one.
+        let since = self.path;
+        let base_rtts = [undo.path.base_rtt, since.base_rtt];
+        self.path = Learned {
+            base_rtt: base_rtts.into_iter().flatten().min(),
+            ..undo.path
+        };
+        if self.window.sum() < undo.window.sum() {
+            self.window = undo.window;
             self.whole_round = false;
+        } else {
+            // The backlog of the window that stays.
+            self.path.diff_reno = since.diff_reno;
         }
     }
 
@@ -367,9 +400,9 @@ impl CongestionControl for Compound {
         let mut state = vec![
             ("loss_window", self.window.loss.cwnd),
             ("delay_window", self.window.delay),
-            ("gamma", self.gamma),
+            ("gamma", self.path.gamma),
         ];
-        state.extend(self.diff_reno.map(|diff| ("diff_reno", diff)));
+        state.extend(self.path.diff_reno.map(|diff| ("diff_reno", diff)));
         state
     }
 }

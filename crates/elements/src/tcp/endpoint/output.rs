@@ -163,8 +163,8 @@ impl<B: Body> Endpoint<B> {
         }
         let mut in_flight = self.board.in_flight();
         let (cwnd, mut window) = (window, window);
-        let extends = self.remedy_extends();
-        if (self.recovery.dup_acks > 0 || extends) && self.recovery.phase == Phase::Open {
+        let extends = self.recovery.dup_acks > 0 || self.remedy_extends();
+        if extends && self.recovery.phase == Phase::Open {
             // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
             if !self.agreed.guided {
                 if self.settings.limited_transmit {
@@ -176,14 +176,13 @@ impl<B: Body> Endpoint<B> {
                 window = in_flight + room;
             }
         }
-        let ramp = self.remedy_ramp();
-        if let Some(ramp) = ramp {
+        if let Some(ramp) = self.remedy_ramp() {
             window = window.min(ramp);
         }
         Trouble::Permits {
             window,
             in_flight,
-            held: (extends || ramp.is_some()) && window < cwnd,
+            held: window < cwnd && self.remedy_holds(),
         }
     }
 

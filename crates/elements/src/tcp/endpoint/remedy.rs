@@ -183,6 +183,12 @@ impl<B: Body> Endpoint<B> {
             .is_some_and(|remedied| remedied.policy.extends())
     }
 
+    /// Whether what it keeps below cwnd is not cwnd's doing.
+    pub(super) fn remedy_holds(&self) -> bool {
+        self.remedied()
+            .is_some_and(|remedied| remedied.policy.holds())
+    }
+
     /// Duplicates have shown a loss: what the reduction is taken from.
     pub(super) fn tell_remedy_of_loss(&mut self) -> Base {
         let watch = self.cold.watch.as_mut();

@@ -110,10 +110,14 @@ pub trait Policy: fmt::Debug + Send {
     fn extends(&self) -> bool {
         false
     }
-    /// A bound on what may be in flight, after duplicates that stood for nothing. What it holds
-    /// back, cwnd does not.
+    /// A bound on what may be in flight, after duplicates that stood for nothing.
     fn ramp(&self) -> Option<u64> {
         None
+    }
+    /// Whether it is the remedy that holds back what it keeps below cwnd: cwnd was not the limit
+    /// then, and does not grow.
+    fn holds(&self) -> bool {
+        self.ramp().is_some()
     }
     /// Duplicates have shown a loss. The window that it reduces instead of the present one, if it is
     /// another.
@@ -243,6 +247,9 @@ impl Policy for Remedy {
     }
     fn ramp(&self) -> Option<u64> {
         each!(self, r => r.ramp())
+    }
+    fn holds(&self) -> bool {
+        each!(self, r => r.holds())
     }
     fn on_loss(&mut self) -> Option<u64> {
         each!(self, r => r.on_loss())

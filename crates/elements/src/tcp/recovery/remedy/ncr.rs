@@ -3,13 +3,30 @@
 //!
 //! The threshold follows FlightSize, which grows by what leaves meanwhile (§3.3). *Careful* sends a
 //! segment for every second duplicate, as if the window had been halved at the first; *aggressive*
-//! one for each, and decides on the reduction later. When the gap closes before, what may be in
-//! flight begins at what is and grows back as in slow start (§3.2), so that nothing leaves in a
-//! burst.
+//! one for each, and decides on the reduction later, of the flight at the first (§3.4). When the gap
+//! closes before, what may be in flight begins at what is and grows back to that flight as in slow
+//! start (§3.2), so that nothing leaves in a burst.
 //!
 //! # Differs from the source
-//! - The control's window stands while §3.2 would set cwnd and ssthresh: the bound is kept beside
-//!   it ([`Policy::ramp`]) and vanishes when it reaches the window.
+//! - §3.2 sets cwnd and ssthresh. Here the control's window stands, whatever the control, and the
+//!   two are kept beside it as a bound ([`Policy::ramp`]). The rule: no more is in flight than cwnd
+//!   of RFC 4653 and RFC 5681 §3.1 would allow, slow start up to ssthresh and congestion avoidance
+//!   from there on. While the bound, or extended limited transmit, holds data back, the control's
+//!   window does not grow by it; the bound vanishes when it reaches that window. What a control's
+//!   window has beyond the flight at the first duplicate is given up at a loss, not at a timeout.
+//! - The threshold is rounded down, of which the source says nothing.
+//!
+//! # Limits of the source
+//! - Where an acknowledgment closes a gap and reports another, the flight from before the first gap
+//!   is kept (T.4: I.2 and I.3 are done again, not I.1). Under reordering that never ends, as over
+//!   two paths of unequal delay, throughput is so that of the flight at which it began: it depends on
+//!   the initial window, and never grows.
+//!
+//! # A variant of ours
+//! - `restart = "anew"` begins there with the control's window, which grows meanwhile as if it were
+//!   used. Nobody has published it. Where every gap is followed by another it forgets the flight of
+//!   the beginning; where gaps close in between, as with a window of a few segments in the careful
+//!   variant, §3.2 rules as ever.
 //!
 //! # Differs from Linux
 //! - Linux has nothing of the kind.
@@ -55,7 +72,7 @@ pub enum Restart {
     /// That from before the first gap (RFC 4653 §3.2 T.4).
     #[default]
     Keep,
-    /// What is in flight then (§3.1 I.1 once more).
+    /// The window then: I.1 once more, with cwnd. Not the source's.
     Anew,
 }
 
@@ -163,7 +180,7 @@ impl Policy for Ncr {
                 self.extended = Some(Extended {
                     flight_size_prev: match self.params.restart {
                         Restart::Keep => before,
-                        Restart::Anew => view.flight_size,
+                        Restart::Anew => view.cwnd,
                     },
                     skipped: 0,
                     uncounted: more <= before,
@@ -213,5 +230,9 @@ impl Policy for Ncr {
     }
     fn attends(&self) -> bool {
         true
+    }
+    fn holds(&self) -> bool {
+        let keeps = self.params.restart == Restart::Keep;
+        self.ramp().is_some() || (keeps && self.extended.is_some())
     }
 }

@@ -19,8 +19,7 @@
 //! - The window does not grow while memorized segments are outstanding.
 //! - A collapse is treated as an expiry of the retransmission timer, which otherwise only stands
 //!   behind the segments' own ones, at twice `mxrtt` at least.
-//! - Which segments have arrived is known from SACK, as in the source's own simulations it is from
-//!   acknowledgments that may themselves be reordered.
+//! - Which segments have arrived is known from SACK.
 //!
 //! # Differs from Linux
 //! - Linux has nothing of the kind.
