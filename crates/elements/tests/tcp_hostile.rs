@@ -174,6 +174,21 @@ proptest! {
     }
 }
 
+/// What a peer opens with by hand, its number being 0.
+fn peers_syn() -> Segment<Length> {
+    Segment {
+        window: 60_000,
+        flags: Flags::SYN,
+        options: Options::Syn {
+            mss: 1000,
+            window_scale: Some(7),
+            sack_permitted: true,
+            accecn: None,
+        },
+        ..Segment::default()
+    }
+}
+
 /// An end that listened, and whose peer with AccECN opened by hand; the numbers are those of
 /// [`established`].
 fn listened(s: &Settings) -> Endpoint<Length> {
@@ -186,15 +201,8 @@ fn listened(s: &Settings) -> Endpoint<Length> {
         100,
     );
     let syn = Segment {
-        window: 65_535,
         flags: Flags::SYN | Flags::ECE | Flags::CWR | Flags::AE,
-        options: Options::Syn {
-            mss: 1000,
-            window_scale: Some(7),
-            sack_permitted: true,
-            accecn: None,
-        },
-        ..Segment::default()
+        ..peers_syn()
     };
     end.on_segment(ms(0), &syn, Ecn::NotEct);
     drain(&mut end, ms(0));
@@ -218,16 +226,8 @@ fn a_guess_at_a_half_open_connection_does_not_lock_the_peer_out() {
     let mut end: Endpoint<Length> = endpoint(&s, Role::Passive, 100);
     let at = |value| Some(Timestamps { value, echo: 0 });
     let syn = Segment {
-        window: 60_000,
-        flags: Flags::SYN,
         timestamps: at(1000),
-        options: Options::Syn {
-            mss: 1000,
-            window_scale: Some(7),
-            sack_permitted: true,
-            accecn: None,
-        },
-        ..Segment::default()
+        ..peers_syn()
     };
     end.on_segment(ms(0), &syn, Ecn::NotEct);
     drain(&mut end, ms(0));

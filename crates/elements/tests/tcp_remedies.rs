@@ -3,17 +3,19 @@
 
 mod tcp_support;
 
+use std::sync::Arc;
+
 use anabranch_core::{
     math::{exp, ln},
     units::{Duration, Instant},
 };
 use anabranch_elements::{
     body::Octets,
-    cc::params::{Gain, Lifetimes, Packets, Samples, Share},
+    cc::params::{Gain, Lifetimes, Packets, ReductionBase, Samples, Share},
     tcp::{
         DelayedAck, Overrides, Profile, Recovery, Seq, Settings,
         recovery::remedy::{
-            Choice, Config, Init, LEAST, Late, Policy, Progress, Remedy, View, blanton_allman,
+            Choice, Config, Custom, Init, LEAST, Late, Policy, Progress, Remedy, View, blanton_allman,
             leung_ma, ncr, registry, rr_tcp, tcp_pr,
         },
     },
@@ -449,18 +451,56 @@ fn ncr_grows_back_from_what_is_in_flight() {
     assert_eq!(remedy.ramp(), before);
 }
 
-/// What TCP-NCR holds back is not cwnd's doing: over a path that reorders without end Reno's window
-/// grows while no gap is open at most, and so hardly. With the window taken for used it doubles in
-/// the same time.
+/// A wrong TCP-NCR, which takes for cwnd's use what it holds back itself.
+#[derive(Debug)]
+struct Unheld(Remedy);
+
+impl Policy for Unheld {
+    fn dupthresh(&self) -> u32 {
+        self.0.dupthresh()
+    }
+    fn on_duplicate(&mut self, view: &View) {
+        self.0.on_duplicate(view);
+    }
+    fn on_progress(&mut self, progress: &Progress, view: &View) {
+        self.0.on_progress(progress, view);
+    }
+    fn on_sent(&mut self, end: Seq, view: &View) {
+        self.0.on_sent(end, view);
+    }
+    fn room(&self, view: &View) -> u64 {
+        self.0.room(view)
+    }
+    fn extends(&self) -> bool {
+        self.0.extends()
+    }
+    fn ramp(&self) -> Option<u64> {
+        self.0.ramp()
+    }
+    fn holds(&self) -> bool {
+        false
+    }
+    fn attends(&self) -> bool {
+        true
+    }
+}
+
+fn custom(build: impl Fn(&Init) -> Box<dyn Policy> + Send + Sync + 'static) -> Config {
+    Config::Custom(Custom {
+        name: String::from("double"),
+        params: serde_json::Value::Null,
+        build: Arc::new(build),
+    })
+}
+
+/// What TCP-NCR holds back is not cwnd's doing: over a path that reorders without end the window is at
+/// most twice what was ever in flight, as slow start leaves it.
 #[test]
 fn what_ncr_holds_back_does_not_raise_cwnd() {
-    let cwnd = |restart| {
-        let settings = settings(&Config::Ncr(ncr::Params {
-            restart,
-            ..ncr::Params::default()
-        }));
+    let cwnd_and_flight = |config: &Config| {
+        let settings = settings(config);
         let link = Link {
-            jitter: Duration::from_millis(8),
+            jitter: Duration::from_millis(4),
             gap: Duration::from_micros(400),
             ..Link::default()
         };
@@ -468,12 +508,57 @@ fn what_ncr_holds_back_does_not_raise_cwnd() {
         net.open();
         net.ends[0].write_all(Octets(octets(7, 2_000_000).0));
         net.flush();
-        while net.step() && !net.ends[0].all_acknowledged() {}
-        assert_eq!(net.ends[0].stats().retransmitted_packets, 0);
-        net.ends[0].cwnd().get() / 1000
+        let mut most = 0;
+        while net.step() && !net.ends[0].all_acknowledged() {
+            most = most.max(net.ends[0].snapshot().in_flight.get());
+        }
+        (net.ends[0].cwnd().get(), most)
     };
-    let (kept, anew) = (cwnd(ncr::Restart::Keep), cwnd(ncr::Restart::Anew));
-    println!("{kept} {anew}");
+    let (cwnd, flight) = cwnd_and_flight(&Config::Ncr(ncr::Params::default()));
+    assert!(cwnd <= 2 * flight, "{cwnd} {flight}");
+    let wrong = custom(|_| Box::new(Unheld(build(&Config::Ncr(ncr::Params::default())))));
+    let (cwnd, flight) = cwnd_and_flight(&wrong);
+    assert!(cwnd > 2 * flight, "{cwnd} {flight}");
+}
+
+/// Keeps the threshold; a loss reduces a window of eight segments.
+#[derive(Debug)]
+struct Eight;
+
+impl Policy for Eight {
+    fn dupthresh(&self) -> u32 {
+        3
+    }
+    fn on_loss(&mut self) -> Option<u64> {
+        Some(8 * SMSS)
+    }
+}
+
+/// RFC 4653 §3.4: the window that a remedy names is what is halved, be the control's own larger and
+/// the one that it takes its share of.
+#[test]
+fn a_loss_reduces_the_window_that_the_remedy_names() {
+    for reduce_from in [ReductionBase::FlightSize, ReductionBase::Cwnd] {
+        let settings = Settings {
+            reduce_from,
+            ..settings(&custom(|_| Box::new(Eight)))
+        };
+        let link = Link {
+            lose: vec![30],
+            gap: Duration::from_micros(500),
+            ..Link::default()
+        };
+        let mut net: Net<Octets> = Net::new(&settings, &settings, link, [0, 77]);
+        net.ends[0].keep_window_log();
+        net.open();
+        net.ends[0].write_all(Octets(octets(7, 200_000).0));
+        net.flush();
+        while net.step() && !net.ends[0].all_acknowledged() {}
+        let log = net.ends[0].take_window_log();
+        assert!(log[0].cwnd.0.get() > 8 * SMSS, "{log:?}");
+        assert_eq!(log[0].cwnd.1.get(), 4 * SMSS, "{log:?}");
+        assert_eq!(log[0].ssthresh.1, Some(log[0].cwnd.1), "{log:?}");
+    }
 }
 
 /// Forty round-trip times: the largest, each faded by its age in acknowledgments.

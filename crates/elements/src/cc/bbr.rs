@@ -39,6 +39,7 @@ use self::{control_parameters::Repair, filter::MaxFilter, mode::Mode, path::Extr
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, RateSample, Recovered, Rto, Sent, Signal,
     Spurious, Wants,
+    window::{whole_bytes, whole_rate},
 };
 
 /// Description for registry, docs and command line.
@@ -211,25 +212,15 @@ impl CongestionControl for Bbr {
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float-to-int cast saturates"
-    )]
     fn cwnd(&self) -> Bytes {
-        Bytes::new(self.0.cwnd as u64)
+        whole_bytes(self.0.cwnd)
     }
     fn ssthresh(&self) -> Option<Bytes> {
         None
     }
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float-to-int cast saturates"
-    )]
     fn pacing_rate(&self) -> Option<Rate> {
-        Rate::new((self.0.pacing_rate * 8.0).max(1.0) as u64)
+        whole_rate(self.0.pacing_rate)
     }
     fn wants(&self) -> Wants {
         Wants {

@@ -76,7 +76,9 @@ use self::{
 };
 use super::{
     Ack, Congestion, CongestionControl, Idle, Init, Lost, Recovered, Rto, Sent, Signal, Spurious,
-    Wants, bbr::filter::MaxFilter,
+    Wants,
+    bbr::filter::MaxFilter,
+    window::{whole_bytes, whole_rate},
 };
 
 /// Description for registry, docs and command line.
@@ -310,25 +312,15 @@ impl CongestionControl for Bbr3 {
     }
 
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float-to-int cast saturates"
-    )]
     fn cwnd(&self) -> Bytes {
-        Bytes::new(self.0.cwnd as u64)
+        whole_bytes(self.0.cwnd)
     }
     fn ssthresh(&self) -> Option<Bytes> {
         None
     }
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a float-to-int cast saturates"
-    )]
     fn pacing_rate(&self) -> Option<Rate> {
-        Rate::new((self.0.pacing_rate * 8.0).max(1.0) as u64)
+        whole_rate(self.0.pacing_rate)
     }
     fn wants(&self) -> Wants {
         Wants {

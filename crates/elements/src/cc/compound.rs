@@ -33,12 +33,12 @@ use anabranch_core::{
     units::{Bytes, Duration},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
     Rto, Spurious, Unvalidated,
-    params::{DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit},
+    params::{DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit, in_order},
     window::{Standard, Window},
 };
 
@@ -109,25 +109,7 @@ impl Default for Params {
     }
 }
 
-impl Serialize for Params {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, to)
-    }
-}
-
-impl<'de> Deserialize<'de> for Params {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let params = Self::deserialize(from)?;
-        if params.gamma_low > params.gamma_high {
-            return Err(de::Error::custom(format!(
-                "`gamma_low` ({}) is above `gamma_high` ({})",
-                String::from(params.gamma_low),
-                String::from(params.gamma_high)
-            )));
-        }
-        Ok(params)
-    }
-}
+in_order!(Params: gamma_low <= gamma_high);
 
 impl ControlParams for Params {
     const FAMILY: Family = Family::DelayBased;

@@ -2,9 +2,11 @@
 
 mod choice;
 mod count;
+mod in_order;
 mod number;
 mod or_stack;
 
+pub(super) use self::in_order::in_order;
 pub use self::{
     choice::{ReductionBase, RenoFriendly, WindowCount},
     count::{Packets, Samples},

@@ -31,12 +31,12 @@ use anabranch_core::{
     units::{Bytes, Duration},
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
     Rto, Spurious, Unvalidated,
-    params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit},
+    params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit, in_order},
     window::{Standard, Window},
 };
 
@@ -83,25 +83,7 @@ impl Default for Params {
     }
 }
 
-impl Serialize for Params {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, to)
-    }
-}
-
-impl<'de> Deserialize<'de> for Params {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let params = Self::deserialize(from)?;
-        if params.alpha > params.beta {
-            return Err(de::Error::custom(format!(
-                "`alpha` ({}) is above `beta` ({})",
-                String::from(params.alpha),
-                String::from(params.beta)
-            )));
-        }
-        Ok(params)
-    }
-}
+in_order!(Params: alpha <= beta);
 
 impl ControlParams for Params {
     const FAMILY: Family = Family::DelayBased;

@@ -1,13 +1,35 @@
 //! What controls that count in segments have in common: slow start, and where a reduction is taken
-//! from.
+//! from; and how those that count in floating-point octets answer.
 
-use anabranch_core::units::Bytes;
+use anabranch_core::units::{Bytes, Rate};
 
 use super::{
     Ack, Congestion, Init, Rto, Unvalidated,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
+
+/// What a model-based control counts in octets, cut to whole ones.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-int cast saturates"
+)]
+pub(super) const fn whole_bytes(octets: f64) -> Bytes {
+    Bytes::new(octets as u64)
+}
+
+/// What a model-based control paces at, in octets per second; at least a bit per second.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-int cast saturates"
+)]
+pub(super) fn whole_rate(octets: f64) -> Option<Rate> {
+    Rate::new((octets * 8.0).max(1.0) as u64)
+}
 
 /// Both in segments.
 #[derive(Debug, Clone, Copy)]

@@ -211,7 +211,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
     fn bound_window(&mut self, now: Instant, limit: Bytes) {
-        if limit < self.control.cwnd() && self.control.ssthresh().is_some() {
+        if limit < self.control.cwnd() {
             self.control.on_recovered(&Recovered {
                 now,
                 in_flight: Bytes::new(self.board.in_flight()),
