@@ -38,7 +38,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
     Rto, Spurious, Unvalidated,
-    params::{DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit, in_order},
+    params::{
+        DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit, in_order,
+    },
     window::{Standard, Window},
 };
 

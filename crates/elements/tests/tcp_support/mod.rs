@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod plain;
+pub mod remedies;
 pub mod scripted;
 
 use std::{collections::BTreeMap, sync::Arc};
