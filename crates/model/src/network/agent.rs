@@ -275,8 +275,8 @@ impl<B: Body> Network<B> {
                 }
             }
             End::Udp(end) => {
-                while let Some(out) = end.poll_transmit(way.fabric.now) {
-                    way.send(conn, out);
+                while let Some((offset, out)) = end.poll_transmit(way.fabric.now) {
+                    way.send(conn, out, offset);
                 }
                 if direction == Direction::Reverse {
                     complete = conn.note_delivery(way.fabric.now, end.delivered_bytes());
@@ -284,7 +284,7 @@ impl<B: Body> Network<B> {
             }
             End::Host(host) => {
                 while let Some(out) = host.poll_transmit(way.fabric.now) {
-                    way.send(conn, out);
+                    way.send(conn, out, 0);
                 }
                 if direction == Direction::Reverse {
                     complete = conn.note_delivery(way.fabric.now, host.delivered_bytes());
@@ -332,14 +332,14 @@ impl<B: Body> Way<'_, B> {
         packet.retransmission = departure.retransmission.is_some();
         self.address(conn, id);
         if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, departure.retransmission);
+            self.observe_sent(conn, id, 0, departure.retransmission);
         }
         self.fabric.go_on(id);
         true
     }
 
-    /// Sends what a host from outside wants to send.
-    fn send(&mut self, conn: &mut Connection, departing: Departing<B>) {
+    /// Sends what UDP or a host from outside wants to send; `offset` octets of the stream come before.
+    fn send(&mut self, conn: &mut Connection, departing: Departing<B>, offset: u64) {
         let id = self.fabric.pool.insert(Packet {
             size: departing.size,
             ecn: departing.ecn,
@@ -349,7 +349,7 @@ impl<B: Body> Way<'_, B> {
         });
         self.address(conn, id);
         if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, None);
+            self.observe_sent(conn, id, offset, None);
         }
         self.fabric.go_on(id);
     }
@@ -368,7 +368,13 @@ impl<B: Body> Way<'_, B> {
     }
 
     #[inline(never)]
-    fn observe_sent(&mut self, conn: &Connection, id: PacketId, cause: Option<RetransmitCause>) {
+    fn observe_sent(
+        &mut self,
+        conn: &Connection,
+        id: PacketId,
+        offset: u64,
+        cause: Option<RetransmitCause>,
+    ) {
         let Fabric {
             now, probe, pool, ..
         } = self.fabric;
@@ -380,7 +386,7 @@ impl<B: Body> Way<'_, B> {
                     u64::from(segment.seq.wrapping_sub(conn.iss[self.direction as usize])),
                     segment.body.len(),
                 ),
-                Transport::Datagram(body) => (0, body.len()),
+                Transport::Datagram(body) => (offset, body.len()),
             };
             probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
         }

@@ -124,8 +124,8 @@ impl UdpEnd {
             source.next = Instant::NEVER;
         }
     }
-    /// The next datagram that is due, if any.
-    pub(super) fn poll_transmit<B: Body>(&mut self, now: Instant) -> Option<Departing<B>> {
+    /// The next datagram that is due, if any, and how much payload left before it.
+    pub(super) fn poll_transmit<B: Body>(&mut self, now: Instant) -> Option<(u64, Departing<B>)> {
         let Self::Source(source) = self else {
             return None;
         };
@@ -133,14 +133,16 @@ impl UdpEnd {
             return None;
         }
         let Datagrams { pace, headers } = source.datagrams;
+        let offset = source.sent * u64::from(pace.payload());
         source.sent += 1;
         source.next = source.since.saturating_add(pace.after(source.sent));
-        Some(Departing {
+        let departing = Departing {
             transport: Transport::Datagram(B::filler(pace.payload())),
             size: headers + pace.payload(),
             ecn: Ecn::NotEct,
             dscp: 0,
-        })
+        };
+        Some((offset, departing))
     }
     /// A datagram arrived. `arrival` is what it was if it is measured.
     pub(super) fn on_datagram(
@@ -219,7 +221,8 @@ mod tests {
     /// then be 2^32 intervals too long.
     #[test]
     fn numbers_go_on_beyond_32_bits() {
-        let pace = Pace::new(Rate::new(1_000_000_000).expect("positive"), 125).expect("slow enough");
+        let pace =
+            Pace::new(Rate::new(1_000_000_000).expect("positive"), 125).expect("slow enough");
         let datagrams = Datagrams { pace, headers: 28 };
         let [_, sink] = udp_ends(datagrams, Instant::START);
         let UdpEnd::Sink(mut sink) = sink else {

@@ -190,4 +190,3 @@ pub(super) fn write<B: Body>(endpoint: &mut Endpoint<B>, mut bytes: u64) {
         bytes -= u64::from(part);
     }
 }
-

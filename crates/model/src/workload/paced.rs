@@ -60,15 +60,16 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Fails for intervals that are rounded and then added up: 1,000 bytes at 3 bit/s per nanosecond
+    /// Fails for intervals that are rounded and then added up: 1,000 bytes at 3 bits a nanosecond
     /// take 2,666.67 ns.
     #[test]
     fn rounded_intervals_do_not_add_up() {
-        let pace = Pace::new(Rate::new(3_000_000_000).expect("positive"), 1000).expect("slow enough");
+        let pace =
+            Pace::new(Rate::new(3_000_000_000).expect("positive"), 1000).expect("slow enough");
         assert_eq!(pace.after(0), Duration::ZERO);
         assert_eq!(pace.after(1), Duration::from_picos(2_666_666));
         assert_eq!(pace.after(3), Duration::from_nanos(8_000));
-        assert_eq!(pace.after(3_000_000), Duration::from_secs(8) / 1000);
+        assert_eq!(pace.after(3_000_000), Duration::from_secs(8));
     }
 
     #[test]

@@ -126,12 +126,15 @@ fn not_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Confi
         workload::Config::RequestResponse(_) => "request-response",
     };
     let path = ["flow", table, "workload"];
-    let help =
-        vec!["expected `workload = { kind = \"paced\", rate = \"5 Mbit/s\" }`, at some rate".into()];
+    let help = vec![
+        "expected `workload = { kind = \"paced\", rate = \"5 Mbit/s\" }`, at some rate".into(),
+    ];
     if resolver.root.find(&path).is_none() {
         return resolver.error(
             &["flow", table, "protocol"],
-            format!("the UDP flow `{table}` has no `workload`, and `{name}`, the default, needs TCP"),
+            format!(
+                "the UDP flow `{table}` has no `workload`, and `{name}`, the default, needs TCP"
+            ),
             help,
         );
     }
