@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from anabranch import Scenario
+from anabranch import Scenario, ScenarioError
 from anabranch.cli.app import app
-from anabranch.errors import UserError
 from anabranch.result import RunResult
 
 pytestmark = pytest.mark.engine
@@ -72,7 +71,8 @@ def test_the_summary_of_a_udp_flow(result: RunResult) -> None:
     middle = exchanges["mean_response_time_ms"]
     assert middle is not None
     assert middle > 30
-    assert exchanges["completed"] > 40
+    # At best one in 100 ms and a round trip; where the end of a response is lost, the timeout takes a second.
+    assert 10 < exchanges["completed"] < 10 / 0.13
 
 
 def test_the_tables(result: RunResult) -> None:
@@ -116,9 +116,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
     assert ended.value.code in (0, None)
 
 
-def test_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "video.toml"
     file.write_text(TEXT)
     run(monkeypatch, "run", file)
@@ -145,6 +143,6 @@ def test_a_report_of_udp_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bulk_over_udp_is_refused() -> None:
-    text = TEXT.split("workload")[0]
-    with pytest.raises(UserError, match="the UDP flow `video` has no `workload`"):
+    text = TEXT.split("workload", maxsplit=1)[0]
+    with pytest.raises(ScenarioError, match="the UDP flow `video` has no `workload`"):
         Scenario.from_text(text).run()

@@ -14,7 +14,7 @@ pub struct Paced {
     /// left out, 1,472 bytes, which fill an IPv4 packet of 1,500 bytes. Over TCP what the application
     /// writes at once, up to 4,294,967,295 bytes; left out, the flow's `mss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Bytes")]
+    #[schemars(with = "Bytes", extend("x-minimum" = "1 bytes", "x-maximum" = "4294967295 bytes"))]
     pub payload: Option<Bytes>,
 }
 

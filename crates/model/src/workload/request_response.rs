@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct RequestResponse {
     /// How much the client, at `to`, asks with: 1 byte or more.
+    #[schemars(extend("x-minimum" = "1 bytes"))]
     pub request: Bytes,
     /// How much the server, at `from`, answers with: 1 byte or more.
+    #[schemars(extend("x-minimum" = "1 bytes"))]
     pub response: Bytes,
     /// How long the client waits after a response before it asks again.
     pub think: Duration,
