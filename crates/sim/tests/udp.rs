@@ -53,6 +53,10 @@ fn rows(run: &Finished) -> Vec<PacketRow> {
     log.rows().cloned().collect()
 }
 
+fn count(run: &Finished, flow: &str, name: &str) -> u64 {
+    run.summary.flows[flow][name].as_u64().expect("a count")
+}
+
 fn figure(run: &Finished, flow: &str, name: &str) -> f64 {
     let figure = &run.summary.flows[flow][name];
     figure
@@ -80,8 +84,8 @@ fn an_unloaded_path_carries_exactly_what_is_sent() {
     for (number, row) in (0..).zip(&rows) {
         assert_eq!(row.sent, Instant::START + Duration::from_millis(2 * number));
         assert_eq!(
-            (row.index, row.size, row.payload),
-            (number as u32, 1028, 1000)
+            (u64::from(row.index), row.size, row.payload),
+            (number, 1028, 1000)
         );
         let due = row.sent + Duration::from_nanos(10_822_400);
         assert_eq!(row.received, (due <= run.network.end()).then_some(due));
@@ -89,8 +93,8 @@ fn an_unloaded_path_carries_exactly_what_is_sent() {
         assert_eq!(row.sequence, 1000 * number);
     }
     // 2 n + 10.8224 <= 9999 holds for 4,995 of them.
-    assert_eq!(figure(&run, "video", "sent_packets"), 5000.0);
-    assert_eq!(figure(&run, "video", "delivered_bytes"), 4_995_000.0);
+    assert_eq!(count(&run, "video", "sent_packets"), 5000);
+    assert_eq!(count(&run, "video", "delivered_bytes"), 4_995_000);
     let goodput = 4_995_000.0 * 8.0 / 9.999 / 1e6;
     assert!((figure(&run, "video", "goodput_mbit_s") - goodput).abs() < 1e-9);
     let throughput = figure(&run, "video", "throughput_mbit_s");
@@ -98,7 +102,7 @@ fn an_unloaded_path_carries_exactly_what_is_sent() {
     // The mean is exact, a percentile within 0.4 %.
     assert!((figure(&run, "video", "mean_one_way_delay_ms") - 10.8224).abs() < 1e-9);
     assert!((figure(&run, "video", "p95_one_way_delay_ms") / 10.8224 - 1.0).abs() < 0.004);
-    assert_eq!(figure(&run, "video", "reordered_ratio"), 0.0);
+    assert!(figure(&run, "video", "reordered_ratio") <= 0.0);
 }
 
 /// What is TCP's does not apply, and is neither 0 nor missing.
@@ -147,20 +151,20 @@ fn nothing_slows_it_down_and_every_packet_is_accounted_for() {
         "",
     );
     // 1,222 bytes at 12.5 Mbit/s: one every 0.78208 ms; 1,250 bytes at 10 Mbit/s: one every 1 ms.
-    let sent = (9.999 / 0.000_782_08_f64).floor() + 1.0;
-    assert_eq!(figure(&run, "video", "sent_packets"), sent);
+    let sent = 9_999_000_000 / 782_080 + 1;
+    assert_eq!(count(&run, "video", "sent_packets"), sent);
     let link = &run.summary.links["path"]["forward"];
-    let dropped = link["dropped_packets"].as_f64().expect("a count");
-    let arrived = figure(&run, "video", "delivered_bytes") / 1222.0;
-    let under_way = run.network.packets_in_flight() as f64;
+    let dropped = link["dropped_packets"].as_u64().expect("a count");
+    let arrived = count(&run, "video", "delivered_bytes") / 1222;
+    let under_way = run.network.packets_in_flight() as u64;
     assert_eq!(arrived + dropped + under_way, sent);
     // From 0 to 9.999 s less 10 ms the link sends one packet a millisecond.
-    assert_eq!(arrived, 9989.0);
+    assert_eq!(arrived, 9989);
     let rows = rows(&run);
     let lost = rows.iter().filter(|row| row.lost.is_some()).count();
-    assert_eq!(lost as f64, dropped);
+    assert_eq!(lost as u64, dropped);
     let seen = rows.iter().filter(|row| row.received.is_some()).count();
-    assert_eq!(seen as f64, arrived);
+    assert_eq!(seen as u64, arrived);
     // A full queue: 20 packets of a millisecond each before it, one on the wire, its own and 10 ms.
     let p95 = figure(&run, "video", "p95_one_way_delay_ms");
     assert!((30.9..32.2).contains(&p95), "{p95}");
@@ -210,7 +214,7 @@ fn copies_start_and_stop() {
         assert_eq!(mine.len() as u64, span.as_picos().div_ceil(1_000_000_000));
         firsts.push(first);
         let name = format!("video/{copy}");
-        assert_eq!(figure(&run, &name, "sent_packets") as usize, mine.len());
+        assert_eq!(count(&run, &name, "sent_packets"), mine.len() as u64);
     }
     firsts.dedup();
     assert_eq!(firsts.len(), 3, "each starts at a time of its own");
@@ -233,8 +237,8 @@ fn a_path_that_takes_no_time() {
     let run = Simulation::<Length>::new(&resolve(text))
         .run()
         .expect("no hosts");
-    assert_eq!(figure(&run, "sensor", "mean_one_way_delay_ms"), 0.0);
-    assert_eq!(figure(&run, "sensor", "delivered_bytes"), 1001.0);
+    assert!(figure(&run, "sensor", "mean_one_way_delay_ms") <= 0.0);
+    assert_eq!(count(&run, "sensor", "delivered_bytes"), 1001);
 }
 
 /// RFC 4737 over UDP: what the summary says is what the times of arrival say.
@@ -420,5 +424,5 @@ fn captured_datagrams_are_right() {
         }
         at += word(at + 4);
     }
-    assert_eq!(seen, figure(&run, "video", "sent_packets") as usize);
+    assert_eq!(seen, count(&run, "video", "sent_packets"));
 }

@@ -214,8 +214,28 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use anabranch_core::units::Rate;
+    use anabranch_elements::body::Length;
 
     use super::*;
+
+    /// 2,666.67 ns apart. Fails for a sender that adds a rounded interval each time.
+    #[test]
+    fn the_sender_keeps_to_its_times() {
+        let rate = Rate::new(3_000_000_000).expect("positive");
+        let pace = Pace::new(rate, 1000).expect("slow enough");
+        let start = Instant::START + Duration::from_millis(5);
+        let [mut source, _] = udp_ends(Datagrams { pace, headers: 28 }, start);
+        source.start();
+        for number in 0..3000 {
+            let now = source.timer();
+            assert_eq!(now, start + pace.after(number));
+            let (offset, departing) = source.poll_transmit::<Length>(now).expect("it is due");
+            assert_eq!((offset, departing.size), (1000 * number, 1028));
+            assert!(source.poll_transmit::<Length>(now).is_none());
+        }
+        source.stop();
+        assert_eq!(source.timer(), Instant::NEVER);
+    }
 
     /// Fails for a receiver that takes the packet's 32 bits for the datagram's number: the delay would
     /// then be 2^32 intervals too long.
