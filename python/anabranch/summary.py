@@ -43,6 +43,20 @@ class TransferSummary(TypedDict, total=False):
     p99_completion_time_s: float | None
 
 
+class ExchangeSummary(TypedDict, total=False):
+    """Requests and their responses over one connection, in the measured time.
+
+    A response time is from the request's writing to the arrival of the response's last byte.
+    """
+
+    started: int
+    completed: int
+    mean_response_time_ms: float | None
+    p50_response_time_ms: float | None
+    p95_response_time_ms: float | None
+    p99_response_time_ms: float | None
+
+
 class FlowSummary(TypedDict, total=False):
     """One flow. ``goodput`` counts in-order application bytes, ``throughput`` IP bytes that arrive.
 
@@ -50,17 +64,19 @@ class FlowSummary(TypedDict, total=False):
     ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
     gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
     late packets may explain.
-    ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``fec`` without it.
+    ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
+    it is requests and responses, ``fec`` without it. Over UDP all that is TCP's is ``None``; the one-way delays, from
+    a datagram's sending to its arrival, are ``None`` over TCP.
     """
 
     goodput_mbit_s: float | None
     throughput_mbit_s: float | None
     delivered_bytes: int
-    sent_packets: int
-    retransmitted_packets: int
-    spurious_retransmissions: int
-    fast_recoveries: int
-    timeouts: int
+    sent_packets: int | None
+    retransmitted_packets: int | None
+    spurious_retransmissions: int | None
+    fast_recoveries: int | None
+    timeouts: int | None
     mean_cwnd_packets: float | None
     mean_srtt_ms: float | None
     min_rtt_ms: float | None
@@ -71,6 +87,9 @@ class FlowSummary(TypedDict, total=False):
     malformed_segments: int | None
     refused: dict[str, int] | None
     transfers: TransferSummary | None
+    exchanges: ExchangeSummary | None
+    mean_one_way_delay_ms: float | None
+    p95_one_way_delay_ms: float | None
     fec: FecSummary | None
 
 

@@ -156,7 +156,7 @@ def test_retransmissions_at_the_sender(captured: Callable[[str], Captured], text
     assert theirs == ours
     data = [frame for frame, again in zip(forward, ours, strict=True) if again and frame.length]
     packets = run.result.table("packets")
-    assert len(data) == run.result.flows["main"]["retransmitted_packets"] > 10
+    assert len(data) == (run.result.flows["main"]["retransmitted_packets"] or 0) > 10
     assert len(data) == packets.filter(packets["retransmission"] & (packets["payload_bytes"] > 0)).height
 
 
@@ -195,7 +195,7 @@ def test_needless_sendings_at_the_receiver(captured: Callable[[str], Captured]) 
         while expected in arrived:
             arrived.discard(expected)
             expected += lengths[expected]
-    assert needless == run.result.flows["main"]["spurious_retransmissions"] > 0
+    assert needless == (run.result.flows["main"]["spurious_retransmissions"] or 0) > 0
     assert ["spurious_retransmission" in frame.flags for frame in found] == acknowledged
     assert sum(acknowledged) > 0
 

@@ -18,6 +18,13 @@ pytestmark = pytest.mark.engine
 
 POISSON: dict[str, Value] = {"kind": "poisson", "rate": "5 Mbit/s", "sizes": {"kind": "fixed", "size": "20 kB"}}
 
+VIDEO: dict[str, Value] = {
+    "from": "S",
+    "to": "R",
+    "protocol": "udp",
+    "workload": {"kind": "paced", "rate": "1 Mbit/s"},
+}
+
 
 def mismatches(value: Any, kind: Any, where: str) -> list[str]:
     """Where ``value`` is not of the type ``kind``: keys too many or too few, a null or a number that is not allowed."""
@@ -46,6 +53,9 @@ def mismatches(value: Any, kind: Any, where: str) -> list[str]:
         {},
         {"flow.main.workload": {"kind": "file", "size": "100 KiB"}},
         {"flow.main.workload": POISSON},
+        {"flow.main.workload": {"kind": "request-response", "response": "10 kB"}},
+        {"flow.main.workload": {"kind": "paced", "rate": "1 Mbit/s"}},
+        {"flow.video": VIDEO},
         {"flow.main.start": "0.999 s"},
         {"link.bottleneck.forward.queue.reorder.interval": 4},
     ],
@@ -65,6 +75,11 @@ def test_both_forms_of_what_may_be_missing_were_met(scenario_file: Path) -> None
     assert (late["reordering"], late["transfers"]) == (None, None)
     assert plain.run().flows["main"]["reordering"] is not None
     assert many["transfers"] is not None
+    asking = plain.copy().set("flow.main.workload", "request-response").run().flows["main"]
+    assert asking["exchanges"] is not None
+    video = plain.copy().set("flow.video", VIDEO).run().flows["video"]
+    assert (video["timeouts"], video["exchanges"]) == (None, None)
+    assert video["mean_one_way_delay_ms"] is not None
 
 
 def test_the_comparison_notices() -> None:

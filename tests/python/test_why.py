@@ -411,7 +411,7 @@ def test_needless_is_what_receivers_count(telling: RunResult) -> None:
     """A receiver that gets bytes twice counts a spurious retransmission; nothing is lost in this run."""
     (flow,) = telling.why().flows
     needless = sum(again.needed is False for again in flow.retransmissions)
-    assert needless == telling.flows["main"]["spurious_retransmissions"] > 0
+    assert needless == (telling.flows["main"]["spurious_retransmissions"] or 0) > 0
 
 
 def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

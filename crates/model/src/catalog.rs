@@ -272,6 +272,31 @@ fn workloads() -> Vec<Entry> {
             Some(schemars::schema_for!(crate::workload::Poisson)),
             ("Paxson and Floyd 1995 (IEEE/ACM ToN 3(3))", "§III"),
         ),
+        entry(
+            "paced",
+            "Paced",
+            "Sends at a rate of its own, evenly spaced, as a call, a video or a sensor does. Over UDP nothing \
+             slows it down; over TCP it is an application-limited flow, and what the network does not take in \
+             time waits.",
+            Some(schemars::schema_for!(crate::workload::Paced)),
+            ("RFC 8085", "§3.1"),
+        ),
+        Entry {
+            parameters: parameters(
+                &schemars::schema_for!(crate::workload::RequestResponse),
+                &serde_json::to_value(crate::workload::RequestResponse::default())
+                    .unwrap_or_default(),
+            ),
+            ..entry(
+                "request-response",
+                "Requests and responses",
+                "A client at `to` opens one connection and asks; the server at `from` answers; the client thinks \
+                 and asks again: a closed loop. The data, as with every workload, goes from `from` to `to`. The \
+                 default sizes are those of netperf's `TCP_RR`.",
+                None,
+                ("Schroeder, Wierman and Harchol-Balter 2006 (NSDI)", "§2"),
+            )
+        },
     ]
 }
 

@@ -28,9 +28,11 @@ mod agent;
 mod builder;
 mod change;
 mod connection;
+mod datagrams;
 mod fabric;
 mod links;
 mod processing;
+mod script;
 mod spawner;
 mod windows;
 
@@ -38,7 +40,9 @@ pub use agent::{App, End};
 pub use builder::{Builder, FlowSpec, LinkSpec, Stop, Traffic};
 pub use change::Change;
 pub use connection::{Completions, FlowReport};
+pub use datagrams::{Datagrams, OneWayDelay, UdpEnd};
 pub use links::{LinkReport, LinkState};
+pub use script::Script;
 
 use agent::AgentSlot;
 use connection::{Connection, Flow};

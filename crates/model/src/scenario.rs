@@ -22,6 +22,7 @@ mod unavailable;
 
 pub use error::Error;
 pub use extensions::Extensions;
+pub use format::Protocol;
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
     Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedImpairment,

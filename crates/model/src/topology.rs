@@ -11,10 +11,12 @@ use anabranch_elements::{
 };
 
 use crate::{
-    network::{App, Builder, Change, FlowSpec, LinkId, LinkSpec, Network, Stop, Traffic},
+    network::{
+        App, Builder, Change, Datagrams, FlowSpec, LinkId, LinkSpec, Network, Script, Stop, Traffic,
+    },
     record::{Tapping, Taps},
-    scenario::{Hop, Resolved, ResolvedDirection, ResolvedFlow, Step, What},
-    workload,
+    scenario::{Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, Step, What},
+    workload::{self, Pace, Paced},
 };
 
 /// The engine's own choices: none of them changes a result.
@@ -163,7 +165,7 @@ pub fn compile_tapped<B: Body>(
     Ok(Compiled { network, links })
 }
 
-/// What our TCP sends over a flow.
+/// What our TCP sends over a flow, or UDP.
 fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> {
     let control = flow.cc.clone();
     match &flow.workload {
@@ -187,7 +189,34 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
                 sizes,
             }
         }
+        workload::Config::Paced(paced) => {
+            let pace = pace(paced);
+            match flow.protocol {
+                Protocol::Udp => Traffic::Datagrams(Datagrams {
+                    pace,
+                    headers: flow.udp_headers,
+                }),
+                Protocol::Tcp => Traffic::Tcp {
+                    settings,
+                    control,
+                    app: App::Scripted(Box::new(Script::paced(pace))),
+                },
+            }
+        }
+        workload::Config::RequestResponse(what) => Traffic::Exchange {
+            settings,
+            control,
+            what: what.clone(),
+        },
     }
+}
+
+/// When what leaves.
+fn pace(paced: &Paced) -> Pace {
+    paced
+        .payload
+        .and_then(|payload| Pace::new(paced.rate, u32::try_from(payload.get()).ok()?))
+        .expect("resolving fills the payload in and checks the times")
 }
 
 /// The two ends of each gateway, by direction: where packets enter and where they come out.

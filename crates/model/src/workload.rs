@@ -1,5 +1,11 @@
 //! What applications send.
 
+mod paced;
+mod request_response;
+
+pub use paced::{Pace, Paced};
+pub use request_response::RequestResponse;
+
 use anabranch_core::{
     math,
     rng::Draw,
@@ -21,6 +27,10 @@ pub enum Config {
     File(File),
     /// Files that arrive as a Poisson process, each on a connection of its own.
     Poisson(Poisson),
+    /// So much per time, evenly spaced: a call, a video, a sensor.
+    Paced(Paced),
+    /// One connection over which one end asks and the other answers.
+    RequestResponse(RequestResponse),
 }
 
 /// Parameters of a file.

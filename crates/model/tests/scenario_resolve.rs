@@ -70,6 +70,41 @@ fn route_names(resolved: &Resolved, back: bool) -> Vec<String> {
         .collect()
 }
 
+/// What is written out for UDP can be read again, and says nothing of TCP; over TCP a paced application
+/// writes full segments.
+#[test]
+fn paced_flows_are_written_out() {
+    let text = r#"
+        duration = "1 s"
+        [link.path]
+        between = ["A", "B"]
+        rate = "10 Mbit/s"
+        [flow.video]
+        from = "A"
+        to = "B"
+        protocol = "udp"
+        workload = { kind = "paced", rate = "2 Mbit/s" }
+        [flow.live]
+        from = "A"
+        to = "B"
+        stack = "rfc"
+        cc = "reno"
+        transport = { mss = "1000 bytes" }
+        workload = { kind = "paced", rate = "2 Mbit/s" }
+    "#;
+    let resolved = resolve(text, &[]);
+    let video = &resolved.json["flow"]["video"];
+    assert_eq!(video["workload"]["payload"], "1472 bytes");
+    for key in ["stack", "cc", "transport", "fec"] {
+        assert!(video.get(key).is_none(), "{video}");
+    }
+    let live = &resolved.json["flow"]["live"];
+    assert_eq!(live["workload"]["payload"], "1000 bytes");
+    let again = resolve(&toml::to_string(&resolved.json).expect("it is TOML"), &[]);
+    assert_eq!(again.json, resolved.json);
+    assert_eq!(again.flows, resolved.flows);
+}
+
 fn limit(resolved: &Resolved, link: usize, direction: Direction) -> Limit {
     match &resolved.links[link].directions[direction as usize].queue {
         queue::Config::DropTail(params) => params.limit,

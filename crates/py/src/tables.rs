@@ -68,7 +68,7 @@ fn flags<T>(rows: &[T], of: impl Fn(&T) -> bool) -> ArrayRef {
 }
 
 /// Figures of the summary that are ratios, rates and times; the others are counts.
-const FLOW_FLOATS: [&str; 7] = [
+const FLOW_FLOATS: [&str; 9] = [
     "goodput_mbit_s",
     "throughput_mbit_s",
     "mean_cwnd_packets",
@@ -76,6 +76,8 @@ const FLOW_FLOATS: [&str; 7] = [
     "min_rtt_ms",
     "flow_completion_time_s",
     "reordered_ratio",
+    "mean_one_way_delay_ms",
+    "p95_one_way_delay_ms",
 ];
 const FLOW_COUNTS: [&str; 8] = [
     "delivered_bytes",

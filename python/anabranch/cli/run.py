@@ -106,6 +106,8 @@ def _print(result: RunResult) -> None:
             figure(flow.get("timeouts")), figure(flow.get("reordered_ratio"), ratio=True),
         )  # fmt: skip
     out.print(flows)
+    for remark in times(result):
+        out.print(escape(remark), soft_wrap=True)
     links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
                     "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
@@ -125,6 +127,23 @@ def _print(result: RunResult) -> None:
         out.print(f"digest {result.digest}")
     for remark in not_modelled(result):
         out.print(escape(remark), soft_wrap=True)
+
+
+def times(result: RunResult) -> list[str]:
+    """Delays of UDP flows and response times, a sentence each."""
+    from anabranch.report.format import figure
+
+    told = []
+    for name, flow in result.flows.items():
+        mean = flow.get("mean_one_way_delay_ms")
+        if mean is not None:
+            p95 = figure(flow.get("p95_one_way_delay_ms"))
+            told.append(f"{name}: one-way delay {figure(mean)} ms, 95th percentile {p95} ms")
+        exchanges = flow.get("exchanges")
+        if exchanges is not None:
+            middle, p95 = figure(exchanges.get("mean_response_time_ms")), figure(exchanges.get("p95_response_time_ms"))
+            told.append(f"{name}: {exchanges.get('completed')} responses in {middle} ms, 95th percentile {p95} ms")
+    return told
 
 
 def not_modelled(result: RunResult) -> list[str]:

@@ -1,4 +1,4 @@
-//! Endpoints at work: our TCP with an application on top, or a host from outside.
+//! Endpoints at work: our TCP with an application on top, UDP, or a host from outside.
 
 use std::sync::Arc;
 
@@ -15,7 +15,13 @@ use anabranch_elements::{
     transport::Transport,
 };
 
-use super::{Network, connection::Connection, fabric::Fabric};
+use super::{
+    Network,
+    connection::Connection,
+    datagrams::UdpEnd,
+    fabric::Fabric,
+    script::{self, Script},
+};
 use crate::event_queue::{Class, Entry, Source};
 
 /// One end of a connection.
@@ -27,6 +33,8 @@ use crate::event_queue::{Class, Entry, Source};
 pub enum End<B: Body> {
     /// Our TCP.
     Tcp(Endpoint<B>, App),
+    /// An end of a UDP flow.
+    Udp(Box<UdpEnd>),
     /// A user's stack.
     Host(Box<dyn Host<B>>),
     /// A place for a later connection.
@@ -34,7 +42,7 @@ pub enum End<B: Body> {
 }
 
 /// What the application at an end does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum App {
     /// Sends for as long as it may.
     Bulk,
@@ -42,6 +50,8 @@ pub enum App {
     File(u64),
     /// Receives, and closes when the other end has.
     Sink,
+    /// Goes by the clock, or by what it hears.
+    Scripted(Box<Script>),
     /// Done with sending.
     Finished,
 }
@@ -52,7 +62,8 @@ pub(super) struct AgentSlot<B: Body> {
     pub(super) element: ElementId,
     /// The timer that stands in the event queue.
     pub(super) armed: Instant,
-    /// When the flow starts; [`Instant::NEVER`] once it has, and for the far end.
+    /// When the flow starts, then when a scripted application wants to go on; [`Instant::NEVER`] if not at
+    /// all, as for the far end.
     pub(super) start: Instant,
     /// When the application stops.
     pub(super) stop: Instant,
@@ -73,6 +84,7 @@ impl<B: Body> AgentSlot<B> {
     fn deadline(&self) -> Instant {
         let inner = match &self.end {
             End::Tcp(endpoint, _) => endpoint.deadline(),
+            End::Udp(end) => end.timer(),
             End::Host(host) => host.timer().unwrap_or(Instant::NEVER),
             End::Vacant => Instant::NEVER,
         };
@@ -98,7 +110,7 @@ impl<B: Body> AgentSlot<B> {
     pub(super) fn is_over(&self) -> bool {
         match &self.end {
             End::Tcp(endpoint, _) => matches!(endpoint.state(), State::Closed | State::TimeWait),
-            End::Host(_) => false,
+            End::Udp(_) | End::Host(_) => false,
             End::Vacant => true,
         }
     }
@@ -153,6 +165,14 @@ impl<B: Body> Network<B> {
                     }
                 }
             }
+            End::Udp(end) => {
+                end.on_datagram(
+                    fabric.now,
+                    packet.index,
+                    packet.payload.payload_len(),
+                    arrival,
+                );
+            }
             End::Host(host) => {
                 let arrived = Arrived {
                     transport: &packet.payload,
@@ -182,21 +202,31 @@ impl<B: Body> Network<B> {
         if slot.start <= now {
             slot.start = Instant::NEVER;
             match &mut slot.end {
+                // Its own timer, not the flow's start: what is due is done below.
+                End::Tcp(_, App::Scripted(script)) if script.has_begun() => {}
                 End::Tcp(endpoint, _) => {
                     if self.fabric.probe.logs() {
                         endpoint.keep_window_log();
                     }
                     endpoint.open(now);
                 }
+                End::Udp(end) => end.start(),
                 End::Host(host) => host.start(now),
                 End::Vacant => {}
             }
         }
         if slot.stop <= now {
             slot.stop = Instant::NEVER;
-            if let End::Tcp(endpoint, app) = &mut slot.end {
-                endpoint.close();
-                *app = App::Finished;
+            match &mut slot.end {
+                End::Tcp(endpoint, app) => {
+                    endpoint.close();
+                    match app {
+                        App::Scripted(script) => script.stop(),
+                        app => *app = App::Finished,
+                    }
+                }
+                End::Udp(end) => end.stop(),
+                End::Host(_) | End::Vacant => {}
             }
         }
         match &mut slot.end {
@@ -233,8 +263,8 @@ impl<B: Body> Network<B> {
         let mut complete = false;
         match &mut slot.end {
             End::Tcp(endpoint, app) => {
-                if *app != App::Finished {
-                    drive(endpoint, app);
+                if !matches!(app, App::Finished) {
+                    drive(endpoint, app, way.fabric.now, &mut slot.start);
                 }
                 while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
                 let now = way.fabric.now;
@@ -244,9 +274,17 @@ impl<B: Body> Network<B> {
                     complete = conn.note_delivery(now, endpoint.stats().delivered_bytes);
                 }
             }
+            End::Udp(end) => {
+                while let Some((offset, out)) = end.poll_transmit(way.fabric.now) {
+                    way.send(conn, out, offset);
+                }
+                if direction == Direction::Reverse {
+                    complete = conn.note_delivery(way.fabric.now, end.delivered_bytes());
+                }
+            }
             End::Host(host) => {
                 while let Some(out) = host.poll_transmit(way.fabric.now) {
-                    way.send(conn, out);
+                    way.send(conn, out, 0);
                 }
                 if direction == Direction::Reverse {
                     complete = conn.note_delivery(way.fabric.now, host.delivered_bytes());
@@ -294,14 +332,14 @@ impl<B: Body> Way<'_, B> {
         packet.retransmission = departure.retransmission.is_some();
         self.address(conn, id);
         if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, departure.retransmission);
+            self.observe_sent(conn, id, 0, departure.retransmission);
         }
         self.fabric.go_on(id);
         true
     }
 
-    /// Sends what a host from outside wants to send.
-    fn send(&mut self, conn: &mut Connection, departing: Departing<B>) {
+    /// Sends what UDP or a host from outside wants to send; `offset` octets of the stream come before.
+    fn send(&mut self, conn: &mut Connection, departing: Departing<B>, offset: u64) {
         let id = self.fabric.pool.insert(Packet {
             size: departing.size,
             ecn: departing.ecn,
@@ -311,7 +349,7 @@ impl<B: Body> Way<'_, B> {
         });
         self.address(conn, id);
         if self.fabric.probe.is_on() {
-            self.observe_sent(conn, id, None);
+            self.observe_sent(conn, id, offset, None);
         }
         self.fabric.go_on(id);
     }
@@ -330,7 +368,13 @@ impl<B: Body> Way<'_, B> {
     }
 
     #[inline(never)]
-    fn observe_sent(&mut self, conn: &Connection, id: PacketId, cause: Option<RetransmitCause>) {
+    fn observe_sent(
+        &mut self,
+        conn: &Connection,
+        id: PacketId,
+        offset: u64,
+        cause: Option<RetransmitCause>,
+    ) {
         let Fabric {
             now, probe, pool, ..
         } = self.fabric;
@@ -342,7 +386,7 @@ impl<B: Body> Way<'_, B> {
                     u64::from(segment.seq.wrapping_sub(conn.iss[self.direction as usize])),
                     segment.body.len(),
                 ),
-                Transport::Datagram(body) => (0, body.len()),
+                Transport::Datagram(body) => (offset, body.len()),
             };
             probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
         }
@@ -390,22 +434,46 @@ pub(super) fn tcp_ends<B: Body>(
     control: &cc::Config,
     app: App,
 ) -> [End<B>; 2] {
+    ends(
+        settings,
+        control,
+        [(Role::Active, app), (Role::Passive, App::Sink)],
+    )
+}
+
+/// Both ends of a connection that the far end opens, as clients do.
+pub(super) fn exchange_ends<B: Body>(
+    settings: &Arc<Settings>,
+    control: &cc::Config,
+    scripts: [Script; 2],
+) -> [End<B>; 2] {
+    let [server, client] = scripts.map(|script| App::Scripted(Box::new(script)));
+    ends(
+        settings,
+        control,
+        [(Role::Passive, server), (Role::Active, client)],
+    )
+}
+
+fn ends<B: Body>(
+    settings: &Arc<Settings>,
+    control: &cc::Config,
+    ends: [(Role, App); 2],
+) -> [End<B>; 2] {
     let init = settings.init();
-    let end = |role| {
-        Endpoint::new(settings, control.build(&init), role, 0).with_timer_rule(control.timer_rule())
-    };
-    [
-        End::Tcp(end(Role::Active), app),
-        End::Tcp(end(Role::Passive), App::Sink),
-    ]
+    ends.map(|(role, app)| {
+        let endpoint = Endpoint::new(settings, control.build(&init), role, 0)
+            .with_timer_rule(control.timer_rule());
+        End::Tcp(endpoint, app)
+    })
 }
 
 /// Octets after which a bulk application's stream repeats.
 const PATTERN: u32 = 251 * 256;
 
-/// What the application does when it gets a chance.
+/// What the application does when it gets a chance. A scripted one says when it wants to go on.
 #[inline]
-fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App) {
+fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
     // A close before the handshake is over would give the connection up (RFC 9293 §3.10.4).
     if matches!(
         endpoint.state(),
@@ -419,11 +487,7 @@ fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App) {
             *app = App::Finished;
         }
         App::File(remaining) => {
-            while *remaining > 0 {
-                let part = u32::try_from(*remaining).unwrap_or(u32::MAX);
-                endpoint.write_all(B::filler(part));
-                *remaining -= u64::from(part);
-            }
+            script::write(endpoint, *remaining);
             endpoint.close();
             *app = App::Finished;
         }
@@ -433,6 +497,7 @@ fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App) {
                 *app = App::Finished;
             }
         }
+        App::Scripted(script) => *wake = script.drive(endpoint, now),
         App::Finished => {}
     }
 }

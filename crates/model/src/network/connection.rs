@@ -14,7 +14,7 @@ use anabranch_elements::{
     tcp::{Refusals, Settings, Snapshot, Stats},
 };
 
-use super::{End, Network};
+use super::{App, End, Network, datagrams::OneWayDelay};
 use crate::record::{ReceiverMeter, SenderMeter};
 
 /// A connection of a flow.
@@ -82,7 +82,7 @@ pub(super) struct Flow<B: Body> {
     /// Its connection, unless a workload makes them one by one.
     pub(super) connection: Option<u32>,
     pub(super) window: Window,
-    /// Our TCP's switches and control; hosts from outside have none.
+    /// Our TCP's switches and control; UDP and hosts from outside have none.
     pub(super) settings: Option<Arc<Settings>>,
     pub(super) control: Option<cc::Config>,
     pub(super) totals: Totals,
@@ -103,7 +103,7 @@ pub(super) struct Totals {
 }
 
 /// Transfers of a workload of many.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completions {
     /// Transfers begun.
     pub started: u64,
@@ -136,7 +136,7 @@ pub struct FlowReport {
     pub snapshot: Option<Snapshot>,
     /// Payload bytes of a full segment.
     pub smss: u64,
-    /// Our TCP runs over it; of hosts from outside only what arrives is known.
+    /// Our TCP runs over it; of hosts from outside only what arrives is known, and of UDP what was sent.
     pub is_tcp: bool,
     /// From the start to the last in-order delivery of a file.
     pub completion_time: Option<Duration>,
@@ -144,6 +144,10 @@ pub struct FlowReport {
     pub reordering: Option<reordering::Summary>,
     /// Transfers, where a workload makes them one by one.
     pub completions: Option<Completions>,
+    /// Requests and their responses, where a client asks.
+    pub exchanges: Option<Completions>,
+    /// Delays of datagrams, over UDP.
+    pub one_way_delay: Option<OneWayDelay>,
 }
 
 impl<B: Body> Network<B> {
@@ -157,7 +161,7 @@ impl<B: Body> Network<B> {
     pub fn flow_name(&self, flow: FlowId) -> &str {
         &self.flows[flow.0 as usize].name
     }
-    /// Payload bytes of a flow's full segment; `None` for hosts from outside.
+    /// Payload bytes of a flow's full segment; `None` for UDP and for hosts from outside.
     #[must_use]
     pub fn mss(&self, flow: FlowId) -> Option<u32> {
         self.flows[flow.0 as usize]
@@ -165,7 +169,7 @@ impl<B: Body> Network<B> {
             .as_ref()
             .map(|settings| settings.mss)
     }
-    /// The state of a flow's sending end; `None` for hosts from outside and for workloads of many.
+    /// The state of a flow's sending end; `None` for UDP, for hosts from outside and for workloads of many.
     #[must_use]
     pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, &Stats)> {
         let connection = self.flows[flow.0 as usize].connection?;
@@ -186,6 +190,7 @@ impl<B: Body> Network<B> {
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
             End::Tcp(endpoint, _) => *endpoint.stats(),
+            End::Udp(end) => end.stats(),
             End::Host(host) => Stats {
                 delivered_bytes: host.delivered_bytes(),
                 ..Stats::default()
@@ -293,6 +298,12 @@ impl<B: Body> Network<B> {
             End::Tcp(endpoint, _) => Some(endpoint.snapshot()),
             _ => None,
         };
+        let receiver = &self.agents[connection * 2 + 1].end;
+        let (exchanges, one_way_delay) = match receiver {
+            End::Tcp(_, App::Scripted(script)) => (script.exchanges().cloned(), None),
+            End::Udp(end) => (None, end.one_way_delay().cloned()),
+            _ => (None, None),
+        };
         FlowReport {
             name: flow.name.clone(),
             measured: end.saturating_since(flow.window.start()),
@@ -309,6 +320,8 @@ impl<B: Body> Network<B> {
             completion_time: completed.then(|| end.saturating_since(conn.started)),
             reordering: Some(summary),
             completions: None,
+            exchanges,
+            one_way_delay,
         }
     }
 
@@ -351,12 +364,14 @@ impl<B: Body> Network<B> {
                 started: flow.totals.started,
                 times: flow.totals.completion_times.clone(),
             }),
+            exchanges: None,
+            one_way_delay: None,
         }
     }
 }
 
 impl<B: Body> Flow<B> {
-    /// Payload bytes of a full segment; 1 for hosts from outside.
+    /// Payload bytes of a full segment; 1 where our TCP does not run.
     fn smss(&self) -> u64 {
         self.settings
             .as_ref()

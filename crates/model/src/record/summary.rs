@@ -9,7 +9,7 @@ use anabranch_elements::{body::Body, tcp::Refusal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::network::{Completions, FlowReport, LinkId, LinkReport, Network};
+use crate::network::{Completions, FlowReport, LinkId, LinkReport, Network, OneWayDelay};
 
 /// The version of the summary's form.
 pub const FORMAT: u32 = 1;
@@ -110,6 +110,12 @@ pub struct FlowSummary {
     pub refused: Option<BTreeMap<&'static str, u64>>,
     /// Transfers of a workload of many.
     pub transfers: Option<TransferSummary>,
+    /// Requests and their responses, where the workload is of such.
+    pub exchanges: Option<ExchangeSummary>,
+    /// Mean time from a datagram's sending to its arrival, over UDP.
+    pub mean_one_way_delay_ms: Option<f64>,
+    /// 95th percentile of that.
+    pub p95_one_way_delay_ms: Option<f64>,
     /// Forward error correction, where it is on.
     pub fec: Option<Value>,
 }
@@ -146,6 +152,24 @@ pub struct TransferSummary {
     pub p99_completion_time_s: Option<f64>,
 }
 
+/// Requests and their responses over one connection. A response time is from the request's writing to
+/// the arrival of the response's last byte.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ExchangeSummary {
+    /// Requests in the measured time.
+    pub started: u64,
+    /// Responses completed in the measured time.
+    pub completed: u64,
+    /// Mean response time.
+    pub mean_response_time_ms: Option<f64>,
+    /// Median response time.
+    pub p50_response_time_ms: Option<f64>,
+    /// 95th percentile.
+    pub p95_response_time_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_response_time_ms: Option<f64>,
+}
+
 /// What is reported of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LinkSummary {
@@ -178,11 +202,13 @@ impl From<&FlowReport> for FlowSummary {
         let snapshot = report.snapshot.as_ref();
         let order = report.reordering.as_ref();
         let tcp = |count| report.is_tcp.then_some(count);
+        let delay = report.one_way_delay.as_ref();
+        let sends = report.is_tcp || delay.is_some();
         Self {
             goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
             throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
             delivered_bytes: report.receiver.delivered_bytes,
-            sent_packets: tcp(report.sender.sent_packets),
+            sent_packets: sends.then_some(report.sender.sent_packets),
             retransmitted_packets: tcp(report.sender.retransmitted_packets),
             spurious_retransmissions: tcp(report.spurious_retransmissions),
             fast_recoveries: tcp(report.sender.fast_recoveries),
@@ -207,6 +233,11 @@ impl From<&FlowReport> for FlowSummary {
                 counts.into_iter().filter(|(_, count)| *count > 0).collect()
             }),
             transfers: report.completions.as_ref().map(TransferSummary::from),
+            exchanges: report.exchanges.as_ref().map(ExchangeSummary::from),
+            mean_one_way_delay_ms: delay.and_then(OneWayDelay::mean_ms),
+            p95_one_way_delay_ms: delay
+                .and_then(|delay| delay.percentile(95.0))
+                .map(Duration::as_millis_f64),
             fec: None,
         }
     }
@@ -226,22 +257,48 @@ impl From<&reordering::Summary> for ReorderingSummary {
 
 impl From<&Completions> for TransferSummary {
     fn from(completions: &Completions) -> Self {
-        let mut times = completions.times.clone();
-        times.sort_unstable();
-        let n = times.len();
-        // The smallest value that is not below the share of all values: no interpolation.
-        let percentile = |p: usize| {
-            (n > 0).then(|| times[(n * p).div_ceil(100).saturating_sub(1)].as_secs_f64())
-        };
+        let times = Times::of(completions, Duration::as_secs_f64);
         Self {
             started: completions.started,
-            completed: n as u64,
-            mean_completion_time_s: (n > 0)
-                .then(|| times.iter().map(|time| time.as_secs_f64()).sum::<f64>() / n as f64),
-            p50_completion_time_s: percentile(50),
-            p95_completion_time_s: percentile(95),
-            p99_completion_time_s: percentile(99),
+            completed: times.0.len() as u64,
+            mean_completion_time_s: times.mean(),
+            p50_completion_time_s: times.percentile(50),
+            p95_completion_time_s: times.percentile(95),
+            p99_completion_time_s: times.percentile(99),
         }
+    }
+}
+
+impl From<&Completions> for ExchangeSummary {
+    fn from(exchanges: &Completions) -> Self {
+        let times = Times::of(exchanges, Duration::as_millis_f64);
+        Self {
+            started: exchanges.started,
+            completed: times.0.len() as u64,
+            mean_response_time_ms: times.mean(),
+            p50_response_time_ms: times.percentile(50),
+            p95_response_time_ms: times.percentile(95),
+            p99_response_time_ms: times.percentile(99),
+        }
+    }
+}
+
+/// Times in ascending order, in some unit.
+struct Times(Vec<f64>);
+
+impl Times {
+    fn of(completions: &Completions, unit: impl Fn(Duration) -> f64) -> Self {
+        let mut times = completions.times.clone();
+        times.sort_unstable();
+        Self(times.into_iter().map(unit).collect())
+    }
+    fn mean(&self) -> Option<f64> {
+        (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
+    }
+    /// The smallest value that is not below the share of all values: no interpolation.
+    fn percentile(&self, p: usize) -> Option<f64> {
+        let place = (self.0.len() * p).div_ceil(100).saturating_sub(1);
+        self.0.get(place).copied()
     }
 }
 

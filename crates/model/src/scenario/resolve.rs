@@ -8,6 +8,7 @@ mod host;
 mod link;
 mod round_trip;
 mod route;
+mod traffic;
 
 use anabranch_core::{
     packet::Direction,
@@ -18,7 +19,7 @@ use super::{
     Extensions,
     de::{later, read},
     error::{Error, Fault, Place, Sources},
-    format::File,
+    format::{File, Protocol},
     kind::{Kind, Seam},
     path::no_such,
     tree::{Node, Value},
@@ -190,9 +191,13 @@ pub struct ResolvedFlow {
     pub start: Instant,
     /// When it stops; `None` for the end of the run.
     pub stop: Option<Instant>,
-    /// Every switch of both ends' stack.
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// Bytes of the headers around each payload, over UDP.
+    pub udp_headers: u32,
+    /// Every switch of both ends' stack; over UDP nobody asks.
     pub stack: tcp::Settings,
-    /// The congestion control.
+    /// The congestion control; over UDP nobody asks.
     pub cc: cc::Config,
     /// What the application sends.
     pub workload: workload::Config,

@@ -1,7 +1,7 @@
 //! What the format has and this version cannot run. Making something available is deleting its
 //! line.
 
-use super::format::{Family, File, Protocol};
+use super::format::{Family, File};
 
 /// Names by seam. A name that is built in is available, listed or not.
 const NAMES: &[(&str, &[&str])] = &[
@@ -10,7 +10,6 @@ const NAMES: &[(&str, &[&str])] = &[
         &["red", "preferential-red", "codel", "pie", "fq-codel"],
     ),
     ("impair", &["gilbert-elliott", "jitter"]),
-    ("workload", &["paced", "request-response"]),
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
     ("service", &["trace"]),
     ("restore", &["in-order", "timed", "adaptive"]),
@@ -43,9 +42,6 @@ pub(super) fn used(file: &File) -> Vec<(Vec<&str>, &'static str)> {
         }
     }
     for (name, flow) in &file.flow.0 {
-        if flow.protocol == Protocol::Udp {
-            used.push((vec!["flow", name, "protocol"], "`udp`"));
-        }
         if flow.family == Family::V6 {
             used.push((vec!["flow", name, "family"], "IPv6"));
         }

@@ -124,7 +124,6 @@ fn kinds() {
                 "not yet: FEC",
                 with("cc = ", "fec = { kind = \"xor\", fmax = 10 }\ncc = "),
             ),
-            ("not yet: UDP", with("cc = ", "protocol = \"udp\"\ncc = ")),
             ("not yet: IPv6", with("cc = ", "family = 6\ncc = ")),
             (
                 "not yet: groups",
@@ -361,6 +360,98 @@ fn workloads() {
                     "cc = ",
                     "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"pareto\", mean = \"20 kB\", shape = 1 } }\ncc = ",
                 ),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn udp() {
+    let flow = |more: &str| {
+        with(
+            "cc = \"reno\"\nstack = \"rfc\"\n",
+            &format!("protocol = \"udp\"\n{more}\n"),
+        )
+    };
+    let paced = |more: &str| {
+        flow(&format!(
+            "workload = {{ kind = \"paced\", rate = \"1 Mbit/s\" }}\n{more}"
+        ))
+    };
+    snapshot(
+        "udp",
+        &[
+            ("no workload", flow("")),
+            ("bulk", flow("workload = \"bulk\"")),
+            (
+                "a file",
+                flow("workload = { kind = \"file\", size = \"1 MB\" }"),
+            ),
+            (
+                "many files",
+                flow(
+                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"fixed\", size = \"9 kB\" } }",
+                ),
+            ),
+            ("requests", flow("workload = \"request-response\"")),
+            ("a stack", paced("stack = \"rfc\"")),
+            ("a congestion control", paced("cc = \"cubic\"")),
+            ("a switch of TCP", paced("transport = { sack = true }")),
+            ("redundancy", paced("fec = \"off\"")),
+            ("IPv6", paced("family = 6")),
+            (
+                "a protocol with a typo",
+                with("cc = ", "protocol = \"upd\"\ncc = "),
+            ),
+            (
+                "an empty datagram",
+                flow("workload = { kind = \"paced\", rate = \"1 Mbit/s\", payload = \"0 bytes\" }"),
+            ),
+            (
+                "longer than IP allows",
+                flow(
+                    "workload = { kind = \"paced\", rate = \"1 Mbit/s\", payload = \"65508 bytes\" }",
+                ),
+            ),
+            (
+                "no rate",
+                flow("workload = { kind = \"paced\", payload = \"1 kB\" }"),
+            ),
+            ("no parameter at all", flow("workload = \"paced\"")),
+            (
+                "faster than a run can go",
+                flow("workload = { kind = \"paced\", rate = \"9 Gbit/s\", payload = \"1 byte\" }"),
+            ),
+        ],
+    );
+}
+
+/// What TCP alone can carry, and what both can.
+#[test]
+fn applications() {
+    let workload = |text: &str| with("cc = ", &format!("workload = {text}\ncc = "));
+    snapshot(
+        "applications",
+        &[
+            (
+                "a write of nothing",
+                workload("{ kind = \"paced\", rate = \"1 Mbit/s\", payload = \"0 bytes\" }"),
+            ),
+            (
+                "a write of too much",
+                workload("{ kind = \"paced\", rate = \"1 Mbit/s\", payload = \"5 GB\" }"),
+            ),
+            (
+                "an empty request",
+                workload("{ kind = \"request-response\", request = \"0 bytes\" }"),
+            ),
+            (
+                "an empty response",
+                workload("{ kind = \"request-response\", response = \"0 bytes\" }"),
+            ),
+            (
+                "an unknown parameter",
+                workload("{ kind = \"request-response\", thinks = \"1 s\" }"),
             ),
         ],
     );

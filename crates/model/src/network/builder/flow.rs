@@ -8,9 +8,11 @@ use anabranch_elements::{body::Body, link::Window};
 use super::{
     super::{
         App, Change, End, Network,
-        agent::{AgentSlot, tcp_ends},
+        agent::{AgentSlot, exchange_ends, tcp_ends},
         connection::{Connection, Flow, Totals},
+        datagrams::udp_ends,
         fabric::Target,
+        script::Script,
         spawner::Spawner,
     },
     FlowSpec, Stop, Traffic,
@@ -47,6 +49,8 @@ struct Standing<B: Body> {
     window: Window,
     elements: [ElementId; 2],
     ends: [End<B>; 2],
+    /// Which of the ends begins, and is told to stop.
+    first: usize,
     start: Instant,
     stop: Option<Instant>,
 }
@@ -87,6 +91,7 @@ impl<B: Body> Network<B> {
             window,
             elements,
             ends,
+            first: 0,
             start: spec.start,
             stop,
         };
@@ -119,12 +124,36 @@ impl<B: Body> Network<B> {
                 control,
                 app,
             } => {
+                let size = match app {
+                    App::File(size) => size,
+                    _ => u64::MAX,
+                };
                 let ends = tcp_ends(&settings, &control, app);
                 (flow.settings, flow.control) = (Some(settings), Some(control));
-                flow.connection = Some(self.add_connection(id, standing(ends)));
-                if let (App::File(size), Some(connection)) = (app, flow.connection) {
-                    self.connections[connection as usize].size = size;
+                let connection = self.add_connection(id, standing(ends));
+                self.connections[connection as usize].size = size;
+                flow.connection = Some(connection);
+            }
+            Traffic::Exchange {
+                settings,
+                control,
+                what,
+            } => {
+                let mut ends = exchange_ends(&settings, &control, Script::exchange(&what, window));
+                // It does not open the connection, which is when the other end's log begins.
+                if let (true, End::Tcp(server, _)) = (self.fabric.probe.logs(), &mut ends[0]) {
+                    server.keep_window_log();
                 }
+                (flow.settings, flow.control) = (Some(settings), Some(control));
+                let standing = Standing {
+                    first: 1,
+                    ..standing(ends)
+                };
+                flow.connection = Some(self.add_connection(id, standing));
+            }
+            Traffic::Datagrams(datagrams) => {
+                let ends = udp_ends(datagrams, spec.start).map(|end| End::Udp(Box::new(end)));
+                flow.connection = Some(self.add_connection(id, standing(ends)));
             }
             Traffic::Hosts([sender, receiver]) => {
                 let ends = [End::Host(sender), End::Host(receiver)];
@@ -140,6 +169,7 @@ impl<B: Body> Network<B> {
             window,
             elements,
             ends,
+            first,
             start,
             stop,
         } = standing;
@@ -154,13 +184,14 @@ impl<B: Body> Network<B> {
             slot.end = end;
             self.agents.push(slot);
         }
-        let sender = &mut self.agents[index * 2];
-        sender.start = start;
-        sender.stop = stop.unwrap_or(Instant::NEVER);
-        sender.armed = start;
+        let first = index * 2 + first;
+        let slot = &mut self.agents[first];
+        slot.start = start;
+        slot.stop = stop.unwrap_or(Instant::NEVER);
+        slot.armed = start;
         self.fabric
             .timers
-            .push(Entry::new(start, Source::new(Class::AgentTimer, index * 2)));
+            .push(Entry::new(start, Source::new(Class::AgentTimer, first)));
         u32::try_from(index).expect("connections are counted in 32 bits")
     }
 

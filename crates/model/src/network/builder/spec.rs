@@ -14,8 +14,8 @@ use anabranch_elements::{
     tcp::Settings,
 };
 
-use super::super::{App, HostId, LinkId, MiddleboxId};
-use crate::workload::Sizes;
+use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId};
+use crate::workload::{RequestResponse, Sizes};
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -143,6 +143,17 @@ pub enum Traffic<B: Body> {
         /// Their sizes.
         sizes: Sizes,
     },
+    /// A client at the far end that asks, and a server that answers, over one TCP connection.
+    Exchange {
+        /// Switches of the stack.
+        settings: Arc<Settings>,
+        /// Congestion control.
+        control: cc::Config,
+        /// What is asked and answered; neither is empty.
+        what: RequestResponse,
+    },
+    /// UDP.
+    Datagrams(Datagrams),
     /// Two hosts from outside.
     Hosts([Box<dyn Host<B>>; 2]),
 }

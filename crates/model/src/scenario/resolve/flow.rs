@@ -8,11 +8,12 @@ use anabranch_core::{
 use super::{
     ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
+    traffic,
 };
 use crate::scenario::{
     de::later,
     error::{Error, Fault, choice},
-    format::{File, Flow},
+    format::{File, Flow, Protocol},
     kind::Kind,
     types::{cc, tcp, workload},
     unavailable,
@@ -28,6 +29,7 @@ pub(super) fn flows(
     let mut flows = Vec::new();
     let mut all_settings = Vec::new();
     for ((table, flow), routes) in file.flow.0.iter().zip(routes) {
+        traffic::check_protocol(resolver, table, flow)?;
         let settings = settings(resolver, table, flow)?;
         let cc = match &flow.cc {
             Some(kind) => resolver.build(kind, &["flow", table, "cc"])?,
@@ -38,6 +40,7 @@ pub(super) fn flows(
             resolver.fault(&path, refused(&problem))
         })?;
         let workload = resolver.build(&flow.workload, &["flow", table, "workload"])?;
+        let workload = traffic::complete(resolver, table, flow, &settings, workload)?;
         check_workload(resolver, table, &workload)?;
         let node = |name: &str| graph.find(name).expect("routing found both ends");
         let ends = [node(&flow.from), node(&flow.to)];
@@ -59,6 +62,8 @@ pub(super) fn flows(
                     .stop
                     .filter(|stop| *stop < file.duration)
                     .map(|stop| Instant::START.saturating_add(stop)),
+                protocol: flow.protocol,
+                udp_headers: u32::try_from(traffic::udp_headers(flow.family)).expect("a few bytes"),
                 stack: settings.clone(),
                 cc: cc.clone(),
                 workload: workload.clone(),
@@ -196,7 +201,9 @@ fn check_workload(
     let sizes = match workload {
         Config::File(file) if file.size == Bytes::ZERO => None,
         Config::Poisson(poisson) => Some(poisson.sizes.0),
-        Config::File(_) | Config::Bulk => return Ok(()),
+        Config::File(_) | Config::Bulk | Config::Paced(_) | Config::RequestResponse(_) => {
+            return Ok(());
+        }
     };
     let (key, message, expected) = match sizes {
         None => empty(&["size"]),
@@ -248,7 +255,9 @@ pub(super) fn write_out(
             continue;
         };
         table.stop = Some(table.stop.unwrap_or(duration));
-        table.cc = Some(Kind::BuiltIn(flow.cc.clone()));
+        if flow.protocol == Protocol::Tcp {
+            table.cc = Some(Kind::BuiltIn(flow.cc.clone()));
+        }
         table.workload = Kind::BuiltIn(flow.workload.clone());
         table.route = Some(names(&flow.route));
         table.return_route = Some(names(&flow.return_route));
@@ -258,7 +267,15 @@ pub(super) fn write_out(
 /// The tables as JSON, with every switch of each flow's stack under `transport`.
 pub(super) fn with_settings(file: &File, settings: &[tcp::Settings]) -> serde_json::Value {
     let mut json = serde_json::to_value(file).expect("tables are made of text, numbers and lists");
-    for ((name, _), settings) in file.flow.0.iter().zip(settings) {
+    for ((name, flow), settings) in file.flow.0.iter().zip(settings) {
+        if flow.protocol == Protocol::Udp {
+            let table = json["flow"][name].as_object_mut();
+            let table = table.expect("a flow is a table");
+            for key in ["stack", "transport", "fec"] {
+                table.remove(key);
+            }
+            continue;
+        }
         let mut transport =
             serde_json::to_value(settings).expect("settings are made of text, numbers and lists");
         // In a scenario the segment size carries its unit.

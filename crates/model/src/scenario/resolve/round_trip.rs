@@ -3,7 +3,7 @@
 use anabranch_core::units::Bytes;
 
 use super::{Hop, ResolvedDirection, ResolvedGateway, Step, route::Routes};
-use crate::scenario::format::File;
+use crate::scenario::format::{File, Protocol};
 
 /// An acknowledgment without options: the least that goes round.
 const LEAST_PACKET: Bytes = Bytes::new(40);
@@ -30,6 +30,8 @@ pub(super) fn without_time<'a>(
         .0
         .iter()
         .zip(routes)
+        // Nothing comes back over UDP: its sender goes by a clock.
+        .filter(|((_, flow), _)| flow.protocol == Protocol::Tcp)
         .find(|(_, routes)| !routes.there.iter().chain(&routes.back).any(takes_time))
         .map(|((name, _), _)| name.as_str())
 }

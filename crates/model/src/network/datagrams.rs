@@ -1,0 +1,260 @@
+//! The two ends of a UDP flow: one sends by the clock, the other counts (RFC 768).
+//!
+//! Nothing comes back, so nothing slows the sender down and nothing is sent again. Because the n-th
+//! datagram leaves at a time that both ends know, the receiver measures each one's delay exactly
+//! without a timestamp in it.
+//!
+//! # Not implemented
+//! Frames of several datagrams, rates that change, fragmentation, RTP and its feedback (RFC 3550).
+
+use anabranch_core::{
+    histogram::Histogram,
+    packet::Ecn,
+    reordering::Arrival,
+    units::{Duration, Instant},
+};
+use anabranch_elements::{body::Body, host::Departing, tcp::Stats, transport::Transport};
+
+use crate::workload::Pace;
+
+/// What is sent over a UDP flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Datagrams {
+    /// When, and how much at once.
+    pub pace: Pace,
+    /// Bytes of the headers around each payload.
+    pub headers: u32,
+}
+
+/// One end of a UDP flow.
+#[derive(Debug)]
+pub enum UdpEnd {
+    /// Sends.
+    Source(Source),
+    /// Receives.
+    Sink(Sink),
+}
+
+/// The end that sends.
+#[derive(Debug)]
+pub struct Source {
+    datagrams: Datagrams,
+    since: Instant,
+    next: Instant,
+    sent: u64,
+}
+
+/// The end that receives.
+#[derive(Debug)]
+pub struct Sink {
+    pace: Pace,
+    /// When the first datagram left.
+    since: Instant,
+    /// The latest datagram: packets are numbered in 32 bits, datagrams are not.
+    latest: u64,
+    received: u64,
+    /// Payload bytes, those of a doubled packet once.
+    delivered: u64,
+    delay: OneWayDelay,
+}
+
+/// One-way delays of datagrams (RFC 7679), those of doubled packets once.
+#[derive(Debug, Clone, Default)]
+pub struct OneWayDelay {
+    /// Picoseconds.
+    sum: u128,
+    /// Picoseconds.
+    spread: Histogram<7>,
+}
+
+impl OneWayDelay {
+    fn record(&mut self, delay: Duration) {
+        self.sum += u128::from(delay.as_picos());
+        self.spread.record(delay.as_picos());
+    }
+    /// Their mean in milliseconds; `None` if nothing arrived.
+    #[must_use]
+    pub fn mean_ms(&self) -> Option<f64> {
+        let count = self.spread.count();
+        (count > 0).then(|| self.sum as f64 / count as f64 / 1e9)
+    }
+    /// A percentile, `p` in percent, within 0.4 %.
+    #[must_use]
+    pub fn percentile(&self, p: f64) -> Option<Duration> {
+        self.spread.percentile(p).map(Duration::from_picos)
+    }
+}
+
+/// Both ends of a flow whose first datagram leaves at `start`.
+pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
+    let source = Source {
+        datagrams,
+        since: start,
+        next: Instant::NEVER,
+        sent: 0,
+    };
+    let sink = Sink {
+        pace: datagrams.pace,
+        since: start,
+        latest: 0,
+        received: 0,
+        delivered: 0,
+        delay: OneWayDelay::default(),
+    };
+    [UdpEnd::Source(source), UdpEnd::Sink(sink)]
+}
+
+impl UdpEnd {
+    /// When the next datagram leaves.
+    pub(super) const fn timer(&self) -> Instant {
+        match self {
+            Self::Source(source) => source.next,
+            Self::Sink(_) => Instant::NEVER,
+        }
+    }
+    /// The flow starts.
+    pub(super) const fn start(&mut self) {
+        if let Self::Source(source) = self {
+            source.next = source.since;
+        }
+    }
+    /// The application stops.
+    pub(super) const fn stop(&mut self) {
+        if let Self::Source(source) = self {
+            source.next = Instant::NEVER;
+        }
+    }
+    /// The next datagram that is due, if any, and how much payload left before it.
+    pub(super) fn poll_transmit<B: Body>(&mut self, now: Instant) -> Option<(u64, Departing<B>)> {
+        let Self::Source(source) = self else {
+            return None;
+        };
+        if source.next > now {
+            return None;
+        }
+        let Datagrams { pace, headers } = source.datagrams;
+        let offset = source.sent * u64::from(pace.payload());
+        source.sent += 1;
+        source.next = source.since.saturating_add(pace.after(source.sent));
+        let departing = Departing {
+            transport: Transport::Datagram(B::filler(pace.payload())),
+            size: headers + pace.payload(),
+            ecn: Ecn::NotEct,
+            dscp: 0,
+        };
+        Some((offset, departing))
+    }
+    /// A datagram arrived. `arrival` is what it was if it is measured.
+    pub(super) fn on_datagram(
+        &mut self,
+        now: Instant,
+        index: u32,
+        payload: u32,
+        arrival: Option<Arrival>,
+    ) {
+        let Self::Sink(sink) = self else {
+            return;
+        };
+        sink.received += 1;
+        if arrival.is_some_and(|arrival| arrival.duplicate) {
+            return;
+        }
+        sink.delivered += u64::from(payload);
+        let number = sink.unwrap(index);
+        if arrival.is_some() {
+            let sent = sink.since.saturating_add(sink.pace.after(number));
+            sink.delay.record(now.saturating_since(sent));
+        }
+    }
+    /// Payload bytes that arrived, each once.
+    pub(super) const fn delivered_bytes(&self) -> u64 {
+        match self {
+            Self::Source(_) => 0,
+            Self::Sink(sink) => sink.delivered,
+        }
+    }
+    /// What it has counted.
+    pub(super) fn stats(&self) -> Stats {
+        match self {
+            Self::Source(source) => {
+                let Datagrams { pace, headers } = source.datagrams;
+                Stats {
+                    sent_packets: source.sent,
+                    sent_bytes: source.sent * u64::from(headers + pace.payload()),
+                    ..Stats::default()
+                }
+            }
+            Self::Sink(sink) => Stats {
+                received_packets: sink.received,
+                delivered_bytes: sink.delivered,
+                ..Stats::default()
+            },
+        }
+    }
+    /// The delays of what arrived in the measured time.
+    pub(super) const fn one_way_delay(&self) -> Option<&OneWayDelay> {
+        match self {
+            Self::Source(_) => None,
+            Self::Sink(sink) => Some(&sink.delay),
+        }
+    }
+}
+
+impl Sink {
+    /// The number of the datagram that is `index` in 32 bits: the one nearest to the latest.
+    fn unwrap(&mut self, index: u32) -> u64 {
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+        let ahead = index.wrapping_sub(self.latest as u32).cast_signed();
+        let number = self.latest.saturating_add_signed(i64::from(ahead));
+        self.latest = self.latest.max(number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::units::Rate;
+    use anabranch_elements::body::Length;
+
+    use super::*;
+
+    /// 2,666.67 ns apart. Fails for a sender that adds a rounded interval each time.
+    #[test]
+    fn the_sender_keeps_to_its_times() {
+        let rate = Rate::new(3_000_000_000).expect("positive");
+        let pace = Pace::new(rate, 1000).expect("slow enough");
+        let start = Instant::START + Duration::from_millis(5);
+        let [mut source, _] = udp_ends(Datagrams { pace, headers: 28 }, start);
+        source.start();
+        for number in 0..3000 {
+            let now = source.timer();
+            assert_eq!(now, start + pace.after(number));
+            let (offset, departing) = source.poll_transmit::<Length>(now).expect("it is due");
+            assert_eq!((offset, departing.size), (1000 * number, 1028));
+            assert!(source.poll_transmit::<Length>(now).is_none());
+        }
+        source.stop();
+        assert_eq!(source.timer(), Instant::NEVER);
+    }
+
+    /// Fails for a receiver that takes the packet's 32 bits for the datagram's number: the delay would
+    /// then be 2^32 intervals too long.
+    #[test]
+    fn numbers_go_on_beyond_32_bits() {
+        let pace =
+            Pace::new(Rate::new(1_000_000_000).expect("positive"), 125).expect("slow enough");
+        let datagrams = Datagrams { pace, headers: 28 };
+        let [_, sink] = udp_ends(datagrams, Instant::START);
+        let UdpEnd::Sink(mut sink) = sink else {
+            panic!("the second is the one that receives")
+        };
+        sink.latest = (1 << 32) - 2;
+        let numbers: Vec<u64> = [u32::MAX, 1, 0, 2, u32::MAX]
+            .map(|index| sink.unwrap(index))
+            .into();
+        let from = 1_u64 << 32;
+        assert_eq!(numbers, [from - 1, from + 1, from, from + 2, from - 1]);
+        sink.latest = 0;
+        assert_eq!(sink.unwrap(0), 0);
+    }
+}

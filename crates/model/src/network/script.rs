@@ -1,0 +1,192 @@
+//! Applications over TCP that go by the clock, or by what they hear.
+
+use anabranch_core::units::Instant;
+use anabranch_elements::{
+    body::Body,
+    link::Window,
+    tcp::{Endpoint, State},
+};
+
+use super::Completions;
+use crate::workload::{Pace, RequestResponse};
+
+/// What such an application does, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Script {
+    /// Writes so much per time, whatever the network takes: what it does not take waits.
+    Paced(Writer),
+    /// Asks, waits for the answer, thinks, and asks again.
+    Client(Client),
+    /// Answers.
+    Server(Server),
+}
+
+/// Writes by the clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    pace: Pace,
+    /// The first write, once the connection is there.
+    since: Option<Instant>,
+    written: u64,
+    stopped: bool,
+}
+
+/// Asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    what: RequestResponse,
+    /// What is measured.
+    window: Window,
+    begun: bool,
+    stopped: bool,
+    asked: u64,
+    /// When the question left that is not answered.
+    waiting_since: Option<Instant>,
+    /// When the next one is due.
+    next: Instant,
+    exchanges: Completions,
+}
+
+/// Answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    what: RequestResponse,
+    answered: u64,
+    closed: bool,
+}
+
+impl Script {
+    /// Writes by the clock from the moment at which the connection is there.
+    #[must_use]
+    pub const fn paced(pace: Pace) -> Self {
+        Self::Paced(Writer {
+            pace,
+            since: None,
+            written: 0,
+            stopped: false,
+        })
+    }
+    /// The server and the client of an exchange measured in `window`.
+    pub(super) fn exchange(what: &RequestResponse, window: Window) -> [Self; 2] {
+        let server = Server {
+            what: what.clone(),
+            answered: 0,
+            closed: false,
+        };
+        let client = Client {
+            what: what.clone(),
+            window,
+            begun: false,
+            stopped: false,
+            asked: 0,
+            waiting_since: None,
+            next: Instant::START,
+            exchanges: Completions {
+                started: 0,
+                times: Vec::new(),
+            },
+        };
+        [Self::Server(server), Self::Client(client)]
+    }
+    /// Whether the connection is there, so that a timer is the application's.
+    pub(super) const fn has_begun(&self) -> bool {
+        match self {
+            Self::Paced(writer) => writer.since.is_some(),
+            Self::Client(client) => client.begun,
+            Self::Server(_) => true,
+        }
+    }
+    /// Nothing more is to be written.
+    pub(super) const fn stop(&mut self) {
+        match self {
+            Self::Paced(writer) => writer.stopped = true,
+            Self::Client(client) => client.stopped = true,
+            Self::Server(_) => {}
+        }
+    }
+    /// The exchanges of a client.
+    pub(super) const fn exchanges(&self) -> Option<&Completions> {
+        match self {
+            Self::Client(client) => Some(&client.exchanges),
+            _ => None,
+        }
+    }
+    /// What is due now over an open connection. Says when it wants to go on by itself.
+    pub(super) fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        match self {
+            Self::Paced(writer) => writer.drive(endpoint, now),
+            Self::Client(client) => client.drive(endpoint, now),
+            Self::Server(server) => {
+                server.drive(endpoint);
+                Instant::NEVER
+            }
+        }
+    }
+}
+
+impl Writer {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        if self.stopped {
+            return Instant::NEVER;
+        }
+        let since = *self.since.get_or_insert(now);
+        loop {
+            let due = since.saturating_add(self.pace.after(self.written));
+            if due > now {
+                return due;
+            }
+            endpoint.write_all(B::filler(self.pace.payload()));
+            self.written += 1;
+        }
+    }
+}
+
+impl Client {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        self.begun = true;
+        let answers = self.asked.saturating_mul(self.what.response.get());
+        if let Some(since) = self.waiting_since
+            && endpoint.stats().delivered_bytes >= answers
+        {
+            self.waiting_since = None;
+            self.next = now.saturating_add(self.what.think);
+            if self.window.contains(now) {
+                self.exchanges.times.push(now - since);
+            }
+        }
+        if self.stopped || self.waiting_since.is_some() {
+            return Instant::NEVER;
+        }
+        if self.next > now {
+            return self.next;
+        }
+        write(endpoint, self.what.request.get());
+        self.asked += 1;
+        self.waiting_since = Some(now);
+        self.exchanges.started += u64::from(self.window.contains(now));
+        Instant::NEVER
+    }
+}
+
+impl Server {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>) {
+        let questions = endpoint.stats().delivered_bytes / self.what.request.get().max(1);
+        while self.answered < questions {
+            write(endpoint, self.what.response.get());
+            self.answered += 1;
+        }
+        if matches!(endpoint.state(), State::CloseWait) && !self.closed {
+            endpoint.close();
+            self.closed = true;
+        }
+    }
+}
+
+/// Writes so many bytes.
+pub(super) fn write<B: Body>(endpoint: &mut Endpoint<B>, mut bytes: u64) {
+    while bytes > 0 {
+        let part = u32::try_from(bytes).unwrap_or(u32::MAX);
+        endpoint.write_all(B::filler(part));
+        bytes -= u64::from(part);
+    }
+}
