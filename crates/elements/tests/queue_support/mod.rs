@@ -95,6 +95,23 @@ impl Calls {
     }
 }
 
+/// How much waits, and what is held beside it.
+#[derive(Debug, Clone, Copy)]
+struct Weight {
+    packets: u64,
+    bytes: u64,
+    held_packets: u64,
+    held_bytes: u64,
+}
+
+/// More than anything that is: no limit is looked at.
+const ANY: Weight = Weight {
+    packets: u64::MAX,
+    bytes: u64::MAX,
+    held_packets: 0,
+    held_bytes: 0,
+};
+
 /// A queue at work, its server, and the ledger.
 #[derive(Debug)]
 pub struct Bench {
@@ -175,12 +192,12 @@ impl Bench {
                 if self.queue.set_limit(limit) {
                     self.limit = Some(limit);
                 }
-                self.check_store(usize::MAX, u64::MAX)
+                self.check_store(ANY)
             }
             Op::SetRate(rate) => {
                 self.rate = rate;
                 self.queue.set_rate(rate);
-                self.check_store(usize::MAX, u64::MAX)
+                self.check_store(ANY)
             }
         }
     }
@@ -209,7 +226,7 @@ impl Bench {
             marked: false,
         });
         let idle = self.busy_until <= self.now;
-        let before = (self.waiting.len(), self.waiting_bytes());
+        let before = self.weight();
         self.waiting.insert(number, item);
         if idle && self.queue.is_empty() && self.calls.passes {
             self.tell_ran_out();
@@ -227,15 +244,16 @@ impl Bench {
                 self.send_next()?;
             }
         }
-        self.check_store(before.0, before.1)
+        self.check_store(before)
     }
 
     /// Sends what can be sent before `end`.
     fn serve_until(&mut self, end: Instant) -> Result<(), String> {
         while self.busy_until < end && !self.queue.is_empty() {
             self.now = self.now.max(self.busy_until);
+            let before = self.weight();
             self.send_next()?;
-            self.check_store(self.waiting.len(), self.waiting_bytes())?;
+            self.check_store(before)?;
         }
         Ok(())
     }
@@ -344,30 +362,39 @@ impl Bench {
         self.waiting.values().map(|item| u64::from(item.size)).sum()
     }
 
+    fn weight(&self) -> Weight {
+        let held = self.held();
+        Weight {
+            packets: self.waiting.len() as u64,
+            bytes: self.waiting_bytes(),
+            held_packets: u64::from(held.0),
+            held_bytes: u64::from(held.1),
+        }
+    }
+
     /// The discipline and the ledger agree, and the limit holds, unless as much waited `before`.
-    fn check_store(&self, packets_before: usize, bytes_before: u64) -> Result<(), String> {
-        let (packets, bytes) = (self.waiting.len(), self.waiting_bytes());
-        if self.queue.len() != packets || self.queue.is_empty() != (packets == 0) {
-            let said = self.queue.len();
+    fn check_store(&self, before: Weight) -> Result<(), String> {
+        let Weight { packets, bytes, .. } = self.weight();
+        let said = self.queue.len();
+        if said as u64 != packets || self.queue.is_empty() != (packets == 0) {
             return Err(format!("{packets} packets wait, and the queue says {said}"));
         }
         if self.queue.bytes() != bytes {
             let said = self.queue.bytes();
             return Err(format!("{bytes} bytes wait, and the queue says {said}"));
         }
-        let (held_packets, held_bytes) = self.held();
-        let (over, before) = match self.limit {
+        let (grown, over) = match self.limit {
             Some(Limit::Packets(limit)) => (
-                packets as u64 + u64::from(held_packets) > limit,
-                packets <= packets_before,
+                packets > before.packets,
+                packets + before.held_packets > limit,
             ),
             Some(Limit::Bytes(limit)) => (
-                bytes + u64::from(held_bytes) > limit.get(),
-                bytes <= bytes_before,
+                bytes > before.bytes,
+                bytes + before.held_bytes > limit.get(),
             ),
-            _ => (false, true),
+            _ => (false, false),
         };
-        if over && !before {
+        if grown && over {
             return Err(format!(
                 "{packets} packets, {bytes} bytes wait: more than the limit"
             ));
