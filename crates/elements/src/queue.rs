@@ -169,6 +169,10 @@ pub type Custom = component::Custom<Factory>;
 pub trait QueueParams: Default {
     /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
     fn needs_bdp(&self) -> bool;
+    /// Where the first of them stands, from the queue's table on.
+    fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        self.needs_bdp().then_some(&["limit"])
+    }
     /// Puts the bandwidth-delay product in.
     fn set_bdp(&mut self, bdp: Bytes);
     /// How much may wait in all.
@@ -195,6 +199,8 @@ components! {
     enum Discipline: QueueDiscipline(init: &Init<'_>);
 
     drop_tail::DropTail,
+    red::Red,
+    preferential_red::PreferentialRed,
 }
 
 impl Config {
@@ -202,6 +208,11 @@ impl Config {
     #[must_use]
     pub fn needs_bdp(&self) -> bool {
         each!(self, params => params.needs_bdp(), custom => false)
+    }
+    /// Where the first of them stands, from the queue's table on.
+    #[must_use]
+    pub fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        each!(self, params => params.in_bdp(), custom => None)
     }
     /// How much may wait in all, as far as the discipline says so.
     #[must_use]
