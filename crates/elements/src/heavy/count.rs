@@ -28,7 +28,9 @@ impl<const MAX: u32> TryFrom<i64> for Count<MAX> {
     fn try_from(count: i64) -> Result<Self, String> {
         match u32::try_from(count) {
             Ok(small) if (1..=MAX).contains(&small) => Ok(Self(small)),
-            _ => Err(format!("{count} is outside 1..{MAX}")),
+            _ => Err(format!(
+                "{count} is out of range; expected a whole number from 1 to {MAX}"
+            )),
         }
     }
 }
