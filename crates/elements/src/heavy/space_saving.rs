@@ -8,8 +8,8 @@
 //!
 //! The source counts a stream as a whole. Here the past fades: at each statistics all counters, errors and the total
 //! are multiplied by one factor, so that after `half_life` packets a packet counts for half. The bounds hold
-//! for the faded stream. A counter below 64 bytes, the smallest packet there is, is given
-//! up.
+//! for the faded stream. A counter below one byte is given up, and what it had
+//! counted is lost: less than a fortieth of the packets that filled it, which have 40 bytes at least.
 //!
 //! The share told is the counter less its error, so never too much; the source calls that the guaranteed
 //! count (§4). The heaviest is who has the largest; of equals the one that has been the heaviest so
@@ -73,7 +73,7 @@ impl Default for Params {
 }
 
 /// Counters below this many bytes are given up.
-const LEAST: f64 = 64.0;
+const LEAST: f64 = 1.0;
 
 #[derive(Debug, Clone, Copy)]
 struct Counter {

@@ -1,6 +1,8 @@
 //! A queue alone behind a server of a constant rate, with every call checked against a ledger.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod scripted;
+
 use std::collections::BTreeMap;
 
 use anabranch_core::{
