@@ -133,7 +133,7 @@ fn the_sweep_of_the_reordering_example() {
 
 #[test]
 fn the_fairness_example() {
-    let text = include_str!("contract/fairness.toml");
+    let text = include_str!("../../../scenarios/fairness.toml");
     let resolved = Scenario::parse(text, "fairness.toml", &Extensions::default())
         .and_then(|scenario| scenario.resolve(None))
         .unwrap_or_else(|error| panic!("{error}"));
