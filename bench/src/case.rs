@@ -1,6 +1,8 @@
-//! The five cases: networks, how long each is left to settle, and how long it is measured.
+//! The cases: networks, how long each is left to settle, and how long it is measured.
 
 use std::{fmt, str::FromStr};
+
+use clap::ValueEnum as _;
 
 use anabranch::{
     body::Length,
@@ -11,6 +13,7 @@ use anabranch::{
 mod contract;
 mod dumbbell;
 mod parking_lot;
+mod queues;
 mod stack;
 
 pub use contract::{Contract, scenarios};
@@ -22,16 +25,18 @@ pub enum Kind {
     Plain,
     /// The same with the fast path off.
     General,
-    /// The dumbbell with marking, ECN and random loss.
+    /// The dumbbell with RED that marks, ECN and random loss.
     RedEcnLoss,
     /// Three bottlenecks in a row, traffic both ways, short flows.
     ParkingLot,
     /// The contract's scenario files with samples and a packet log.
     Contract,
+    /// The dumbbell with one queue after another, on the general path.
+    Queues,
 }
 
 impl Kind {
-    /// All of them, in the order of the tables.
+    /// Those that run unless others are asked for, in the order of the tables.
     pub const ALL: [Self; 5] = [
         Self::Plain,
         Self::General,
@@ -47,6 +52,7 @@ impl Kind {
             Self::RedEcnLoss => "red-ecn-loss",
             Self::ParkingLot => "parking-lot",
             Self::Contract => "contract",
+            Self::Queues => "queues",
         }
     }
     /// The numbers of flows that it runs with; 0 where the scenario says how many.
@@ -56,15 +62,12 @@ impl Kind {
             Self::RedEcnLoss => &[100, 1000],
             Self::ParkingLot => &[35],
             Self::Contract => &[0],
+            Self::Queues => &[10],
         }
     }
     /// What a reader must know of this version's case.
     pub const fn note(self) -> Option<&'static str> {
         match self {
-            Self::RedEcnLoss => Some(
-                "red-ecn-loss: RED is not part of this version; a queue of the benchmark's own marks \
-                 ECN-capable packets while 500 or more wait",
-            ),
             Self::Contract => Some(
                 "contract: samples every 10 ms and a row per packet stay in memory (the files are \
                  written by the Python layer); whole runs are timed, set-up and summary included",
@@ -81,7 +84,7 @@ pub struct Case {
     pub kind: Kind,
     /// How many flows that send from start to end.
     pub flows: u32,
-    /// The scenario's name, for [`Kind::Contract`].
+    /// The scenario's name, for [`Kind::Contract`]; the queue's, for [`Kind::Queues`].
     pub scenario: Option<String>,
 }
 
@@ -113,6 +116,13 @@ impl Case {
                 }
                 continue;
             }
+            if kind == Kind::Queues {
+                cases.extend(queues::NAMES.map(|name| Self {
+                    scenario: Some(name.to_owned()),
+                    ..Self::new(kind, 10)
+                }));
+                continue;
+            }
             let wanted = kind
                 .flows()
                 .iter()
@@ -133,8 +143,15 @@ impl Case {
                 builder.fast_path(false);
                 builder
             }
-            Kind::RedEcnLoss => dumbbell::builder(self.flows, end, dumbbell::Path::MarkingAndLoss),
+            Kind::RedEcnLoss => dumbbell::builder(self.flows, end, dumbbell::Path::RedAndLoss),
             Kind::ParkingLot => parking_lot::builder(self.flows, end),
+            Kind::Queues => {
+                let queue = queues::config(self.scenario.as_deref()?)?;
+                let path = dumbbell::Path::Queue(Box::new(queue));
+                let mut builder = dumbbell::builder(self.flows, end, path);
+                builder.fast_path(false);
+                builder
+            }
             Kind::Contract => return None,
         };
         let mut builder = builder;
@@ -163,7 +180,12 @@ impl FromStr for Case {
         let mut parts = text.split('/');
         let kind = parts
             .next()
-            .and_then(|name| Kind::ALL.into_iter().find(|kind| kind.name() == name));
+            .and_then(|name| {
+                Kind::value_variants()
+                    .iter()
+                    .find(|kind| kind.name() == name)
+            })
+            .copied();
         let flows = parts.next().and_then(|flows| flows.parse().ok());
         match (kind, flows) {
             (Some(kind), Some(flows)) => Ok(Self {
@@ -211,7 +233,7 @@ mod tests {
 
     #[test]
     fn ids_read_back() {
-        let mut all = Case::all(&Kind::ALL, &[], |_| {});
+        let mut all = Case::all(Kind::value_variants(), &[], |_| {});
         assert!(all.len() > 10, "{all:?}");
         all.retain(|case| case.id().parse() != Ok(case.clone()));
         assert_eq!(all, []);
@@ -253,7 +275,7 @@ mod tests {
         assert_eq!(digest(Kind::Plain), digest(Kind::General));
     }
 
-    /// The stand-in for RED marks, the endpoints answer, and packets are lost besides.
+    /// RED marks, the endpoints answer, and packets are lost besides.
     #[test]
     fn marks_and_losses_reach_the_endpoints() {
         let end = Duration::from_secs(5);

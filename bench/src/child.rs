@@ -6,7 +6,7 @@ use anabranch::units::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    case::{Case, Contract, Span},
+    case::{Case, Contract, Kind, Span},
     cost,
 };
 
@@ -74,11 +74,11 @@ pub struct Findings {
 /// Does it.
 pub fn run(case: &Case, task: Task) -> Result<Findings, String> {
     match &case.scenario {
-        Some(scenario) => {
+        Some(scenario) if case.kind == Kind::Contract => {
             let contract = Contract::open(scenario)?;
             Ok(run_scenario(&contract, task))
         }
-        None => Ok(run_network(case, task)),
+        _ => Ok(run_network(case, task)),
     }
 }
 

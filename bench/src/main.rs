@@ -13,8 +13,8 @@ use clap::{Parser, Subcommand};
 mod case;
 mod child;
 mod cost;
+mod detectors;
 mod guard;
-mod marking;
 mod measure;
 mod peers;
 mod process;
@@ -54,6 +54,9 @@ struct Options {
     /// Count no instructions.
     #[arg(long)]
     no_instructions: bool,
+    /// How detectors of heavy flows do: precision, delay, cost, memory.
+    #[arg(long)]
+    detectors: bool,
     /// Compare instructions per packet and digests with the record instead of measuring.
     #[arg(long)]
     guard: bool,
@@ -82,6 +85,10 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let done = match &options.command {
         Some(Internal::Child { case, task }) => run_child(case, *task),
+        None if options.detectors => {
+            detectors::print();
+            Ok(ExitCode::SUCCESS)
+        }
         None if options.guard || options.record => run_guard(&options),
         None => run_benchmark(&options),
     };

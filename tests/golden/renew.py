@@ -21,6 +21,16 @@ CASES: list[tuple[str, list[str]]] = [
         "scenarios/reordering.toml",
         ['link.egress.impair=[{ kind = "bernoulli-loss", rate = 0.01 }]', "flow.main.count=3"],
     ),
+    ("scenarios/fairness.toml", ["duration=5 s"]),
+    ("scenarios/fairness.toml", ["duration=5 s", "link.bottleneck.forward.queue.select=space-saving"]),
+    (
+        "scenarios/fairness.toml",
+        [
+            "duration=5 s",
+            "link.bottleneck.forward.queue="
+            '{ kind = "red", min_threshold = "20 kB", max_threshold = "60 kB", gentle = true, ecn = true, adaptive = true }',
+        ],
+    ),
 ]
 
 

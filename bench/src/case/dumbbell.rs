@@ -4,12 +4,12 @@ use anabranch::{
     body::Length,
     impair::{self, bernoulli_loss},
     network::{App, Builder, FlowSpec, LinkId, LinkSpec, Stop, Traffic},
+    queue,
     tcp::EcnMode,
     units::{Duration, Fraction, Instant, Rate},
 };
 
-use super::stack;
-use crate::marking;
+use super::{queues, stack};
 
 /// Bandwidth-delay product of the bottleneck in packets: 1 Gbit/s × 40 ms ÷ 1,500 bytes.
 pub const BDP_PACKETS: u64 = 3_333;
@@ -22,12 +22,14 @@ const BOTTLENECK_DELAY: Duration = Duration::from_millis(10);
 const START_SPREAD: Duration = Duration::from_millis(100);
 
 /// What the bottleneck does to packets besides queueing them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Path {
     /// Nothing; a drop-tail queue of one bandwidth-delay product.
     Clean,
-    /// Marks above a threshold, and loses one packet in a thousand.
-    MarkingAndLoss,
+    /// RED marks, and one packet in a thousand is lost.
+    RedAndLoss,
+    /// This queue.
+    Queue(Box<queue::Config>),
 }
 
 /// `flows` bulk flows over a bottleneck of 1 Gbit/s.
@@ -38,12 +40,13 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         LinkSpec::new("link.bottleneck.forward", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
     let (bottleneck, ecn) = match path {
         Path::Clean => (bottleneck, EcnMode::Off),
-        Path::MarkingAndLoss => {
+        Path::Queue(config) => (bottleneck.queue(*config), EcnMode::Off),
+        Path::RedAndLoss => {
             let loss = bernoulli_loss::Params {
                 rate: Fraction::new(0.001),
             };
             let bottleneck = bottleneck
-                .queue(marking::config(500, BDP_PACKETS))
+                .queue(queues::red(true))
                 .impair(impair::Config::BernoulliLoss(loss));
             (bottleneck, EcnMode::Rfc3168)
         }

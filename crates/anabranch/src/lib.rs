@@ -36,6 +36,7 @@ pub use anabranch_core::{digest, math, packet, registry, reordering, rng, trace,
 pub use anabranch_elements::{
     body::{self, Body, Length, Octets},
     cc::{self, CongestionControl},
+    heavy::{self, HeavyFlows},
     host::{self, Host},
     impair::{self, Impairment},
     link, middlebox,

@@ -7,6 +7,7 @@
 pub mod body;
 pub mod cc;
 pub mod component;
+pub mod heavy;
 pub mod host;
 pub mod impair;
 pub mod link;

@@ -169,10 +169,18 @@ pub type Custom = component::Custom<Factory>;
 pub trait QueueParams: Default {
     /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
     fn needs_bdp(&self) -> bool;
+    /// Where the first of them stands, from the queue's table on.
+    fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        self.needs_bdp().then_some(&["limit"])
+    }
     /// Puts the bandwidth-delay product in.
     fn set_bdp(&mut self, bdp: Bytes);
     /// How much may wait in all.
     fn limit(&self) -> Limit;
+    /// Whether packets leave in the order in which they came. In any case those of one connection do.
+    fn is_fifo(&self) -> bool {
+        true
+    }
     /// The flows that parameters name, and where the list of them stands. Each must exist.
     fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
         None
@@ -191,6 +199,8 @@ components! {
     enum Discipline: QueueDiscipline(init: &Init<'_>);
 
     drop_tail::DropTail,
+    red::Red,
+    preferential_red::PreferentialRed,
 }
 
 impl Config {
@@ -199,10 +209,20 @@ impl Config {
     pub fn needs_bdp(&self) -> bool {
         each!(self, params => params.needs_bdp(), custom => false)
     }
+    /// Where the first of them stands, from the queue's table on.
+    #[must_use]
+    pub fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        each!(self, params => params.in_bdp(), custom => None)
+    }
     /// How much may wait in all, as far as the discipline says so.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         each!(self, params => Some(params.limit()), custom => None)
+    }
+    /// Whether packets leave in the order in which they came, as far as the discipline says so.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        each!(self, params => params.is_fifo(), custom => false)
     }
     /// Puts the bandwidth-delay product in.
     pub fn set_bdp(&mut self, bdp: Bytes) {

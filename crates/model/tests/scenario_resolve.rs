@@ -108,7 +108,7 @@ fn paced_flows_are_written_out() {
 fn limit(resolved: &Resolved, link: usize, direction: Direction) -> Limit {
     match &resolved.links[link].directions[direction as usize].queue {
         queue::Config::DropTail(params) => params.limit,
-        other @ queue::Config::Custom(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -166,11 +166,26 @@ fn the_sweep_of_the_reordering_example() {
     assert_eq!(sweep.grid[1].1[13], 100);
 }
 
+#[test]
+fn the_fairness_example() {
+    let text = include_str!("../../../scenarios/fairness.toml");
+    let resolved = Scenario::parse(text, "fairness.toml", &Extensions::default())
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(resolved.flows.len(), 32);
+    let queue = serde_json::to_value(&resolved.links[2].directions[0].queue).expect("JSON");
+    let red = &queue["preferential-red"];
+    assert_eq!(red["limit"], "10000 packets");
+    assert_eq!(red["max_threshold"], "9999 packets");
+    assert_eq!(red["multiplier"], 10.0);
+    assert_eq!(red["select"]["kind"], "dynamic");
+    assert_eq!(red["select"]["history_length"], 100);
+}
+
 /// The other examples of the contract are read as a whole, and refused for what they need.
 #[test]
 fn the_examples_for_later_say_what_is_missing() {
     let cases = [
-        ("fairness.toml", include_str!("contract/fairness.toml")),
         ("fec.toml", include_str!("contract/fec.toml")),
         (
             "link-aggregation.toml",

@@ -230,7 +230,7 @@ pub enum What {
     /// How long packets that are sent from now on travel.
     Delay(Duration),
     /// Parameters of the queue; its kind stays.
-    Queue(queue::Config),
+    Queue(Box<queue::Config>),
 }
 
 impl ResolvedLink {

@@ -107,7 +107,10 @@ fn kinds() {
                     "reorder = { kind = \"interval\", interval = 0 }, limit = ",
                 ),
             ),
-            ("not yet: queue", with("\"drop-tail\"", "\"red\"")),
+            (
+                "not yet: impairment",
+                with("queue = ", "impair = [\"jitter\"]\nqueue = "),
+            ),
             (
                 "more losses than a probe may see",
                 with("\"reno\"", "{ kind = \"bbr3\", loss_threshold = 0.9 }"),

@@ -165,7 +165,7 @@ fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<
         if let Some(key) = other_difference(&before.queue, &after.queue) {
             return Err(key);
         }
-        what.push(What::Queue(after.queue.clone()));
+        what.push(What::Queue(Box::new(after.queue.clone())));
     }
     if before.reorder != after.reorder {
         return Err("queue.reorder".to_owned());
@@ -211,7 +211,7 @@ pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLi
             What::Queue(queue) => (
                 "queue",
                 serde_json::to_value(Queue {
-                    discipline: Kind::BuiltIn(queue.clone()),
+                    discipline: Kind::BuiltIn((**queue).clone()),
                     reorder: link.directions[way as usize].reorder,
                 }),
             ),

@@ -70,12 +70,15 @@ pub(super) fn direction(
     let effective = Effective::of(name, link, direction);
     let (queue_spec, queue_path) = effective.queue;
     let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
-    if queue.needs_bdp() {
+    if let Some(key) = queue.in_bdp() {
         let Some(rate) = effective.rate.rate() else {
+            let noun = key.last().map_or("limit", |key| *key);
             return Err(resolver.error(
-                &[&queue_path[..], &["limit"]].concat(),
-                "a limit in bdp needs a rate, and this link's is unlimited".to_owned(),
-                vec!["expected a `rate` on the link, or a limit in packets or bytes".to_owned()],
+                &[&queue_path[..], key].concat(),
+                format!("a {noun} in bdp needs a rate, and this link's is unlimited"),
+                vec![format!(
+                    "expected a `rate` on the link, or a {noun} in packets or bytes"
+                )],
             ));
         };
         queue.set_bdp(rate * rtt);

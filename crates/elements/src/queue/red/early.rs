@@ -1,0 +1,196 @@
+//! The decision at an arrival: average, probability, spacing, and what is done.
+
+use anabranch_core::units::{Instant, Rate};
+
+use super::{
+    super::{Init, Item, QueueContext, QueueDiscipline, drop_tail::DropTail},
+    adaptive::{Adapting, Adaptive},
+    average::Average,
+    params::{Common, Spacing},
+};
+
+/// By what a packet's probability differs from that of others.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::queue) struct Factor {
+    /// Of the probability that the average gives.
+    pub plain: f64,
+    /// Of the probability after spacing.
+    pub spaced: f64,
+}
+
+impl Factor {
+    /// By nothing.
+    pub(in crate::queue) const NONE: Self = Self {
+        plain: 1.0,
+        spaced: 1.0,
+    };
+}
+
+/// What the average says of an arriving packet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Verdict {
+    Pass,
+    /// Drop or mark.
+    Signal,
+    /// The average is where every packet is dropped.
+    Certain,
+}
+
+/// RED without the store.
+#[derive(Debug)]
+pub(in crate::queue) struct Early {
+    average: Average,
+    in_bytes: bool,
+    min: f64,
+    max: f64,
+    /// From here on the probability is 1: `max`, or twice that.
+    certain: f64,
+    max_probability: f64,
+    spacing: Spacing,
+    /// Packets that have got through since the last that did not.
+    count: u64,
+    /// What a byte adds to a probability, where sizes matter.
+    per_byte: Option<f64>,
+    ecn: bool,
+    hard_drop: bool,
+    arrivals: u64,
+    adapting: Option<Box<Adapting>>,
+}
+
+impl Early {
+    pub(in crate::queue) fn new(common: &Common, init: &Init<'_>) -> Self {
+        let (min, max) = (common.min(), common.max());
+        let in_bytes = common.in_bytes();
+        let scales = in_bytes && common.scale_by_size;
+        Self {
+            average: Average::new(
+                common.weight.get(),
+                common.idle_packet.bytes(),
+                init.rate,
+            ),
+            in_bytes,
+            min,
+            max,
+            certain: if common.gentle { 2.0 * max } else { max },
+            max_probability: common.max_probability.get(),
+            spacing: common.spacing,
+            count: 0,
+            per_byte: scales.then(|| 1.0 / common.reference_packet.bytes().get() as f64),
+            ecn: common.ecn,
+            hard_drop: common.hard_drop,
+            arrivals: 0,
+            adapting: match common.adaptive {
+                Adaptive::Off => None,
+                Adaptive::On(table) => Some(Box::new(Adapting::new(table, min, max))),
+            },
+        }
+    }
+
+    pub(in crate::queue) fn average(&self) -> f64 {
+        self.average.get()
+    }
+    pub(in crate::queue) fn set_rate(&mut self, rate: Option<Rate>) {
+        self.average.set_rate(rate);
+    }
+    pub(in crate::queue) fn ran_out(&mut self, now: Instant) {
+        self.average.ran_out(now);
+    }
+
+    /// Whether an arriving packet may join those in `store`; if not it has been dropped. It may have been
+    /// marked.
+    #[inline]
+    pub(in crate::queue) fn admit(
+        &mut self,
+        item: &mut Item,
+        store: &DropTail,
+        factor: Factor,
+        cx: &mut QueueContext<'_>,
+    ) -> bool {
+        let waiting = if self.in_bytes {
+            (store.bytes() + u64::from(cx.held_bytes)) as f64
+        } else {
+            (store.len() as u64 + u64::from(cx.held_packets)) as f64
+        };
+        let idle = self.average.update(cx.now, waiting);
+        if let Some(adapting) = &mut self.adapting {
+            self.max_probability =
+                adapting.adapt(cx.now, self.average.get(), self.max_probability);
+        }
+        let index = self.arrivals;
+        self.arrivals += 1;
+        let admitted = if store.has_room(item, cx) {
+            match self.judge(item.size, factor, index, cx) {
+                Verdict::Pass => true,
+                Verdict::Signal => self.ecn && cx.mark(item),
+                Verdict::Certain => self.ecn && !self.hard_drop && cx.mark(item),
+            }
+        } else {
+            self.count = 0;
+            false
+        };
+        if !admitted {
+            cx.drop(*item);
+            if idle {
+                self.average.ran_out(cx.now);
+            }
+        }
+        admitted
+    }
+
+    #[inline]
+    fn judge(
+        &mut self,
+        size: u32,
+        factor: Factor,
+        index: u64,
+        cx: &QueueContext<'_>,
+    ) -> Verdict {
+        let average = self.average.get();
+        if average < self.min {
+            self.count = 0;
+            return Verdict::Pass;
+        }
+        if average >= self.certain {
+            self.count = 0;
+            return Verdict::Certain;
+        }
+        let mut plain = self.curve(average);
+        if let Some(per_byte) = self.per_byte {
+            plain *= f64::from(size) * per_byte;
+        }
+        let plain = (plain * factor.plain).min(1.0);
+        let probability = self.spacing.probability(plain, self.count) * factor.spaced;
+        if probability > 0.0 && cx.draw(index).chance(probability) {
+            self.count = 0;
+            return Verdict::Signal;
+        }
+        self.count += 1;
+        Verdict::Pass
+    }
+
+    /// The probability that belongs to an average between `min` and `certain`.
+    #[inline]
+    fn curve(&self, average: f64) -> f64 {
+        if average < self.max {
+            self.max_probability * (average - self.min) / (self.max - self.min)
+        } else {
+            self.max_probability + (1.0 - self.max_probability) * (average - self.max) / self.max
+        }
+    }
+}
+
+impl Spacing {
+    /// The probability for a packet that `count` have got through before since the last that did not, where
+    /// the average gives `plain`.
+    #[inline]
+    fn probability(self, plain: f64, count: u64) -> f64 {
+        let passed = count as f64 * plain;
+        match self {
+            Self::Geometric => plain,
+            Self::Uniform if passed < 1.0 => (plain / (1.0 - passed)).min(1.0),
+            Self::Waiting if passed < 1.0 => 0.0,
+            Self::Waiting if passed < 2.0 => (plain / (2.0 - passed)).min(1.0),
+            Self::Uniform | Self::Waiting => 1.0,
+        }
+    }
+}
