@@ -14,6 +14,9 @@ use anabranch_core::{
 
 use crate::component::{self, components};
 
+pub mod bounded;
+mod fifos;
+mod flow_hash;
 pub mod reorder;
 
 pub use reorder::Reorder;
@@ -191,6 +194,10 @@ components! {
     enum Discipline: QueueDiscipline(init: &Init<'_>);
 
     drop_tail::DropTail,
+    codel::Codel,
+    pie::Pie,
+    fq_codel::FqCodel,
+    drr::Drr,
 }
 
 impl Config {

@@ -5,10 +5,7 @@ use super::format::{Family, File, Protocol};
 
 /// Names by seam. A name that is built in is available, listed or not.
 const NAMES: &[(&str, &[&str])] = &[
-    (
-        "queue",
-        &["red", "preferential-red", "codel", "pie", "fq-codel"],
-    ),
+    ("queue", &["red", "preferential-red"]),
     ("impair", &["gilbert-elliott", "jitter"]),
     ("workload", &["paced", "request-response"]),
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
