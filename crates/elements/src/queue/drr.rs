@@ -189,10 +189,13 @@ impl Drr {
     }
 
     fn drop_from_longest(&mut self, cx: &mut QueueContext<'_>) {
-        let longest = self
-            .queues
-            .iter_mut()
-            .reduce(|a, b| if b.fifo.bytes() > a.fifo.bytes() { b } else { a });
+        let longest = self.queues.iter_mut().reduce(|a, b| {
+            if b.fifo.bytes() > a.fifo.bytes() {
+                b
+            } else {
+                a
+            }
+        });
         if let Some(item) = longest.and_then(|queue| self.store.pop(&mut queue.fifo)) {
             cx.drop(item);
         }

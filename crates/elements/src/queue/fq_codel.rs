@@ -200,11 +200,13 @@ impl FqCodel {
     /// The queue that holds most bytes loses half of its packets, from the head, 64 at most (RFC 8290 §4.1): looking for
     /// it takes a while, so each time is made worth it.
     fn drop_from_fattest(&mut self, cx: &mut QueueContext<'_>) {
-        let Some(fattest) = self
-            .queues
-            .iter_mut()
-            .reduce(|a, b| if b.fifo.bytes() > a.fifo.bytes() { b } else { a })
-        else {
+        let Some(fattest) = self.queues.iter_mut().reduce(|a, b| {
+            if b.fifo.bytes() > a.fifo.bytes() {
+                b
+            } else {
+                a
+            }
+        }) else {
             return;
         };
         for _ in 0..(fattest.fifo.packets() / 2).clamp(1, DROP_BATCH) {

@@ -342,9 +342,7 @@ impl Pie {
             Delay::Timestamps => {
                 self.sojourn = now.saturating_since(item.arrived).as_secs_f64();
             }
-            Delay::Rate => self
-                .departures
-                .departed(now, item.size, self.line.bytes()),
+            Delay::Rate => self.departures.departed(now, item.size, self.line.bytes()),
         }
     }
 }
