@@ -176,6 +176,10 @@ pub trait QueueParams: Default {
     fn set_bdp(&mut self, bdp: Bytes);
     /// How much may wait in all.
     fn limit(&self) -> Limit;
+    /// Whether packets leave in the order in which they came. In any case those of one connection do.
+    fn is_fifo(&self) -> bool {
+        true
+    }
     /// The flows that parameters name, and where the list of them stands. Each must exist.
     fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
         None
@@ -210,6 +214,11 @@ impl Config {
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         each!(self, params => Some(params.limit()), custom => None)
+    }
+    /// Whether packets leave in the order in which they came, as far as the discipline says so.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        each!(self, params => params.is_fifo(), custom => false)
     }
     /// Puts the bandwidth-delay product in.
     pub fn set_bdp(&mut self, bdp: Bytes) {

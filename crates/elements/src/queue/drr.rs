@@ -77,6 +77,9 @@ impl QueueParams for Params {
     fn limit(&self) -> Limit {
         self.limit
     }
+    fn is_fifo(&self) -> bool {
+        false
+    }
 }
 
 /// One of the queues.

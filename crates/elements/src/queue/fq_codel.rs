@@ -104,6 +104,9 @@ impl QueueParams for Params {
     fn limit(&self) -> Limit {
         self.limit
     }
+    fn is_fifo(&self) -> bool {
+        false
+    }
     fn check(&self) -> Result<(), Contradiction> {
         codel::check(self.target, self.interval)
     }
