@@ -87,7 +87,12 @@ pub(super) fn check(target: ControlTime, interval: ControlTime) -> Result<(), Co
         return Ok(());
     }
     Err(Contradiction {
-        key: &["interval"],
+        // What was written rather than what was left alone.
+        key: if interval == INTERVAL {
+            &["target"]
+        } else {
+            &["interval"]
+        },
         message: format!(
             "`interval` ({}) is below `target` ({})",
             interval.get(),
