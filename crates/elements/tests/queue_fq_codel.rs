@@ -247,3 +247,26 @@ fn a_quantum_is_what_a_turn_sends() {
         "{runs:?}"
     );
 }
+
+/// Forty flows that each send a packet now and then fill the link together. Each was idle a moment before, and so is new; but a
+/// queue that has just been emptied goes among the old ones (RFC 8290 §4.2), so that one that always has something
+/// has its turn among the 41. If it were forgotten instead, the new ones would always go first.
+#[test]
+fn sparse_flows_do_not_starve_the_others() {
+    let whole = (ms(0), ms(10_000));
+    let bulk = flow(0, 1_500, whole, Duration::from_micros(900));
+    let sparse = (1..=40_u32).flat_map(|connection| {
+        let from = us(u64::from(connection) * 930);
+        flow(
+            connection,
+            1_400,
+            (from, ms(10_000)),
+            Duration::from_micros(36_000),
+        )
+    });
+    let mut link = fq(Params::default(), 1);
+    link.run(in_order(bulk.chain(sparse).collect()), ms(10_000));
+    let share = link.bytes_sent(0, ms(1_000), ms(10_000)) as f64 / (9_000.0 * 1_500.0);
+    // A 41st of the turns, and a part of each whole one at the edges.
+    assert!(share > 0.024, "{share}");
+}
