@@ -34,10 +34,13 @@ fn burst(at: Instant, packets: usize) -> impl Iterator<Item = Arrival> {
 fn due(first: u64, count: u32, drops: usize) -> Vec<Instant> {
     let mut exact = first as f64;
     let mut count = f64::from(count);
-    let mut times = Vec::new();
+    let (mut times, mut slot) = (Vec::new(), first);
     for _ in 0..drops {
         // A picosecond of rounding must not cost a slot.
-        times.push(ms((exact - 1e-6).ceil() as u64));
+        while (slot as f64) < exact - 1e-6 {
+            slot += 1;
+        }
+        times.push(ms(slot));
         exact += 100.0 / count.sqrt();
         count += 1.0;
     }

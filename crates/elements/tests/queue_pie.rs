@@ -54,15 +54,15 @@ struct Seen {
 
 fn watch(params: &Params, seed: u64) -> (Link<Pie>, Vec<Seen>) {
     let mut link = pie(params, seed);
-    let mut seen = Vec::new();
+    let mut log = Vec::new();
     link.run_watched(load(), ms(5_500), |at, queue| {
-        seen.push(Seen {
+        log.push(Seen {
             at,
             drop_prob: queue.drop_prob(),
             bytes: queue.bytes(),
         });
     });
-    (link, seen)
+    (link, log)
 }
 
 /// Ways of getting it wrong.

@@ -73,7 +73,7 @@ fn route_names(resolved: &Resolved, back: bool) -> Vec<String> {
 fn limit(resolved: &Resolved, link: usize, direction: Direction) -> Limit {
     match &resolved.links[link].directions[direction as usize].queue {
         queue::Config::DropTail(params) => params.limit,
-        other @ queue::Config::Custom(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
 }
 

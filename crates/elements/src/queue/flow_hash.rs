@@ -17,7 +17,6 @@ impl Perturbed {
     }
     /// One of `lines` lines.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "it is below `lines`")]
     pub fn line(self, connection: ConnectionId, lines: u32) -> u32 {
         let high = spread(u64::from(connection.0) ^ self.0) >> 32;
         ((high * u64::from(lines)) >> 32) as u32
@@ -101,8 +100,8 @@ impl Index {
             if line == FREE {
                 break;
             }
-            let home = self.home(other);
-            if (at.wrapping_sub(home) & last) >= (at.wrapping_sub(hole) & last) {
+            let wanted = self.home(other);
+            if (at.wrapping_sub(wanted) & last) >= (at.wrapping_sub(hole) & last) {
                 self.places[hole] = self.places[at];
                 hole = at;
             }
@@ -125,12 +124,11 @@ mod tests {
         for step in 0..20_000 {
             let mut draw = draws.at(step);
             // Few numbers, so that connections come back, and runs of neighbours.
-            let connection = draw.bits() % 300 * 0x1000_0001;
+            let connection = (draw.bits() % 300).wrapping_mul(0x1000_0001);
             let id = ConnectionId(connection);
             assert_eq!(index.get(id), map.get(&connection).copied());
-            if map.contains_key(&connection) {
+            if map.remove(&connection).is_some() {
                 index.remove(id);
-                map.remove(&connection);
             } else {
                 let line = draw.bits() % 1_000;
                 index.insert(id, line);

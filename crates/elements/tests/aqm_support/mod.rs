@@ -136,8 +136,8 @@ impl<Q: QueueDiscipline> Link<Q> {
         {
             self.busy_until = None;
             if self.queue.is_empty() {
-                self.call(free, |queue, cx| queue.ran_out(cx));
-            } else if let Some(item) = self.call(free, |queue, cx| queue.dequeue(cx)) {
+                self.call(free, Q::ran_out);
+            } else if let Some(item) = self.call(free, Q::dequeue) {
                 self.send(free, &item);
                 seen(free, &self.queue);
             }
