@@ -14,6 +14,9 @@ use anabranch_core::{
 
 use crate::component::{self, components};
 
+pub mod bounded;
+mod fifos;
+mod flow_hash;
 pub mod reorder;
 
 pub use reorder::Reorder;
@@ -201,6 +204,10 @@ components! {
     drop_tail::DropTail,
     red::Red,
     preferential_red::PreferentialRed,
+    codel::Codel,
+    pie::Pie,
+    fq_codel::FqCodel,
+    drr::Drr,
 }
 
 impl Config {

@@ -1,0 +1,198 @@
+//! CoDel: controlled delay (RFC 8289).
+//!
+//! What counts is how long packets wait, not how many do. Once the sojourn time has been at or above
+//! `target` for a whole `interval`, the packet at the head is dropped as it leaves, and so is another after
+//! `interval` ÷ √count, count growing by one each time, until a packet has waited for less. A drop at the
+//! head tells the sender soonest. Close to the end of such a period the next begins with the rate that was
+//! enough (§5.5): the number of drops by which the last one grew.
+//!
+//! # Differs from Linux
+//! - What `tc-codel(8)` documents is here: `limit`, `target`, `interval`, `ecn`, `ce_threshold`, with its
+//!   defaults. The square root is exact; how Linux reckons it is not compared here.
+//!
+//! # Not implemented
+//! - `mtu` does not follow the largest packet seen: it is a parameter.
+
+mod control;
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Bytes, text::Limit},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) use self::control::{Control, Settings, Waiting};
+
+use super::{
+    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
+    bounded::{ControlTime, MarkAbove, PacketSize},
+    fifos::Line,
+};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "codel",
+    title: "CoDel",
+    summary: "Drops at the head while packets have waited for `target` or longer throughout an `interval`, more \
+              and more often; holds the delay down whatever the rate.",
+    sources: &[Source {
+        id: "RFC 8289",
+        items: &["§3", "§4", "§5"],
+    }],
+};
+
+/// Parameters of CoDel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// What may wait, the packet being sent not counted: packets, bytes or bandwidth-delay products
+    /// (tc-codel(8): 1000 packets).
+    pub limit: Limit,
+    /// The sojourn time that is acceptable when it stands (RFC 8289 §4.4: 5 ms, or 5 to 10 % of `interval`).
+    pub target: ControlTime,
+    /// How long it must have stood before anything is dropped: a round-trip time that few flows exceed
+    /// (RFC 8289 §4.3: 100 ms). Not below `target`.
+    pub interval: ControlTime,
+    /// While no more than this waits, nothing is dropped: the link's largest packet (RFC 8289 §4.2, §5.3).
+    pub mtu: PacketSize,
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8289 §3.1; tc-codel(8): false).
+    pub ecn: bool,
+    /// Marks every packet of an ECN-capable transport that has waited for longer, as DCTCP wants it, or `"off"`
+    /// (RFC 8290 §5.2.7: off).
+    pub ce_threshold: MarkAbove,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            limit: Limit::Packets(1_000),
+            target: TARGET,
+            interval: INTERVAL,
+            mtu: PacketSize::new(1_500),
+            ecn: false,
+            ce_threshold: MarkAbove(None),
+        }
+    }
+}
+
+/// RFC 8289 §4.4.
+pub(super) const TARGET: ControlTime = ControlTime::from_millis(5);
+/// RFC 8289 §4.3.
+pub(super) const INTERVAL: ControlTime = ControlTime::from_millis(100);
+
+/// A target that an interval cannot hold.
+pub(super) fn check(target: ControlTime, interval: ControlTime) -> Result<(), Contradiction> {
+    if interval >= target {
+        return Ok(());
+    }
+    Err(Contradiction {
+        // What was written rather than what was left alone.
+        key: if interval == INTERVAL {
+            &["target"]
+        } else {
+            &["interval"]
+        },
+        message: format!(
+            "`interval` ({}) is below `target` ({})",
+            interval.get(),
+            target.get()
+        ),
+        expected: "an interval of ten to twenty times the target, as \"100 ms\" is of \"5 ms\""
+            .to_owned(),
+    })
+}
+
+impl QueueParams for Params {
+    fn needs_bdp(&self) -> bool {
+        matches!(self.limit, Limit::Bdp(_))
+    }
+    fn set_bdp(&mut self, bdp: Bytes) {
+        self.limit = self.limit.with_bdp(bdp);
+    }
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+    fn check(&self) -> Result<(), Contradiction> {
+        check(self.target, self.interval)
+    }
+}
+
+/// A CoDel queue.
+#[derive(Debug)]
+pub struct Codel {
+    limit: Limit,
+    settings: Settings,
+    control: Control,
+    line: Line,
+}
+
+impl Codel {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(params: &Params, _init: &Init<'_>) -> Self {
+        Self {
+            limit: params.limit,
+            settings: Settings {
+                target: params.target.get(),
+                interval: params.interval.get(),
+                mtu: params.mtu.get().get(),
+                ecn: params.ecn,
+                ce_threshold: params.ce_threshold.0,
+            },
+            control: Control::NEW,
+            line: Line::default(),
+        }
+    }
+}
+
+impl Waiting for Line {
+    #[inline]
+    fn take(&mut self) -> Option<Item> {
+        self.pop()
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        Self::bytes(self)
+    }
+}
+
+impl QueueDiscipline for Codel {
+    #[inline]
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
+        if self.line.has_room(self.limit, &item, cx) {
+            self.line.push(item);
+        } else {
+            cx.drop(item);
+        }
+    }
+    #[inline]
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
+        self.control.dequeue(&self.settings, &mut self.line, cx)
+    }
+    #[inline]
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        let passes = self.line.has_room(self.limit, item, cx);
+        if passes {
+            self.control.idle();
+        } else {
+            cx.drop(*item);
+        }
+        passes
+    }
+    #[inline]
+    fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {
+        self.control.idle();
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        self.line.len()
+    }
+    fn bytes(&self) -> u64 {
+        self.line.bytes()
+    }
+    fn set_limit(&mut self, limit: Limit) -> bool {
+        self.limit = limit;
+        true
+    }
+}

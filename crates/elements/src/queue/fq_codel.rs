@@ -1,0 +1,291 @@
+//! FQ-CoDel: flow queueing with CoDel on each queue (RFC 8290).
+//!
+//! Connections are hashed to `queues` queues, which take turns by deficit round robin over bytes. One that
+//! was idle joins the new ones, which come before the old ones for a quantum: a sparse flow hardly waits. Each
+//! queue has a CoDel of its own. Where the whole runs over, the queue that holds most bytes loses packets at its
+//! head, half of them and 64 at most.
+//!
+//! # Differs from Linux
+//! - `quantum` is 1,500 bytes by default where RFC 8290 §5.2.4 has 1,514: packets here are IP packets, without an
+//!   Ethernet header.
+//! - `memory_limit` (tc-fq_codel(8)) counts packets' own bytes, not those of buffers, and is off unless given.
+//! - A connection is told by its number, not by addresses and ports; which connections share a queue differs
+//!   from seed to seed, and stays within a run.
+//!
+//! # Not implemented
+//! - Other classifiers (§4.1.1), `drop_batch`, `ce_threshold_selector`.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Bytes, text::Limit},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
+    bounded::{ControlTime, MarkAbove, MemoryLimit, PacketSize, Quantum, QueueCount},
+    codel::{self, Control, Settings, Waiting},
+    fifos::{Fifo, List, Store},
+    flow_hash::Perturbed,
+};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "fq-codel",
+    title: "FQ-CoDel",
+    summary: "A queue with CoDel for each hash of a connection, served in turn by bytes, those that were idle first: \
+              fair shares, low delay, and sparse flows hardly wait.",
+    sources: &[
+        Source {
+            id: "RFC 8290",
+            items: &["§3", "§4", "§5.2"],
+        },
+        Source {
+            id: "RFC 8289",
+            items: &["§5"],
+        },
+    ],
+};
+
+/// Packets that an overload drops at most at a time (RFC 8290 §4.1).
+const DROP_BATCH: u32 = 64;
+
+/// Parameters of FQ-CoDel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// What may wait in all queues, the packet being sent not counted: packets, bytes or bandwidth-delay products
+    /// (RFC 8290 §5.2.3: 10240 packets).
+    pub limit: Limit,
+    /// What may wait in all queues besides: a size, or `"unlimited"` (tc-fq_codel(8) `memory_limit`).
+    pub memory_limit: MemoryLimit,
+    /// Among how many queues connections are spread (RFC 8290 §5.2.5: 1024).
+    pub queues: QueueCount,
+    /// What a queue may send per round (RFC 8290 §5.2.4: the largest packet).
+    pub quantum: Quantum,
+    /// The sojourn time that is acceptable when it stands (RFC 8290 §5.2.2: 5 ms).
+    pub target: ControlTime,
+    /// How long it must have stood before anything is dropped (RFC 8290 §5.2.1: 100 ms). Not below `target`.
+    pub interval: ControlTime,
+    /// While a queue holds no more than this, CoDel drops nothing from it (RFC 8289 §4.2, §5.3).
+    pub mtu: PacketSize,
+    /// Marks packets of ECN-capable transports instead of dropping them (RFC 8290 §5.2.6: true). An overload drops
+    /// all the same.
+    pub ecn: bool,
+    /// Marks every packet of an ECN-capable transport that has waited for longer, as DCTCP wants it, or `"off"`
+    /// (RFC 8290 §5.2.7: off).
+    pub ce_threshold: MarkAbove,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            limit: Limit::Packets(10_240),
+            memory_limit: MemoryLimit(None),
+            queues: QueueCount::new(1_024),
+            quantum: Quantum::new(1_500),
+            target: codel::TARGET,
+            interval: codel::INTERVAL,
+            mtu: PacketSize::new(1_500),
+            ecn: true,
+            ce_threshold: MarkAbove(None),
+        }
+    }
+}
+
+impl QueueParams for Params {
+    fn needs_bdp(&self) -> bool {
+        matches!(self.limit, Limit::Bdp(_))
+    }
+    fn set_bdp(&mut self, bdp: Bytes) {
+        self.limit = self.limit.with_bdp(bdp);
+    }
+    fn limit(&self) -> Limit {
+        self.limit
+    }
+    fn is_fifo(&self) -> bool {
+        false
+    }
+    fn check(&self) -> Result<(), Contradiction> {
+        codel::check(self.target, self.interval)
+    }
+}
+
+/// One of the queues.
+#[derive(Debug, Clone, Copy)]
+struct FlowQueue {
+    fifo: Fifo,
+    control: Control,
+    /// Bytes that it may still send; one packet may take it below zero.
+    credits: i64,
+    /// It is among the new or the old.
+    listed: bool,
+}
+
+/// An FQ-CoDel queue.
+#[derive(Debug)]
+pub struct FqCodel {
+    limit: Limit,
+    memory_limit: Limit,
+    quantum: i64,
+    settings: Settings,
+    hash: Option<Perturbed>,
+    store: Store,
+    queues: Vec<FlowQueue>,
+    links: Vec<u32>,
+    new: List,
+    old: List,
+}
+
+/// What the CoDel of one queue watches over.
+struct Own<'a> {
+    store: &'a mut Store,
+    fifo: &'a mut Fifo,
+}
+
+impl Waiting for Own<'_> {
+    #[inline]
+    fn take(&mut self) -> Option<Item> {
+        self.store.pop(self.fifo)
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+}
+
+impl FqCodel {
+    /// Empty queues.
+    #[must_use]
+    pub fn new(params: &Params, _init: &Init<'_>) -> Self {
+        let count = params.queues.get() as usize;
+        let empty = FlowQueue {
+            fifo: Fifo::EMPTY,
+            control: Control::NEW,
+            credits: 0,
+            listed: false,
+        };
+        Self {
+            limit: params.limit,
+            memory_limit: params.memory_limit.0.map_or(Limit::Unlimited, Limit::Bytes),
+            // At most a million.
+            quantum: i64::try_from(params.quantum.get().get()).unwrap_or(i64::MAX),
+            settings: Settings {
+                target: params.target.get(),
+                interval: params.interval.get(),
+                mtu: params.mtu.get().get(),
+                ecn: params.ecn,
+                ce_threshold: params.ce_threshold.0,
+            },
+            hash: None,
+            store: Store::new(),
+            queues: vec![empty; count],
+            links: vec![0; count],
+            new: List::EMPTY,
+            old: List::EMPTY,
+        }
+    }
+
+    fn line_of(&mut self, item: &Item, cx: &QueueContext<'_>) -> u32 {
+        let hash = *self.hash.get_or_insert_with(|| Perturbed::new(cx.stream));
+        // 65,536 at most.
+        hash.line(
+            item.connection,
+            u32::try_from(self.queues.len()).unwrap_or(u32::MAX),
+        )
+    }
+
+    fn is_over(&self, cx: &QueueContext<'_>) -> bool {
+        self.store.exceeds(self.limit, cx) || self.store.exceeds(self.memory_limit, cx)
+    }
+
+    /// The queue that holds most bytes loses half of its packets, from the head, 64 at most (RFC 8290 §4.1): looking for
+    /// it takes a while, so each time is made worth it.
+    fn drop_from_fattest(&mut self, cx: &mut QueueContext<'_>) {
+        let Some(fattest) = self.queues.iter_mut().reduce(|a, b| {
+            if b.fifo.bytes() > a.fifo.bytes() {
+                b
+            } else {
+                a
+            }
+        }) else {
+            return;
+        };
+        for _ in 0..(fattest.fifo.packets() / 2).clamp(1, DROP_BATCH) {
+            if let Some(item) = self.store.pop(&mut fattest.fifo) {
+                cx.drop(item);
+            }
+        }
+    }
+}
+
+impl QueueDiscipline for FqCodel {
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
+        let line = self.line_of(&item, cx);
+        let queue = &mut self.queues[line as usize];
+        self.store.push(&mut queue.fifo, item);
+        if !queue.listed {
+            queue.listed = true;
+            queue.credits = self.quantum;
+            self.new.push(&mut self.links, line);
+        }
+        while self.is_over(cx) {
+            self.drop_from_fattest(cx);
+        }
+    }
+
+    /// RFC 8290 §4.2.
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
+        loop {
+            let is_new = self.new.first().is_some();
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let line = list.first()?;
+            let queue = &mut self.queues[line as usize];
+            if queue.credits <= 0 {
+                queue.credits += self.quantum;
+                list.pop(&self.links);
+                self.old.push(&mut self.links, line);
+                continue;
+            }
+            let mut own = Own {
+                store: &mut self.store,
+                fifo: &mut queue.fifo,
+            };
+            if let Some(item) = queue.control.dequeue(&self.settings, &mut own, cx) {
+                queue.credits -= i64::from(item.size);
+                return Some(item);
+            }
+            queue.control.idle();
+            list.pop(&self.links);
+            if is_new {
+                // Else it would be new again with its next packet, and go before the old ones for ever.
+                self.old.push(&mut self.links, line);
+            } else {
+                queue.listed = false;
+            }
+        }
+    }
+
+    /// What looking for a packet in vain does to the lists (RFC 8290 §4.2): nobody is in them any more.
+    fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {
+        for list in [&mut self.new, &mut self.old] {
+            while let Some(line) = list.pop(&self.links) {
+                let queue = &mut self.queues[line as usize];
+                queue.listed = false;
+                queue.control.idle();
+            }
+        }
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        self.store.packets()
+    }
+    fn bytes(&self) -> u64 {
+        self.store.bytes()
+    }
+    fn set_limit(&mut self, limit: Limit) -> bool {
+        self.limit = limit;
+        true
+    }
+}
