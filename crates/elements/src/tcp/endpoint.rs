@@ -205,7 +205,7 @@ pub struct Endpoint<B: Body> {
     ts_recent: u32,
     /// RCV.NXT
     rcv_nxt: Seq,
-    /// RCV.NXT + RCV.WND, the furthest that was advertised.
+    /// RCV.NXT + RCV.WND as last advertised.
     rcv_edge: Seq,
     /// Last.ACK.sent (RFC 7323 §4.3)
     rcv_acked: Seq,
