@@ -78,43 +78,6 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(all, octets(1, 20_000).0);
 }
 
-/// RFC 7323 §2.3: the field tells steps of the scale only; what it offers is there, to a step and what
-/// keeps windows from being silly (RFC 9293 §3.8.6.2.2).
-#[test]
-fn a_scaled_window_offers_no_more_than_the_buffer_holds() {
-    for (buffer, mss) in [
-        (70_001_u64, 1000),
-        (300_007, 999),
-        (1_000_003, 1001),
-        (1_000_003, 77),
-    ] {
-        let s = Settings {
-            receive_window: Limit::Bytes(Bytes::new(buffer)),
-            mss,
-            ..settings()
-        };
-        let mut net: Net<anabranch_elements::body::Octets> =
-            Net::new(&s, &s, Link::default(), [1, 2]);
-        net.ends[1].set_auto_read(false);
-        net.open();
-        let sent = 3 * usize::try_from(buffer).expect("small");
-        net.ends[0].write_all(octets(1, sent));
-        net.run_until(ms(20_000));
-        let unread = net.ends[1].readable();
-        assert!(unread <= buffer, "{buffer}: {unread}");
-        assert!(unread + u64::from(mss) + 16 > buffer, "{buffer}: {unread}");
-        assert_eq!(net.ends[0].stats().timeouts, 0);
-        let mut all = Vec::new();
-        for second in 21..400 {
-            all.extend(net.ends[1].read(buffer / 3).0);
-            net.flush();
-            net.run_until(ms(second * 1000));
-            assert!(net.ends[1].readable() <= buffer, "{buffer}");
-        }
-        assert!(all == octets(1, sent).0, "{buffer}");
-    }
-}
-
 #[test]
 fn nagle_holds_small_segments_while_data_is_outstanding() {
     for nagle in [false, true] {

@@ -168,10 +168,9 @@ impl<B: Body> Endpoint<B> {
             window = self.rcv_edge.since(self.rcv_nxt);
         }
         let scale = self.agreed.rcv_scale;
-        // Rounded down: no more is offered than there is room for. The edge as the peer sees it may so
-        // move back by less than a step; what was offered once is taken (RFC 7323 §2.4).
-        let field = window >> scale;
-        self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + (field << scale));
+        // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
+        let field = (window + (1 << scale) - 1) >> scale;
+        self.rcv_edge = self.rcv_nxt + (field << scale);
         self.rcv_field = u16::try_from(field).unwrap_or(u16::MAX);
         self.told = true;
         self.rcv_field
