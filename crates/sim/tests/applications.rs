@@ -128,6 +128,9 @@ fn the_client_opens_and_closes() {
     assert_eq!(first.direction, Direction::Reverse);
     let completed = exchanges(&run, "completed");
     assert!(completed > 20.0);
+    // Both have closed: the one that began waits out TIME-WAIT. It would not if the other never did.
+    let shorter = self::run("duration = \"200 s\"", "", flow);
+    assert_ne!(shorter.network.next_event(), Instant::NEVER);
     let goodput = figure(&run, "goodput_mbit_s");
     // In the five seconds: whole responses, and perhaps a part of the next.
     let whole = completed * 30_000.0 * 8.0 / 5.0 / 1e6;
