@@ -70,11 +70,13 @@ class _Walker:
             yield from self.name(node.id, experiment, variant)
         elif isinstance(node, ast.keyword) and node.arg == "over":
             return
-        else:
+        elif isinstance(node, ast.Call):
             # A function may go over all variants before one is picked.
-            inside = None if isinstance(node, ast.Call) else variant
+            for argument in (*node.args, *node.keywords):
+                yield from self.node(argument, experiment, None)
+        else:
             for child in ast.iter_child_nodes(node):
-                yield from self.node(child, experiment, inside)
+                yield from self.node(child, experiment, variant)
 
     def selection(self, node: ast.Subscript, experiment: str, variant: str | None) -> Iterator[Need]:
         names = picks(node)
