@@ -83,7 +83,10 @@ class _Walker:
         chosen = next((name for name in names if name in self.definition.experiments), experiment)
         picked = [name for name in names if name in self.definition.variants]
         yield from self.node(node.value, chosen, picked[0] if picked else variant)
-        yield from self.node(node.slice, chosen, picked[0] if picked else variant)
+        # Axes in a condition are coordinates of the points that are there already.
+        for part in ast.walk(node.slice):
+            if isinstance(part, ast.Name) and part.id in self.definition.quantities:
+                yield from self.name(part.id, chosen, None)
 
     def name(self, name: str, experiment: str, variant: str | None) -> Iterator[Need]:
         if name in self.measures or name in self.definition.variants or name in self.definition.experiments:
