@@ -20,7 +20,7 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 	@$(RUN) anabranch study studies/*/ --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-test: ## Run all tests
+test: ## Run the tests, but for those marked slow
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
