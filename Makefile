@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup study test compare bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.PHONY: help setup study test test-slow compare bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -20,11 +20,14 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 	@$(RUN) anabranch study studies/*/ --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-test: ## Run all tests
+test: ## Run the tests, but for those marked slow
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
 	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies
+
+test-slow: setup ## Run the tests that make every figure of a page anew
+	$(RUN) python -m pytest -rs -m slow tests/oracle
 
 compare: setup ## Set figures of other implementations beside ours, row by row; write docs/validation
 	@$(RUN) python tools/compare.py --write

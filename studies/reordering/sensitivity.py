@@ -1,4 +1,4 @@
-"""How many claims of the study hold when one open choice is another, all else as set.
+"""How many claims of the report hold when one open choice is another, all else as set.
 
     python studies/reordering/sensitivity.py [--quick]
 
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from anabranch.study import needs
 from anabranch.study.definition import Definition, Open
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Pool
@@ -42,6 +43,8 @@ def alternatives(definition: Definition) -> Iterator[tuple[str, Definition, Cond
     yield "as set", definition, Condition()
     for parameter in definition.opens:
         others = parameter.choices or [v for v in (parameter.low, parameter.high) if v is not None]
+        if "remedies" in parameter.experiments:
+            continue
         for value in others:
             if value != parameter.value:
                 shown = str(value).lower() if isinstance(value, bool) else value
@@ -56,10 +59,11 @@ def rows(*, full: bool) -> Iterator[list[str]]:
     definition = load(HERE)
     for what, study, condition in alternatives(definition):
         pool = Pool(study, None)
-        plan = pool.plan(dataclasses.replace(condition, full=full))
+        claims = [claim for claim in study.claims if claim.section is None]
+        plan = needs.only(pool.plan(dataclasses.replace(condition, full=full)), needs.of_claims(study, claims))
         pool.make(plan)
         results = pool.results(plan)
-        holds = {claim.id: judge(claim, results).holds is True for claim in study.claims}
+        holds = {claim.id: judge(claim, results).holds is True for claim in claims}
         yield [what, str(sum(holds.values())), ", ".join(c for c, held in holds.items() if not held)]
 
 

@@ -66,6 +66,17 @@ def test_another_tcp_misses(fast: list[Theirs], switches: tuple[str, ...], least
     assert outside(fast, *switches) >= least
 
 
+@pytest.mark.parametrize(("queue", "inside"), [("50 packets", 3), ("unlimited", 0)])
+def test_what_the_rows_tell_of_the_hosts_queue(
+    fast: list[Theirs], monkeypatch: pytest.MonkeyPatch, queue: str, inside: int
+) -> None:
+    """Two packets more make no difference that shows; a queue that never drops does."""
+    monkeypatch.setattr(ns2, "QUEUES", {**ns2.QUEUES, "hb50": queue})
+    rows = ns2.compare([row for row in fast if (row.loss_on, row.queue) == ("rev", "hb50")], seeds=10)
+    assert len(rows) == 3
+    assert sum(row.inside for row in rows) == inside
+
+
 def test_the_timer_restarted_by_retransmissions_saves_timeouts(fast: list[Theirs], rows: list[Row]) -> None:
     """Without it there are timeouts that ns-2 does not have."""
     some = [row for row in fast if (row.loss_on, row.queue) == ("rev", "hb50")]

@@ -46,7 +46,11 @@ def test_has_the_shape_of_the_contract(outcome: tuple[dict[str, Any], float, int
     document, _, status = outcome
     assert status == 0
     assert (document["study"], document["mode"], document["engine"]) == ("reordering", "quick", "sim")
-    assert [claim["id"] for claim in document["claims"]] == [f"R{n}" for n in range(1, 12)]
+    assert [claim["id"] for claim in document["claims"]] == [*(f"R{n}" for n in range(1, 12)), "X1"]
+    assert [claim["id"] for claim in document["claims"] if "section" in claim] == ["X1"]
+    (table,) = document["tables"]
+    assert table["id"] == "remedies"
+    assert {row["variant"] for row in table["rows"]} >= {"unaided", "rack_undo", "bbr"}
     for claim in document["claims"]:
         assert {"id", "claim", "published", "accept_if", "measured", "verdict", "robustness", "control"} <= set(claim)
         if claim["verdict"] != "reproduced":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 from anabranch import _engine as engine
 from matplotlib.figure import Figure
 
-from comparison import matrices
+from comparison import matrices, pages
 from comparison.expectations import EXPECTATIONS, SETTINGS, Check, Setting, Shares
 from comparison.judging import Verdict
+from comparison.oracle import ROOT
 from comparison.pages import Comparison
 from comparison.runs import Case, simulate
 from reference import markdown
@@ -142,6 +144,29 @@ def verdicts(found: Shares) -> list[Verdict]:
     return judged
 
 
+def of_seed(mixes: Sequence[Mix], seed: int) -> Shares:
+    """Return the shares of one seed alone."""
+    return shares([replace(mix, shares=(mix.shares[seed],), jains=(mix.jains[seed],)) for mix in mixes])
+
+
+def _verdict_table(mixes: Sequence[Mix]) -> str:
+    """The verdicts, and how far they hang on the seeds."""
+    seeds = [of_seed(mixes, seed) for seed in range(SEEDS)]
+    rows = []
+    for expectation, verdict in zip(EXPECTATIONS, verdicts(shares(mixes)), strict=True):
+        each = list(zip(*(expectation.checks(found) for found in seeds), strict=True))
+        held = sum(all(check.held for check in checks) for checks in each)
+        widest = max(each, key=lambda checks: _range([check.share for check in checks]))
+        low, high = min(check.share for check in widest), max(check.share for check in widest)
+        spread = f"{low:.2f}–{high:.2f}, {widest[0].cell}"
+        rows.append([verdict.condition, verdict.found, verdict.word, f"{held} of {len(each)}", spread])
+    return markdown.table(["expected", "found", "verdict", "in every seed by itself", "widest range over seeds"], rows)
+
+
+def _range(values: Sequence[float]) -> float:
+    return max(values) - min(values)
+
+
 def surprises(found: Shares) -> list[str]:
     """Return what the page does not say: mixes outside without a reason, and reasons without a mix."""
     missed = {(name, check.cell): check for name, check in outside(found)}
@@ -172,6 +197,32 @@ def _sources() -> str:
     return markdown.table(["expected", "because"], rows)
 
 
+_CELL = re.compile(r"\d\.\d\d \((\d\.\d\d)–(\d\.\d\d)\)\Z")
+
+
+def kept() -> list[Mix]:
+    """Return what the page says: mean and both ends of the shares, to two digits, and the mean of Jain's indices."""
+    part = (ROOT / pages.FOLDER / f"{NAME}.md").read_text("utf-8").partition("<!-- begin rows -->")[2]
+    lines = part.partition("<!-- end rows -->")[0].strip().splitlines()[2:]
+    found = []
+    for line in lines:
+        pair, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        first, second = pair.split(" / ")
+        for setting, share, jain in zip(SETTINGS, cells[::2], cells[1::2], strict=True):
+            ends = _CELL.match(share)
+            if ends is None:
+                raise ValueError(f"{pair}, {setting}: no share with its range: {share}")
+            low, high = map(float, ends.groups())
+            middle = SEEDS * float(share[:4]) - low - high
+            found.append(Mix(first, second, setting, (low, middle, high), (float(jain),) * SEEDS))
+    return found
+
+
+def cell(mix: Mix) -> tuple[str, str]:
+    """Return what the page says of a mix: its share and Jain's index."""
+    return mix.text, f"{mix.jain:.2f}"
+
+
 def _rows(mixes: Sequence[Mix]) -> str:
     head = ["first / second"]
     for setting in SETTINGS:
@@ -183,7 +234,7 @@ def _rows(mixes: Sequence[Mix]) -> str:
     for pair, four in by_pair.items():
         row = [" / ".join(pair)]
         for mix in four:
-            row += [mix.text, f"{mix.jain:.2f}"]
+            row += cell(mix)
         rows.append(row)
     return markdown.table(head, rows)
 
@@ -194,7 +245,7 @@ def comparison() -> Comparison:
     found = shares(mixes)
     judged = verdicts(found)
     parts = {
-        "verdict": markdown.table(["expected", "found", "verdict"], ([v.condition, v.found, v.word] for v in judged)),
+        "verdict": _verdict_table(mixes),
         "outside": _outside_table(found),
         "longer": _longer(mixes),
         "sources": _sources(),

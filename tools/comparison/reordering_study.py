@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from typing import Any
+from collections.abc import Sequence
 
+from anabranch import Study
 from anabranch.report.format import share
+from anabranch.study import ClaimResult, StudyResult
 
 from comparison import ns3_reordering, scripts
 from comparison.oracle import ROOT
@@ -18,28 +17,27 @@ NAME = "reordering"
 STUDY = "studies/reordering"
 
 
-def results() -> str:
-    """Return the claims with their verdicts, on the full grid."""
-    done = subprocess.run(
-        [sys.executable, "-m", "anabranch", "study", STUDY, "--json"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    claims: list[dict[str, Any]] = json.loads(done.stdout)["claims"]
+def run(*, quick: bool = False) -> StudyResult:
+    """Run the study as ``anabranch study reordering`` does."""
+    return Study.load(ROOT / STUDY).run(quick=quick)
+
+
+def claims(judged: Sequence[ClaimResult]) -> str:
+    """Return claims with their verdicts."""
     head = ["", "claim", "published", "measured", "verdict", "robustness", "on its wrong system"]
-    return markdown.table(
-        head,
-        (
-            [
-                *(claim[key] for key in ("id", "claim", "published", "measured", "verdict")),
-                share(claim["robustness"], stale=claim.get("robustness_stale", False)),
-                claim["control"],
-            ]
-            for claim in claims
-        ),
+    rows = (
+        [
+            one.claim.id,
+            one.claim.claim,
+            one.claim.published,
+            one.plain.measured,
+            one.verdict,
+            share(one.robustness, stale=one.stale),
+            one.control.word if one.control else "none",
+        ]
+        for one in judged
     )
+    return markdown.table(head, rows)
 
 
 def sensitivity() -> str:
@@ -48,19 +46,20 @@ def sensitivity() -> str:
     return markdown.table(["choice", "claims that hold", "that do not"], rows)
 
 
-def remedies() -> str:
-    """Return every remedy with what it keeps and what it costs, on the full grid."""
-    head, body = scripts.load(f"{STUDY}/remedies.py").table(full=True)
-    return markdown.table(head, body)
+def of_study(done: StudyResult) -> dict[str, str]:
+    """Return the parts of the page that come from the study itself."""
+    (_, own), (_, beyond) = done.by_section
+    (remedies,) = done.tables
+    head = ["remedy", *remedies.head()[1:]]
+    return {"results": claims(own), "beyond": claims(beyond), "remedies": markdown.table(head, remedies.rows())}
 
 
 def comparison() -> Comparison:
     """Write the page's tables anew."""
     beside = [row for group in ns3_reordering.groups().values() for row in group]
     parts = {
-        "results": results(),
+        **of_study(run()),
         "sensitivity": sensitivity(),
-        "remedies": remedies(),
         "ns3": ns3_reordering.study().markdown(beside) + "\n",
     }
     return Comparison(NAME, parts, [], lambda: iter(()), folder="docs/studies")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,9 @@ import typer
 from anabranch.cli.common import FAILED, complain, console, note, only_sim, print_json
 
 if TYPE_CHECKING:
-    from anabranch.study import StudyResult
+    from rich.table import Table
+
+    from anabranch.study import ClaimResult, StudyResult, StudyTable
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,26 @@ def _run(study: Study, options: StudyOptions) -> StudyResult:  # type: ignore[na
 
 
 def _print(result: StudyResult, elapsed_s: float) -> None:
+    from rich.markup import escape
+
+    out = console()
+    out.print(f"[bold]{escape(result.definition.title)}[/bold]\n{escape(result.definition.source)}")
+    for title, claims in result.by_section:
+        if title:
+            out.print(f"[bold]{escape(title)}[/bold]")
+        out.print(_claims(claims))
+    for made in result.tables:
+        out.print(f"[bold]{escape(made.table.title)}[/bold]")
+        out.print(_table(made))
+        if made.table.note:
+            out.print(escape(made.table.note), style="dim")
+    said = "; ".join(_counted(title, claims) for title, claims in result.by_section)
+    out.print(f"{escape(said)}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
+    for remark in result.notes:
+        out.print(remark)
+
+
+def _claims(claims: list[ClaimResult]) -> Table:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -103,8 +126,6 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
     from anabranch.report.format import share
 
     colours = {"reproduced": "green", "reproduced (fragile)": "yellow", "not reproduced": "red"}
-    out = console()
-    out.print(f"[bold]{escape(result.definition.title)}[/bold]\n{escape(result.definition.source)}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("claim", ratio=4)
@@ -113,7 +134,7 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
     table.add_column("verdict")
     for heading in ("robust", "jitter", "control"):
         table.add_column(heading, justify="right")
-    for item in result.claims:
+    for item in claims:
         colour = colours.get(item.verdict, "magenta")
         control = item.control.word if item.control else "none"
         measured = escape(item.plain.measured) + (f"\n[dim]{escape(item.why)}[/dim]" if item.why else "")
@@ -122,11 +143,25 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
         table.add_row(
             item.claim.id, escape(item.claim.claim), escape(item.claim.published), measured, verdict, *shares, control
         )
-    out.print(table)
-    counts = {
-        v: sum(1 for c in result.claims if c.verdict == v) for v in dict.fromkeys(c.verdict for c in result.claims)
-    }
-    said = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
-    out.print(f"{said}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
-    for remark in result.notes:
-        out.print(remark)
+    return table
+
+
+def _table(made: StudyTable) -> Table:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, heading in enumerate(made.head()):
+        table.add_column(escape(heading), justify="right" if i else "left")
+    for row in made.rows():
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _counted(title: str, claims: list[ClaimResult]) -> str:
+    """How many were reproduced, and what the others are: "8 of 11 reproduced, 1 reproduced (fragile), …"."""
+    counts = Counter(c.verdict for c in claims)
+    others = "".join(f", {n} {verdict}" for verdict, n in counts.items() if verdict != "reproduced")
+    said = f"{counts['reproduced']} of {len(claims)} reproduced{others}"
+    return f"{title}: {said}" if title else said

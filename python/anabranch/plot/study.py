@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+MOST_INSIDE = 5
+"""Lines whose legend finds room among them; with more it stands beside the panel."""
+BESIDE = 2.2
+"""Inches for that."""
+
+
 class Drawing:
     """What a study's ``plot.py`` gets: the results, asked in the language of claims.
 
@@ -112,7 +118,10 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    if drawn > 1:
+    if drawn > MOST_INSIDE:
+        figure.set_size_inches(5.0 + BESIDE, 3.1)
+        figure.legend(loc="outside right upper", fontsize=8)
+    elif drawn > 1:
         axes.legend(loc="best", fontsize=8)
     return figure
 

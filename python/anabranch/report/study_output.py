@@ -12,7 +12,7 @@ from anabranch.report.page import image, page, table, text
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
-    from anabranch.study.definition import Open
+    from anabranch.study.definition import Column, Open
 
 _CLASS = {"reproduced": "reproduced", "reproduced (fragile)": "fragile", "not reproduced": "not"}
 
@@ -23,6 +23,8 @@ def write_study(result: StudyResult, directory: Path) -> None:
     Raises:
         UserError: The directory holds something else, or ``plot.py`` is wrong.
     """
+    import polars as pl
+
     from anabranch.plot import study as study_figures
     from anabranch.plot.style import house_style, save
 
@@ -38,6 +40,12 @@ def write_study(result: StudyResult, directory: Path) -> None:
             samples = result.results.samples(name)
             if samples is not None:
                 samples.write_parquet(aside / f"{name}.parquet", compression="zstd")
+        for made in result.tables:
+            (aside / "tables").mkdir(exist_ok=True)
+            names = [made.table.rows, "label", *(n for c in made.columns for n in _names(c))]
+            pl.DataFrame([[r[n] for r in made.records] for n in names], schema=names, strict=False).write_csv(
+                aside / "tables" / f"{made.table.id}.csv"
+            )
         (aside / "report.md").write_text(markdown(result, figures), encoding="utf-8")
         (aside / "report.html").write_text(html_report(result, figures, aside / "figures"), encoding="utf-8")
 
@@ -52,8 +60,17 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
     ]
     if definition.about:
         body.append(f"<p>{text(definition.about)}</p>")
-    body.append("<h2>Claims</h2>" + _claims(result.claims))
+    body.append("<h2>Claims</h2>")
+    for title, claims in result.by_section:
+        body.append(f"<h3>{text(title)}</h3>{_about(result, title)}" if title else "")
+        body.append(_claims(claims))
     body += [f"<p class='hint'>{text(remark)}</p>" for remark in (*_legend(result), *result.notes)]
+    if result.tables:
+        body.append("<h2>Tables</h2>")
+    for made in result.tables:
+        body.append(f"<h3>{text(made.table.title)}</h3>{table(made.head(), made.rows())}")
+        if made.table.note:
+            body.append(f"<p class='soft'>{text(made.table.note)}</p>")
     if figures:
         shown = (
             f"<figure>{image((directory / f'{name}.svg').read_bytes(), title)}"
@@ -82,17 +99,22 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
     lines = [f"# {definition.title}", "", definition.source, "", _facts(result), ""]
     if definition.about:
         lines += [definition.about, ""]
-    lines += _markdown_table(
-        ("", "claim", "published", "accept if", "measured", "verdict", "robustness", "jitter", "control"),
-        (
-            (c.claim.id, c.claim.claim, c.claim.published, c.claim.accept_if, c.plain.measured,
-             f"**{c.verdict}**{': ' + c.why if c.why else ''}", share(c.robustness, stale=c.stale), share(c.jitter),
-             c.control.word if c.control else "none")
-            for c in result.claims
-        ),
-    )  # fmt: skip
+    for title, claims in result.by_section:
+        lines += ["", f"## {title}", ""] if title else []
+        lines += _markdown_table(
+            ("", "claim", "published", "accept if", "measured", "verdict", "robustness", "jitter", "control"),
+            (
+                (c.claim.id, c.claim.claim, c.claim.published, c.claim.accept_if, c.plain.measured,
+                 f"**{c.verdict}**{': ' + c.why if c.why else ''}", share(c.robustness, stale=c.stale),
+                 share(c.jitter), c.control.word if c.control else "none")
+                for c in claims
+            ),
+        )  # fmt: skip
     for remark in (*_legend(result), *result.notes):
         lines += ["", remark]
+    for made in result.tables:
+        lines += ["", f"## {made.table.title}", "", *_markdown_table(made.head(), made.rows())]
+        lines += ["", made.table.note] if made.table.note else []
     if figures:
         lines += ["", "## Figures"]
         for name, title in figures:
@@ -110,6 +132,15 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
         )
     lines += ["", "## To repeat it", "", "```", _command(result), "```", ""]
     return "\n".join(lines)
+
+
+def _names(column: Column) -> list[str]:
+    return [column.name] if column.at is None else [column.name, f"{column.name}_at"]
+
+
+def _about(result: StudyResult, title: str) -> str:
+    about = next(s.about for s in result.definition.sections.values() if s.title == title)
+    return f"<p class='soft'>{text(about)}</p>" if about else ""
 
 
 def _facts(result: StudyResult) -> str:

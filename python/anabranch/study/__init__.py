@@ -9,26 +9,33 @@ for claim in result.claims:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
 from anabranch.errors import UserError, nearest
+from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
 from anabranch.study.definition import Definition
 from anabranch.study.parse import load
-from anabranch.study.results import Condition, Pool, Results
+from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
+from anabranch.study.tables import StudyTable
 from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
 
-__all__ = ["ClaimJson", "ClaimResult", "Study", "StudyJson", "StudyResult"]
+__all__ = ["ClaimJson", "ClaimResult", "Study", "StudyJson", "StudyResult", "StudyTable", "TableJson"]
 
 
 class ClaimJson(TypedDict, total=False):
-    """One claim in the JSON of ``anabranch study``; shares are ratios, ``why`` stands unless it was reproduced."""
+    """One claim in the JSON of ``anabranch study``; shares are ratios, ``why`` stands unless it was reproduced.
+
+    ``section`` stands where a claim is not the source's own.
+    """
 
     id: str
+    section: str
     claim: str
     published: str
     accept_if: str
@@ -42,6 +49,15 @@ class ClaimJson(TypedDict, total=False):
     measures: dict[str, Any]
 
 
+class TableJson(TypedDict):
+    """One table in the JSON of ``anabranch study``: what the columns are called, and a record for each row."""
+
+    id: str
+    title: str
+    columns: dict[str, str]
+    rows: list[dict[str, Any]]
+
+
 class StudyJson(TypedDict):
     """The JSON of ``anabranch study``."""
 
@@ -51,6 +67,7 @@ class StudyJson(TypedDict):
     engine: str
     anabranch_version: str
     claims: list[ClaimJson]
+    tables: list[TableJson]
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,7 @@ class StudyResult:
         definition: What was run.
         mode: ``"quick"`` or ``"full"``.
         claims: Every claim with its verdict, in the order of the study.
+        tables: The tables that the study declares.
         results: The runs themselves.
         robustness: What is known of it, if anything.
         notes: What a reader should know of the runs as a whole.
@@ -69,6 +87,7 @@ class StudyResult:
     definition: Definition
     mode: str
     claims: list[ClaimResult]
+    tables: list[StudyTable]
     results: Results
     robustness: Robustness | None
     notes: list[str]
@@ -78,6 +97,16 @@ class StudyResult:
     def failed(self) -> bool:
         """Some check is no check: it accepts the wrong system, too."""
         return any(c.check_failed for c in self.claims)
+
+    @property
+    def by_section(self) -> list[tuple[str, list[ClaimResult]]]:
+        """The claims by section, the source's own first, with no title."""
+        titles: dict[str | None, str] = {
+            None: "",
+            **{name: section.title for name, section in self.definition.sections.items()},
+        }
+        groups = ((title, [c for c in self.claims if c.claim.section == name]) for name, title in titles.items())
+        return [(title, claims) for title, claims in groups if claims]
 
     def to_json(self) -> StudyJson:
         """The document of ``anabranch study --json``."""
@@ -89,7 +118,8 @@ class StudyResult:
             "mode": self.mode,
             "engine": "sim",
             "anabranch_version": _engine.version(),
-            "claims": [_claim_json(c) for c in self.claims],
+            "claims": [_claim_json(c, self.definition) for c in self.claims],
+            "tables": [_table_json(t) for t in self.tables],
         }
 
     def write(self, directory: str | Path) -> None:
@@ -141,7 +171,7 @@ class Study:
             conditions["jitter"] = Condition(full=not quick, jitter=True)
         for name in dict.fromkeys(c.control for c in definition.claims if c.control):
             conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
-        plans = {name: pool.plan(condition) for name, condition in conditions.items()}
+        plans = {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
         everything = [job for plan in plans.values() for job in plan]
         total = len(pool.missing(everything))
         pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)
@@ -175,10 +205,22 @@ class Study:
             )
         notes = self._notes(results["plain"])
         mode = "quick" if quick else "full"
-        return StudyResult(definition, mode, claims, results["plain"], known, notes, total)
+        made = tables.make(results["plain"], full=not quick)
+        return StudyResult(definition, mode, claims, made, results["plain"], known, notes, total)
+
+    def _plan(self, pool: Pool, name: str, condition: Condition) -> list[Job]:
+        """All runs where nothing is changed; of the others those that judge a claim."""
+        jobs = pool.plan(condition)
+        if name == "plain":
+            return jobs
+        judged = [
+            c for c in self.definition.claims
+            if (condition.wrong is None or c.control == condition.wrong.name) and (condition.full or not c.full_only)
+        ]  # fmt: skip
+        return needs.only(jobs, needs.of_claims(self.definition, judged))
 
     def _quick(self, pool: Pool) -> Results:
-        jobs = pool.plan(Condition())
+        jobs = robustness_module.asked(self.definition, pool, Condition())
         pool.make(jobs)
         return pool.results(jobs)
 
@@ -209,7 +251,20 @@ def find(name: str | Path) -> Path:
     raise UserError(f'there is no study "{name}"', hint=nearest(str(name), shipped) if shipped else "give a directory")
 
 
-def _claim_json(result: ClaimResult) -> ClaimJson:
+def _table_json(made: StudyTable) -> TableJson:
+    return {
+        "id": made.table.id,
+        "title": made.table.title,
+        "columns": {column.name: column.title for column in made.columns},
+        "rows": [{k: _finite(v) for k, v in record.items()} for record in made.records],
+    }
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _claim_json(result: ClaimResult, definition: Definition) -> ClaimJson:
     claim: ClaimJson = {
         "id": result.claim.id,
         "claim": result.claim.claim,
@@ -221,9 +276,10 @@ def _claim_json(result: ClaimResult) -> ClaimJson:
         "robustness_stale": result.stale,
         "jitter": result.jitter,
         "control": result.control.word if result.control else None,
-        "measures": {k: v if not isinstance(v, float) or abs(v) != float("inf") else None
-                     for k, v in result.plain.measures.items()},
-    }  # fmt: skip
+        "measures": {k: _finite(v) for k, v in result.plain.measures.items()},
+    }
+    if result.claim.section is not None:
+        claim["section"] = definition.sections[result.claim.section].title
     if result.verdict != "reproduced":
         claim["why"] = result.why
     return claim

@@ -139,10 +139,20 @@ class Jitter:
 
 
 @dataclass(frozen=True)
+class Section:
+    """Claims and tables that stand apart from the source's own: what of them is whose."""
+
+    name: str
+    title: str
+    about: str
+
+
+@dataclass(frozen=True)
 class Claim:
     """One published result and how it is checked.
 
     Attributes:
+        section: The section it stands in; ``None``: it is the source's own.
         measures: Name → expression, in order; a later one may use an earlier one.
         accept: Conditions that must all hold.
         undecided: A difference and a threshold: while the 95 % interval over seeds of the difference holds the
@@ -167,6 +177,46 @@ class Claim:
     note: str
     why: str
     figures: tuple[str, ...]
+    section: str | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        name: As JSON and CSV call it.
+        value: What stands there, one value for each row or one for all.
+        at: Where that is: shown behind it, filled into ``at_form``.
+        digits: Decimal places; four significant digits when ``None``.
+        percent: A ratio shown as per cent.
+        without: Rows of variants for which it says nothing.
+        full_only: The quick grid has no points for it.
+    """
+
+    name: str
+    title: str
+    value: Expression
+    at: Expression | None
+    at_form: str
+    digits: int | None
+    percent: bool
+    without: tuple[str, ...]
+    full_only: bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table made from the results: a row for each variant, or for each value of an axis."""
+
+    id: str
+    title: str
+    section: str | None
+    experiment: str
+    rows: str
+    variants: tuple[str, ...]
+    columns: tuple[Column, ...]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -207,6 +257,8 @@ class Definition:
     robustness_seed: int
     claims: tuple[Claim, ...]
     figures: tuple[Figure, ...]
+    sections: Mapping[str, Section]
+    tables: tuple[Table, ...]
     texts: Mapping[Path, str]
     values: Mapping[str, Any]
 

@@ -284,10 +284,10 @@ class _Evaluator:
 
     def selection(self, node: ast.Subscript) -> Series:
         assert isinstance(node.value, ast.Name)  # noqa: S101 - the checker let nothing else through
-        picks = [p for p in map(_picked, _parts(node)) if p is not None]
-        experiment = next((p for p in picks if p in self.names.experiments), self.experiment)
+        named = picks(node)
+        experiment = next((p for p in named if p in self.names.experiments), self.experiment)
         series = self.source.quantity(node.value.id, experiment)
-        for pick in picks:
+        for pick in named:
             if pick in self.names.variants and pick not in self.names.experiments:
                 series = self.variant(series, pick)
         for part in _parts(node):
@@ -326,6 +326,11 @@ def _depth(tree: ast.expr) -> int:
         deepest = max(deepest, depth)
         todo.extend((child, depth + 1) for child in ast.iter_child_nodes(node))
     return deepest
+
+
+def picks(node: ast.Subscript) -> list[str]:
+    """The variants and experiments that a selection names."""
+    return [name for name in map(_picked, _parts(node)) if name is not None]
 
 
 def _parts(node: ast.Subscript) -> list[ast.expr]:

@@ -72,6 +72,10 @@ def _extreme_at(name: str, pick: Callable[..., tuple[float, Cell]]) -> Callable[
     return call
 
 
+def _seed_mean(x: Value) -> Value:
+    return _series(x, "seed_mean").collapsed()
+
+
 def _spearman(x: Value, y: Value) -> Value:
     return statistics.spearman(*pairs(x, y))
 
@@ -205,6 +209,7 @@ FUNCTIONS: dict[str, Function] = {
                        _extreme_at("argmin", min), over=True),
     "argmax": Function("argmax(x, over=axis)", "coordinate on the axis of the largest value", (1, 1),
                        _extreme_at("argmax", max), over=True),
+    "seed_mean": Function("seed_mean(x)", "mean over seeds, point by point", (1, 1), _seed_mean),
     "spearman": Function("spearman(x, y)", "rank correlation over common points (−1‥1)", (2, 2), _spearman),
     "correlation": Function("correlation(x, y)", "Pearson's correlation (−1‥1)", (2, 2), _correlation),
     "slope": Function("slope(y, x)", "least-squares slope of y against x", (2, 2), _slope),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from anabranch.study.definition import (
     Jitter,
     Open,
     Quantity,
+    Section,
     Variant,
     Wrong,
 )
 from anabranch.study.document import Document, Node
 from anabranch.study.expression import Expression, ExpressionError, Names, compile_expression
+from anabranch.study.parse_tables import read_section, read_table
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _RESERVED = {"variant", "seed", "time_s"}
@@ -70,12 +73,14 @@ class _Parser:
         self.document = document
         self.root = document.root
         self.texts: dict[Path, str] = {}
+        self.experiments: Mapping[str, Experiment] = {}
+        self.sections: Mapping[str, Section] = {}
 
     def definition(self) -> Definition:
         root = self.root
         root.reject_unknown(
             ["title", "source", "about", "setting", "setting_why", "open", "axis", "variant", "experiment",
-             "quantity", "wrong", "jitter", "robustness", "claim", "figure"]
+             "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure"]
         )  # fmt: skip
         axes = {name: self.axis(name, node) for name, node in root.children("axis")}
         variants = {name: self.variant(name, node) for name, node in root.children("variant")}
@@ -91,10 +96,16 @@ class _Parser:
         if not self.names.experiments:
             raise root.error("a study needs at least one [experiment.NAME]")
         experiments = {n: self.experiment(n, node, axes, variants) for n, node in root.children("experiment")}
+        self.experiments = experiments
         quantities = {n: self.quantity(n, node) for n, node in root.children("quantity")}
         self.no_cycles(quantities)
         wrongs = {n: self.wrong(n, node, variants) for n, node in root.children("wrong")}
         figures = tuple(self.figure(node, axes) for node in root.entries("figure"))
+        self.sections = {name: read_section(name, node) for name, node in root.children("section")}
+        tables = tuple(read_table(self, node) for node in root.entries("table"))
+        for i, table in enumerate(tables):
+            if table.id in {t.id for t in tables[:i]}:
+                raise root.error(f'a second table "{table.id}"', "table", i, "id")
         claims: list[Claim] = []
         for node in root.entries("claim"):
             claim = self.claim(node, wrongs, [f.id for f in figures])
@@ -129,6 +140,8 @@ class _Parser:
             robustness_seed=robustness.count("seed", 1) if robustness else 1,
             claims=tuple(claims),
             figures=figures,
+            sections=self.sections,
+            tables=tables,
             texts=self.texts,
             values=self.document.values,
         )
@@ -368,7 +381,7 @@ class _Parser:
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
         node.reject_unknown(
             ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
-             "invariant", "full_only", "note", "why", "figures"]
+             "invariant", "full_only", "note", "why", "figures", "section"]
         )  # fmt: skip
         measures: dict[str, Expression] = {}
         for name in node.table("measure"):
@@ -415,7 +428,16 @@ class _Parser:
             note=node.text("note", ""),
             why=node.text("why", ""),
             figures=tuple(node.texts("figures", figures, "figure") or ()),
+            section=self.section_name(node),
         )
+
+    def section_name(self, node: Node) -> str | None:
+        """The section that a claim or a table stands in; nothing where it is the source's own."""
+        name = node.optional_text("section")
+        if name is not None and name not in self.sections:
+            hint = nearest(name, self.sections) if self.sections else f"there is no [section.{name}]"
+            raise node.error(f'"{name}" is no section', "section", hint=hint)
+        return name
 
     def experiment_name(self, node: Node) -> str:
         name = node.text("experiment", next(iter(self.names.experiments)))

@@ -15,13 +15,14 @@ from typing import Any
 from anabranch.errors import UserError
 from anabranch.output import to_json, write_whole
 from anabranch.statistics import latin_hypercube
+from anabranch.study import needs
 from anabranch.study.definition import Definition
-from anabranch.study.results import Condition, Pool, Results
+from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import judge
 
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
-                "figure", "figures", "invariant"}  # fmt: skip
+                "figure", "figures", "invariant", "section", "table"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
             "there is no [[open]] parameter to vary", file=str(definition.directory / "study.toml"),
             hint="name what the source leaves open, with a plausible range",
         )  # fmt: skip
-    quick = pool.plan(Condition())
+    quick = asked(definition, pool, Condition())
     design = latin_hypercube(definition.robustness_points, len(definition.opens), definition.robustness_seed)
     claims = [c for c in definition.claims if not c.full_only]
     held: dict[str, int] = {c.id: 0 for c in claims}
@@ -60,7 +61,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     pool.make(quick, lambda n: progress(n, total) if progress else None)
     for i, unit in enumerate(design):
         chosen = tuple((p.name, p.at(u)) for p, u in zip(definition.opens, unit, strict=True))
-        jobs = pool.plan(Condition(opens=chosen))
+        jobs = asked(definition, pool, Condition(opens=chosen))
         base = (i + 1) * len(quick)
         # Not remembered: no other question asks for these runs, and there are many.
         once = Pool(definition, pool.threads)
@@ -81,6 +82,12 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     }
     write_whole(definition.directory / FILE, to_json(kept))
     return Robustness(shares, len(design), stale=False)
+
+
+def asked(definition: Definition, pool: Pool, condition: Condition) -> list[Job]:
+    """The runs of the quick grid that decide verdicts."""
+    claims = [c for c in definition.claims if not c.full_only]
+    return needs.only(pool.plan(condition), needs.of_claims(definition, claims))
 
 
 def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | None:
@@ -120,5 +127,10 @@ def _deciding(value: Any) -> Any:
 
 
 def _is_prose(key: str, value: Any) -> bool:
-    """``claim`` and ``figure`` are also the names of tables; of those, figures decide nothing and claims do."""
-    return isinstance(value, str) or key in {"figure", "figures"}
+    """``claim`` and ``figure`` are also the names of tables; of those, claims decide, and nothing else does."""
+    # Of quantities "table" is where their samples are, which decides; as a list it is the tables of the report.
+    return (
+        (isinstance(value, str) and key != "table")
+        or key in {"figure", "figures", "section"}
+        or (key == "table" and isinstance(value, list))
+    )

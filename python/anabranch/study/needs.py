@@ -1,0 +1,106 @@
+"""Which runs an expression can ask for, so that no others need be made to judge it.
+
+Told from the expression alone and never too few: where a variant is not picked by its name, all of them are meant.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from anabranch.study.definition import Claim, Definition, Table
+from anabranch.study.expression import Expression, picks
+from anabranch.study.results import Job
+
+
+@dataclass(frozen=True)
+class Need:
+    """The runs of one variant in an experiment; of all its variants where none is named."""
+
+    experiment: str
+    variant: str | None = None
+
+    def covers(self, job: Job) -> bool:
+        """Whether a run is one of them."""
+        return job.experiment == self.experiment and self.variant in {None, job.variant}
+
+
+def of_claims(definition: Definition, claims: Iterable[Claim]) -> frozenset[Need]:
+    """What judging some claims can ask for."""
+    needs: set[Need] = set()
+    for claim in claims:
+        walker = _Walker(definition, set(claim.measures))
+        expressions = [*claim.measures.values(), *claim.accept, *([claim.undecided] if claim.undecided else [])]
+        for expression in expressions:
+            needs.update(walker.of(expression, claim.experiment))
+    return frozenset(needs)
+
+
+def of_table(definition: Definition, table: Table) -> frozenset[Need]:
+    """What the cells of a table can ask for."""
+    walker = _Walker(definition, set())
+    return frozenset(
+        need
+        for column in table.columns
+        for expression in (column.value, column.at)
+        if expression is not None
+        for need in walker.of(expression, table.experiment)
+    )
+
+
+def only(jobs: Iterable[Job], needs: frozenset[Need]) -> list[Job]:
+    """The runs that are asked for."""
+    return [job for job in jobs if any(need.covers(job) for need in needs)]
+
+
+class _Walker:
+    def __init__(self, definition: Definition, measures: set[str]) -> None:
+        self.definition = definition
+        self.measures = measures
+
+    def of(self, expression: Expression, experiment: str) -> Iterator[Need]:
+        yield from self.node(expression.tree, experiment, None)
+
+    def node(self, node: ast.AST, experiment: str, variant: str | None) -> Iterator[Need]:
+        """What a part asks for; ``variant`` is the one that is picked from its value later."""
+        if isinstance(node, ast.Subscript):
+            yield from self.selection(node, experiment, variant)
+        elif isinstance(node, ast.Name):
+            yield from self.name(node.id, experiment, variant)
+        elif isinstance(node, ast.keyword) and node.arg == "over":
+            return
+        elif isinstance(node, ast.Call):
+            # A function may go over all variants before one is picked.
+            for argument in (*node.args, *node.keywords):
+                yield from self.node(argument, experiment, None)
+        else:
+            for child in ast.iter_child_nodes(node):
+                yield from self.node(child, experiment, variant)
+
+    def selection(self, node: ast.Subscript, experiment: str, variant: str | None) -> Iterator[Need]:
+        names = picks(node)
+        chosen = next((name for name in names if name in self.definition.experiments), experiment)
+        picked = [name for name in names if name in self.definition.variants]
+        yield from self.node(node.value, chosen, picked[0] if picked else variant)
+        # Axes in a condition are coordinates of the points that are there already.
+        for part in ast.walk(node.slice):
+            if isinstance(part, ast.Name) and part.id in self.definition.quantities:
+                yield from self.name(part.id, chosen, None)
+
+    def name(self, name: str, experiment: str, variant: str | None) -> Iterator[Need]:
+        if name in self.measures or name in self.definition.variants or name in self.definition.experiments:
+            return
+        quantity = self.definition.quantities.get(name)
+        if quantity is not None and quantity.expression is not None:
+            yield from self.node(quantity.expression.tree, experiment, variant)
+        elif quantity is not None:
+            yield Need(experiment, variant)
+        elif name == "variant":
+            yield Need(experiment)
+        else:
+            # An axis, perhaps of another experiment: the first that has it is meant. Every variant has the same points.
+            experiments = self.definition.experiments
+            having = next((e.name for e in experiments.values() if name in e.axes), experiment)
+            at = experiments[experiment if name in experiments[experiment].axes else having]
+            yield Need(at.name, next(iter(at.variants), ""))
