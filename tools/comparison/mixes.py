@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -197,25 +196,24 @@ def _sources() -> str:
     return markdown.table(["expected", "because"], rows)
 
 
-_CELL = re.compile(r"\d\.\d\d \((\d\.\d\d)–(\d\.\d\d)\)\Z")
-
-
-def kept() -> list[Mix]:
-    """Return what the page says: mean and both ends of the shares, to two digits, and the mean of Jain's indices."""
+def said() -> dict[tuple[str, str, Setting], tuple[str, str]]:
+    """Return what the page says of each mix: its share with the range, and Jain's index."""
     part = (ROOT / pages.FOLDER / f"{NAME}.md").read_text("utf-8").partition("<!-- begin rows -->")[2]
-    lines = part.partition("<!-- end rows -->")[0].strip().splitlines()[2:]
-    found = []
-    for line in lines:
+    found = {}
+    for line in part.partition("<!-- end rows -->")[0].strip().splitlines()[2:]:
         pair, *cells = [cell.strip() for cell in line.strip("|").split("|")]
         first, second = pair.split(" / ")
         for setting, share, jain in zip(SETTINGS, cells[::2], cells[1::2], strict=True):
-            ends = _CELL.match(share)
-            if ends is None:
-                raise ValueError(f"{pair}, {setting}: no share with its range: {share}")
-            low, high = map(float, ends.groups())
-            middle = SEEDS * float(share[:4]) - low - high
-            found.append(Mix(first, second, setting, (low, middle, high), (float(jain),) * SEEDS))
+            found[first, second, setting] = (share, jain)
     return found
+
+
+def kept() -> list[Mix]:
+    """Return the mixes of the page, to the two digits that it has: means alone."""
+    return [
+        Mix(*mix, shares=(float(share.partition(" ")[0]),), jains=(float(jain),))
+        for mix, (share, jain) in said().items()
+    ]
 
 
 def cell(mix: Mix) -> tuple[str, str]:
