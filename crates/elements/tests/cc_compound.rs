@@ -7,6 +7,7 @@ use anabranch_elements::cc::{
     Config, CongestionControl,
     compound::{META, Params},
     params::{Packets, Share},
+    reno::Avoidance,
 };
 use cc_support::{Path, SMSS, assert_near};
 use serde_json::json;
@@ -105,6 +106,22 @@ fn the_loss_window_grows_by_a_segment_per_whole_window() {
     path.ack();
     // Equation 2.
     assert_near(state(&path, "loss_window") - loss, 1.0 / sum, 1e-4);
+}
+
+#[test]
+fn counted_by_acks_a_delayed_one_adds_no_more_than_another() {
+    for (avoidance, counts) in [(Avoidance::Bytes, 2.0), (Avoidance::Acks, 1.0)] {
+        let mut path = avoiding(
+            &with(Params {
+                avoidance,
+                ..Params::default()
+            }),
+            200,
+        );
+        let (loss, sum) = (state(&path, "loss_window"), path.cwnd());
+        path.ack_as(|ack| ack.acked = SMSS + SMSS);
+        assert_near(state(&path, "loss_window") - loss, counts / sum, 1e-4);
+    }
 }
 
 #[test]

@@ -41,6 +41,7 @@ use super::{
     params::{
         DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit, in_order,
     },
+    reno::Avoidance,
     window::{Standard, Window},
 };
 
@@ -88,6 +89,9 @@ pub struct Params {
     pub low_window: Packets,
     /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
     pub slow_start_limit: SlowStartLimit,
+    /// How the loss window counts what is acknowledged in congestion avoidance. `"acks"` is §3's
+    /// equation 2 to the letter, with which delayed acknowledgments halve its growth.
+    pub avoidance: Avoidance,
     /// What a reduction is taken from.
     pub reduce_from: OrStack<ReductionBase>,
 }
@@ -106,6 +110,7 @@ impl Default for Params {
             lambda: Share::new(0.8),
             low_window: Packets::new(38),
             slow_start_limit: SlowStartLimit::default(),
+            avoidance: Avoidance::Bytes,
             reduce_from: OrStack::Stack,
         }
     }
@@ -279,7 +284,11 @@ impl CongestionControl for Compound {
             self.whole_round = true;
         }
         // §3, equation 2.
-        self.window.loss.cwnd += ack.acked.segments(self.standard.smss) / self.window.sum();
+        let counted = match self.params.avoidance {
+            Avoidance::Bytes => ack.acked.segments(self.standard.smss),
+            Avoidance::Acks => 1.0,
+        };
+        self.window.loss.cwnd += counted / self.window.sum();
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
