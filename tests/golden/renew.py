@@ -28,7 +28,7 @@ CASES: list[tuple[str, list[str]]] = [
         [
             "duration=5 s",
             "link.bottleneck.forward.queue="
-            '{ kind = "red", min_threshold = "20 kB", max_threshold = "60 kB", gentle = true, ecn = true, adaptive = true }',
+            '{ kind = "red", min_threshold = "20 kB", max_threshold = "60 kB", gentle = true, adaptive = true }',
         ],
     ),
 ]
