@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_core::packet::ConnectionId;
+use anabranch_core::{math, packet::ConnectionId};
 use anabranch_elements::heavy::{Config, Detector, HeavyFlows, registry};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -128,7 +128,8 @@ proptest! {
             "statistics_interval": statistics,
             "half_life": half_life,
         }));
-        let fade = (-std::f64::consts::LN_2 * f64::from(statistics) / f64::from(half_life)).exp();
+        let halves = f64::from(statistics) / f64::from(half_life);
+        let fade = math::exp(-std::f64::consts::LN_2 * halves);
         let mut exact: BTreeMap<u32, f64> = BTreeMap::new();
         for (k, (connection, size)) in (1..).zip(packets) {
             detector.on_packet(ConnectionId(connection), size);
@@ -203,13 +204,13 @@ fn space_saving_by_hand() {
 fn the_past_fades_by_half_in_a_half_life() {
     let params = json!({ "half_life": 500, "statistics_interval": 100 });
     let mut detector = detector("space-saving", &params);
-    hear(&mut detector, &[1; 10_000]);
+    hear(&mut detector, &vec![1; 10_000]);
     hear(&mut detector, &[2; 500]);
     // All before is worth half, and what came since is nearly the other half.
     assert!((detector.share(ConnectionId(1)) - 0.5).abs() < 1e-3);
     hear(&mut detector, &[2; 100]);
     assert_eq!(heaviest(&detector), Some(2));
-    hear(&mut detector, &[2; 12_000]);
+    hear(&mut detector, &vec![2; 12_000]);
     assert_eq!(detector.active(), 1, "who has stopped is forgotten");
 }
 

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 const N: u32 = 40_000;
 
 /// From 100 to 300 packets, and a fifth at the top; `select` as it is read without `kind`.
-fn queue(select: Value, more: Value) -> Scripted {
+fn queue(mut select: Value, mut more: Value) -> Scripted {
     let mut params = json!({
         "min_threshold": "100 packets",
         "max_threshold": "300 packets",
         "max_probability": 0.2,
         "spacing": "geometric",
-        "select": select,
     });
     let table = params.as_object_mut().expect("it is one");
-    table.extend(more.as_object().expect("a table").clone());
+    table.insert("select".to_owned(), select.take());
+    table.append(more.as_object_mut().expect("a table"));
     Scripted::new(&config("preferential-red", params))
 }
 

@@ -167,10 +167,10 @@ impl Scripted {
 }
 
 /// RED of these parameters, the average being the present length.
-pub fn config(name: &str, params: Value) -> Config {
+pub fn config(name: &str, mut params: Value) -> Config {
     let mut all = json!({ "weight": 1.0 });
     let table = all.as_object_mut().expect("it is one");
-    table.extend(params.as_object().expect("a table").clone());
+    table.append(params.as_object_mut().expect("a table"));
     let config: Config = serde_json::from_value(json!({ name: all })).expect("they can be read");
     assert_eq!(config.check(), Ok(()));
     config
