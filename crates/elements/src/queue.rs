@@ -204,6 +204,7 @@ components! {
     drop_tail::DropTail,
     red::Red,
     preferential_red::PreferentialRed,
+    share_red::ShareRed,
     codel::Codel,
     pie::Pie,
     fq_codel::FqCodel,

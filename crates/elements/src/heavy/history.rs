@@ -2,8 +2,8 @@
 //! connection is written down, the newest so many records are kept, and every so many packets
 //! the connection that occurs most often among them is taken for the heaviest.
 //!
-//! A record tells nothing of a packet's size. Statistics cost the sorting of the history, so memory and time grow
-//! with its length and not with the number of connections.
+//! A record tells nothing of a packet's size. Counts are kept up to date record by record; a choice looks at each connection
+//! once. Memory and time grow with the length of the history at most, and not with the number of connections.
 //!
 //! # Left open by the source
 //! - The length of the history; 100 by default, ten times as many packets at the default interval.
@@ -39,6 +39,9 @@ pub const META: Meta = Meta {
     }],
 };
 
+/// A connection takes part that has one record where the heaviest has so many.
+const TAKES_PART: u32 = 16;
+
 /// How often is recorded and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -72,10 +75,11 @@ pub struct History {
     until_statistics: u32,
     /// Oldest first.
     records: VecDeque<ConnectionId>,
-    /// Of the last statistics: who occurs how often, by number. Sorting takes place here.
-    sorted: Vec<ConnectionId>,
+    /// Who occurs how often among them, by number.
     counts: Vec<(ConnectionId, u32)>,
     heaviest: Option<ConnectionId>,
+    /// Of the last statistics.
+    taking_part: usize,
 }
 
 impl History {
@@ -87,41 +91,54 @@ impl History {
             until_statistics: params.statistics_interval.get(),
             params: params.clone(),
             records: VecDeque::new(),
-            sorted: Vec::new(),
             counts: Vec::new(),
             heaviest: None,
+            taking_part: 0,
         }
+    }
+
+    /// What part of a full history is this connection's; while it fills, the rest counts as nobody's.
+    pub(crate) fn part(&self, connection: ConnectionId) -> f64 {
+        f64::from(self.count(connection)) / f64::from(self.params.history_length.get())
+    }
+    /// How many connections had at least a sixteenth of the heaviest's records at the last statistics.
+    pub(crate) fn taking_part(&self) -> usize {
+        self.taking_part
     }
 
     fn record(&mut self, connection: ConnectionId) {
-        if self.records.len() == self.params.history_length.get() as usize {
-            self.records.pop_front();
+        if self.records.len() == self.params.history_length.get() as usize
+            && let Some(oldest) = self.records.pop_front()
+            && let Ok(place) = self.place(oldest)
+        {
+            self.counts[place].1 -= 1;
+            if self.counts[place].1 == 0 {
+                self.counts.remove(place);
+            }
         }
         self.records.push_back(connection);
+        match self.place(connection) {
+            Ok(place) => self.counts[place].1 += 1,
+            Err(place) => self.counts.insert(place, (connection, 1)),
+        }
     }
 
     fn take_statistics(&mut self) {
-        self.sorted.clear();
-        self.sorted.extend(&self.records);
-        self.sorted.sort_unstable();
-        self.counts.clear();
-        for &connection in &self.sorted {
-            match self.counts.last_mut() {
-                Some((last, count)) if *last == connection => *count += 1,
-                _ => self.counts.push((connection, 1)),
-            }
-        }
         let most = self.counts.iter().map(|&(_, count)| count).max();
-        let newest_first = self.records.iter().rev().copied();
-        self.heaviest = newest_first
-            .into_iter()
-            .find(|&connection| Some(self.count(connection)) == most);
+        let mut newest_first = self.records.iter().rev().copied();
+        self.heaviest = newest_first.find(|&connection| Some(self.count(connection)) == most);
+        let enough = |count: u32| Some(count.saturating_mul(TAKES_PART)) >= most;
+        self.taking_part = self.counts.iter().filter(|(_, count)| enough(*count)).count();
     }
 
-    /// How often it occurred at the last statistics.
-    fn count(&self, connection: ConnectionId) -> u32 {
+    fn place(&self, connection: ConnectionId) -> Result<usize, usize> {
         self.counts
             .binary_search_by_key(&connection, |&(known, _)| known)
+    }
+
+    /// How often it occurs among the records.
+    fn count(&self, connection: ConnectionId) -> u32 {
+        self.place(connection)
             .map_or(0, |place| self.counts[place].1)
     }
 }
@@ -140,11 +157,11 @@ impl HeavyFlows for History {
             self.take_statistics();
         }
     }
-    /// Of the records at the last statistics.
+    /// Of the records.
     fn share(&self, connection: ConnectionId) -> f64 {
-        f64::from(self.count(connection)) / self.sorted.len().max(1) as f64
+        f64::from(self.count(connection)) / self.records.len().max(1) as f64
     }
-    /// Those that occurred at the last statistics.
+    /// Those that occur among the records.
     fn active(&self) -> usize {
         self.counts.len()
     }
@@ -155,7 +172,6 @@ impl HeavyFlows for History {
     fn memory(&self) -> usize {
         size_of::<Self>()
             + self.records.capacity() * size_of::<ConnectionId>()
-            + self.sorted.capacity() * size_of::<ConnectionId>()
             + self.counts.capacity() * size_of::<(ConnectionId, u32)>()
     }
 }
