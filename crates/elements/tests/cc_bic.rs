@@ -6,7 +6,7 @@ use anabranch_core::{math, units::Duration};
 use anabranch_elements::cc::{
     Config, CongestionControl,
     bic::{META, Params},
-    params::Packets,
+    params::{DecreaseFactor, Packets, SearchStep},
 };
 use cc_support::{Path, assert_near, segments};
 use serde_json::json;
@@ -45,7 +45,8 @@ fn the_binary_search_is_an_exponential_towards_the_maximum() {
 
 #[test]
 fn far_from_the_maximum_a_round_trip_adds_s_max() {
-    for s_max in [8, 16, 32] {
+    let mut points = 0;
+    for s_max in [4, 8, 16, 32] {
         let config = Config::Bic(Params {
             s_max: Packets::new(s_max),
             ..Params::default()
@@ -57,22 +58,40 @@ fn far_from_the_maximum_a_round_trip_adds_s_max() {
             let before = path.cwnd();
             path.round_trip();
             assert_near(path.cwnd() - before, f64::from(s_max), 0.01);
+            points += 1;
         }
     }
+    assert!(points >= 20);
 }
 
 #[test]
 fn near_the_maximum_a_round_trip_adds_s_min() {
-    let mut path = Path::new(&bic(), 100, RTT);
-    path.lose();
-    path.recovered();
-    for _ in 0..14 {
-        path.round_trip();
+    let mut points = 0;
+    for window in [50_u64, 100, 200, 400, 1_000] {
+        for s_min in [0.01, 0.02, 0.05, 0.1, 0.5] {
+            let config = Config::Bic(Params {
+                s_min: SearchStep::new(s_min),
+                ..Params::default()
+            });
+            let mut path = Path::new(&config, window, RTT);
+            path.lose();
+            path.recovered();
+            // Half of the way that is left is less than three quarters of S_min.
+            let left = |path: &Path| window as f64 - path.cwnd();
+            while left(&path) > 1.5 * s_min {
+                path.ack();
+            }
+            let (before, acks) = (path.cwnd(), window / 5);
+            for _ in 0..acks {
+                path.ack();
+            }
+            let added = path.cwnd() - before;
+            assert!(left(&path) > 0.0, "the maximum is not reached");
+            assert_near(added, s_min * acks as f64 / before, 0.01);
+            points += 1;
+        }
     }
-    let before = path.cwnd();
-    assert!(before > 99.97 && before < 100.0, "{before}");
-    path.round_trip();
-    assert_near(path.cwnd() - before, 0.01, 0.2);
+    assert!(points >= 20);
 }
 
 #[test]
@@ -92,25 +111,56 @@ fn beyond_the_maximum_steps_double_up_to_s_max() {
     assert_near(path.cwnd() - before, 32.0, 0.02);
 }
 
+/// §III: the maximum is the window at the loss, and what is left of it the minimum; a loss before the old
+/// maximum is reached makes the middle between the two the new one, `(2 - b) / 2` of the window where `b`
+/// is the paper's, the share that is taken away.
 #[test]
-fn fast_convergence_lowers_the_maximum() {
-    for (fast_convergence, expected) in [(true, f64::midpoint(90.0, 0.875 * 90.0)), (false, 90.0)] {
-        let config = Config::Bic(Params {
-            fast_convergence,
-            ..Params::default()
-        });
-        let mut path = Path::new(&config, 100, RTT);
-        path.lose();
-        assert_near(path.state("max_win").expect("a loss"), 100.0, 1e-9);
-        path.recovered();
-        while path.cwnd() < 90.0 {
-            path.ack();
+fn a_loss_sets_the_maximum_and_fast_convergence_lowers_it() {
+    // A first loss; an early one without and with fast convergence; one beyond the old maximum with it.
+    let mut points = [0_usize; 4];
+    for window in [50_u64, 100, 250, 400, 1_000] {
+        for taken in [0.1, 0.125, 0.25, 0.4] {
+            for fast_convergence in [false, true] {
+                let config = Config::Bic(Params {
+                    fast_convergence,
+                    beta: DecreaseFactor::new(1.0 - taken),
+                    ..Params::default()
+                });
+                let mut path = Path::new(&config, window, RTT);
+                let maximum = |path: &Path| path.state("max_win").expect("a loss");
+                let lose = |path: &mut Path| {
+                    let before = path.cwnd();
+                    path.lose();
+                    assert_near(path.cwnd(), (1.0 - taken) * before, 1e-6);
+                    path.recovered();
+                    before
+                };
+                let first = lose(&mut path);
+                assert_near(maximum(&path), first, 1e-6);
+                // Half of the way back.
+                while path.cwnd() < (1.0 - taken / 2.0) * first {
+                    path.ack();
+                }
+                let early = lose(&mut path);
+                assert!(early < first);
+                let factor = if fast_convergence {
+                    (2.0 - taken) / 2.0
+                } else {
+                    1.0
+                };
+                assert_near(maximum(&path), factor * early, 1e-6);
+                while path.cwnd() < early + 1.0 {
+                    path.ack();
+                }
+                let late = lose(&mut path);
+                assert_near(maximum(&path), late, 1e-6);
+                points[0] += 1;
+                points[1 + usize::from(fast_convergence)] += 1;
+                points[3] += usize::from(fast_convergence);
+            }
         }
-        let before = path.cwnd();
-        path.lose();
-        let found = path.state("max_win").expect("a loss");
-        assert_near(found, expected * before / 90.0, 1e-6);
     }
+    assert!(points.iter().all(|&n| n >= 20), "{points:?}");
 }
 
 #[test]

@@ -181,27 +181,77 @@ fn rr_tcp_takes_a_percentile_of_the_last_lengths() {
     assert_eq!((room(25, 10), room(38, 10), room(40, 10)), (10, 2, 0));
 }
 
+/// Segments that do not leave: `W / 2` for being early, `W RTO / SRTT` for a timeout, one for a duplicate
+/// that lets nothing leave. Each moves *FA* by its share of the first two; here with `2 SRTT / W` taken
+/// out of both sides of the fraction, so that nothing but whole numbers is divided.
 #[test]
 fn rr_tcp_weighs_being_early_against_being_late() {
+    let step = 0.1;
+    let mut points = [0_usize; 3];
+    for window in [2_u64, 3, 10, 20, 100, 333, 3_000] {
+        for (srtt, rto) in [(100_u64, 300_u64), (50, 200), (10, 1_000), (200, 200)] {
+            let at = |flight, pipe| View {
+                srtt: Duration::from_millis(srtt),
+                rto: Duration::from_millis(rto),
+                ..view(window, flight, pipe)
+            };
+            let mut remedy = rr_tcp::RrTcp::new(
+                &rr_tcp::Params {
+                    fa: Share::new(0.5),
+                    step: Share::new(step),
+                    ..rr_tcp::Params::default()
+                },
+                &Init { dupthresh: 3 },
+            );
+            let both = (srtt + 2 * rto) as f64;
+            let share = |parts: u64| step * parts as f64 / both;
+            // Up, down and down, each from where the last one left it.
+            let mut before = remedy.fa();
+            remedy.on_late(late(5), &at(window, 1));
+            let early = remedy.fa() - before;
+            assert!((early - share(srtt)).abs() < 1e-12, "{window} {srtt} {rto}");
+            before = remedy.fa();
+            remedy.on_timeout(&at(window, window - 1));
+            let timeout = before - remedy.fa();
+            assert!((timeout - share(2 * rto)).abs() < 1e-12, "{timeout}");
+            before = remedy.fa();
+            remedy.on_duplicate(&at(2 * window, 1));
+            let nothing = before - remedy.fa();
+            let expected = share(2 * srtt) / window as f64;
+            assert!((nothing - expected).abs() < 1e-12, "{nothing}");
+            points = points.map(|n| n + 1);
+            // These say nothing: a timeout without duplicates, a duplicate with room left, and what was
+            // late but not sent again.
+            before = remedy.fa();
+            remedy.on_timeout(&at(window, window));
+            remedy.on_duplicate(&at(2 * window - 1, 1));
+            let unnoticed = Late {
+                length: 5,
+                resent: false,
+            };
+            remedy.on_late(unnoticed, &at(window, 1));
+            assert!((remedy.fa() - before).abs() < f64::EPSILON);
+        }
+    }
+    assert!(points.iter().all(|&n| n >= 20), "{points:?}");
+    // It stays a share.
     let mut remedy = rr_tcp::RrTcp::new(
         &rr_tcp::Params {
-            fa: Share::new(0.5),
-            step: Share::new(0.1),
+            step: Share::new(1.0),
             ..rr_tcp::Params::default()
         },
         &Init { dupthresh: 3 },
     );
-    // A window of 20: 10 segments for being early, 20 * 300 / 100 = 60 for a timeout.
-    remedy.on_late(late(5), &view(20, 20, 10));
-    assert!((remedy.fa() - (0.5 + 0.1 * 10.0 / 70.0)).abs() < 1e-12);
-    remedy.on_timeout(&view(20, 20, 10));
-    assert!((remedy.fa() - (0.5 - 0.1 * 50.0 / 70.0)).abs() < 1e-12);
-    remedy.on_duplicate(&view(20, 40, 10));
-    assert!((remedy.fa() - (0.5 - 0.1 * 51.0 / 70.0)).abs() < 1e-12);
-    // A timeout without duplicates says nothing of the threshold.
-    let before = remedy.fa();
-    remedy.on_timeout(&view(20, 20, 20));
-    assert!((remedy.fa() - before).abs() < f64::EPSILON);
+    for (raise, end) in [(true, 1.0), (false, 0.0)] {
+        for _ in 0..10 {
+            if raise {
+                remedy.on_late(late(5), &view(20, 20, 10));
+            } else {
+                remedy.on_timeout(&view(20, 20, 10));
+            }
+        }
+        assert!((remedy.fa() - end).abs() < f64::EPSILON);
+    }
 }
 
 /// Forty round-trip times: the largest, each faded by its age in acknowledgments.
