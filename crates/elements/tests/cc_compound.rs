@@ -320,7 +320,7 @@ fn parameters_out_of_range_are_refused() {
             .to_string();
         assert!(message.contains(expected), "{name}: {message}");
     }
-    let both = json!({ META.name: { "gamma_low": "40 packets", "gamma_high": "40 packets" } });
+    let both = json!({ META.name: { "gamma": "40 packets", "gamma_low": "40 packets", "gamma_high": "40 packets" } });
     let Ok(Config::Compound(params)) = serde_json::from_value(both) else {
         panic!("equal bounds are fine");
     };

@@ -75,7 +75,8 @@ pub struct Params {
     pub beta: DecreaseFactor,
     /// What the delay window gives up for each packet queued (`eta` in §3: 1).
     pub zeta: Gain,
-    /// Queued packets from which on the delay window shrinks, before the first loss (§5: 30).
+    /// Queued packets from which on the delay window shrinks, before the first loss (§5: 30). Where
+    /// `gamma_tuning` is on, from `gamma_low` to `gamma_high`.
     pub gamma: Packets,
     /// Whether losses tune `gamma` (§5).
     pub gamma_tuning: bool,
@@ -116,7 +117,11 @@ impl Default for Params {
     }
 }
 
-in_order!(Params: gamma_low <= gamma_high);
+in_order!(Params:
+    gamma_low <= gamma_high,
+    gamma_low <= gamma if gamma_tuning,
+    gamma <= gamma_high if gamma_tuning,
+);
 
 impl ControlParams for Params {
     const FAMILY: Family = Family::DelayBased;

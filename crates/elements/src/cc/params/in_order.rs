@@ -1,9 +1,9 @@
 //! Parameters of which one may not exceed another, whoever writes them.
 
 /// Reads and writes parameters that are `remote = "Self"`, and refuses those whose lower bound is above
-/// the upper one.
+/// the upper one; with `if`, only where that switch is on.
 macro_rules! in_order {
-    ($Params:ident: $lower:ident <= $upper:ident) => {
+    ($Params:ident: $($lower:ident <= $upper:ident $(if $switch:ident)?),+ $(,)?) => {
         impl serde::Serialize for $Params {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 Self::serialize(self, to)
@@ -13,15 +13,18 @@ macro_rules! in_order {
         impl<'de> serde::Deserialize<'de> for $Params {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let params = Self::deserialize(from)?;
-                if params.$lower > params.$upper {
+                $(if params.$lower > params.$upper $(&& params.$switch)? {
                     return Err(serde::de::Error::custom(format!(
-                        "`{}` ({}) is above `{}` ({})",
+                        concat!(
+                            "`{}` ({}) is above `{}` ({})",
+                            $(" while `", stringify!($switch), "` is true",)?
+                        ),
                         stringify!($lower),
                         String::from(params.$lower),
                         stringify!($upper),
                         String::from(params.$upper)
                     )));
-                }
+                })+
                 Ok(params)
             }
         }
