@@ -13,7 +13,8 @@
 //!   of RFC 4653 and RFC 5681 §3.1 would allow, slow start up to ssthresh and congestion avoidance
 //!   from there on. While the bound, or extended limited transmit, holds data back, the control's
 //!   window does not grow by it; the bound vanishes when it reaches that window. What a control's
-//!   window has beyond the flight at the first duplicate is given up at a loss, not at a timeout.
+//!   window has beyond the flight at the first duplicate is given up at a loss, not at a timeout; `bbr`
+//!   and `bbr3`, which have a model instead of a history, keep it.
 //! - The threshold is rounded down, of which the source says nothing.
 //!
 //! # Limits of the source
@@ -24,7 +25,7 @@
 //!
 //! # A variant of ours
 //! - `restart = "anew"` begins there with the control's window, which grows meanwhile as if it were
-//!   used. Nobody has published it. Where every gap is followed by another it forgets the flight of
+//!   used. RFC 4653 has no such thing. Where every gap is followed by another it forgets the flight of
 //!   the beginning; where gaps close in between, as with a window of a few segments in the careful
 //!   variant, §3.2 rules as ever.
 //!
