@@ -7,6 +7,7 @@ mod number;
 mod or_stack;
 
 pub(super) use self::in_order::in_order;
+pub(crate) use self::number::bounded;
 pub use self::{
     choice::{ReductionBase, RenoFriendly, WindowCount},
     count::{Packets, Samples},

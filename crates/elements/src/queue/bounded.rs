@@ -6,6 +6,8 @@ use anabranch_core::units::{Bytes, Duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::cc::params::bounded;
+
 /// A quantity with its unit, within bounds.
 macro_rules! quantity {
     ($(#[$meta:meta])* $Name:ident, $Of:ty, $min:expr, $max:expr) => {
@@ -120,59 +122,14 @@ impl Quantum {
     }
 }
 
-/// A gain of a controller, in hertz.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Hertz(f64);
-
-impl Hertz {
-    /// The most.
-    pub const MAX: f64 = 100.0;
-
-    /// # Panics
-    /// If `value` is outside 0..100; in a `const` this is a compile error.
-    #[must_use]
-    pub const fn new(value: f64) -> Self {
-        assert!(value >= 0.0 && value <= Self::MAX, "0..100 Hz");
-        Self(value)
-    }
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> f64 {
-        self.0
-    }
+bounded! {
+    /// A gain of a controller, in hertz.
+    Hertz, 0.0..=100.0, "a gain in hertz"
 }
 
-impl TryFrom<f64> for Hertz {
-    type Error = String;
-    fn try_from(value: f64) -> Result<Self, String> {
-        if (0.0..=Self::MAX).contains(&value) {
-            Ok(Self(value))
-        } else {
-            Err(format!(
-                "{value} is out of range; expected a gain from 0 to {}, in hertz",
-                Self::MAX
-            ))
-        }
-    }
-}
-
-impl From<Hertz> for f64 {
-    fn from(value: Hertz) -> Self {
-        value.0
-    }
-}
-
-impl JsonSchema for Hertz {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Hertz".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": 0, "maximum": Self::MAX })
-    }
+bounded! {
+    /// How steeply a probability rises: the exponent of a share.
+    Exponent, 0.0..=16.0, "the exponent of a share"
 }
 
 /// Among how many queues flows are spread.

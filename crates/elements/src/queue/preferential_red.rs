@@ -22,7 +22,7 @@
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Bytes, Rate, text::Limit},
+    units::Instant,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,8 @@ mod select;
 pub use self::select::{Select, Static};
 use self::select::Selector;
 use super::{
-    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
-    drop_tail::DropTail,
-    red::{Early, Factor, red_params},
+    Contradiction, Init, Item,
+    red::{Factor, RedParams, Weigh, Weighed, red_params},
 };
 
 /// Description for registry, docs and command line.
@@ -135,49 +134,45 @@ red_params! {
     }
 }
 
-impl QueueParams for Params {
-    fn needs_bdp(&self) -> bool {
-        self.common().in_bdp().is_some()
-    }
-    fn in_bdp(&self) -> Option<&'static [&'static str]> {
-        self.common().in_bdp()
-    }
-    fn set_bdp(&mut self, bdp: Bytes) {
-        self.put_bdp(bdp);
-    }
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-    fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
+impl RedParams for Params {
+    fn named(&self) -> Option<(&'static [&'static str], &[String])> {
         match &self.select {
             Select::Static(named) => Some((&["select", "flows"], &named.flows)),
             Select::Found(_) => None,
         }
     }
-    fn check(&self) -> Result<(), Contradiction> {
-        self.common().check()?;
+    fn check_own(&self) -> Result<(), Contradiction> {
         self.select.check()
     }
 }
 
-/// A preferential RED queue.
+/// Weighs those that are heavy.
 #[derive(Debug)]
-pub struct PreferentialRed {
-    early: Early,
-    store: DropTail,
+pub struct Preferring {
     selector: Selector,
     heavy: Factor,
 }
+
+impl Weigh for Preferring {
+    #[inline]
+    fn factor(&mut self, item: &Item, _now: Instant) -> Factor {
+        if self.selector.selects(item) {
+            self.heavy
+        } else {
+            Factor::NONE
+        }
+    }
+}
+
+/// A preferential RED queue.
+pub type PreferentialRed = Weighed<Preferring>;
 
 impl PreferentialRed {
     /// An empty queue.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
-        let common = params.common();
         let multiplier = params.multiplier.get();
-        Self {
-            early: Early::new(&common, init),
-            store: common.store(init),
+        let weigh = Preferring {
             selector: Selector::new(&params.select, init),
             heavy: match params.multiply {
                 Multiply::Plain => Factor {
@@ -189,54 +184,7 @@ impl PreferentialRed {
                     ..Factor::NONE
                 },
             },
-        }
-    }
-    /// The average length, in packets or in bytes as the thresholds are.
-    #[must_use]
-    pub fn average(&self) -> f64 {
-        self.early.average()
-    }
-
-    #[inline]
-    fn admit(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        let factor = if self.selector.selects(item) {
-            self.heavy
-        } else {
-            Factor::NONE
         };
-        self.early.admit(item, &self.store, factor, cx)
-    }
-}
-
-impl QueueDiscipline for PreferentialRed {
-    #[inline]
-    fn enqueue(&mut self, mut item: Item, cx: &mut QueueContext<'_>) {
-        if self.admit(&mut item, cx) {
-            self.store.enqueue(item, cx);
-        }
-    }
-    #[inline]
-    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        self.admit(item, cx)
-    }
-    #[inline]
-    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
-        self.store.dequeue(cx)
-    }
-    fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
-        self.early.ran_out(cx.now);
-    }
-    #[inline]
-    fn len(&self) -> usize {
-        self.store.len()
-    }
-    fn bytes(&self) -> u64 {
-        self.store.bytes()
-    }
-    fn set_limit(&mut self, limit: Limit) -> bool {
-        self.store.set_limit(limit)
-    }
-    fn set_rate(&mut self, rate: Option<Rate>) {
-        self.early.set_rate(rate);
+        Self::with(&params.common(), weigh, init)
     }
 }

@@ -36,25 +36,23 @@
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Bytes, Rate, text::Limit},
+    units::Instant,
 };
 
 mod adaptive;
 mod average;
 mod early;
 mod params;
+mod weighed;
 
-pub(super) use self::{
-    early::{Early, Factor},
-    params::red_params,
-};
+pub(super) use self::params::red_params;
 pub use self::{
     adaptive::{Adaptive, AdaptiveTable},
-    params::{Common, PacketSize, Probability, Spacing},
+    early::Factor,
+    params::{Common, PacketSize, Probability, RedParams, Spacing},
+    weighed::{Weigh, Weighed},
 };
-use super::{
-    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams, drop_tail::DropTail,
-};
+use super::{Init, Item};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -86,77 +84,26 @@ red_params! {
     pub struct Params {}
 }
 
-impl QueueParams for Params {
-    fn needs_bdp(&self) -> bool {
-        self.common().in_bdp().is_some()
-    }
-    fn in_bdp(&self) -> Option<&'static [&'static str]> {
-        self.common().in_bdp()
-    }
-    fn set_bdp(&mut self, bdp: Bytes) {
-        self.put_bdp(bdp);
-    }
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-    fn check(&self) -> Result<(), Contradiction> {
-        self.common().check()
+impl RedParams for Params {}
+
+/// Weighs all alike.
+#[derive(Debug)]
+pub struct Alike;
+
+impl Weigh for Alike {
+    #[inline]
+    fn factor(&mut self, _item: &Item, _now: Instant) -> Factor {
+        Factor::NONE
     }
 }
 
 /// A RED queue.
-#[derive(Debug)]
-pub struct Red {
-    early: Early,
-    store: DropTail,
-}
+pub type Red = Weighed<Alike>;
 
 impl Red {
     /// An empty queue.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
-        let common = params.common();
-        Self {
-            early: Early::new(&common, init),
-            store: common.store(init),
-        }
-    }
-    /// The average length, in packets or in bytes as the thresholds are.
-    #[must_use]
-    pub fn average(&self) -> f64 {
-        self.early.average()
-    }
-}
-
-impl QueueDiscipline for Red {
-    #[inline]
-    fn enqueue(&mut self, mut item: Item, cx: &mut QueueContext<'_>) {
-        if self.early.admit(&mut item, &self.store, Factor::NONE, cx) {
-            self.store.enqueue(item, cx);
-        }
-    }
-    #[inline]
-    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        self.early.admit(item, &self.store, Factor::NONE, cx)
-    }
-    #[inline]
-    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
-        self.store.dequeue(cx)
-    }
-    fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
-        self.early.ran_out(cx.now);
-    }
-    #[inline]
-    fn len(&self) -> usize {
-        self.store.len()
-    }
-    fn bytes(&self) -> u64 {
-        self.store.bytes()
-    }
-    fn set_limit(&mut self, limit: Limit) -> bool {
-        self.store.set_limit(limit)
-    }
-    fn set_rate(&mut self, rate: Option<Rate>) {
-        self.early.set_rate(rate);
+        Self::with(&params.common(), Alike, init)
     }
 }

@@ -29,15 +29,13 @@
 use anabranch_core::{
     math::powf,
     registry::{Meta, Source},
-    units::{Bytes, Instant, Rate, text::Limit},
+    units::{Instant, Rate},
 };
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
 
 use super::{
-    Contradiction, Init, Item, QueueContext, QueueDiscipline, QueueParams,
-    drop_tail::DropTail,
-    red::{Early, Factor, red_params},
+    Init, Item,
+    bounded::Exponent,
+    red::{Factor, RedParams, Weigh, Weighed, red_params},
 };
 use crate::heavy::{Count, HeavyFlows, history};
 
@@ -58,61 +56,6 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// How steeply the probability rises with the share.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Exponent(f64);
-
-impl Exponent {
-    /// The largest that can be written.
-    pub const MAX: f64 = 16.0;
-
-    /// # Panics
-    /// If `value` is not from 0 to [`Self::MAX`]; in a `const` this is a compile error.
-    #[must_use]
-    pub const fn new(value: f64) -> Self {
-        assert!(value >= 0.0 && value <= Self::MAX, "from 0 to 16");
-        Self(value)
-    }
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> f64 {
-        self.0
-    }
-}
-
-impl TryFrom<f64> for Exponent {
-    type Error = String;
-    fn try_from(value: f64) -> Result<Self, String> {
-        if (0.0..=Self::MAX).contains(&value) {
-            Ok(Self(value))
-        } else {
-            Err(format!(
-                "{value} is out of range; expected a bare number from 0 to {}",
-                Self::MAX
-            ))
-        }
-    }
-}
-
-impl From<Exponent> for f64 {
-    fn from(value: Exponent) -> Self {
-        value.0
-    }
-}
-
-impl JsonSchema for Exponent {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Exponent".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "number", "minimum": 0, "maximum": Self::MAX })
-    }
-}
-
 red_params! {
     /// Parameters of share-weighted RED: those of RED, and its own.
     pub struct Params {
@@ -129,23 +72,7 @@ red_params! {
     }
 }
 
-impl QueueParams for Params {
-    fn needs_bdp(&self) -> bool {
-        self.common().in_bdp().is_some()
-    }
-    fn in_bdp(&self) -> Option<&'static [&'static str]> {
-        self.common().in_bdp()
-    }
-    fn set_bdp(&mut self, bdp: Bytes) {
-        self.put_bdp(bdp);
-    }
-    fn limit(&self) -> Limit {
-        self.limit
-    }
-    fn check(&self) -> Result<(), Contradiction> {
-        self.common().check()
-    }
-}
+impl RedParams for Params {}
 
 /// What arrives, as a share of what the link can send.
 #[derive(Debug)]
@@ -179,26 +106,40 @@ impl Load {
     }
 }
 
-/// A queue of share-weighted RED.
+/// Weighs by the share.
 #[derive(Debug)]
-pub struct ShareRed {
-    early: Early,
-    store: DropTail,
+pub struct ByShare {
     history: history::History,
     load: Load,
     exponent: f64,
     load_exponent: f64,
 }
 
+impl Weigh for ByShare {
+    #[inline]
+    fn factor(&mut self, item: &Item, now: Instant) -> Factor {
+        self.history.on_packet(item.connection, item.size);
+        self.load.on_packet(now, item.size);
+        let part = self.history.part(item.connection) * self.history.taking_part() as f64;
+        Factor {
+            plain: powf(part, self.exponent) * powf(self.load.mean.min(1.0), self.load_exponent),
+            ..Factor::NONE
+        }
+    }
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.load.rate = rate;
+    }
+}
+
+/// A queue of share-weighted RED.
+pub type ShareRed = Weighed<ByShare>;
+
 impl ShareRed {
     /// An empty queue.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
-        let common = params.common();
         let span = f64::from(params.record_interval.get()) * f64::from(params.history_length.get());
-        Self {
-            early: Early::new(&common, init),
-            store: common.store(init),
+        let weigh = ByShare {
             history: history::History::new(&history::Params {
                 record_interval: params.record_interval,
                 statistics_interval: params.statistics_interval,
@@ -215,57 +156,7 @@ impl ShareRed {
             },
             exponent: params.exponent.get(),
             load_exponent: params.load_exponent.get(),
-        }
-    }
-    /// The average length, in packets or in bytes as the thresholds are.
-    #[must_use]
-    pub fn average(&self) -> f64 {
-        self.early.average()
-    }
-
-    #[inline]
-    fn admit(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        self.history.on_packet(item.connection, item.size);
-        self.load.on_packet(cx.now, item.size);
-        let part = self.history.part(item.connection) * self.history.taking_part() as f64;
-        let factor = Factor {
-            plain: powf(part, self.exponent) * powf(self.load.mean.min(1.0), self.load_exponent),
-            ..Factor::NONE
         };
-        self.early.admit(item, &self.store, factor, cx)
-    }
-}
-
-impl QueueDiscipline for ShareRed {
-    #[inline]
-    fn enqueue(&mut self, mut item: Item, cx: &mut QueueContext<'_>) {
-        if self.admit(&mut item, cx) {
-            self.store.enqueue(item, cx);
-        }
-    }
-    #[inline]
-    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        self.admit(item, cx)
-    }
-    #[inline]
-    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
-        self.store.dequeue(cx)
-    }
-    fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
-        self.early.ran_out(cx.now);
-    }
-    #[inline]
-    fn len(&self) -> usize {
-        self.store.len()
-    }
-    fn bytes(&self) -> u64 {
-        self.store.bytes()
-    }
-    fn set_limit(&mut self, limit: Limit) -> bool {
-        self.store.set_limit(limit)
-    }
-    fn set_rate(&mut self, rate: Option<Rate>) {
-        self.early.set_rate(rate);
-        self.load.rate = rate;
+        Self::with(&params.common(), weigh, init)
     }
 }

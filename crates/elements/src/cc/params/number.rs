@@ -53,6 +53,8 @@ macro_rules! bounded {
     };
 }
 
+pub(crate) use bounded;
+
 bounded! {
     /// CUBIC's scaling constant `C`, in segments per second cubed (RFC 9438 §4.1).
     CubicScale, 0.001..=100.0, "segments per second cubed"

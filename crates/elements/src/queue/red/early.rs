@@ -11,7 +11,7 @@ use super::{
 
 /// By what a packet's probability differs from that of others.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::queue) struct Factor {
+pub struct Factor {
     /// Of the probability that the average gives.
     pub plain: f64,
     /// Of the probability after spacing.
@@ -20,7 +20,7 @@ pub(in crate::queue) struct Factor {
 
 impl Factor {
     /// By nothing.
-    pub(in crate::queue) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         plain: 1.0,
         spaced: 1.0,
     };

@@ -236,9 +236,46 @@ macro_rules! red_params {
                 }
             }
         }
+
+        impl $crate::queue::QueueParams for $Name {
+            fn needs_bdp(&self) -> bool {
+                self.common().in_bdp().is_some()
+            }
+            fn in_bdp(&self) -> Option<&'static [&'static str]> {
+                self.common().in_bdp()
+            }
+            fn set_bdp(&mut self, bdp: anabranch_core::units::Bytes) {
+                self.put_bdp(bdp);
+            }
+            fn limit(&self) -> anabranch_core::units::text::Limit {
+                self.limit
+            }
+            fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
+                $crate::queue::red::RedParams::named(self)
+            }
+            fn check(&self) -> Result<(), $crate::queue::Contradiction> {
+                self.common().check()?;
+                $crate::queue::red::RedParams::check_own(self)
+            }
+        }
     };
 }
 pub(in crate::queue) use red_params;
+
+/// What a member of the family's own parameters can say.
+pub trait RedParams {
+    /// See [`crate::queue::QueueParams::flows`].
+    fn named(&self) -> Option<(&'static [&'static str], &[String])> {
+        None
+    }
+    /// Whether its own parameters go together.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    fn check_own(&self) -> Result<(), Contradiction> {
+        Ok(())
+    }
+}
 
 /// The parameters that every RED has; each is described at [`super::Params`].
 #[derive(Debug, Clone, Copy, PartialEq)]

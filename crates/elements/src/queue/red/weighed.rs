@@ -1,0 +1,84 @@
+//! RED in which a rule of its own weighs each packet's probability: what the members of the family share.
+
+use std::fmt;
+
+use anabranch_core::units::{Instant, Rate, text::Limit};
+
+use super::{
+    super::{Init, Item, QueueContext, QueueDiscipline, drop_tail::DropTail},
+    early::{Early, Factor},
+    params::Common,
+};
+
+/// By what an arriving packet's probability is multiplied.
+pub trait Weigh: fmt::Debug + Send {
+    /// Of this packet, which arrives now. Asked once for each, in order.
+    fn factor(&mut self, item: &Item, now: Instant) -> Factor;
+    /// The link sends at another rate from now on.
+    fn set_rate(&mut self, _rate: Option<Rate>) {}
+}
+
+/// A RED queue that weighs packets.
+#[derive(Debug)]
+pub struct Weighed<W> {
+    early: Early,
+    store: DropTail,
+    weigh: W,
+}
+
+impl<W> Weighed<W> {
+    pub(in crate::queue) fn with(common: &Common, weigh: W, init: &Init<'_>) -> Self {
+        Self {
+            early: Early::new(common, init),
+            store: common.store(init),
+            weigh,
+        }
+    }
+    /// The average length, in packets or in bytes as the thresholds are.
+    #[must_use]
+    pub fn average(&self) -> f64 {
+        self.early.average()
+    }
+}
+
+impl<W: Weigh> Weighed<W> {
+    #[inline]
+    fn admit(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        let factor = self.weigh.factor(item, cx.now);
+        self.early.admit(item, &self.store, factor, cx)
+    }
+}
+
+impl<W: Weigh> QueueDiscipline for Weighed<W> {
+    #[inline]
+    fn enqueue(&mut self, mut item: Item, cx: &mut QueueContext<'_>) {
+        if self.admit(&mut item, cx) {
+            self.store.enqueue(item, cx);
+        }
+    }
+    #[inline]
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        self.admit(item, cx)
+    }
+    #[inline]
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
+        self.store.dequeue(cx)
+    }
+    fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
+        self.early.ran_out(cx.now);
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        self.store.len()
+    }
+    fn bytes(&self) -> u64 {
+        self.store.bytes()
+    }
+    fn set_limit(&mut self, limit: Limit) -> bool {
+        self.store.set_limit(limit)
+    }
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        self.early.set_rate(rate);
+        self.weigh.set_rate(rate);
+    }
+}
