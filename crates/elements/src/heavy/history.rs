@@ -128,7 +128,11 @@ impl History {
         let mut newest_first = self.records.iter().rev().copied();
         self.heaviest = newest_first.find(|&connection| Some(self.count(connection)) == most);
         let enough = |count: u32| Some(count.saturating_mul(TAKES_PART)) >= most;
-        self.taking_part = self.counts.iter().filter(|(_, count)| enough(*count)).count();
+        self.taking_part = self
+            .counts
+            .iter()
+            .filter(|(_, count)| enough(*count))
+            .count();
     }
 
     fn place(&self, connection: ConnectionId) -> Result<usize, usize> {

@@ -138,9 +138,8 @@ impl SpaceSaving {
             self.owners.push(connection);
             self.counters.push(Counter { bytes, error: 0.0 });
         } else {
-            let least = |a: &(usize, &Counter), b: &(usize, &Counter)| {
-                a.1.bytes.total_cmp(&b.1.bytes)
-            };
+            let least =
+                |a: &(usize, &Counter), b: &(usize, &Counter)| a.1.bytes.total_cmp(&b.1.bytes);
             let (place, smallest) = self
                 .counters
                 .iter()

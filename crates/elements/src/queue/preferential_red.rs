@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 
 mod select;
 
-pub use self::select::{Select, Static};
 use self::select::Selector;
+pub use self::select::{Select, Static};
 use super::{
     Contradiction, Init, Item,
     red::{Factor, RedParams, Weigh, Weighed, red_params},

@@ -63,11 +63,7 @@ impl Early {
         let in_bytes = common.in_bytes();
         let scales = in_bytes && common.scale_by_size;
         Self {
-            average: Average::new(
-                common.weight.get(),
-                common.idle_packet.bytes(),
-                init.rate,
-            ),
+            average: Average::new(common.weight.get(), common.idle_packet.bytes(), init.rate),
             in_bytes,
             min,
             max,
@@ -113,8 +109,7 @@ impl Early {
         };
         let idle = self.average.update(cx.now, waiting);
         if let Some(adapting) = &mut self.adapting {
-            self.max_probability =
-                adapting.adapt(cx.now, self.average.get(), self.max_probability);
+            self.max_probability = adapting.adapt(cx.now, self.average.get(), self.max_probability);
         }
         let index = self.arrivals;
         self.arrivals += 1;
@@ -138,13 +133,7 @@ impl Early {
     }
 
     #[inline]
-    fn judge(
-        &mut self,
-        size: u32,
-        factor: Factor,
-        index: u64,
-        cx: &QueueContext<'_>,
-    ) -> Verdict {
+    fn judge(&mut self, size: u32, factor: Factor, index: u64, cx: &QueueContext<'_>) -> Verdict {
         let average = self.average.get();
         if average < self.min {
             self.count = 0;
