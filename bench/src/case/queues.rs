@@ -9,12 +9,17 @@ use serde_json::{Value, json};
 use super::dumbbell::BDP_PACKETS;
 
 /// Those of `queues`, by name.
-pub const NAMES: [&str; 5] = [
+pub const NAMES: [&str; 10] = [
     "drop-tail",
     "red",
     "preferential-red-static",
     "preferential-red-dynamic",
     "preferential-red-space-saving",
+    "share-red",
+    "codel",
+    "pie",
+    "fq-codel",
+    "drr",
 ];
 
 /// The queue of that name.
@@ -32,6 +37,11 @@ pub fn config(name: &str) -> Option<Config> {
         "preferential-red-static" => preferential(json!({ "static": { "flows": ["bulk/0"] } })),
         "preferential-red-dynamic" => preferential(json!({ "dynamic": {} })),
         "preferential-red-space-saving" => preferential(json!({ "space-saving": {} })),
+        "share-red" => read("share-red", &thresholds()),
+        // With their own defaults; only the limit is the others'.
+        "codel" | "pie" | "fq-codel" | "drr" => {
+            read(name, &json!({ "limit": format!("{BDP_PACKETS} packets") }))
+        }
         _ => return None,
     })
 }

@@ -170,16 +170,19 @@ pub type Custom = component::Custom<Factory>;
 
 /// What the parameters of every built-in discipline can say.
 pub trait QueueParams: Default {
-    /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
-    fn needs_bdp(&self) -> bool;
-    /// Where the first of them stands, from the queue's table on.
-    fn in_bdp(&self) -> Option<&'static [&'static str]> {
-        self.needs_bdp().then_some(&["limit"])
-    }
-    /// Puts the bandwidth-delay product in.
-    fn set_bdp(&mut self, bdp: Bytes);
     /// How much may wait in all.
     fn limit(&self) -> Limit;
+    /// The same, to be changed.
+    fn limit_mut(&mut self) -> &mut Limit;
+    /// Where the first limit or threshold stands that is a multiple of the bandwidth-delay product, from the
+    /// queue's table on.
+    fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        matches!(self.limit(), Limit::Bdp(_)).then_some(&["limit"])
+    }
+    /// Puts the bandwidth-delay product in.
+    fn set_bdp(&mut self, bdp: Bytes) {
+        *self.limit_mut() = self.limit().with_bdp(bdp);
+    }
     /// Whether packets leave in the order in which they came. In any case those of one connection do.
     fn is_fifo(&self) -> bool {
         true
@@ -215,7 +218,7 @@ impl Config {
     /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
     #[must_use]
     pub fn needs_bdp(&self) -> bool {
-        each!(self, params => params.needs_bdp(), custom => false)
+        self.in_bdp().is_some()
     }
     /// Where the first of them stands, from the queue's table on.
     #[must_use]

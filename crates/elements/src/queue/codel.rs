@@ -17,7 +17,7 @@ mod control;
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Bytes, text::Limit},
+    units::text::Limit,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -104,14 +104,11 @@ pub(super) fn check(target: ControlTime, interval: ControlTime) -> Result<(), Co
 }
 
 impl QueueParams for Params {
-    fn needs_bdp(&self) -> bool {
-        matches!(self.limit, Limit::Bdp(_))
-    }
-    fn set_bdp(&mut self, bdp: Bytes) {
-        self.limit = self.limit.with_bdp(bdp);
-    }
     fn limit(&self) -> Limit {
         self.limit
+    }
+    fn limit_mut(&mut self) -> &mut Limit {
+        &mut self.limit
     }
     fn check(&self) -> Result<(), Contradiction> {
         check(self.target, self.interval)

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Bytes, text::Limit},
+    units::text::Limit,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,14 +41,11 @@ pub struct Params {
 }
 
 impl QueueParams for Params {
-    fn needs_bdp(&self) -> bool {
-        matches!(self.limit, Limit::Bdp(_))
-    }
-    fn set_bdp(&mut self, bdp: Bytes) {
-        self.limit = self.limit.with_bdp(bdp);
-    }
     fn limit(&self) -> Limit {
         self.limit
+    }
+    fn limit_mut(&mut self) -> &mut Limit {
+        &mut self.limit
     }
 }
 

@@ -20,7 +20,7 @@
 use anabranch_core::{
     packet::ConnectionId,
     registry::{Meta, Source},
-    units::{Bytes, text::Limit},
+    units::text::Limit,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,14 +68,11 @@ impl Default for Params {
 }
 
 impl QueueParams for Params {
-    fn needs_bdp(&self) -> bool {
-        matches!(self.limit, Limit::Bdp(_))
-    }
-    fn set_bdp(&mut self, bdp: Bytes) {
-        self.limit = self.limit.with_bdp(bdp);
-    }
     fn limit(&self) -> Limit {
         self.limit
+    }
+    fn limit_mut(&mut self) -> &mut Limit {
+        &mut self.limit
     }
     fn is_fifo(&self) -> bool {
         false

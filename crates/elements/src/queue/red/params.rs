@@ -230,25 +230,22 @@ macro_rules! red_params {
                     adaptive: self.adaptive,
                 }
             }
-            fn put_bdp(&mut self, bdp: anabranch_core::units::Bytes) {
-                for limit in [&mut self.limit, &mut self.min_threshold, &mut self.max_threshold] {
-                    *limit = limit.with_bdp(bdp);
-                }
-            }
         }
 
         impl $crate::queue::QueueParams for $Name {
-            fn needs_bdp(&self) -> bool {
-                self.common().in_bdp().is_some()
-            }
             fn in_bdp(&self) -> Option<&'static [&'static str]> {
                 self.common().in_bdp()
             }
             fn set_bdp(&mut self, bdp: anabranch_core::units::Bytes) {
-                self.put_bdp(bdp);
+                for limit in [&mut self.limit, &mut self.min_threshold, &mut self.max_threshold] {
+                    *limit = limit.with_bdp(bdp);
+                }
             }
             fn limit(&self) -> anabranch_core::units::text::Limit {
                 self.limit
+            }
+            fn limit_mut(&mut self) -> &mut anabranch_core::units::text::Limit {
+                &mut self.limit
             }
             fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
                 $crate::queue::red::RedParams::named(self)
