@@ -130,6 +130,33 @@ fn spacing_follows_the_multiplication_or_comes_before_it() {
     }
 }
 
+/// Two flows take turns, p = 0.02 and ten times that. Where the n-th packet of a gap is dropped if n p exceeds the
+/// number drawn for it, the light flow's can be dropped only as the first of a gap, with 0.02, after a drop of the
+/// heavy one; the gap after that begins with the heavy one's. So 0.02 drops in 1.02 are the light one's, where
+/// numbers for each packet make it one in eleven.
+#[test]
+fn a_number_drawn_for_each_gap_spares_the_others() {
+    let lights = |spacing: &str| {
+        let more = json!({ "multiplier": 10, "spacing": spacing });
+        let mut queue = queue(named(&["cubic/0"]), more);
+        let mut dropped = [0, 0];
+        for _ in 0..N {
+            for (flow, dropped) in [0, 3].into_iter().zip(&mut dropped) {
+                let fate = queue.offer(Arrival::at_length(120).of(flow));
+                *dropped += u32::from(fate == Fate::Dropped);
+            }
+        }
+        (dropped[1], dropped[0] + dropped[1])
+    };
+    let (light, all) = lights("drawn");
+    assert!(all > N / 4, "{all}");
+    assert_eq!(binomial(light, all, 0.02 / 1.02), Ok(()));
+    let (light, all) = lights("uniform");
+    assert!(binomial(light, all, 0.02 / 1.02).is_err());
+    let (light, all) = lights("geometric");
+    assert_eq!(binomial(light, all, 1.0 / 11.0), Ok(()));
+}
+
 /// Flow 1 sends three packets of four; from the tenth statistics on flow 3 does. Each detector finds
 /// out, and drops the one's packets ten times as often.
 #[test]

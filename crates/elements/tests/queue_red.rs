@@ -111,6 +111,17 @@ fn gaps_have_the_distribution_of_their_spacing() {
     }
 }
 
+/// Floyd and Jacobson §11: one random number for a gap gives the gaps of method 2.
+#[test]
+fn a_number_drawn_for_each_gap_makes_them_uniform_as_well() {
+    let mut queue = red(params(json!({ "spacing": "drawn" })));
+    let gaps = queue.gaps(20_000, Arrival::at_length(150));
+    for (other, shares) in spacings() {
+        let fits = chi_square(&gaps, &shares);
+        assert_eq!(fits.is_ok(), other == "uniform", "as {other}: {fits:?}");
+    }
+}
+
 /// A time below the threshold ends the spacing, and so does a drop for want of room.
 #[test]
 fn spacing_begins_anew_after_a_pause_and_after_an_overflow() {

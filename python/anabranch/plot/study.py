@@ -94,36 +94,51 @@ def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
 
 def _declared(definition: FigureDefinition, results: Results) -> Figure:
     figure, axes = new_figure()
-    value = definition.y.evaluate(results, {}, definition.experiment)
-    if not isinstance(value, Series):
-        raise NoValueError("a single value; nothing to draw")
-    present = value
-    variants = definition.variants if "variant" in present.axes else ("",)
     drawn = 0
-    for variant in variants:
-        part = present
-        if variant:
-            part = present.keep(lambda point, variant=variant: point["variant"] == variant)  # type: ignore[misc]
-            if not part.cells:
-                continue
-            part = part.drop("variant")
-        label = results.definition.variants[variant].label if variant else ""
-        # The same in every figure, whatever else is drawn there.
-        place = list(results.definition.variants).index(variant) if variant else 0
-        again, colour = divmod(place, len(COLOURS))
-        _line(
-            axes, part, definition, _Style(label, COLOURS[colour], MARKERS[(place + again) % len(MARKERS)], again > 0)
-        )
-        drawn += 1
+    for label, expression in definition.lines:
+        value = expression.evaluate(results, {}, definition.experiment)
+        if not isinstance(value, Series):
+            raise NoValueError("a single value; nothing to draw")
+        for variant, part in _parts(value, definition):
+            # The same in every figure, whatever else is drawn there; lines of one variant count by themselves.
+            place = list(results.definition.variants).index(variant) if variant and not label else drawn
+            again, colour = divmod(place, len(COLOURS))
+            text = label or (results.definition.variants[variant].label if variant else "")
+            marker = MARKERS[(place + again) % len(MARKERS)]
+            _line(axes, part, definition, _Style(text, COLOURS[colour], marker, again > 0))
+            drawn += 1
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    if definition.log:
+        _logarithmic(axes)
     if drawn > MOST_INSIDE:
         figure.set_size_inches(5.0 + BESIDE, 3.1)
         figure.legend(loc="outside right upper", fontsize=8)
     elif drawn > 1:
         axes.legend(loc="best", fontsize=8)
     return figure
+
+
+def _parts(value: Series, definition: FigureDefinition) -> Iterator[tuple[str, Series]]:
+    """What each line shows: a variant's part of the series, or all of it where no variant is in it."""
+    if "variant" not in value.axes:
+        yield "", value
+        return
+    for variant in definition.variants:
+        part = value.keep(lambda point, variant=variant: point["variant"] == variant)  # type: ignore[misc]
+        if part.cells:
+            yield variant, part.drop("variant")
+
+
+def _logarithmic(axes: Axes) -> None:
+    """A logarithmic axis that is labelled in plain numbers: 1, 2, 5, 10, …"""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 @dataclass(frozen=True)

@@ -221,12 +221,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure drawn from the results: an expression against an axis, one line per variant."""
+    """A figure drawn from the results: expressions against an axis.
+
+    Attributes:
+        lines: Label and expression of each line; an expression without a label has a line for each variant.
+        log: The axis is logarithmic.
+    """
 
     id: str
     title: str
-    y: Expression
+    lines: tuple[tuple[str, Expression], ...]
     x: str
+    log: bool
     experiment: str
     variants: tuple[str, ...]
     x_label: str

@@ -355,7 +355,20 @@ class _Parser:
 
     def figure(self, node: Node, axes: dict[str, Axis]) -> Figure:
         node.reject_unknown(
-            ["id", "title", "y", "x", "experiment", "variants", "x_label", "y_label", "kind", "published"]
+            [
+                "id",
+                "title",
+                "y",
+                "lines",
+                "x",
+                "x_scale",
+                "experiment",
+                "variants",
+                "x_label",
+                "y_label",
+                "kind",
+                "published",
+            ]
         )
         x = node.text("x")
         valid = [*axes, "time_s"]
@@ -364,19 +377,41 @@ class _Parser:
         kind = node.text("kind", "line")
         if kind not in {"line", "points"}:
             raise node.error(f'there is no kind "{kind}"', "kind", hint="valid: line, points")
-        y = self.expression(node, ("y",), self.names)
+        scale = node.text("x_scale", "linear")
+        if scale not in {"linear", "log"}:
+            raise node.error(f'there is no scale "{scale}"', "x_scale", hint="valid: linear, log")
+        if scale == "log" and x in axes and min(axes[x].quick + axes[x].full) <= 0:
+            raise node.error(f'"{x}" has values that are not above 0', "x_scale")
+        variants = tuple(node.texts("variants", self.names.variants, "variant") or self.names.variants)
+        lines = self.lines(node, variants)
         return Figure(
             id=node.text("id"),
             title=node.text("title"),
-            y=y,
+            lines=lines,
             x=x,
+            log=scale == "log",
             experiment=self.experiment_name(node),
-            variants=tuple(node.texts("variants", self.names.variants, "variant") or self.names.variants),
+            variants=variants,
             x_label=node.text("x_label", "Time (s)" if x == "time_s" else axes[x].label),
-            y_label=node.text("y_label", y.text),
+            y_label=node.text("y_label", lines[0][1].text),
             kind=kind,
             published=node.text("published", ""),
         )
+
+    def lines(self, node: Node, variants: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
+        """A figure's lines: those of ``lines``, or the one expression of ``y``."""
+        if "lines" not in node:
+            return (("", self.expression(node, ("y",), self.names)),)
+        if "y" in node:
+            raise node.error("a figure has either y or lines", "lines")
+        labels = node.table("lines")
+        if not labels:
+            raise node.error("at least one line is needed", "lines")
+        if len(variants) != 1:
+            raise node.error(
+                "a figure with lines shows one variant: name it", "variants" if "variants" in node else "lines"
+            )
+        return tuple((label, self.expression(node, ("lines", label), self.names)) for label in labels)
 
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
         node.reject_unknown(

@@ -90,6 +90,24 @@ def test_the_sample_loads(sample_study: Path) -> None:
             '     |        ^\n  combine = "sum"',
         ),
         (
+            'y = "normalised"\nvariants = ["newreno", "cubic"]',
+            'y = "normalised"\nlines = { "a" = "throughput" }\nvariants = ["cubic"]',
+            'bad/study.toml:155:9: a figure has either y or lines\n  155 | lines = { "a" = "throughput" }\n'
+            "      |         ^",
+        ),
+        (
+            'y = "normalised"\nvariants = ["newreno", "cubic"]',
+            'lines = { "a" = "throughput" }\nvariants = ["newreno", "cubic"]',
+            "bad/study.toml:155:12: a figure with lines shows one variant: name it\n"
+            '  155 | variants = ["newreno", "cubic"]\n      |            ^',
+        ),
+        (
+            'y = "normalised"\nvariants = ["newreno", "cubic"]',
+            'lines = { "a" = "thruput" }\nvariants = ["cubic"]',
+            'bad/study.toml:154:17: "thruput" is no quantity, axis or measure\n'
+            '  154 | lines = { "a" = "thruput" }\n      |                 ^\n  did you mean "throughput"?',
+        ),
+        (
             'id = "S2"',
             'id = "S1"',
             'bad/study.toml:102:6: a second claim "S1"\n  102 | id = "S1"\n      |      ^',

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from anabranch import Study, UserError
+from anabranch.plot.study import figures
 from anabranch.study.results import Condition, Pool, grid
 
 
@@ -153,6 +154,22 @@ def test_reports(sample: Path, tmp_path: Path) -> None:
     report = (tmp_path / "a" / "report.md").read_text(encoding="utf-8")
     assert "| S2 | NewReno loses up to about 50 % | about 50 % | minimum over RI 4‥99 in 0.40–0.60 |" in report
     assert pl.read_parquet(tmp_path / "a" / "runs.parquet").height == 18
+
+
+def test_a_figure_can_show_several_lines_of_one_variant(sample: Path) -> None:
+    text = (sample / "study.toml").read_text(encoding="utf-8")
+    whole = 'y = "normalised"\nvariants = ["newreno", "cubic"]'
+    assert whole in text
+    lines = 'x_scale = "log"\nlines = { "All" = "throughput", "A half" = "throughput / 2" }\nvariants = ["cubic"]'
+    (sample / "study.toml").write_text(text.replace(whole, lines, 1), encoding="utf-8")
+    figure = next(f for name, _, f in figures(Study.load(sample).run(quick=True).results) if name == "fig3")
+    (axes,) = figure.axes
+    (legend,) = [axes.get_legend()]
+    assert [t.get_text() for t in legend.get_texts()] == ["All", "A half"]
+    both = [line.get_ydata() for line in axes.get_lines()]
+    assert both[0] == pytest.approx(2 * both[1])
+    assert axes.get_xscale() == "log"
+    assert len({line.get_color() for line in axes.get_lines()}) == 2
 
 
 @pytest.mark.parametrize(

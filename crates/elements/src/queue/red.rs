@@ -26,6 +26,11 @@
 //!   takes one empty sample more after an idle time, of whole packets.
 //! - They scale by a mean packet size, the paper by the largest: `reference_packet`.
 //!
+//! # Differs from FreeBSD's dummynet
+//! - It draws a random number for each gap, not for each packet: `spacing = "drawn"`.
+//! - Up to FreeBSD 8.0 its slope is a whole number of 1/65,536 per packet, rounded down: a line from 1 to 9,999 packets that should end at 0.2
+//!   ends at 0.153. Its queue counts the packet being sent.
+//!
 //! # Differs from Linux
 //! - Linux measures in bytes only, takes weight and slope as powers of two, and drops where the average exceeds the maximum only if
 //!   `harddrop` is set; otherwise it marks (tc-red(8)). After an idle time it takes a table for the

@@ -49,6 +49,8 @@ pub(in crate::queue) struct Early {
     spacing: Spacing,
     /// Packets that have got through since the last that did not.
     count: u64,
+    /// The random number of this gap, where the spacing draws one for each.
+    drawn: Option<f64>,
     /// What a byte adds to a probability, where sizes matter.
     per_byte: Option<f64>,
     ecn: bool,
@@ -71,6 +73,7 @@ impl Early {
             max_probability: common.max_probability.get(),
             spacing: common.spacing,
             count: 0,
+            drawn: None,
             per_byte: scales.then(|| 1.0 / common.reference_packet.bytes().get() as f64),
             ecn: common.ecn,
             hard_drop: common.hard_drop,
@@ -120,7 +123,7 @@ impl Early {
                 Verdict::Certain => self.ecn && !self.hard_drop && cx.mark(item),
             }
         } else {
-            self.count = 0;
+            self.begin_gap();
             false
         };
         if !admitted {
@@ -136,11 +139,11 @@ impl Early {
     fn judge(&mut self, size: u32, factor: Factor, index: u64, cx: &QueueContext<'_>) -> Verdict {
         let average = self.average.get();
         if average < self.min {
-            self.count = 0;
+            self.begin_gap();
             return Verdict::Pass;
         }
         if average >= self.certain {
-            self.count = 0;
+            self.begin_gap();
             return Verdict::Certain;
         }
         let mut plain = self.curve(average);
@@ -149,12 +152,27 @@ impl Early {
         }
         let plain = (plain * factor.plain).min(1.0);
         let probability = self.spacing.probability(plain, self.count) * factor.spaced;
-        if probability > 0.0 && cx.draw(index).chance(probability) {
-            self.count = 0;
+        if probability > 0.0 && self.number(index, cx) < probability {
+            self.begin_gap();
             return Verdict::Signal;
         }
         self.count += 1;
         Verdict::Pass
+    }
+
+    /// Nothing has got through since a packet that did not, or since the average was too low.
+    fn begin_gap(&mut self) {
+        (self.count, self.drawn) = (0, None);
+    }
+
+    /// The random number that a packet's probability is held against.
+    #[inline]
+    fn number(&mut self, index: u64, cx: &QueueContext<'_>) -> f64 {
+        let fresh = || cx.draw(index).uniform();
+        match self.spacing {
+            Spacing::Drawn => *self.drawn.get_or_insert_with(fresh),
+            _ => fresh(),
+        }
     }
 
     /// The probability that belongs to an average between `min` and `certain`.
@@ -180,6 +198,7 @@ impl Spacing {
             Self::Waiting if passed < 1.0 => 0.0,
             Self::Waiting if passed < 2.0 => (plain / (2.0 - passed)).min(1.0),
             Self::Uniform | Self::Waiting => 1.0,
+            Self::Drawn => passed + plain,
         }
     }
 }

@@ -128,6 +128,10 @@ pub enum Spacing {
     /// 2).
     #[default]
     Uniform,
+    /// Uniform as well, but the random number is drawn once for each gap: the packet is dropped at which count × p
+    /// exceeds it (Floyd and Jacobson §11; FreeBSD's dummynet). With one p for all it is the same; where packets'
+    /// probabilities differ, the largest gets nearly every drop.
+    Drawn,
     /// Each packet has the probability as it is (method 1).
     Geometric,
     /// The gap is uniform in 1/p..2/p packets (the ns-2 manual's `wait_`).

@@ -1,0 +1,85 @@
+"""How many claims hold when one choice is another, all else as the study sets it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from anabranch.study import needs
+from anabranch.study.definition import Definition, Open
+from anabranch.study.results import Condition, Pool
+from anabranch.study.verdict import judge
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A choice that the source decides, as it would be otherwise.
+
+    Attributes:
+        title: In the table.
+        set: Path → value, over what experiment and variant set.
+        experiments: In which experiments.
+        variants: Of which variants; empty: of all.
+    """
+
+    title: str
+    set: dict[str, Any]
+    experiments: tuple[str, ...]
+    variants: tuple[str, ...] = ()
+
+    def as_open(self) -> Open:
+        """The choice as an open parameter without a range."""
+        return Open(
+            self.title, self.title, self.set, "", "", None, None, (), False, False, self.experiments, self.variants
+        )
+
+
+def rows(
+    definition: Definition, decided: Iterable[Choice] = (), *, full: bool, without: tuple[str, ...] = ()
+) -> Iterator[list[str]]:
+    """What is different, how many of the source's claims hold, and which do not; as it is set first.
+
+    Args:
+        definition: The study.
+        decided: Choices that are no open parameters.
+        full: On the full grid.
+        without: Open parameters of these experiments are left alone.
+    """
+    claims = [claim for claim in definition.claims if claim.section is None]
+    for what, study, condition in _alternatives(definition, decided, without):
+        pool = Pool(study, None)
+        plan = needs.only(pool.plan(dataclasses.replace(condition, full=full)), needs.of_claims(study, claims))
+        pool.make(plan)
+        results = pool.results(plan)
+        holds = {claim.id: judge(claim, results).holds is True for claim in claims}
+        yield [what, str(sum(holds.values())), ", ".join(c for c, held in holds.items() if not held)]
+
+
+def _alternatives(
+    definition: Definition, decided: Iterable[Choice], without: tuple[str, ...]
+) -> Iterator[tuple[str, Definition, Condition]]:
+    yield "as set", definition, Condition()
+    for parameter in definition.opens:
+        if set(without) & set(parameter.experiments):
+            continue
+        for value in parameter.choices or [v for v in (parameter.low, parameter.high) if v is not None]:
+            if value != parameter.value:
+                shown = str(value).lower() if isinstance(value, bool) else value
+                yield f"{parameter.title}: {shown}", definition, Condition(opens=((parameter.name, value),))
+    for choice in decided:
+        changed = dataclasses.replace(definition, opens=(*definition.opens, choice.as_open()))
+        yield choice.title, changed, Condition()
+
+
+def main(rows: Callable[..., Iterable[list[str]]]) -> None:
+    """Prints what ``rows`` gives as a Markdown table: a study's ``sensitivity.py``."""
+    parser = argparse.ArgumentParser(description="How many claims hold when one choice is another.")
+    parser.add_argument("--quick", action="store_true", help="the quick grid instead of the full one")
+    full = not parser.parse_args().quick
+    sys.stdout.write("| choice | claims that hold | that do not |\n| --- | --- | --- |\n")
+    for row in rows(full=full):
+        sys.stdout.write(f"| {' | '.join(row)} |\n")
+        sys.stdout.flush()
