@@ -118,6 +118,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    axes.set_xscale(definition.x_scale)
     if drawn > MOST_INSIDE:
         figure.set_size_inches(5.0 + BESIDE, 3.1)
         figure.legend(loc="outside right upper", fontsize=8)

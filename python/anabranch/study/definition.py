@@ -257,6 +257,7 @@ class Figure:
     y_label: str
     kind: str
     published: str
+    x_scale: str = "linear"
 
 
 @dataclass(frozen=True)

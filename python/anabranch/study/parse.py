@@ -386,7 +386,7 @@ class _Parser:
 
     def figure(self, node: Node, axes: dict[str, Axis]) -> Figure:
         node.reject_unknown(
-            ["id", "title", "y", "x", "experiment", "variants", "x_label", "y_label", "kind", "published"]
+            ["id", "title", "y", "x", "experiment", "variants", "x_label", "x_scale", "y_label", "kind", "published"]
         )
         x = node.text("x")
         valid = [*axes, "time_s"]
@@ -395,6 +395,9 @@ class _Parser:
         kind = node.text("kind", "line")
         if kind not in {"line", "points"}:
             raise node.error(f'there is no kind "{kind}"', "kind", hint="valid: line, points")
+        x_scale = node.text("x_scale", "linear")
+        if x_scale not in {"linear", "log"}:
+            raise node.error(f'there is no scale "{x_scale}"', "x_scale", hint="valid: linear, log")
         y = self.expression(node, ("y",), self.names)
         return Figure(
             id=node.text("id"),
@@ -407,6 +410,7 @@ class _Parser:
             y_label=node.text("y_label", y.text),
             kind=kind,
             published=node.text("published", ""),
+            x_scale=x_scale,
         )
 
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
