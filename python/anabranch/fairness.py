@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_RATE = re.compile(r"([0-9.eE+_-]+)\s*([kMGT]i?)?bit/s\Z")
+_RATE = re.compile(r"([0-9.eE+_-]+)\s*(k|[KMGT]i|[MGT])?bit/s\Z")
 _PREFIX = {
     None: 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
 }  # fmt: skip

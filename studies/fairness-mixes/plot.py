@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from anabranch.plot.style import COLOURS
 
 if TYPE_CHECKING:
-    from anabranch.plot.study import Drawing
     from matplotlib.figure import Figure
+
+    from anabranch.plot.study import Drawing
 
 HALF = 0.5
 """The bar of X3: half of the max-min share."""
@@ -43,6 +44,7 @@ def frontier(study: Drawing) -> Figure:
         axes.plot(*zip(*own, strict=True), linestyle="none", marker="o", markersize=5, color=COLOURS[0])
         axes.set_title(definition.variants[queue].label, fontsize=9)
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_ylim(-0.05, 1.05)
     figure.supxlabel("Queue delay, 95th percentile (ms)", fontsize=9)
     figure.supylabel("Worst share of max-min", fontsize=9)
@@ -65,6 +67,7 @@ def applications(study: Drawing) -> Figure:
     left.plot([median[q] for q in queues], rows, linestyle="none", marker="o", color=COLOURS[0], label="median")
     left.plot([late[q] for q in queues], rows, linestyle="none", marker="s", color=COLOURS[1], label="95th percentile")
     left.set_xscale("log")
+    left.xaxis.set_major_formatter("{x:g}")
     left.set_yticks(list(rows), [definition.variants[q].label for q in queues])
     left.set_xlabel("Completion time of short transfers (s)")
     left.legend(loc="best", fontsize=8)

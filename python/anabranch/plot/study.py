@@ -24,6 +24,8 @@ MOST_INSIDE = 5
 """Lines whose legend finds room among them; with more it stands beside the panel."""
 BESIDE = 2.2
 """Inches for that."""
+MOST_TICKS = 10
+"""Values of an axis that find room below a panel."""
 
 
 class Drawing:
@@ -117,14 +119,28 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
         drawn += 1
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
-    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    axes.set_xscale(definition.x_scale)
+    _scales(axes, definition, results)
     if drawn > MOST_INSIDE:
         figure.set_size_inches(5.0 + BESIDE, 3.1)
         figure.legend(loc="outside right upper", fontsize=8)
     elif drawn > 1:
         axes.legend(loc="best", fontsize=8)
     return figure
+
+
+def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
+    if definition.x_scale == "log":
+        axes.set_xscale("log")
+        axis = results.definition.axes.get(definition.x)
+        if axis is not None and len(axis.full) <= MOST_TICKS:
+            # What was measured, rather than powers of ten.
+            axes.set_xticks(axis.full, [f"{value:g}" for value in axis.full], minor=False)
+            axes.set_xticks([], minor=True)
+    if definition.y_scale == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    else:
+        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def write_study(result: StudyResult, directory: Path) -> None:
                 samples.write_parquet(aside / f"{name}.parquet", compression="zstd")
         for made in result.tables:
             (aside / "tables").mkdir(exist_ok=True)
-            names = [made.table.rows, "label", *(n for c in made.columns for n in c.keys())]
+            names = [made.table.rows, "label", *(n for c in made.columns for n in c.names())]
             pl.DataFrame([[r[n] for r in made.records] for n in names], schema=names, strict=False).write_csv(
                 aside / "tables" / f"{made.table.id}.csv"
             )

@@ -216,7 +216,7 @@ class Column:
     interval: bool = False
     variant: str | None = None
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """What it has in JSON and CSV: the value, where that is, and half its interval."""
         more = {"at": self.at is not None, "ci95": self.interval}
         return [self.name, *(f"{self.name}_{part}" for part, has in more.items() if has)]
@@ -258,6 +258,7 @@ class Figure:
     kind: str
     published: str
     x_scale: str = "linear"
+    y_scale: str = "linear"
 
 
 @dataclass(frozen=True)

@@ -386,8 +386,9 @@ class _Parser:
 
     def figure(self, node: Node, axes: dict[str, Axis]) -> Figure:
         node.reject_unknown(
-            ["id", "title", "y", "x", "experiment", "variants", "x_label", "x_scale", "y_label", "kind", "published"]
-        )
+            ["id", "title", "y", "x", "experiment", "variants", "x_label", "x_scale", "y_label", "y_scale", "kind",
+             "published"]
+        )  # fmt: skip
         x = node.text("x")
         valid = [*axes, "time_s"]
         if x not in valid:
@@ -395,9 +396,9 @@ class _Parser:
         kind = node.text("kind", "line")
         if kind not in {"line", "points"}:
             raise node.error(f'there is no kind "{kind}"', "kind", hint="valid: line, points")
-        x_scale = node.text("x_scale", "linear")
-        if x_scale not in {"linear", "log"}:
-            raise node.error(f'there is no scale "{x_scale}"', "x_scale", hint="valid: linear, log")
+        for scale in ("x_scale", "y_scale"):
+            if node.text(scale, "linear") not in {"linear", "log"}:
+                raise node.error(f'there is no scale "{node.text(scale)}"', scale, hint="valid: linear, log")
         y = self.expression(node, ("y",), self.names)
         return Figure(
             id=node.text("id"),
@@ -410,7 +411,8 @@ class _Parser:
             y_label=node.text("y_label", y.text),
             kind=kind,
             published=node.text("published", ""),
-            x_scale=x_scale,
+            x_scale=node.text("x_scale", "linear"),
+            y_scale=node.text("y_scale", "linear"),
         )
 
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:

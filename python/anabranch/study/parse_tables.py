@@ -118,7 +118,7 @@ def _given(reader: Reader, node: Node, rows: str) -> tuple[Column, ...]:
     columns: list[Column] = []
     for entry in node.entries("column"):
         column = _column(reader, entry, rows)
-        if column.name in {taken for c in columns for taken in c.keys()}:
+        if column.name in {taken for c in columns for taken in c.names()}:
             raise entry.error(f'a second column "{column.name}"', "name")
         columns.append(column)
     if not columns:
@@ -132,6 +132,9 @@ def _for_each(reader: Reader, node: Node, rows: str, variants: tuple[str, ...]) 
         raise node.error("rows and columns cannot both be variants", "columns", hint='rows = "experiment", or an axis')
     if "column" in node:
         raise node.error('the columns are the variants, with columns = "variant"', "column", 0)
+    taken = sorted({rows, "label"}.intersection(variants))
+    if taken:
+        raise node.error(f'"{taken[0]}" is what a row is called, and a variant', "columns")
     value = _value(reader, node)
     digits = _digits(node)
     return tuple(

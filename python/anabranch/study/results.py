@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,7 +67,7 @@ class Outcome:
     figures: Mapping[str, float | None]
     digest: str | None
     tables: Mapping[str, pl.DataFrame]
-    demands: Mapping[str, float]
+    demands: Mapping[str, float] = field(default_factory=dict)
     """What each flow asks for, in Mbit/s: see :func:`anabranch.fairness.demands_of`."""
 
 
