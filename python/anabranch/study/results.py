@@ -109,6 +109,9 @@ class Pool:
         self.threads = threads
         self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
         self.first_seed = cache(self._first_seed)
+        # A figure for each bin of each flow: of hundreds of flows only where somebody asks for them.
+        paths = [q.path for q in definition.quantities.values() if q.path]
+        self._distributions = any(".reordering." in path or path.endswith("*") for path in paths)
 
     def plan(self, condition: Condition) -> list[Job]:
         """The runs of a condition."""
@@ -170,7 +173,7 @@ class Pool:
         names = {q.table for q in self.definition.quantities.values() if q.table} if samples else set()
         tables = {name: pl.DataFrame(run.table(name)) for name in sorted(names) if name is not None}
         demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
-        return Outcome(flatten(summary, distributions=True), summary.get("digest"), tables, demands)
+        return Outcome(flatten(summary, distributions=self._distributions), summary.get("digest"), tables, demands)
 
 
 class Results:
