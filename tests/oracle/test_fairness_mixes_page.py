@@ -17,7 +17,7 @@ def shown(part: str) -> list[list[str]]:
     """The cells of a generated part of the page."""
     page = (ROOT / "docs/studies/fairness-mixes.md").read_text("utf-8")
     text = page.partition(f"<!-- begin {part} -->")[2].partition(f"<!-- end {part} -->")[0]
-    return [line.strip("| ").split(" | ") for line in text.strip().splitlines()]
+    return [line[2:-2].split(" | ") for line in text.strip().splitlines()]
 
 
 @pytest.mark.slow

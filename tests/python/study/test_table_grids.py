@@ -94,6 +94,15 @@ measure = { least = "min(main)" }
 accept = "least > 0"
 invariant = "for tests"
 
+[[figure]]
+id = "over-delay"
+title = "Over the delay"
+experiment = "several"
+x = "delay"
+x_scale = "log"
+y = "main"
+y_scale = "log"
+
 [[table]]
 id = "by-path"
 title = "By path"
@@ -197,6 +206,16 @@ def test_shares_are_of_what_flows_ask_for(directory: Path) -> None:
         assert of(runs, "index", "short", variant) == pytest.approx(index)
 
 
+def test_logarithmic_axes_have_ticks_at_what_was_measured(directory: Path) -> None:
+    from anabranch.plot.study import _apart, figures
+
+    ((_, _, figure),) = figures(results(directory))
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "20"]
+    assert _apart([2, 100, 128, 200]) == ["2", "100", "", "200"]
+
+
 def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -> None:
     from anabranch.study.robustness import inputs_digest
 
@@ -226,6 +245,8 @@ def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -
         ('"worst-share"', '"worst_share"', "valid: sum, mean, min, max, worst-share, jain"),
         ('"worst-share"', '"sum"', "capacity belongs to a path with combine"),
         ('path = "flow.*.goodput_mbit_s"', 'path = "flow.*.timeouts"', "worst-share is of flows"),
+        ('x_scale = "log"', 'x_scale = "logarithmic"', 'there is no scale "logarithmic"'),
+        ('y_scale = "log"', 'y_scale = "ln"', 'there is no scale "ln"'),
         ("variant.fair]", "variant.label]", '"label" is what a row is called'),
     ],
 )
