@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from comparison import (
+    fairness_mixes_study,
     linux_reordering,
     linux_single_flow,
     linux_two_flows,
@@ -44,6 +45,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         ns2_single_flow,
         mixes,
         reordering_study,
+        fairness_mixes_study,
     )
 }
 

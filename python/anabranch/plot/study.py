@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,10 @@ MOST_INSIDE = 5
 """Lines whose legend finds room among them; with more it stands beside the panel."""
 BESIDE = 2.2
 """Inches for that."""
+LABEL = 0.055
+"""Part of a panel's width that the label of a tick takes."""
+MOST_TICKS = 10
+"""Values of an axis that find room below a panel."""
 
 
 class Drawing:
@@ -109,9 +113,7 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
             drawn += 1
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
-    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    if definition.log:
-        _logarithmic(axes)
+    _scales(axes, definition, results)
     if drawn > MOST_INSIDE:
         figure.set_size_inches(5.0 + BESIDE, 3.1)
         figure.legend(loc="outside right upper", fontsize=8)
@@ -131,14 +133,32 @@ def _parts(value: Series, definition: FigureDefinition) -> Iterator[tuple[str, S
             yield variant, part.drop("variant")
 
 
-def _logarithmic(axes: Axes) -> None:
-    """A logarithmic axis that is labelled in plain numbers: 1, 2, 5, 10, …"""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
+    if definition.x_scale == "log":
+        axes.set_xscale("log")
+        axis = results.definition.axes.get(definition.x)
+        if axis is not None and len(axis.full) <= MOST_TICKS:
+            # What was measured, rather than powers of ten.
+            axes.set_xticks(axis.full, _apart(axis.full), minor=False)
+            axes.set_xticks([], minor=True)
+    if definition.y_scale == "log":
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+    else:
+        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
 
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+
+def _apart(values: Sequence[float]) -> list[str]:
+    """What stands below the ticks of a logarithmic axis; nothing where it would run into the one before."""
+    span = math.log(max(values) / min(values))
+    shown: list[str] = []
+    last = -math.inf
+    for value in values:
+        here = math.log(value)
+        room = here - last > span * LABEL
+        shown.append(f"{value:g}" if room else "")
+        last = here if room else last
+    return shown
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from anabranch.report.page import image, page, table, text
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
-    from anabranch.study.definition import Column, Open
+    from anabranch.study.definition import Open
 
 _CLASS = {"reproduced": "reproduced", "reproduced (fragile)": "fragile", "not reproduced": "not"}
 
@@ -42,7 +42,7 @@ def write_study(result: StudyResult, directory: Path) -> None:
                 samples.write_parquet(aside / f"{name}.parquet", compression="zstd")
         for made in result.tables:
             (aside / "tables").mkdir(exist_ok=True)
-            names = [made.table.rows, "label", *(n for c in made.columns for n in _names(c))]
+            names = [made.table.rows, "label", *(n for c in made.columns for n in c.names())]
             pl.DataFrame([[r[n] for r in made.records] for n in names], schema=names, strict=False).write_csv(
                 aside / "tables" / f"{made.table.id}.csv"
             )
@@ -132,10 +132,6 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
         )
     lines += ["", "## To repeat it", "", "```", _command(result), "```", ""]
     return "\n".join(lines)
-
-
-def _names(column: Column) -> list[str]:
-    return [column.name] if column.at is None else [column.name, f"{column.name}_at"]
 
 
 def _about(result: StudyResult, title: str) -> str:

@@ -50,11 +50,13 @@ class Experiment:
     """A scenario run for every variant over a grid of axes, with so many seeds per point.
 
     Attributes:
+        label: In tables that have a row for each experiment.
         samples: Condition on the points whose samples over time are kept, if any are.
         where: Condition on the points that are run at all.
     """
 
     name: str
+    label: str
     scenario: Path
     set: Sets
     variants: tuple[str, ...]
@@ -68,12 +70,18 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A figure claims speak of: a path in the summary, a column of samples, or an expression over other quantities."""
+    """A figure claims speak of: a path in the summary, a column of samples, or an expression over other quantities.
+
+    Attributes:
+        combine: What is made of all figures that a path with ``*`` fits.
+        capacity: What the flows share, in Mbit/s, where ``combine`` asks how fairly they do.
+    """
 
     name: str
     label: str
     path: str | None = None
     combine: str | None = None
+    capacity: float | None = None
     table: str | None = None
     column: str | None = None
     select: Mapping[str, str] = field(default_factory=dict)
@@ -192,6 +200,8 @@ class Column:
         percent: A ratio shown as per cent.
         without: Rows of variants for which it says nothing.
         full_only: The quick grid has no points for it.
+        interval: With half the 95 % interval over seeds behind it.
+        variant: The only variant whose values stand here, in a table with a column for each.
     """
 
     name: str
@@ -203,11 +213,24 @@ class Column:
     percent: bool
     without: tuple[str, ...]
     full_only: bool
+    interval: bool = False
+    variant: str | None = None
+
+    def names(self) -> list[str]:
+        """What it has in JSON and CSV: the value, where that is, and half its interval."""
+        more = {"at": self.at is not None, "ci95": self.interval}
+        return [self.name, *(f"{self.name}_{part}" for part, has in more.items() if has)]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table made from the results: a row for each variant, or for each value of an axis."""
+    """A table made from the results: a row for each variant, for each value of an axis, or for each experiment.
+
+    Attributes:
+        rows: ``"variant"``, ``"experiment"`` or an axis.
+        variants: The rows that are variants.
+        experiments: The rows that are experiments.
+    """
 
     id: str
     title: str
@@ -215,6 +238,7 @@ class Table:
     experiment: str
     rows: str
     variants: tuple[str, ...]
+    experiments: tuple[str, ...]
     columns: tuple[Column, ...]
     note: str
 
@@ -225,20 +249,21 @@ class Figure:
 
     Attributes:
         lines: Label and expression of each line; an expression without a label has a line for each variant.
-        log: The axis is logarithmic.
+        x_scale: ``linear`` or ``log``; ``y_scale`` likewise.
     """
 
     id: str
     title: str
     lines: tuple[tuple[str, Expression], ...]
     x: str
-    log: bool
     experiment: str
     variants: tuple[str, ...]
     x_label: str
     y_label: str
     kind: str
     published: str
+    x_scale: str = "linear"
+    y_scale: str = "linear"
 
 
 @dataclass(frozen=True)

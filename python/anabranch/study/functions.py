@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,12 +107,12 @@ def _elementwise(function: Callable[[float], float]) -> Callable[[Value], Value]
     return call
 
 
-def _larger(x: Value, y: Value) -> Value:
-    return combine(x, y, lambda a, b: max(number(a), number(b)))
+def _larger(*values: Value) -> Value:
+    return functools.reduce(lambda x, y: combine(x, y, lambda a, b: max(number(a), number(b))), values)
 
 
-def _smaller(x: Value, y: Value) -> Value:
-    return combine(x, y, lambda a, b: min(number(a), number(b)))
+def _smaller(*values: Value) -> Value:
+    return functools.reduce(lambda x, y: combine(x, y, lambda a, b: min(number(a), number(b))), values)
 
 
 def _lookup(x: Value, **where: Value) -> Value:
@@ -218,8 +219,8 @@ FUNCTIONS: dict[str, Function] = {
     "upper95": Function("upper95(x)", "upper end of it", (1, 1), _upper95),
     "abs": Function("abs(x)", "absolute value", (1, 1), _elementwise(abs)),
     "log10": Function("log10(x)", "decimal logarithm", (1, 1), _elementwise(math.log10)),
-    "larger": Function("larger(x, y)", "the larger of the two, point by point", (2, 2), _larger),
-    "smaller": Function("smaller(x, y)", "the smaller of the two, point by point", (2, 2), _smaller),
+    "larger": Function("larger(x, y, …)", "the largest of them, point by point", (2, 32), _larger),
+    "smaller": Function("smaller(x, y, …)", "the smallest of them, point by point", (2, 32), _smaller),
     "lookup": Function("lookup(x, axis=expression, …)", "the value at the point with those coordinates instead",
                        (1, 1), _lookup),
     "runs": Function("runs(condition)", "samples: how many times it becomes (or starts out) true", (1, 1), _runs),

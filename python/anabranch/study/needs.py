@@ -45,7 +45,8 @@ def of_table(definition: Definition, table: Table) -> frozenset[Need]:
         for column in table.columns
         for expression in (column.value, column.at)
         if expression is not None
-        for need in walker.of(expression, table.experiment)
+        for experiment in (table.experiments or (table.experiment,))
+        for need in walker.of(expression, experiment)
     )
 
 

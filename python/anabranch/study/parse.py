@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,11 @@ from anabranch.study.parse_tables import read_section, read_table
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _RESERVED = {"variant", "seed", "time_s"}
 _TABLES = ("samples", "link_samples", "packets")
+SHARING = ("worst-share", "jain")
+"""Ways to combine what flows got that say how fairly they share."""
+_COMBINES = ("sum", "mean", "min", "max", *SHARING)
+_SHARING_HINT = f"with combine = {' or '.join(SHARING)}"
+_OF_FLOWS = re.compile(r"flow\.[^.]+\.(goodput|throughput)_mbit_s\Z")
 MIN_ROBUSTNESS_POINTS = 32
 MIN_JITTER_SEEDS = 20
 
@@ -74,6 +80,7 @@ class _Parser:
         self.root = document.root
         self.texts: dict[Path, str] = {}
         self.experiments: Mapping[str, Experiment] = {}
+        self.variants: Mapping[str, Variant] = {}
         self.sections: Mapping[str, Section] = {}
 
     def definition(self) -> Definition:
@@ -84,6 +91,7 @@ class _Parser:
         )  # fmt: skip
         axes = {name: self.axis(name, node) for name, node in root.children("axis")}
         variants = {name: self.variant(name, node) for name, node in root.children("variant")}
+        self.variants = variants
         self.names = Names(
             quantities=[name for name, _ in root.children("quantity")],
             axes=[*axes, *_RESERVED],
@@ -185,7 +193,9 @@ class _Parser:
 
     def experiment(self, name: str, node: Node, axes: dict[str, Axis], variants: dict[str, Variant]) -> Experiment:
         self.check_name(name, node)
-        node.reject_unknown(["scenario", "set", "variants", "axes", "where", "repeat", "samples", "samples_ms"])
+        node.reject_unknown(
+            ["label", "scenario", "set", "variants", "axes", "where", "repeat", "samples", "samples_ms"]
+        )
         scenario = Path(node.text("scenario"))
         try:
             self.texts[scenario] = read_text(self.directory / scenario)
@@ -197,6 +207,7 @@ class _Parser:
         inside = Names(axes=chosen_axes)
         return Experiment(
             name=name,
+            label=node.text("label", name.replace("_", " ")),
             scenario=scenario,
             set=node.table("set"),
             variants=tuple(variants if chosen is None else chosen),
@@ -228,6 +239,7 @@ class _Parser:
             [
                 "path",
                 "combine",
+                "capacity",
                 "table",
                 "column",
                 "flow",
@@ -244,12 +256,14 @@ class _Parser:
             raise node.error("a quantity needs one of path, table or expression")
         if kinds[0] == "path":
             combine = node.optional_text("combine")
-            if combine not in {None, "sum", "mean", "min", "max"}:
-                raise node.error(f'"{combine}" combines nothing', "combine", hint="valid: sum, mean, min, max")
+            if combine is not None and combine not in _COMBINES:
+                raise node.error(f'"{combine}" combines nothing', "combine", hint=f"valid: {', '.join(_COMBINES)}")
             path = node.text("path")
             if "*" in path and combine is None:
                 raise node.error("a path with * needs combine", "path", hint='combine = "sum"')
-            return Quantity(name, label, path=path, combine=combine)
+            return Quantity(name, label, path=path, combine=combine, capacity=self.capacity(node, path, combine))
+        if "capacity" in node:
+            raise node.error("capacity belongs to a path with combine", "capacity", hint=_SHARING_HINT)
         if kinds[0] == "table":
             table = node.text("table")
             if table not in _TABLES:
@@ -257,6 +271,23 @@ class _Parser:
             select = {k: node.text(k) for k in ("flow", "link", "direction", "group") if k in node}
             return Quantity(name, label, table=table, column=node.text("column"), select=select)
         return Quantity(name, label, expression=self.expression(node, ("expression",), self.names))
+
+    def capacity(self, node: Node, path: str, combine: str | None) -> float | None:
+        """What the flows share, where it is asked how fairly they do."""
+        if combine not in SHARING:
+            if "capacity" in node:
+                raise node.error("capacity belongs to a path with combine", "capacity", hint=_SHARING_HINT)
+            return None
+        if not _OF_FLOWS.match(path):
+            raise node.error(
+                f'{combine} is of flows: "{path}" is not what they got', "path", hint='path = "flow.*.goodput_mbit_s"'
+            )
+        if "capacity" not in node:
+            raise node.error(f"{combine} needs capacity: what the flows share, in Mbit/s", hint="capacity = 100")
+        capacity = node.number("capacity")
+        if not 0 < capacity < math.inf:
+            raise node.error("capacity must be above 0 Mbit/s", "capacity")
+        return capacity
 
     def no_cycles(self, quantities: dict[str, Quantity]) -> None:
         import ast
@@ -355,21 +386,9 @@ class _Parser:
 
     def figure(self, node: Node, axes: dict[str, Axis]) -> Figure:
         node.reject_unknown(
-            [
-                "id",
-                "title",
-                "y",
-                "lines",
-                "x",
-                "x_scale",
-                "experiment",
-                "variants",
-                "x_label",
-                "y_label",
-                "kind",
-                "published",
-            ]
-        )
+            ["id", "title", "y", "lines", "x", "experiment", "variants", "x_label", "x_scale", "y_label", "y_scale",
+             "kind", "published"]
+        )  # fmt: skip
         x = node.text("x")
         valid = [*axes, "time_s"]
         if x not in valid:
@@ -377,10 +396,10 @@ class _Parser:
         kind = node.text("kind", "line")
         if kind not in {"line", "points"}:
             raise node.error(f'there is no kind "{kind}"', "kind", hint="valid: line, points")
-        scale = node.text("x_scale", "linear")
-        if scale not in {"linear", "log"}:
-            raise node.error(f'there is no scale "{scale}"', "x_scale", hint="valid: linear, log")
-        if scale == "log" and x in axes and min(axes[x].quick + axes[x].full) <= 0:
+        for scale in ("x_scale", "y_scale"):
+            if node.text(scale, "linear") not in {"linear", "log"}:
+                raise node.error(f'there is no scale "{node.text(scale)}"', scale, hint="valid: linear, log")
+        if node.text("x_scale", "linear") == "log" and x in axes and min(axes[x].quick + axes[x].full) <= 0:
             raise node.error(f'"{x}" has values that are not above 0', "x_scale")
         variants = tuple(node.texts("variants", self.names.variants, "variant") or self.names.variants)
         lines = self.lines(node, variants)
@@ -389,13 +408,14 @@ class _Parser:
             title=node.text("title"),
             lines=lines,
             x=x,
-            log=scale == "log",
             experiment=self.experiment_name(node),
             variants=variants,
             x_label=node.text("x_label", "Time (s)" if x == "time_s" else axes[x].label),
             y_label=node.text("y_label", lines[0][1].text),
             kind=kind,
             published=node.text("published", ""),
+            x_scale=node.text("x_scale", "linear"),
+            y_scale=node.text("y_scale", "linear"),
         )
 
     def lines(self, node: Node, variants: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]:
@@ -408,9 +428,8 @@ class _Parser:
         if not labels:
             raise node.error("at least one line is needed", "lines")
         if len(variants) != 1:
-            raise node.error(
-                "a figure with lines shows one variant: name it", "variants" if "variants" in node else "lines"
-            )
+            where = "variants" if "variants" in node else "lines"
+            raise node.error("a figure with lines shows one variant: name it", where)
         return tuple((label, self.expression(node, ("lines", label), self.names)) for label in labels)
 
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
@@ -473,6 +492,10 @@ class _Parser:
             hint = nearest(name, self.sections) if self.sections else f"there is no [section.{name}]"
             raise node.error(f'"{name}" is no section', "section", hint=hint)
         return name
+
+    def variant_label(self, name: str) -> str:
+        """What a variant is called in reports."""
+        return self.variants[name].label
 
     def experiment_name(self, node: Node) -> str:
         name = node.text("experiment", next(iter(self.names.experiments)))

@@ -7,11 +7,12 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import fairness
 from anabranch.errors import UserError, nearest
 from anabranch.limits import check_jobs, thread_count
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
@@ -66,6 +67,8 @@ class Outcome:
     figures: Mapping[str, float | None]
     digest: str | None
     tables: Mapping[str, pl.DataFrame]
+    demands: Mapping[str, float] = field(default_factory=dict)
+    """What each flow asks for, in Mbit/s: see :func:`anabranch.fairness.demands_of`."""
 
 
 def plan(definition: Definition, condition: Condition, first_seed: Callable[[Path], int]) -> list[Job]:
@@ -106,6 +109,9 @@ class Pool:
         self.threads = threads
         self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
         self.first_seed = cache(self._first_seed)
+        # A figure for each bin of each flow: of hundreds of flows only where somebody asks for them.
+        paths = [q.path for q in definition.quantities.values() if q.path]
+        self._distributions = any(".reordering." in path or path.endswith("*") for path in paths)
 
     def plan(self, condition: Condition) -> list[Job]:
         """The runs of a condition."""
@@ -166,7 +172,8 @@ class Pool:
         summary = json.loads(run.summary_json)
         names = {q.table for q in self.definition.quantities.values() if q.table} if samples else set()
         tables = {name: pl.DataFrame(run.table(name)) for name in sorted(names) if name is not None}
-        return Outcome(flatten(summary, distributions=True), summary.get("digest"), tables)
+        demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
+        return Outcome(flatten(summary, distributions=self._distributions), summary.get("digest"), tables, demands)
 
 
 class Results:
@@ -283,16 +290,20 @@ class Results:
 
     def _figure(self, quantity: Quantity, outcome: Outcome) -> Cell:
         path = quantity.path or ""
-        if "*" not in path:
+        if "*" not in path and quantity.capacity is None:
             if path not in outcome.figures:
                 raise self._unknown(quantity, path, outcome.figures)
             return outcome.figures[path]
-        values = [v for n, v in outcome.figures.items() if fnmatch.fnmatchcase(n, path)]
+        values = {n: v for n, v in outcome.figures.items() if fnmatch.fnmatchcase(n, path)}
         if not values:
             raise self._unknown(quantity, path, outcome.figures)
-        known = [v for v in values if v is not None]
+        known = [v for v in values.values() if v is not None]
         if len(known) < len(values):
             return None
+        if quantity.capacity is not None:
+            got = {n.removeprefix("flow.").rpartition(".")[0]: v for n, v in zip(values, known, strict=True)}
+            shares = fairness.of_max_min(got, quantity.capacity, outcome.demands)
+            return fairness.jain(shares) if quantity.combine == "jain" else min(shares, default=None)
         if quantity.combine == "min":
             return min(known)
         if quantity.combine == "max":

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from anabranch import statistics
 from anabranch.errors import UserError
 from anabranch.study.definition import Column, Definition, Table
 from anabranch.study.expression import Expression
+from anabranch.study.functions import Value
 from anabranch.study.results import Results
-from anabranch.study.series import Cell, NoValueError, Series, number
+from anabranch.study.series import Cell, Key, NoValueError, Series, number
 from anabranch.study.verdict import show
 
 NONE = "–"
@@ -24,7 +26,8 @@ class StudyTable:
     Attributes:
         table: What was made.
         columns: Its columns that the grid has points for.
-        records: A row each: what the row is called, then the value of each column, and where that is as ``NAME_at``.
+        records: A row each: what the row is called, then the value of each column, where that is as ``NAME_at``, and
+            half its 95 % interval over seeds as ``NAME_ci95``.
     """
 
     table: Table
@@ -67,58 +70,115 @@ def one(results: Results, table: Table, *, full: bool) -> StudyTable:
             wanted = [row for row in rows if row not in column.without]
             values = _values(results, table, column, expression, wanted)
             for row, record in zip(rows, records, strict=True):
-                record[name] = values.get(row)
-    first = "" if table.rows == "variant" else definition.axes[table.rows].label
-    return StudyTable(table, columns, records, first)
+                record[name] = values[row].value if row in values else None
+                if column.interval and name == column.name:
+                    record[f"{name}_ci95"] = values[row].half if row in values else None
+    return StudyTable(table, columns, records, _first(definition, table))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A mean over seeds, and half its 95 % interval where there are several and it is asked for."""
+
+    value: Cell
+    half: float | None = None
 
 
 def _rows(results: Results, table: Table) -> list[Cell]:
     if table.rows == "variant":
         return list(table.variants)
+    if table.rows == "experiment":
+        return list(table.experiments)
     return sorted({key[0] for key in results.axis(table.rows, table.experiment).cells}, key=number)
 
 
 def _label(definition: Definition, table: Table, row: Cell) -> str:
+    if table.rows == "experiment":
+        return definition.experiments[str(row)].label
     return definition.variants[str(row)].label if table.rows == "variant" else show(row)
+
+
+def _first(definition: Definition, table: Table) -> str:
+    return definition.axes[table.rows].label if table.rows in definition.axes else ""
 
 
 def _values(
     results: Results, table: Table, column: Column, expression: Expression, rows: Sequence[Cell]
-) -> dict[Cell, Cell]:
+) -> dict[Cell, _Measured]:
+    """What stands in each row; a row of which there is nothing to say has none."""
+
     def wrong(reason: str) -> UserError:
         where = f'[[table]] {table.id}, column "{column.name}": {expression.text}'
         return UserError(f"{where}: {reason}", file=str(results.definition.directory / "study.toml"))
 
-    try:
-        value = expression.evaluate(results, {}, table.experiment)
-    except NoValueError as error:
-        raise wrong(str(error)) from None
-    if not isinstance(value, Series):
-        return dict.fromkeys(rows, value)
-    flat = value.collapsed()
-    if flat.axes == ():
-        return dict.fromkeys(rows, flat.cells[()])
-    if flat.axes != (table.rows,):
-        rest = ", ".join(axis for axis in flat.axes if axis != table.rows) or "nothing"
-        raise wrong(f"a value for each {table.rows} was expected; {rest} is left: select a point, or go over=axis")
-    missing = [row for row in rows if (row,) not in flat.cells]
+    def evaluated(experiment: str) -> Value:
+        try:
+            value = expression.evaluate(results, {}, experiment)
+            if column.variant is not None and isinstance(value, Series) and "variant" in value.axes:
+                value = value.keep(lambda point: point["variant"] == column.variant).drop("variant")
+        except NoValueError as error:
+            raise wrong(str(error)) from None
+        return value
+
+    if table.rows == "experiment":
+        values: dict[Cell, _Measured] = {}
+        for row in rows:
+            there = results.definition.experiments[str(row)].variants
+            if column.variant is None or column.variant in there:
+                by_row = _by_row(evaluated(str(row)), None, column, wrong)
+                values[row] = by_row[()]
+        return values
+    by_row = _by_row(evaluated(table.experiment), table.rows, column, wrong)
+    if () in by_row:
+        return dict.fromkeys(rows, by_row[()])
+    missing = [row for row in rows if (row,) not in by_row]
     if missing:
         raise wrong(f"no value at {table.rows} {show(missing[0])}")
-    return {row: flat.cells[row,] for row in rows}
+    return {row: by_row[row,] for row in rows}
+
+
+def _by_row(value: Value, axis: str | None, column: Column, wrong: Callable[[str], UserError]) -> dict[Key, _Measured]:
+    """The value at each coordinate of ``axis``; at the empty key where there is one for all."""
+    if not isinstance(value, Series):
+        if column.interval:
+            raise wrong("an interval needs a value for each seed")
+        return {(): _Measured(value)}
+    flat = value.collapsed()
+    rest = [name for name in flat.axes if name != axis]
+    if rest:
+        what = f"for each {axis} " if axis else ""
+        raise wrong(f"a value {what}was expected; {', '.join(rest)} is left: select a point, or go over=axis")
+    if not column.interval:
+        return {key: _Measured(cell) for key, cell in flat.cells.items()}
+    if "seed" not in value.axes:
+        raise wrong("an interval needs a value for each seed")
+    _, groups = value.groups("seed")
+    return {key: _Measured(flat.cells[key], _half([v for _, v in seeds])) for key, seeds in groups.items()}
+
+
+def _half(values: Sequence[Cell]) -> float | None:
+    if any(value is None for value in values):
+        return None
+    interval = statistics.mean_interval([number(value) for value in values])
+    return None if interval.upper is None else interval.upper - interval.mean
 
 
 def _cell(column: Column, record: Record) -> str:
     value = record[column.name]
     if value is None:
         return NONE
-    shown = _shown(column, value)
+    shown = _shown(column, value, record.get(f"{column.name}_ci95"))
     at = record.get(f"{column.name}_at")
     return f"{shown} ({column.at_form.replace('{}', show(at))})" if at is not None else shown
 
 
-def _shown(column: Column, value: Cell) -> str:
+def _shown(column: Column, value: Cell, half: Cell = None) -> str:
     if isinstance(value, (bool, str)) or value is None:
         return show(value)
-    scaled = 100 * value if column.percent else value
-    text = show(scaled) if column.digits is None else f"{scaled:.{column.digits}f}"
-    return f"{text} %" if column.percent else text
+
+    def text(plain: float) -> str:
+        scaled = 100 * plain if column.percent else plain
+        return show(scaled) if column.digits is None else f"{scaled:.{column.digits}f}"
+
+    shown = text(value) if half is None else f"{text(value)} ± {text(number(half))}"
+    return f"{shown} %" if column.percent else shown

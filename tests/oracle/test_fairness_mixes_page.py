@@ -1,0 +1,40 @@
+"""The page on fairness over mixes of traffic is what its study prints."""
+
+from __future__ import annotations
+
+import pytest
+from anabranch import Study
+from anabranch.study.results import Condition, Pool
+
+from comparison import fairness_mixes_study, pages
+from comparison.oracle import ROOT
+
+ROW = "four_to_one"
+QUEUES = ("red", "share_red", "drr")
+
+
+def shown(part: str) -> list[list[str]]:
+    """The cells of a generated part of the page."""
+    page = (ROOT / "docs/studies/fairness-mixes.md").read_text("utf-8")
+    text = page.partition(f"<!-- begin {part} -->")[2].partition(f"<!-- end {part} -->")[0]
+    return [line[2:-2].split(" | ") for line in text.strip().splitlines()]
+
+
+@pytest.mark.slow
+def test_all_of_it_is_up_to_date() -> None:
+    assert pages.stale(fairness_mixes_study.comparison()) == [], "run make compare"
+
+
+@pytest.mark.parametrize(("part", "quantity", "digits"), [("worst-share", "worst_share", 2), ("total", "total", 1)])
+def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
+    """Every seed of one mix under three queues."""
+    study = Study.load(ROOT / fairness_mixes_study.STUDY).definition
+    pool = Pool(study)
+    jobs = [j for j in pool.plan(Condition(full=True)) if j.experiment == ROW and j.variant in QUEUES]
+    pool.make(jobs)
+    means = {str(p["variant"]): v for p, v in pool.results(jobs).quantity(quantity, ROW).collapsed()}
+    head, _, *rows = shown(part)
+    cells = dict(zip(head, next(row for row in rows if row[0] == study.experiments[ROW].label), strict=True))
+    for queue in QUEUES:
+        mean = cells[study.variants[queue].label].partition(" ± ")[0]
+        assert mean == f"{means[queue]:.{digits}f}", f"{queue}: run make compare"

@@ -1,0 +1,110 @@
+"""Fairness over mixes of traffic as it ships: quick mode, its controls, and what must be so whatever the verdicts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUICK_S = 30.0
+"""What quick mode may take on two cores that do nothing else."""
+QUEUES = ["tail_drop", "red", "dynamic", "space_saving", "share_red", "codel", "pie", "fq_codel", "drr"]
+FAIR = 0.9
+"""The least that fair queueing leaves anybody of its share; headers take 0.03."""
+
+
+@pytest.fixture(scope="module")
+def outcome(checkout: Path) -> tuple[dict[str, Any], float, int]:
+    command = [sys.executable, "-m", "anabranch", "study", "studies/fairness-mixes", "--quick", "--json"]
+    started = time.monotonic()
+    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert run.stdout, run.stderr
+    return json.loads(run.stdout), time.monotonic() - started, run.returncode
+
+
+@pytest.fixture(scope="module")
+def tables(outcome: tuple[dict[str, Any], float, int]) -> dict[str, list[dict[str, Any]]]:
+    return {table["id"]: table["rows"] for table in outcome[0]["tables"]}
+
+
+def test_has_the_shape_of_the_contract(outcome: tuple[dict[str, Any], float, int]) -> None:
+    document, elapsed_s, status = outcome
+    assert status == 0
+    assert (document["study"], document["mode"]) == ("fairness-mixes", "quick")
+    assert [claim["id"] for claim in document["claims"]] == ["X1", "X2", "X3"]
+    assert {claim["section"] for claim in document["claims"]} == {"Better than the paper"}
+    # With room for a machine that others use as well.
+    assert elapsed_s < 5 * QUICK_S
+    for claim in document["claims"]:
+        assert claim["verdict"] == "reproduced" or claim["why"]
+        assert claim["control"] == "not reproduced"
+
+
+def test_every_queue_stands_beside_every_mix(tables: dict[str, list[dict[str, Any]]]) -> None:
+    for name in ("worst-share", "jain", "total", "delay"):
+        rows = tables[name]
+        assert len(rows) == 12
+        assert all(row[queue] is not None for row in rows for queue in QUEUES)
+    for name in ("ratio-rtt", "worst-share-rtt", "total-rtt", "delay-rtt"):
+        assert [row["rtt"] for row in tables[name]] == [2, 8, 32, 100, 200]
+    assert [row["variant"] for row in tables["queues"]] == QUEUES
+    assert [row["variant"] for row in tables["applications"]] == QUEUES
+
+
+def test_figures_are_possible(tables: dict[str, list[dict[str, Any]]]) -> None:
+    for share, index, total in zip(tables["worst-share"], tables["jain"], tables["total"], strict=True):
+        for queue in QUEUES:
+            assert 0 <= share[queue] <= 1, (share["label"], queue)
+            assert 0 < index[queue] <= 1 + 1e-9
+            # Goodput counts what comes in order: beside the link's 100 Mbit/s less headers, what had come early.
+            assert 50 < total[queue] < 102
+
+
+def test_a_queue_for_each_connection_is_fair_whoever_sends(tables: dict[str, list[dict[str, Any]]]) -> None:
+    rows = {row["experiment"]: row for row in tables["worst-share"]}
+    assert min(row["drr"] for row in rows.values()) > FAIR
+    # The check can fail: one queue for all is not, and least of all with a sender that does not slow down.
+    assert min(row["tail_drop"] for row in rows.values()) < 0.2
+    assert rows["udp_80"]["red"] < 0.5
+
+
+def test_who_waits_behind_a_full_queue_is_late(tables: dict[str, list[dict[str, Any]]]) -> None:
+    rows = {row["variant"]: row for row in tables["applications"]}
+    assert all(
+        rows[queue]["short_p95"] < rows["tail_drop"]["short_p95"] / 5 for queue in QUEUES if queue != "tail_drop"
+    )
+    # A queue of its own takes what the neighbours' backlog is out of a video's way, though theirs is as long as ever.
+    delay = {row["experiment"]: row for row in tables["delay"]}["applications"]
+    assert delay["drr"] > 500 > rows["drr"]["video_delay"]
+    assert rows["tail_drop"]["video_delay"] > 500
+
+
+def test_the_cells_are_of_the_runs(outcome: tuple[dict[str, Any], float, int], checkout: Path) -> None:
+    """One cell from a run of the scenario by hand: nothing of the study's stands between them."""
+    command = [
+        *(
+            sys.executable,
+            "-m",
+            "anabranch",
+            "run",
+            str(checkout / "studies/fairness-mixes/unresponsive.toml"),
+            "--json",
+        ),
+        "--set=flow.udp.workload.rate=80 Mbit/s",
+        '--set=link.bottleneck.forward.queue={ kind = "drr", limit = "10000 packets" }',
+    ]
+    summary = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    goodputs = {name: flow["goodput_mbit_s"] for name, flow in summary["flows"].items()}
+    row = next(
+        row
+        for t in outcome[0]["tables"]
+        if t["id"] == "worst-share"
+        for row in t["rows"]
+        if row["experiment"] == "udp_80"
+    )
+    assert row["drr"] == pytest.approx(min(goodputs.values()) / (100 / 3))
