@@ -23,6 +23,7 @@ from comparison import (
     linux_single_flow,
     linux_two_flows,
     mixes,
+    ns2_fairness,
     ns2_sack_delay,
     ns2_single_flow,
     ns3_reordering,
@@ -42,6 +43,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         ns3_reordering,
         ns2_sack_delay,
         ns2_single_flow,
+        ns2_fairness,
         mixes,
         reordering_study,
     )
