@@ -149,7 +149,7 @@ def _ours(runs: Sequence[Mapping[str, Any]]) -> Runs:
 def _goodput(run: Mapping[str, Any], group: str) -> float:
     """Return what a group got in Mbit/s, the time before its start not left out, as in ns-2's figures."""
     flows = (flow for name, flow in run["flows"].items() if name.partition("/")[0] == group)
-    return math.fsum(flow["delivered_bytes"] for flow in flows) * 8 / 1e6 / run["duration_s"]
+    return math.fsum(flow["delivered_bytes"] for flow in flows) * 8 / 1e6 / float(run["duration_s"])
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
