@@ -11,10 +11,10 @@ use anabranch::{
 };
 
 mod contract;
-mod dumbbell;
+pub mod dumbbell;
 mod parking_lot;
-mod queues;
-mod stack;
+pub mod queues;
+pub mod stack;
 
 pub use contract::{Contract, scenarios};
 

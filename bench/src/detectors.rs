@@ -1,9 +1,12 @@
 //! Detectors of heavy flows: how often they are right, how soon they notice, what they cost.
 //!
-//! No network: packets of 1,500 bytes come at random, each of whoever's turn it is by lot, or in bursts as
-//! windows make them. Everything printed follows from the seed, but for the nanoseconds.
+//! Twice over: with packets of 1,500 bytes of whoever's turn it is by lot, alone or in bursts, and with those that
+//! come to a bottleneck in the simulator ([`bottleneck`]). Everything printed follows from seeds, but for the
+//! instructions, which depend on the compiler as well.
 
 use std::hint::black_box;
+
+mod bottleneck;
 
 use anabranch::{
     heavy::{Config, HeavyFlows},
@@ -12,7 +15,7 @@ use anabranch::{
 };
 use serde_json::{Value, json};
 
-use crate::cost;
+use crate::process::{self, Error};
 
 const SIZE: u32 = 1500;
 /// Arrivals before anything counts, and those that count.
@@ -25,8 +28,18 @@ struct Traffic {
     flows: u32,
     /// The heavy one's packets over another's.
     excess: f64,
-    /// Packets of one flow in a row, on average.
+    /// Packets of one flow in a row, on average; where they come by lot.
     burst: f64,
+}
+
+impl Traffic {
+    const fn new(flows: u32, excess: f64, burst: f64) -> Self {
+        Self {
+            flows,
+            excess,
+            burst,
+        }
+    }
 }
 
 /// Draws who sends next.
@@ -72,8 +85,9 @@ impl Arrivals {
 struct Found {
     /// The part of the time that the right flow was the heaviest.
     right: f64,
-    /// Packets until another flow that had become heavy was noticed; `None` if it was not.
-    delay: Option<u32>,
+    /// Packets, or milliseconds at a bottleneck, until a flow that had become heavy was noticed; `None` if it
+    /// was not.
+    delay: Option<f64>,
 }
 
 fn build(name: &str, params: &Value) -> Config {
@@ -108,28 +122,39 @@ fn watch(config: &Config, traffic: Traffic) -> Found {
     }
     Found {
         right: f64::from(right) / f64::from(COUNTED),
-        delay: noticed.then_some(delays / 10),
+        delay: noticed.then_some(f64::from(delays) / 10.0),
     }
 }
 
-/// Nanoseconds per packet with a million flows, the best of three, and bytes.
-fn price(config: &Config) -> (f64, usize) {
-    const PACKETS: u32 = 5_000_000;
-    let mut best = f64::INFINITY;
-    let mut memory = 0;
-    for _ in 0..3 {
-        let mut detector = config.build();
-        let before = cost::thread_cpu_s();
-        for k in 0..PACKETS {
-            // Every flow of a million, in an order without a pattern that ends soon.
-            let flow = k.wrapping_mul(2_654_435_761) % 1_000_000;
-            detector.on_packet(ConnectionId(flow), SIZE);
-            black_box(detector.heaviest());
-        }
-        best = best.min((cost::thread_cpu_s() - before) * 1e9 / f64::from(PACKETS));
-        memory = detector.memory();
+/// Packets of the shorter run in which instructions are counted; the longer one has twice as many.
+const PRICED: u32 = 200_000;
+
+/// Lets a detector hear packets, every flow of a million in turn; the bytes that it then occupies.
+pub fn hear_a_million(setting: usize, packets: u32) -> Result<usize, String> {
+    let settings = settings();
+    let (_, config) = settings.get(setting).ok_or("no such detector")?;
+    let mut detector = config.build();
+    for k in 0..packets {
+        // In an order without a pattern that ends soon.
+        let flow = k.wrapping_mul(2_654_435_761) % 1_000_000;
+        detector.on_packet(ConnectionId(flow), SIZE);
+        black_box(detector.heaviest());
     }
-    (best, memory)
+    Ok(detector.memory())
+}
+
+/// Instructions per packet with a million flows; none without valgrind.
+fn instructions_per_packet(setting: usize) -> Result<Option<f64>, Error> {
+    let count = |packets: u32| {
+        let words = [setting.to_string(), packets.to_string()];
+        process::counted_self::<usize>("detector", &words).map(|(_, instructions)| instructions)
+    };
+    let fewer = match count(PRICED) {
+        Err(error) if error.is_missing() => return Ok(None),
+        counted => counted?,
+    };
+    let more = count(2 * PRICED)?;
+    Ok(Some((more - fewer) as f64 / f64::from(PRICED)))
 }
 
 /// Those of the tables: what they are called there, name, parameters.
@@ -169,41 +194,103 @@ fn settings() -> Vec<(String, Config)> {
     settings
 }
 
+/// What shares the link, in both tables.
+const TRAFFICS: [Traffic; 5] = [
+    Traffic::new(2, 1.5, 1.0),
+    Traffic::new(2, 1.5, 20.0),
+    Traffic::new(32, 2.0, 1.0),
+    Traffic::new(32, 2.0, 20.0),
+    Traffic::new(200, 4.0, 20.0),
+];
+
+/// The same without bursts of our making.
+const SHARERS: [Traffic; 3] = [TRAFFICS[0], TRAFFICS[2], TRAFFICS[4]];
+
+/// Runs of the bottleneck of which the mean is shown.
+const SEEDS: u64 = 3;
+
+/// A row of the first table, its costs left out.
+fn by_lot((name, config): &(String, Config)) -> String {
+    let cells: String = TRAFFICS
+        .map(|traffic| {
+            let found = watch(config, traffic);
+            let delay = found.delay.map(|packets| format!("{packets:.0}"));
+            format!(" {} |", cell(found.right, delay))
+        })
+        .concat();
+    format!("| {name} |{cells}")
+}
+
+fn cell(right: f64, delay: Option<String>) -> String {
+    let delay = delay.unwrap_or_else(|| "never".to_owned());
+    format!("{:.0} %, {delay}", right * 100.0)
+}
+
+/// What comes to a bottleneck, run by run.
+struct Bottleneck {
+    traffic: Traffic,
+    runs: Vec<Vec<bottleneck::Arrival>>,
+}
+
+impl Bottleneck {
+    fn new(traffic: Traffic, rtt_ms: u64) -> Self {
+        let runs = (1..=SEEDS)
+            .map(|seed| bottleneck::arrivals(traffic, rtt_ms, seed))
+            .collect();
+        Self { traffic, runs }
+    }
+    fn cell(&self, config: &Config) -> String {
+        let heavy = bottleneck::heavy(self.traffic);
+        let found: Vec<Found> = self
+            .runs
+            .iter()
+            .map(|run| bottleneck::watch(config, run, heavy))
+            .collect();
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / SEEDS as f64;
+        let right = mean(&mut found.iter().map(|found| found.right));
+        let delays: Option<Vec<f64>> = found.iter().map(|found| found.delay).collect();
+        let delay = delays.map(|delays| format!("{:.0}", mean(&mut delays.into_iter())));
+        cell(right, delay)
+    }
+}
+
 /// The tables, as the documentation has them.
-pub fn print() {
-    let traffics = [
-        (2, 1.5, 1.0),
-        (2, 1.5, 20.0),
-        (32, 2.0, 1.0),
-        (32, 2.0, 20.0),
-        (200, 4.0, 20.0),
-    ]
-    .map(|(flows, excess, burst)| Traffic {
-        flows,
-        excess,
-        burst,
-    });
+pub fn print() -> Result<(), String> {
+    let settings = settings();
     print!("| detector |");
-    for traffic in &traffics {
+    for traffic in &TRAFFICS {
         print!(
             " {} flows, ×{}, bursts of {} |",
             traffic.flows, traffic.excess, traffic.burst
         );
     }
-    println!(" ns per packet | bytes |");
-    println!("| --- |{}", " --- |".repeat(traffics.len() + 2));
-    for (name, config) in settings() {
-        print!("| {name} |");
-        for traffic in traffics {
-            let found = watch(&config, traffic);
-            let delay = found
-                .delay
-                .map_or("never".to_owned(), |delay| delay.to_string());
-            print!(" {:.0} %, {delay} |", found.right * 100.0);
-        }
-        let (nanoseconds, bytes) = price(&config);
-        println!(" {nanoseconds:.1} | {bytes} |");
+    println!(" instructions per packet | bytes |");
+    println!("| --- |{}", " --- |".repeat(TRAFFICS.len() + 2));
+    for (index, setting) in settings.iter().enumerate() {
+        let instructions = instructions_per_packet(index).map_err(|error| error.to_string())?;
+        let instructions = instructions.map_or(String::new(), |count| format!("{count:.0}"));
+        let bytes = hear_a_million(index, 2_000_000)?;
+        println!("{} {instructions} | {bytes} |", by_lot(setting));
     }
+    println!();
+    let mut bottlenecks = Vec::new();
+    print!("| detector |");
+    for traffic in SHARERS {
+        for rtt_ms in bottleneck::RTT_MS {
+            print!(
+                " {} flows, ×{}, {rtt_ms} ms |",
+                traffic.flows, traffic.excess
+            );
+            bottlenecks.push(Bottleneck::new(traffic, rtt_ms));
+        }
+    }
+    println!();
+    println!("| --- |{}", " --- |".repeat(bottlenecks.len()));
+    for (name, config) in &settings {
+        let cells = bottlenecks.iter().map(|there| there.cell(config));
+        println!("| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -237,7 +324,48 @@ mod tests {
         for (_, config) in settings() {
             let found = watch(&config, traffic);
             assert!(found.right > 0.85, "{config:?}: {found:?}");
-            assert!(found.delay.is_some_and(|delay| delay < 50_000), "{found:?}");
+            assert!(
+                found.delay.is_some_and(|delay| delay < 50_000.0),
+                "{found:?}"
+            );
         }
+    }
+
+    const PAGE: &str = include_str!("../../docs/concepts/queues.md");
+
+    #[test]
+    fn the_page_has_what_the_command_prints() {
+        let settings = settings();
+        for (name, _) in &settings {
+            let rows = PAGE
+                .lines()
+                .filter(|line| line.starts_with(&format!("| {name} |")));
+            assert_eq!(rows.count(), 2, "{name}: run anabranch-bench --detectors");
+        }
+        // One of each kind; all would take a minute.
+        for index in [0, 8] {
+            let row = by_lot(&settings[index]);
+            assert!(
+                PAGE.contains(&row),
+                "run anabranch-bench --detectors: {row}"
+            );
+        }
+        let there = Bottleneck::new(SHARERS[0], 20);
+        for (name, config) in &settings {
+            let row = PAGE
+                .lines()
+                .rfind(|line| line.starts_with(&format!("| {name} |")))
+                .expect("counted above");
+            let cell = there.cell(config);
+            assert_eq!(row.split(" | ").nth(2), Some(cell.as_str()), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_heavy_flow_at_the_bottleneck_has_its_excess() {
+        let traffic = SHARERS[1];
+        let heavy = bottleneck::heavy(traffic);
+        let share = bottleneck::share(&bottleneck::arrivals(traffic, 20, 1), heavy);
+        assert!((share - 2.0 / 33.0).abs() < 0.003, "{share}");
     }
 }

@@ -75,6 +75,9 @@ enum Internal {
     /// One task in a process of its own.
     #[command(hide = true)]
     Child { case: Case, task: Task },
+    /// One detector hears packets of a million flows.
+    #[command(hide = true)]
+    Detector { setting: usize, packets: u32 },
 }
 
 fn default_baseline() -> PathBuf {
@@ -85,10 +88,13 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let done = match &options.command {
         Some(Internal::Child { case, task }) => run_child(case, *task),
-        None if options.detectors => {
-            detectors::print();
-            Ok(ExitCode::SUCCESS)
+        Some(Internal::Detector { setting, packets }) => {
+            detectors::hear_a_million(*setting, *packets).map(|bytes| {
+                println!("{bytes}");
+                ExitCode::SUCCESS
+            })
         }
+        None if options.detectors => detectors::print().map(|()| ExitCode::SUCCESS),
         None if options.guard || options.record => run_guard(&options),
         None => run_benchmark(&options),
     };

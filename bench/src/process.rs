@@ -60,6 +60,14 @@ pub fn counted_child(case: &Case, task: Task) -> Result<(Findings, u64), Error> 
     counted(command.args(arguments(case, task)))
 }
 
+/// A command of ourselves under callgrind, likewise.
+pub fn counted_self<T: DeserializeOwned>(
+    command: &str,
+    words: &[String],
+) -> Result<(T, u64), Error> {
+    counted(ourselves(&CALLGRIND)?.arg(command).args(words))
+}
+
 /// Runs a program whose command begins with [`CALLGRIND`]; its JSON and its instructions.
 pub fn counted<T: DeserializeOwned>(command: &mut Command) -> Result<(T, u64), Error> {
     let (found, errors) = run(command)?;

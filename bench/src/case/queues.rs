@@ -68,3 +68,19 @@ fn read(name: &str, params: &Value) -> Config {
     assert_eq!(config.check(), Ok(()), "{name}");
     config
 }
+
+#[cfg(test)]
+mod tests {
+    use super::NAMES;
+
+    #[test]
+    fn the_page_has_the_cost_of_each() {
+        let page = include_str!("../../../docs/concepts/queues.md");
+        let (_, costs) = page.split_once("## What they cost").expect("a heading");
+        let rows: Vec<&str> = costs
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        assert_eq!(rows, NAMES, "run anabranch-bench --case queues");
+    }
+}
