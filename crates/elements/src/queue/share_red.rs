@@ -35,7 +35,7 @@ use anabranch_core::{
 use super::{
     Init, Item,
     bounded::Exponent,
-    red::{Factor, RedParams, Weigh, Weighed, red_params},
+    red::{Factor, Probability, RedParams, Weigh, Weighed, red_params},
 };
 use crate::heavy::{Count, HeavyFlows, history};
 
@@ -59,17 +59,28 @@ pub const META: Meta = Meta {
 red_params! {
     /// Parameters of share-weighted RED: those of RED, and its own.
     pub struct Params {
-        /// How steeply the probability rises with a connection's share; 0 is plain RED.
-        pub exponent: Exponent = Exponent::new(4.0),
+        /// How steeply the probability rises with the share of a connection that has more than an equal one, on a queue
+        /// that is hardly there; 0 treats it as RED does.
+        pub exponent: Exponent = Exponent::new(1.0),
+        /// The same once RED's own probability has come to `steep_at`; in between the exponent rises in a line.
+        pub steep_exponent: Exponent = Exponent::new(8.0),
+        /// RED's own probability from which on `steep_exponent` holds: above 0, and 1 at most.
+        pub steep_at: Probability = Probability::new(0.002),
+        /// How steeply the probability falls with the share of a connection that has less than an equal one; 0 treats
+        /// it as RED does.
+        pub sparing_exponent: Exponent = Exponent::new(16.0),
         /// How steeply the probability falls where less arrives than the link can send.
         pub load_exponent: Exponent = Exponent::new(2.0),
         /// Every so many arriving packets one is recorded, in packets.
-        pub record_interval: Count<1_000_000> = Count::new(2),
+        pub record_interval: Count<1_000_000> = Count::new(5),
         /// Every so many arriving packets the shares are worked out anew, in packets.
         pub statistics_interval: Count<1_000_000> = Count::new(100),
         /// How many records are kept.
         pub history_length: Count<1_000_000> = Count::new(4_000),
+        /// Over how many arriving packets the load is averaged, in packets.
+        pub load_memory: Count<1_000_000> = Count::new(8_000),
     }
+    spacing: Summed
 }
 
 impl RedParams for Params {}
@@ -112,17 +123,36 @@ pub struct ByShare {
     history: history::History,
     load: Load,
     exponent: f64,
+    steep_exponent: f64,
+    steep_at: f64,
+    sparing_exponent: f64,
     load_exponent: f64,
+}
+
+impl ByShare {
+    /// The exponent for a connection with `part` times an equal share, where RED's own probability is `plain`.
+    fn exponent(&self, part: f64, plain: f64) -> f64 {
+        if part < 1.0 {
+            return self.sparing_exponent;
+        }
+        let way = (plain / self.steep_at).min(1.0);
+        self.exponent + way * (self.steep_exponent - self.exponent)
+    }
 }
 
 impl Weigh for ByShare {
     #[inline]
-    fn factor(&mut self, item: &Item, now: Instant) -> Factor {
+    fn factor(&mut self, item: &Item, plain: f64, now: Instant) -> Factor {
         self.history.on_packet(item.connection, item.size);
         self.load.on_packet(now, item.size);
+        // Nobody is dropped.
+        if plain <= 0.0 {
+            return Factor::NONE;
+        }
         let part = self.history.part(item.connection) * self.history.taking_part() as f64;
+        let load = self.load.mean.min(1.0);
         Factor {
-            plain: powf(part, self.exponent) * powf(self.load.mean.min(1.0), self.load_exponent),
+            plain: powf(part, self.exponent(part, plain)) * powf(load, self.load_exponent),
             ..Factor::NONE
         }
     }
@@ -138,7 +168,6 @@ impl ShareRed {
     /// An empty queue.
     #[must_use]
     pub fn new(params: &Params, init: &Init<'_>) -> Self {
-        let span = f64::from(params.record_interval.get()) * f64::from(params.history_length.get());
         let weigh = ByShare {
             history: history::History::new(&history::Params {
                 record_interval: params.record_interval,
@@ -147,7 +176,7 @@ impl ShareRed {
             }),
             load: Load {
                 rate: init.rate,
-                per_packet: 1.0 / span,
+                per_packet: 1.0 / f64::from(params.load_memory.get()),
                 interval: params.statistics_interval.get(),
                 packets: 0,
                 bytes: 0,
@@ -155,6 +184,9 @@ impl ShareRed {
                 mean: 0.0,
             },
             exponent: params.exponent.get(),
+            steep_exponent: params.steep_exponent.get(),
+            steep_at: params.steep_at.get(),
+            sparing_exponent: params.sparing_exponent.get(),
             load_exponent: params.load_exponent.get(),
         };
         Self::with(&params.common(), weigh, init)
