@@ -2,23 +2,36 @@
 //!
 //! A variant of our own of the dynamic preferential dropping of Akiyama, Kozu and Yamaguchi. Theirs chooses one connection
 //! at a time and multiplies its probability by a constant; with two connections that are nearly equal, or with many, most of
-//! those that have too much go free. Here the history of arrivals weighs every connection: RED's probability is
-//! multiplied by
+//! those that have too much go free. Here the history of arrivals weighs every connection. With
+//! `part = share · n`, where `share` is the connection's part of the newest records and `n` the number of connections that
+//! take part, RED's probability `p` is multiplied by
 //!
 //! ```text
-//! (share · n · load)^exponent
+//! part^e · load^load_exponent
+//!
+//! e = sparing_exponent                                                       where part < 1
+//! e = exponent + (steep_exponent - exponent) · min(1, p / steep_at)          elsewhere
 //! ```
 //!
-//! where `share` is the connection's part of the newest records, `n` the number of connections that take part, and `load` what
-//! arrives as a share of what the link can send, 1 at most: a connection with its fair part of the link is treated
-//! as by RED, one with twice that sixteen times as harshly. A new connection, with few records yet, is spared.
+//! and `load` is what arrives as a share of what the link can send, 1 at most.
 //!
+//! # Why
 //! In the steady state of senders whose rate goes with `p^-a`, rates that plain RED lets differ by a factor x
-//! differ by `x^(1/(1 + a·exponent))`: by its cube root for Reno's `a = 1/2` and an exponent of 4. It takes no table of connections:
-//! memory and time go with the length of the history.
+//! differ by `x^(1/(1 + a·e))`, so a large `e` makes them equal. But it should not be large for all:
+//! - A loss costs a sender whose window grows slowly (many seconds at 100 ms) more than one that grows fast. Who has
+//!   less than an equal part should have none: `sparing_exponent` is large.
+//! - Who has a little more is to slow down once, not to be stopped: over a queue that is hardly there `exponent` is small, and
+//!   the link stays as full as under RED.
+//! - Who does not answer to loss fills the queue, and with it `p`: the exponent rises to `steep_exponent`, until most of
+//!   what is above the equal part is dropped.
+//! - Where senders fill the link in part only, bursts make the average, and dropping for them helps nobody: `load`.
+//! - Chance alone makes two senders unequal where each is dropped once in several seconds. With `spacing = "summed"`, the
+//!   default here, each packet adds its own probability and drops come at nearly equal sums; and the sum starts
+//!   anew whenever the average falls below `min_threshold`.
 //!
-//! Who takes part: connections with a sixteenth of the heaviest's records at least, so that many short transfers
-//! do not make a long one look heavy.
+//! It takes no table of connections: memory and time go with the length of the history. A new connection, with few
+//! records yet, is spared. Who takes part: connections with a sixteenth of the heaviest's records at least, so that many
+//! short transfers do not make a long one look heavy.
 //!
 //! # Differs from Linux
 //! - Linux has no such queue.
@@ -72,7 +85,7 @@ red_params! {
         /// How steeply the probability falls where less arrives than the link can send.
         pub load_exponent: Exponent = Exponent::new(2.0),
         /// Every so many arriving packets one is recorded, in packets.
-        pub record_interval: Count<1_000_000> = Count::new(5),
+        pub record_interval: Count<1_000_000> = Count::new(3),
         /// Every so many arriving packets the shares are worked out anew, in packets.
         pub statistics_interval: Count<1_000_000> = Count::new(100),
         /// How many records are kept.
