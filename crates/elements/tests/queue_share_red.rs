@@ -81,16 +81,26 @@ fn the_probability_goes_with_a_power_of_the_part() {
 fn the_exponent_rises_with_reds_own_probability() {
     let expected = |rises: f64, spares: f64| {
         let power = anabranch_core::math::powf;
-        [(0.1 * power(1.5, rises)).min(1.0), 0.1 * power(0.75, spares)]
+        [
+            (0.1 * power(1.5, rises)).min(1.0),
+            0.1 * power(0.75, spares),
+        ]
     };
     for (steep_at, rises) in [(0.4, 1.75), (0.2, 2.5), (0.1, 4.0), (0.05, 4.0)] {
         let exponents = json!({ "exponent": 1, "steep_exponent": 4, "sparing_exponent": 6, "steep_at": steep_at });
         let dropped = drops(&mut queue(exponents), TURNS, FULL);
-        assert_eq!(check(dropped, TURNS, expected(rises, 6.0)), Ok(()), "{steep_at}");
+        assert_eq!(
+            check(dropped, TURNS, expected(rises, 6.0)),
+            Ok(()),
+            "{steep_at}"
+        );
         // One that never gets steep, one that always is, and one that spares nobody.
         for wrong in [[1.0, 6.0], [5.0, 6.0], [rises, rises]] {
             let expected = expected(wrong[0], wrong[1]);
-            assert!(check(dropped, TURNS, expected).is_err(), "{steep_at}: {wrong:?}");
+            assert!(
+                check(dropped, TURNS, expected).is_err(),
+                "{steep_at}: {wrong:?}"
+            );
         }
     }
 }
@@ -131,7 +141,8 @@ fn a_link_with_room_drops_less() {
 #[test]
 fn the_young_are_spared_and_do_not_count() {
     let young = |sparing: u32| {
-        let params = json!({ "history_length": 4000, "load_exponent": 0, "sparing_exponent": sparing });
+        let params =
+            json!({ "history_length": 4000, "load_exponent": 0, "sparing_exponent": sparing });
         queue(params).drops(300, Arrival::at_length(200))
     };
     // Of 400 records that make a share there are 300: 3/4 at most.
