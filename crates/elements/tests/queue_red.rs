@@ -73,9 +73,11 @@ fn gentle_has_a_second_line() {
 }
 
 /// The distribution of the gaps at p = 1/20, by kind of spacing.
-fn spacings() -> [(&'static str, Vec<f64>); 3] {
+fn spacings() -> [(&'static str, Vec<f64>); 4] {
     let uniform = vec![0.05; 20];
     let waiting = [vec![0.0; 20], vec![0.05; 20]].concat();
+    // From 10 to 30, of which whole packets cover the ends by half.
+    let summed = [vec![0.0; 9], vec![0.025], vec![0.05; 19], vec![0.025]].concat();
     // The tail beyond 100 is one cell.
     let mut rest = 1.0;
     let mut geometric: Vec<f64> = (0..100)
@@ -90,6 +92,7 @@ fn spacings() -> [(&'static str, Vec<f64>); 3] {
         ("uniform", uniform),
         ("waiting", waiting),
         ("geometric", geometric),
+        ("summed", summed),
     ]
 }
 

@@ -97,9 +97,11 @@ impl History {
         }
     }
 
-    /// What part of a full history is this connection's; while it fills, the rest counts as nobody's.
+    /// What part of the history is this connection's. Before it has a tenth of its records, what is missing of them counts
+    /// as nobody's.
     pub(crate) fn part(&self, connection: ConnectionId) -> f64 {
-        f64::from(self.count(connection)) / f64::from(self.params.history_length.get())
+        let least = f64::from(self.params.history_length.get()) / 10.0;
+        f64::from(self.count(connection)) / (self.records.len() as f64).max(least)
     }
     /// How many connections had at least a sixteenth of the heaviest's records at the last statistics.
     pub(crate) fn taking_part(&self) -> usize {

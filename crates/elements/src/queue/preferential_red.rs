@@ -155,7 +155,7 @@ pub struct Preferring {
 
 impl Weigh for Preferring {
     #[inline]
-    fn factor(&mut self, item: &Item, _now: Instant) -> Factor {
+    fn factor(&mut self, item: &Item, _plain: f64, _now: Instant) -> Factor {
         if self.selector.selects(item) {
             self.heavy
         } else {

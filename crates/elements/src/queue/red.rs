@@ -97,7 +97,7 @@ pub struct Alike;
 
 impl Weigh for Alike {
     #[inline]
-    fn factor(&mut self, _item: &Item, _now: Instant) -> Factor {
+    fn factor(&mut self, _item: &Item, _plain: f64, _now: Instant) -> Factor {
         Factor::NONE
     }
 }

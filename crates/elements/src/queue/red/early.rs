@@ -1,6 +1,9 @@
 //! The decision at an arrival: average, probability, spacing, and what is done.
 
-use anabranch_core::units::{Instant, Rate};
+use anabranch_core::{
+    rng::Draw,
+    units::{Instant, Rate},
+};
 
 use super::{
     super::{Init, Item, QueueContext, QueueDiscipline, drop_tail::DropTail},
@@ -51,6 +54,8 @@ pub(in crate::queue) struct Early {
     count: u64,
     /// The random number of this gap, where the spacing draws one for each.
     drawn: Option<f64>,
+    /// For [`Spacing::Summed`].
+    sum: Sum,
     /// What a byte adds to a probability, where sizes matter.
     per_byte: Option<f64>,
     ecn: bool,
@@ -74,6 +79,7 @@ impl Early {
             spacing: common.spacing,
             count: 0,
             drawn: None,
+            sum: Sum::NEW,
             per_byte: scales.then(|| 1.0 / common.reference_packet.bytes().get() as f64),
             ecn: common.ecn,
             hard_drop: common.hard_drop,
@@ -87,6 +93,18 @@ impl Early {
 
     pub(in crate::queue) fn average(&self) -> f64 {
         self.average.get()
+    }
+    /// The probability that belongs to the average as it is.
+    #[inline]
+    pub(super) fn plain(&self) -> f64 {
+        let average = self.average.get();
+        if average < self.min {
+            0.0
+        } else if average < self.certain {
+            self.curve(average)
+        } else {
+            1.0
+        }
     }
     pub(in crate::queue) fn set_rate(&mut self, rate: Option<Rate>) {
         self.average.set_rate(rate);
@@ -140,10 +158,12 @@ impl Early {
         let average = self.average.get();
         if average < self.min {
             self.begin_gap();
+            self.sum = Sum::NEW;
             return Verdict::Pass;
         }
         if average >= self.certain {
             self.begin_gap();
+            self.sum = Sum::NEW;
             return Verdict::Certain;
         }
         let mut plain = self.curve(average);
@@ -151,8 +171,13 @@ impl Early {
             plain *= f64::from(size) * per_byte;
         }
         let plain = (plain * factor.plain).min(1.0);
-        let probability = self.spacing.probability(plain, self.count) * factor.spaced;
-        if probability > 0.0 && self.number(index, cx) < probability {
+        let signals = if self.spacing == Spacing::Summed {
+            self.sum.passes(plain * factor.spaced, || cx.draw(index))
+        } else {
+            let probability = self.spacing.probability(plain, self.count) * factor.spaced;
+            probability > 0.0 && self.number(index, cx) < probability
+        };
+        if signals {
             self.begin_gap();
             return Verdict::Signal;
         }
@@ -193,12 +218,39 @@ impl Spacing {
     fn probability(self, plain: f64, count: u64) -> f64 {
         let passed = count as f64 * plain;
         match self {
-            Self::Geometric => plain,
+            Self::Geometric | Self::Summed => plain,
             Self::Uniform if passed < 1.0 => (plain / (1.0 - passed)).min(1.0),
             Self::Waiting if passed < 1.0 => 0.0,
             Self::Waiting if passed < 2.0 => (plain / (2.0 - passed)).min(1.0),
             Self::Uniform | Self::Waiting => 1.0,
             Self::Drawn => passed + plain,
         }
+    }
+}
+
+/// What the probabilities of the packets since the last drop add up to, and how far they may.
+#[derive(Debug)]
+struct Sum {
+    reached: f64,
+    limit: f64,
+}
+
+impl Sum {
+    /// The limit is 1 at first, as it is on average.
+    const NEW: Self = Self {
+        reached: 0.0,
+        limit: 1.0,
+    };
+
+    /// Whether a packet of this probability takes the sum to the limit. What is beyond counts for the next.
+    #[inline]
+    fn passes(&mut self, probability: f64, draw: impl FnOnce() -> Draw) -> bool {
+        self.reached += probability;
+        let passes = self.reached >= self.limit;
+        if passes {
+            self.reached -= self.limit;
+            self.limit = 0.5 + draw().uniform();
+        }
+        passes
     }
 }

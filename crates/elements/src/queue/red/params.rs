@@ -136,14 +136,20 @@ pub enum Spacing {
     Geometric,
     /// The gap is uniform in 1/p..2/p packets (the ns-2 manual's `wait_`).
     Waiting,
+    /// The packets' probabilities are added up; the one that takes the sum to a number uniform in 1/2..3/2 is
+    /// dropped. The gap is uniform in 1/(2p)..3/(2p), and packets of different probabilities are dropped in proportion to them.
+    Summed,
 }
 
 macro_rules! red_params {
+    (@spacing) => { $crate::queue::red::Spacing::Uniform };
+    (@spacing $Spacing:ident) => { $crate::queue::red::Spacing::$Spacing };
     (
         $(#[$meta:meta])*
         pub struct $Name:ident {
             $($(#[$extra_meta:meta])* pub $extra:ident : $Extra:ty = $default:expr,)*
         }
+        $(spacing: $Spacing:ident)?
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -168,7 +174,8 @@ macro_rules! red_params {
             pub gentle: bool,
             /// How drops are spread over the packets, at a probability p: `uniform` makes the gap from one to
             /// the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), `geometric` tries each packet by
-            /// itself (method 1), `waiting` makes it uniform in 1/p..2/p, as ns-2 does by default.
+            /// itself (method 1), `waiting` makes it uniform in 1/p..2/p, as ns-2 does by default, `summed` in
+            /// 1/(2p)..3/(2p), so that probabilities that differ from packet to packet add up.
             pub spacing: $crate::queue::red::Spacing,
             /// Marks packets of ECN-capable transports instead of dropping them, unless the queue is full
             /// (RFC 3168 §5).
@@ -194,7 +201,7 @@ macro_rules! red_params {
         impl Default for $Name {
             fn default() -> Self {
                 use anabranch_core::units::text::Limit;
-                use $crate::queue::red::{Adaptive, PacketSize, Probability, Spacing};
+                use $crate::queue::red::{Adaptive, PacketSize, Probability};
                 Self {
                     limit: Limit::Unlimited,
                     min_threshold: Limit::Packets(5),
@@ -202,7 +209,7 @@ macro_rules! red_params {
                     max_probability: Probability::new(0.1),
                     weight: Probability::new(0.002),
                     gentle: false,
-                    spacing: Spacing::Uniform,
+                    spacing: $crate::queue::red::red_params!(@spacing $($Spacing)?),
                     ecn: false,
                     hard_drop: true,
                     scale_by_size: true,

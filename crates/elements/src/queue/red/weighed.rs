@@ -12,8 +12,9 @@ use super::{
 
 /// By what an arriving packet's probability is multiplied.
 pub trait Weigh: fmt::Debug + Send {
-    /// Of this packet, which arrives now. Asked once for each, in order.
-    fn factor(&mut self, item: &Item, now: Instant) -> Factor;
+    /// Of this packet, which arrives now, where the average gave those before it the probability `plain`. Asked once
+    /// for each, in order.
+    fn factor(&mut self, item: &Item, plain: f64, now: Instant) -> Factor;
     /// The link sends at another rate from now on.
     fn set_rate(&mut self, _rate: Option<Rate>) {}
 }
@@ -44,7 +45,7 @@ impl<W> Weighed<W> {
 impl<W: Weigh> Weighed<W> {
     #[inline]
     fn admit(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        let factor = self.weigh.factor(item, cx.now);
+        let factor = self.weigh.factor(item, self.early.plain(), cx.now);
         self.early.admit(item, &self.store, factor, cx)
     }
 }
