@@ -5,7 +5,7 @@ mod cc_support;
 use anabranch_core::{math, units::Duration};
 use anabranch_elements::cc::{
     Config, CongestionControl,
-    compound::{META, Params},
+    compound::{META, Params, RttEstimate},
     params::{Packets, Share},
     reno::Avoidance,
 };
@@ -93,6 +93,47 @@ fn a_queue_of_gamma_packets_takes_equation_4_and_less_takes_equation_3() {
         }
     }
     assert!(points >= 20);
+}
+
+/// The last of `n` samples is 100 ms late: to the mean that is 100 ÷ n ms of queue, whatever the smoothed one is.
+#[test]
+fn one_late_sample_counts_as_one_of_the_round_trip() {
+    for n in [5_u64, 10, 20, 50, 200] {
+        let mut found = [RttEstimate::Mean, RttEstimate::Smoothed].map(|rtt| {
+            let config = with(Params {
+                rtt,
+                ..Params::default()
+            });
+            let mut path = avoiding(&config, 1_000);
+            for _ in 0..30 {
+                path.round_trip();
+            }
+            path.round += 1;
+            for _ in 0..n {
+                path.ack();
+            }
+            let (before, sum) = (state(&path, "delay_window"), path.cwnd());
+            path.round += 1;
+            path.ack_as(|ack| {
+                ack.rtt = Some(RTT * 2);
+                ack.srtt = RTT * 2;
+            });
+            (state(&path, "delay_window") - before, before, sum)
+        });
+        let expected = |rtt: f64, (_, before, sum): (f64, f64, f64)| {
+            let queued = diff(sum, 0.1, rtt);
+            if queued < 30.0 {
+                0.125 * (sum * sum * sum).sqrt().sqrt() - 1.0
+            } else {
+                (-queued).max(-before)
+            }
+        };
+        let late = 0.1 + 0.1 / n as f64;
+        for (found, rtt) in found.iter_mut().zip([late, 0.2]) {
+            assert!((found.0 - expected(rtt, *found)).abs() < 1e-3, "{n}: {found:?}");
+        }
+        assert!(found[0].0 > found[1].0, "{n}");
+    }
 }
 
 #[test]

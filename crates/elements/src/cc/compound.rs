@@ -18,6 +18,9 @@
 //!   (`gamma_tuning = false`, `low_window = "41 packets"`); the draft has 38.
 //! - The draft names `lambda` and gives no value: 0.8 is a choice, not the source's.
 //! - `beta` is what a loss leaves, as everywhere here; the sources' is what it takes.
+//! - Whether "the current RTT" is the smoothed one or the mean of a round trip's samples, they leave open: `rtt`. The smoothed one is
+//!   that of the last eight acknowledgments or so. One of them delayed by the receiver's timer looks like a queue of an eighth of
+//!   its delay, so that the delay window gives way, and stays small, where no queue is.
 //!
 //! # Differs from Linux
 //! - Linux has no Compound TCP; Windows had it from Vista on. What Windows does beyond the draft is
@@ -63,6 +66,18 @@ pub const META: Meta = Meta {
     ],
 };
 
+/// What the delay window takes for the round-trip time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum RttEstimate {
+    /// RFC 6298's, at the end of a round trip.
+    #[default]
+    Smoothed,
+    /// The mean of the round trip's samples.
+    Mean,
+}
+
 /// Parameters of Compound TCP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
@@ -93,6 +108,8 @@ pub struct Params {
     /// How the loss window counts what is acknowledged in congestion avoidance. `"acks"` is §3's
     /// equation 2 to the letter, with which delayed acknowledgments halve its growth.
     pub avoidance: Avoidance,
+    /// What the delay window takes for the round-trip time.
+    pub rtt: RttEstimate,
     /// What a reduction is taken from.
     pub reduce_from: OrStack<ReductionBase>,
 }
@@ -112,6 +129,7 @@ impl Default for Params {
             low_window: Packets::new(38),
             slow_start_limit: SlowStartLimit::default(),
             avoidance: Avoidance::Bytes,
+            rtt: RttEstimate::Smoothed,
             reduce_from: OrStack::Stack,
         }
     }
@@ -146,6 +164,26 @@ pub struct Compound {
     round: u64,
     /// The round trip under way began in congestion avoidance, outside a recovery.
     whole_round: bool,
+    samples: Samples,
+}
+
+/// The samples of the round-trip time that a round trip has brought so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Samples {
+    sum: Duration,
+    count: u32,
+}
+
+impl Samples {
+    fn add(&mut self, rtt: Duration) {
+        self.sum = self.sum + rtt;
+        self.count += 1;
+    }
+
+    /// Their mean; none without a sample.
+    fn mean(self) -> Option<Duration> {
+        (self.count > 0).then(|| self.sum / u64::from(self.count))
+    }
 }
 
 /// What is known of the path.
@@ -210,23 +248,24 @@ impl Compound {
             },
             round: 0,
             whole_round: false,
+            samples: Samples::default(),
             params: params.clone(),
             standard,
         }
     }
 
     /// The end of a round trip of congestion avoidance (§3, equations 3 and 4).
-    fn end_round(&mut self, srtt: Duration) {
-        let Some(base) = self.path.base_rtt.filter(|_| !srtt.is_zero()) else {
+    fn end_round(&mut self, rtt: Duration) {
+        let Some(base) = self.path.base_rtt.filter(|_| !rtt.is_zero()) else {
             return;
         };
         let (params, window) = (&self.params, &mut self.window);
-        self.path.diff_reno = Some(backlog(window.loss.cwnd, base, srtt));
+        self.path.diff_reno = Some(backlog(window.loss.cwnd, base, rtt));
         let sum = window.sum();
         if sum <= params.low_window.as_f64() {
             return;
         }
-        let diff = backlog(sum, base, srtt);
+        let diff = backlog(sum, base, rtt);
         let change = if diff < self.path.gamma {
             (params.alpha.get() * powf(sum, params.k.get()) - 1.0).max(0.0)
         } else {
@@ -266,6 +305,7 @@ impl CongestionControl for Compound {
         }
         if let Some(rtt) = ack.rtt {
             self.path.base_rtt = Some(self.path.base_rtt.map_or(rtt, |base| base.min(rtt)));
+            self.samples.add(rtt);
         }
         if !ack.cwnd_limited {
             self.whole_round = false;
@@ -283,8 +323,12 @@ impl CongestionControl for Compound {
         }
         if ack.round != self.round {
             self.round = ack.round;
+            let samples = std::mem::take(&mut self.samples);
             if self.whole_round {
-                self.end_round(ack.srtt);
+                self.end_round(match self.params.rtt {
+                    RttEstimate::Smoothed => ack.srtt,
+                    RttEstimate::Mean => samples.mean().unwrap_or(ack.srtt),
+                });
             }
             self.whole_round = true;
         }
