@@ -20,6 +20,7 @@ from rich.table import Table
 
 from comparison import (
     fairness_mixes_study,
+    fairness_study,
     linux_reordering,
     linux_single_flow,
     linux_two_flows,
@@ -47,6 +48,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         ns2_fairness,
         mixes,
         reordering_study,
+        fairness_study,
         fairness_mixes_study,
     )
 }

@@ -26,6 +26,7 @@ DECIDED = (
     Choice("n of the dynamic method, one flow each: 10", {f"{QUEUE}.multiplier": 10}, ("pair",), ("dynamic",)),
     Choice("Compound TCP's γ stays", {"flow.compound.cc.gamma_tuning": False}, TOGETHER),
     Choice("Compound TCP's loss window grows by bytes", {"flow.compound.cc.avoidance": "bytes"}, TOGETHER),
+    Choice("Compound TCP takes the mean of a round trip's RTTs", {"flow.compound.cc.rtt": "mean"}, TOGETHER),
     Choice("CUBIC without HyStart", {"flow.cubic.cc.hystart": "off"}, TOGETHER),
     Choice(
         "windows of 16 MB",

@@ -13,13 +13,6 @@ ROW = "four_to_one"
 QUEUES = ("red", "share_red", "drr")
 
 
-def shown(part: str) -> list[list[str]]:
-    """The cells of a generated part of the page."""
-    page = (ROOT / "docs/studies/fairness-mixes.md").read_text("utf-8")
-    text = page.partition(f"<!-- begin {part} -->")[2].partition(f"<!-- end {part} -->")[0]
-    return [line[2:-2].split(" | ") for line in text.strip().splitlines()]
-
-
 @pytest.mark.slow
 def test_all_of_it_is_up_to_date() -> None:
     assert pages.stale(fairness_mixes_study.comparison()) == [], "run make compare"
@@ -33,7 +26,7 @@ def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
     jobs = [j for j in pool.plan(Condition(full=True)) if j.experiment == ROW and j.variant in QUEUES]
     pool.make(jobs)
     means = {str(p["variant"]): v for p, v in pool.results(jobs).quantity(quantity, ROW).collapsed()}
-    head, _, *rows = shown(part)
+    head, _, *rows = pages.cells("docs/studies/fairness-mixes.md", part)
     cells = dict(zip(head, next(row for row in rows if row[0] == study.experiments[ROW].label), strict=True))
     for queue in QUEUES:
         mean = cells[study.variants[queue].label].partition(" ± ")[0]

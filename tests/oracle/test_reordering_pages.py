@@ -24,8 +24,7 @@ def test_the_comparison_with_ns3_is_up_to_date() -> None:
 
 def shown(part: str) -> list[str]:
     """The lines of a generated part of the study's page."""
-    page = (ROOT / "docs/studies/reordering.md").read_text("utf-8")
-    return page.partition(f"<!-- begin {part} -->")[2].partition(f"<!-- end {part} -->")[0].strip().splitlines()
+    return pages.shown("docs/studies/reordering.md", part)
 
 
 @pytest.fixture(scope="module")

@@ -61,6 +61,17 @@ def fill(page: str, parts: Mapping[str, str], name: str) -> str:
     return page
 
 
+def shown(page: str, part: str) -> list[str]:
+    """The lines of a generated part of a page, given by its path in the checkout."""
+    text = (ROOT / page).read_text("utf-8")
+    return text.partition(f"<!-- begin {part} -->")[2].partition(f"<!-- end {part} -->")[0].strip().splitlines()
+
+
+def cells(page: str, part: str) -> list[list[str]]:
+    """The cells of a table that is a generated part of a page: its head, the line below, its rows."""
+    return [line[2:-2].split(" | ") for line in shown(page, part)]
+
+
 def stale(comparison: Comparison) -> list[str]:
     """Return the files of a comparison that are not up to date.
 

@@ -1,0 +1,37 @@
+"""The page of the fairness study is what the study prints."""
+
+from __future__ import annotations
+
+import pytest
+from anabranch import Study
+from anabranch.study.results import Condition, Pool
+
+from comparison import fairness_study, pages
+from comparison.oracle import ROOT
+
+RTT = 32
+METHODS = ("tail_drop", "static")
+
+
+@pytest.mark.slow
+def test_all_of_it_is_up_to_date() -> None:
+    assert pages.stale(fairness_study.comparison()) == [], "run make compare"
+
+
+@pytest.mark.parametrize(("part", "quantity", "digits"), [("ratio", "ratio", 2), ("total", "total", 1)])
+def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
+    """Every seed of two methods at one round-trip time."""
+    study = Study.load(ROOT / fairness_study.STUDY).definition
+    pool = Pool(study)
+    jobs = [
+        job
+        for job in pool.plan(Condition(full=True))
+        if job.experiment == "pair" and job.variant in METHODS and job.point == (RTT,)
+    ]
+    pool.make(jobs)
+    found = {str(point["variant"]): value for point, value in pool.results(jobs).quantity(quantity, "pair").collapsed()}
+    head, _, *rows = pages.cells("docs/studies/fairness.md", part)
+    row = next(row for row in rows if row[0] == str(RTT))
+    cells = dict(zip(head, row, strict=True))
+    for method in METHODS:
+        assert cells[study.variants[method].label] == f"{found[method]:.{digits}f}", f"{method}: run make compare"
