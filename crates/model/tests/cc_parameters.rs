@@ -254,6 +254,7 @@ const CASES: [Case; 45] = [
     switch("compound", &["gamma_tuning"]),
     packets("compound", &["slow_start_limit"]),
     word("compound", &["avoidance"], "`acks`"),
+    word("compound", &["rtt"], "`smoothed`"),
     word("compound", &["reduce_from"], "cwnd"),
     packets("vegas", &["alpha", "beta", "gamma", "slow_start_limit"]),
     left("vegas", &["beta_loss"]),
