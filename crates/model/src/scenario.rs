@@ -25,7 +25,7 @@ pub use extensions::Extensions;
 pub use format::Protocol;
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedImpairment,
+    Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedImpairment,
     ResolvedLink, Step, What,
 };
 pub use schema::schema;

@@ -46,7 +46,7 @@ impl Default for PowerModel {
 
 /// How long a port was in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Times {
+pub struct PortTimes {
     /// Sending.
     pub active: Duration,
     /// Awake, and not sending.
@@ -57,7 +57,7 @@ pub struct Times {
     pub waking: Duration,
 }
 
-impl Times {
+impl PortTimes {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> Duration {
@@ -68,7 +68,7 @@ impl Times {
 impl PowerModel {
     /// What a port took, in joules.
     #[must_use]
-    pub fn joules(&self, times: &Times) -> f64 {
+    pub fn joules(&self, times: &PortTimes) -> f64 {
         self.active.joules(times.active)
             + self.idle.joules(times.idle)
             + self.sleeping.joules(times.sleeping)

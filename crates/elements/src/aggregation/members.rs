@@ -21,7 +21,7 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{energy::Times, lacp::pdu};
+use super::{energy::PortTimes, lacp::pdu};
 use crate::{link::Window, queue::Item};
 
 /// The most members of a group: there is a bit for each.
@@ -117,7 +117,7 @@ struct Member {
     power_since: Instant,
     /// Since when it has had nothing to send.
     idle_since: Instant,
-    times: Times,
+    times: PortTimes,
 }
 
 /// The ports of one direction.
@@ -178,7 +178,7 @@ impl Members {
             power: PortPower::Awake,
             power_since: Instant::START,
             idle_since: Instant::START,
-            times: Times::default(),
+            times: PortTimes::default(),
         };
         Self {
             spread,
@@ -445,6 +445,12 @@ impl Members {
         self.account_power(now, member);
         self.list[member].power = power;
     }
+    /// How many ports sleep.
+    #[must_use]
+    pub fn sleeping(&self) -> u32 {
+        let sleeps = |member: &&Member| member.power == PortPower::Sleeping;
+        self.list.iter().filter(sleeps).count() as u32
+    }
     /// Whether a port is on.
     #[must_use]
     pub fn power(&self, member: usize) -> PortPower {
@@ -466,7 +472,7 @@ impl Members {
 
     /// How long each port has been in each state, in the window up to `now`.
     #[must_use]
-    pub fn times(&self, now: Instant) -> Vec<Times> {
+    pub fn times(&self, now: Instant) -> Vec<PortTimes> {
         let measured = self.window.overlap(Instant::START, now);
         let one = |member: &Member| {
             let mut times = member.times;
