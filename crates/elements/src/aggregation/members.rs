@@ -445,6 +445,11 @@ impl Members {
         self.account_power(now, member);
         self.list[member].power = power;
     }
+    /// What a member sends.
+    #[must_use]
+    pub fn load(&self, member: usize) -> Option<&Load> {
+        self.list[member].sending.as_ref()
+    }
     /// How many ports sleep.
     #[must_use]
     pub fn sleeping(&self) -> u32 {

@@ -10,6 +10,12 @@
 //! distributes on a port only once it has heard that the other collects, and collects until it has heard
 //! that the other no longer distributes.
 //!
+//! LACPDUs have no numbers, so an answer to a port that was deselected might be an old one, from the time
+//! before it was selected again. Therefore the end that leads turns its synchronization bit only when the
+//! other has told that it heard of the last turn, as an alternating bit (Bartlett, Scantlebury and Wilkinson,
+//! Communications of the ACM 12(5), 1969); the other tells that at once. What was decided in between is done
+//! then. It stops distributing at once in any case. Over a link that reorders packets this does not hold.
+//!
 //! # Not implemented
 //! - Selection of an aggregator among several (§6.4.14): a port has one.
 //! - Churn detection (§6.4.17).
@@ -76,7 +82,11 @@ pub struct Port {
     role: Role,
     actor: Information,
     partner: Information,
+    /// What the end that leads has decided, and what it has told.
+    wanted: bool,
     selected: bool,
+    /// The partner has heard of the last turn of the synchronization bit.
+    acknowledged: bool,
     receive: Receive,
     /// `current_while_timer`.
     current_while: Instant,
@@ -127,7 +137,9 @@ impl Port {
             role,
             actor: information(role, number, 1, rate),
             partner: information(other, number, 1, rate),
+            wanted: true,
             selected: true,
+            acknowledged: true,
             receive: Receive::Current,
             current_while: now + rate.timeout(),
             periodic: now + rate.period(),
@@ -138,13 +150,13 @@ impl Port {
     /// The end that leads takes it in, or takes it out.
     pub fn select(&mut self, on: bool) {
         debug_assert!(self.role == Role::Leads, "the other end follows");
-        self.selected = on;
+        self.wanted = on;
         self.update();
     }
-    /// Whether it is taken in.
+    /// Whether it is meant to be taken in.
     #[must_use]
     pub fn is_selected(&self) -> bool {
-        self.selected
+        self.wanted
     }
 
     /// It goes to sleep, or its partner does: it hears and says nothing.
@@ -153,6 +165,8 @@ impl Port {
         self.current_while = Instant::NEVER;
         self.periodic = Instant::NEVER;
         self.partner.state = self.partner.state.with(PART, false);
+        self.selected = self.role == Role::Follows;
+        self.acknowledged = false;
         self.update();
         self.ntt = false;
     }
@@ -160,6 +174,7 @@ impl Port {
     pub fn enable(&mut self, now: Instant) {
         self.expire(now);
         self.periodic = now + Rate::Fast.period();
+        self.selected = self.wanted;
         self.update();
         self.ntt = true;
     }
@@ -169,10 +184,16 @@ impl Port {
         if self.receive == Receive::Disabled {
             return;
         }
+        let sync = State::SYNCHRONIZATION;
+        let same = pdu.partner.is_same_port(&self.actor);
+        self.acknowledged = same && pdu.partner.state.has(sync) == self.actor.state.has(sync);
+        // What has been heard is told at once.
+        self.ntt |= self.role == Role::Follows
+            && pdu.actor.state.has(sync) != self.partner.state.has(sync);
         // recordPDU: a partner that takes us for somebody else is in sync with somebody else.
         self.partner = pdu.actor;
-        if !pdu.partner.is_same_port(&self.actor) {
-            self.partner.state = self.partner.state.with(State::SYNCHRONIZATION, false);
+        if !same {
+            self.partner.state = self.partner.state.with(sync, false);
         }
         self.receive = Receive::Current;
         self.current_while = now + self.rate.timeout();
@@ -182,7 +203,7 @@ impl Port {
             | State::TIMEOUT.0
             | State::AGGREGATION.0
             | State::SYNCHRONIZATION.0;
-        self.ntt |= !pdu.partner.is_same_port(&self.actor)
+        self.ntt |= !same
             || (pdu.partner.state.0 ^ self.actor.state.0) & compared != 0;
     }
 
@@ -232,6 +253,10 @@ impl Port {
     /// The mux: what follows from what is selected and what was heard.
     fn update(&mut self) {
         let enabled = self.receive != Receive::Disabled;
+        if enabled && self.acknowledged && self.wanted != self.selected {
+            self.selected = self.wanted;
+            self.acknowledged = false;
+        }
         let partner = self.partner.state;
         let sync = enabled && self.selected;
         let both = sync && partner.has(State::SYNCHRONIZATION);
@@ -245,7 +270,7 @@ impl Port {
             )
             .with(
                 State::DISTRIBUTING,
-                both && partner.has(State::COLLECTING),
+                both && self.wanted && partner.has(State::COLLECTING),
             )
             .with(State::EXPIRED, self.receive == Receive::Expired)
             .with(State::DEFAULTED, self.receive == Receive::Defaulted);
@@ -276,11 +301,13 @@ impl Port {
         self.actor.state.has(State::DISTRIBUTING)
     }
     /// Whether nothing keeps it awake: not selected, nothing to tell, and the partner has said that it
-    /// no longer distributes.
+    /// has heard that and no longer distributes.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
         self.role == Role::Leads
+            && !self.wanted
             && !self.selected
+            && self.acknowledged
             && !self.ntt
             && self.actor.state.0 & (State::COLLECTING.0 | State::DISTRIBUTING.0) == 0
     }
