@@ -99,7 +99,7 @@ pub struct Parts {
     /// How long a port takes to wake up.
     pub wake_time: Duration,
     /// How often the ends tell each other how they are.
-    pub lacp_rate: lacp::Rate,
+    pub lacp_rate: lacp::LacpRate,
 }
 
 /// Counters of a group.

@@ -6,4 +6,4 @@ pub mod pdu;
 pub mod port;
 
 pub use pdu::{DecodeError, Information, Lacpdu, State};
-pub use port::{Port, Rate, Role};
+pub use port::{LacpRate, Port, Role};

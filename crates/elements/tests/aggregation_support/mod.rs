@@ -152,7 +152,7 @@ impl Rig {
             switches: setup.idle.is_none(),
             members: setup.members,
             wake_time: setup.wake_time,
-            lacp_rate: lacp::Rate::Fast,
+            lacp_rate: lacp::LacpRate::Fast,
         };
         Self {
             links: [link(0), link(1)],

@@ -216,7 +216,7 @@ pub struct Group {
     pub wake_time: Duration,
     /// How often both ends say how they are, where members are switched (IEEE 802.1AX-2014 §6.4.13).
     #[serde(default)]
-    pub lacp_rate: lacp::Rate,
+    pub lacp_rate: lacp::LacpRate,
     /// What one port draws; both ends of each member have one.
     #[serde(default)]
     pub power: PowerModel,

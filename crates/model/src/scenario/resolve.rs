@@ -83,7 +83,7 @@ pub struct ResolvedGroup {
     /// How long a member takes to wake up.
     pub wake_time: Duration,
     /// How often the ends tell each other how they are.
-    pub lacp_rate: lacp::Rate,
+    pub lacp_rate: lacp::LacpRate,
     /// What one port draws.
     pub power: PowerModel,
     /// Bytes that will arrive, bin by bin, for a controller that knows them; a run that finds none

@@ -29,7 +29,7 @@ use super::pdu::{Information, Lacpdu, State};
 /// How often an end wants to hear from the other (`LACP_Timeout`, IEEE 802.1AX-2014 §6.4.13).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rate {
+pub enum LacpRate {
     /// Every second (`Fast_Periodic_Time`); a port expires after 3 s.
     #[default]
     Fast,
@@ -37,7 +37,7 @@ pub enum Rate {
     Slow,
 }
 
-impl Rate {
+impl LacpRate {
     /// The time from one PDU to the next.
     #[must_use]
     pub const fn period(self) -> Duration {
@@ -78,7 +78,7 @@ enum Receive {
 /// A port.
 #[derive(Debug, Clone)]
 pub struct Port {
-    rate: Rate,
+    rate: LacpRate,
     role: Role,
     actor: Information,
     partner: Information,
@@ -107,7 +107,7 @@ const WORKING: State = State(
 const PART: State =
     State(State::SYNCHRONIZATION.0 | State::COLLECTING.0 | State::DISTRIBUTING.0);
 
-fn information(role: Role, number: u16, key: u16, rate: Rate) -> Information {
+fn information(role: Role, number: u16, key: u16, rate: LacpRate) -> Information {
     let system = match role {
         Role::Leads => SYSTEMS[0],
         Role::Follows => SYSTEMS[1],
@@ -120,14 +120,14 @@ fn information(role: Role, number: u16, key: u16, rate: Rate) -> Information {
         port: number,
         state: WORKING
             .with(State::ACTIVITY, true)
-            .with(State::TIMEOUT, rate == Rate::Fast),
+            .with(State::TIMEOUT, rate == LacpRate::Fast),
     }
 }
 
 impl Port {
     /// Port `number` (from 1) of a group that works at `now`: both ends have heard of each other.
     #[must_use]
-    pub fn working(now: Instant, role: Role, number: u16, rate: Rate) -> Self {
+    pub fn working(now: Instant, role: Role, number: u16, rate: LacpRate) -> Self {
         let other = match role {
             Role::Leads => Role::Follows,
             Role::Follows => Role::Leads,
@@ -173,7 +173,7 @@ impl Port {
     /// It has woken up (§6.4.12: `EXPIRED` until something is heard).
     pub fn enable(&mut self, now: Instant) {
         self.expire(now);
-        self.periodic = now + Rate::Fast.period();
+        self.periodic = now + LacpRate::Fast.period();
         self.selected = self.wanted;
         self.update();
         self.ntt = true;
@@ -230,9 +230,9 @@ impl Port {
         if self.periodic <= now {
             self.ntt = true;
             let wants = if self.partner.state.has(State::TIMEOUT) {
-                Rate::Fast
+                LacpRate::Fast
             } else {
-                Rate::Slow
+                LacpRate::Slow
             };
             self.periodic = now + wants.period();
         }
@@ -246,8 +246,8 @@ impl Port {
             .state
             .with(State::SYNCHRONIZATION, false)
             .with(State::TIMEOUT, true);
-        self.current_while = now + Rate::Fast.timeout();
-        self.periodic = self.periodic.min(now + Rate::Fast.period());
+        self.current_while = now + LacpRate::Fast.timeout();
+        self.periodic = self.periodic.min(now + LacpRate::Fast.period());
     }
 
     /// The mux: what follows from what is selected and what was heard.

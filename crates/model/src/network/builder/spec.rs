@@ -69,7 +69,7 @@ pub struct GroupSpec {
     /// How long a member takes to wake up.
     pub wake_time: Duration,
     /// How often the ends tell each other how they are.
-    pub lacp_rate: lacp::Rate,
+    pub lacp_rate: lacp::LacpRate,
     /// What one port draws.
     pub power: PowerModel,
     /// What will arrive, bin by bin, for a controller that knows it.
