@@ -59,8 +59,10 @@ fn the_example_of_the_contract_runs() {
 /// With every controller and both ways of spreading; at 30 Mbit/s one member would do.
 #[test]
 fn every_controller_runs_and_saves_what_it_can() {
-    let traffic = "flow.main.protocol=udp";
-    let rate = "flow.main.workload={ kind = 'paced', rate = '30 Mbit/s' }";
+    let udp = CONTRACT.replace(
+        "cc = \"compound\"\nstack = \"rfc\"",
+        "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"30 Mbit/s\" }",
+    );
     for (control, most) in [
         ("always-on", 8.0),
         ("peak-percentile", 2.0),
@@ -72,12 +74,10 @@ fn every_controller_runs_and_saves_what_it_can() {
         for spread in ["per-packet", "per-flow"] {
             let sets = [
                 "duration='20 s'",
-                traffic,
-                rate,
                 &format!("group.core.control={control}"),
                 &format!("group.core.spread={spread}"),
             ];
-            let finished = run(CONTRACT, &sets);
+            let finished = run(&udp, &sets);
             let group = &finished.summary.groups["core"];
             check_group(group, 8.0, 20.0);
             let mean = number(&group["mean_active_members"]);
