@@ -24,10 +24,7 @@ fn micros(us: u64) -> Instant {
 
 /// Decisions over 1.2 s, from several in a millisecond to one in a while; then two seconds of peace and more.
 fn setup() -> impl Strategy<Value = Setup> {
-    let decision = (
-        prop_oneof![1..800_u64, 1..80_000_u64],
-        1..=6_u32,
-    );
+    let decision = (prop_oneof![1..800_u64, 1..80_000_u64], 1..=6_u32);
     (
         1..=6_u32,
         prop::bool::ANY,
@@ -221,7 +218,11 @@ fn check_converged(rig: &Rig, setup: &Setup, wanted: u32) -> Result<(), TestCase
                 PortPower::Sleeping
             };
             prop_assert_eq!(rig.members(end).power(port), power);
-            let state = rig.group.port(end, port).expect("members are switched").state();
+            let state = rig
+                .group
+                .port(end, port)
+                .expect("members are switched")
+                .state();
             prop_assert_eq!(state.has(State::DISTRIBUTING), on);
             prop_assert_eq!(state.has(State::COLLECTING), on);
         }
@@ -260,7 +261,11 @@ fn a_member_leaves_and_comes_back() {
             (at(50, 3_000 + 700 + 88 + 700 + one_way), [0b11, 0b11]),
         ]
     );
-    let powers: Vec<_> = rig.powers.iter().map(|(at, end, _, power)| (*at, *end, *power)).collect();
+    let powers: Vec<_> = rig
+        .powers
+        .iter()
+        .map(|(at, end, _, power)| (*at, *end, *power))
+        .collect();
     assert_eq!(
         powers,
         [

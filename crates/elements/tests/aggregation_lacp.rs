@@ -148,7 +148,14 @@ fn tshark_reads_what_was_written() {
 /// A capture file (`draft-ietf-opsawg-pcap`, link type Ethernet).
 fn pcap(frames: &[[u8; FRAME_OCTETS]]) -> Vec<u8> {
     let mut file = Vec::new();
-    for word in [0xa1b2_c3d4_u32, 0x0002_0004_u32.rotate_left(16), 0, 0, 65_535, 1] {
+    for word in [
+        0xa1b2_c3d4_u32,
+        0x0002_0004_u32.rotate_left(16),
+        0,
+        0,
+        65_535,
+        1,
+    ] {
         file.extend(word.to_le_bytes());
     }
     for frame in frames {
@@ -342,7 +349,10 @@ fn silence_is_noticed() {
         assert_eq!(states(&pair), [false, true, true]);
         pair.run(Instant::from_millis(timeout + 200_000), &mut silence);
         assert_eq!(states(&pair), [false, true, true]);
-        pair.run(Instant::from_millis(timeout + 240_000), &mut std::iter::empty());
+        pair.run(
+            Instant::from_millis(timeout + 240_000),
+            &mut std::iter::empty(),
+        );
         assert_eq!(states(&pair), [false, false, true]);
     }
 }

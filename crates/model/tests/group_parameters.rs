@@ -48,7 +48,12 @@ fn control(control: &str) -> String {
 
 #[test]
 fn wrong_groups_have_a_place() {
-    let udp = |text: &str| text.replace("stack = \"rfc\"", "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"1 Mbit/s\" }");
+    let udp = |text: &str| {
+        text.replace(
+            "stack = \"rfc\"",
+            "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"1 Mbit/s\" }",
+        )
+    };
     let second = "[group.twin]\nbetween = [\"B\", \"C\"]\nmembers = 2\nrate = \"1 Mbit/s\"\ncontrol = \"oracle\"\n";
     let cases = [
         with("members = 8", "members = 0"),
@@ -58,7 +63,10 @@ fn wrong_groups_have_a_place() {
         with("members = 8\n", ""),
         with("rate = \"100 Mbit/s\"\n", ""),
         with("rate = \"100 Mbit/s\"", "rate = \"unlimited\""),
-        with("rate = \"100 Mbit/s\"", "rate = \"100 Mbit/s\"\nreverse.rate = \"unlimited\""),
+        with(
+            "rate = \"100 Mbit/s\"",
+            "rate = \"100 Mbit/s\"\nreverse.rate = \"unlimited\"",
+        ),
         with("members = 8", "members = 8\nspread = \"per-bit\""),
         with("members = 8", "members = 8\nmember = 8"),
         with("members = 8", "members = 8\nlacp_rate = \"often\""),
@@ -87,10 +95,22 @@ fn wrong_groups_have_a_place() {
         control("{ kind = \"always-on\", interval = \"1 s\" }"),
         control("\"oracle\""),
         udp(&control("\"oracle\"")) + second,
-        with("[flow.main]", "[[at]]\ntime = \"1 s\"\nset = { \"group.core.rate\" = \"1 Mbit/s\" }\n[flow.main]"),
-        with("[flow.main]", "[[at]]\ntime = \"1 s\"\nset = { \"group.cor.up\" = false }\n[flow.main]"),
-        with("[flow.main]", "[[at]]\ntime = \"1 s\"\nset = { \"group.core.members\" = 4 }\n[flow.main]"),
-        with("[flow.main]", "[link.beside]\nbetween = [\"B\", \"A\"]\n[flow.main]"),
+        with(
+            "[flow.main]",
+            "[[at]]\ntime = \"1 s\"\nset = { \"group.core.rate\" = \"1 Mbit/s\" }\n[flow.main]",
+        ),
+        with(
+            "[flow.main]",
+            "[[at]]\ntime = \"1 s\"\nset = { \"group.cor.up\" = false }\n[flow.main]",
+        ),
+        with(
+            "[flow.main]",
+            "[[at]]\ntime = \"1 s\"\nset = { \"group.core.members\" = 4 }\n[flow.main]",
+        ),
+        with(
+            "[flow.main]",
+            "[link.beside]\nbetween = [\"B\", \"A\"]\n[flow.main]",
+        ),
     ];
     let mut text = String::new();
     for case in &cases {
@@ -108,12 +128,19 @@ fn wrong_groups_have_a_place() {
 #[test]
 fn a_bandwidth_delay_product_is_of_all_members() {
     let resolved = read(GOOD).expect("it is right");
-    let names: Vec<_> = resolved.links.iter().map(|link| link.name.as_str()).collect();
+    let names: Vec<_> = resolved
+        .links
+        .iter()
+        .map(|link| link.name.as_str())
+        .collect();
     assert_eq!(names, ["left", "core", "right"], "in the order of the file");
     let core = &resolved.links[1];
     // 800 Mbit/s for 20 ms.
     let limit = core.directions[0].queue.limit();
-    assert_eq!(limit, Some(Limit::Bytes(anabranch_core::units::Bytes::new(2_000_000))));
+    assert_eq!(
+        limit,
+        Some(Limit::Bytes(anabranch_core::units::Bytes::new(2_000_000)))
+    );
     assert_eq!(core.members(), 8);
 }
 

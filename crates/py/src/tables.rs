@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use anabranch::{
-    GroupSample,
-    Finished, Length,
+    Finished, GroupSample, Length,
     packet::FlowId,
     record::{PacketRow, WindowRow},
     trace::Fate,
@@ -222,10 +221,7 @@ fn group_samples(run: &Finished<Length>) -> Columns {
         ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
         ("group", strings(rows, name)),
         ("wanted_members", counts(rows, |s| s.state.wanted.into())),
-        (
-            "active_members",
-            counts(rows, |s| s.state.active[0].into()),
-        ),
+        ("active_members", counts(rows, |s| s.state.active[0].into())),
         (
             "reverse_active_members",
             counts(rows, |s| s.state.active[1].into()),

@@ -32,7 +32,9 @@ pub enum Error {
     #[error("hosts were given for the flow `{0}`, which the scenario does not have")]
     NoSuchFlow(String),
     /// A controller must know what will arrive, and hosts from outside can make only one run.
-    #[error("a group's `oracle` needs the arrivals beforehand, and the hosts of the flow `{0}` can make one run only")]
+    #[error(
+        "a group's `oracle` needs the arrivals beforehand, and the hosts of the flow `{0}` can make one run only"
+    )]
     Unforeseeable(String),
     /// The progress report asked to stop.
     #[error("the run was stopped")]

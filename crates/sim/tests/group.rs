@@ -1,9 +1,9 @@
 //! Link groups: members that are switched, through all layers.
 
+use anabranch_core::units::Duration;
 use anabranch_elements::body::Length;
 use anabranch_model::scenario::{Extensions, Resolved, Scenario};
 use anabranch_sim::{Finished, Simulation};
-use anabranch_core::units::Duration;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -26,7 +26,9 @@ fn run(text: &str, sets: &[&str]) -> Finished {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
 /// The energy is what the reported states take, the states are all of the time, and members off are the
@@ -37,7 +39,10 @@ fn check_group(group: &Value, members: f64, seconds: f64) {
     let total = active + idle + sleeping + waking;
     assert!((total - 2.0 * members * seconds).abs() < 1e-6, "{group}");
     let joules = 0.5 * (active + idle + waking) + 0.05 * sleeping;
-    assert!((number(&group["energy_joules"]) - joules).abs() < 1e-6, "{group}");
+    assert!(
+        (number(&group["energy_joules"]) - joules).abs() < 1e-6,
+        "{group}"
+    );
     assert!((number(&group["member_seconds_off"]) - sleeping / 2.0).abs() < 1e-9);
     let mean = number(&group["mean_active_members"]);
     assert!((1.0..=members).contains(&mean), "{group}");
@@ -85,7 +90,11 @@ fn every_controller_runs_and_saves_what_it_can() {
             let dropped = number(&finished.summary.links["core"]["forward"]["dropped_packets"]);
             assert_eq!(dropped, 0.0, "{control} {spread}");
             let off = number(&group["member_seconds_off"]);
-            assert_eq!(off > 100.0, control != "always-on", "{control} {spread}: {off}");
+            assert_eq!(
+                off > 100.0,
+                control != "always-on",
+                "{control} {spread}: {off}"
+            );
             if spread == "per-flow" {
                 assert_eq!(finished.summary.flows["main"]["reordered_ratio"], 0.0);
             }
@@ -106,11 +115,7 @@ fn a_group_of_one_is_a_link() {
         .filter(|line| !line.starts_with("control"))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let faults = [
-        "duration='5 s'",
-        "flow.main.count=3",
-        "flow.main.cc=cubic",
-    ];
+    let faults = ["duration='5 s'", "flow.main.count=3", "flow.main.cc=cubic"];
     let loss = |section: &str| {
         [
             format!("{section}.core.forward.impair=[{{ kind = 'bernoulli-loss', rate = 1e-3 }}]"),
@@ -120,7 +125,11 @@ fn a_group_of_one_is_a_link() {
     };
     let figures = |finished: &Finished| {
         let summary = &finished.summary;
-        (summary.flows.clone(), summary.links.clone(), summary.digest.clone())
+        (
+            summary.flows.clone(),
+            summary.links.clone(),
+            summary.digest.clone(),
+        )
     };
     for spread in ["per-packet", "per-flow"] {
         let of_link = loss("link");
@@ -130,7 +139,11 @@ fn a_group_of_one_is_a_link() {
         let spread = format!("group.core.spread={spread}");
         let mut group_sets = faults.to_vec();
         group_sets.extend(of_group.iter().map(String::as_str));
-        group_sets.extend(["group.core.members=1", "group.core.control=always-on", &spread]);
+        group_sets.extend([
+            "group.core.members=1",
+            "group.core.control=always-on",
+            &spread,
+        ]);
         let [link, group] = [run(&link, &link_sets), run(CONTRACT, &group_sets)];
         assert_eq!(figures(&link), figures(&group));
     }
@@ -139,7 +152,14 @@ fn a_group_of_one_is_a_link() {
 /// The samples show what L8 looks at: how many members are on, forward and in reverse.
 #[test]
 fn samples_show_the_members() {
-    let resolved = resolve(CONTRACT, &["duration='6 s'", "flow.main.cc=vegas", "flow.main.stop='2 s'"]);
+    let resolved = resolve(
+        CONTRACT,
+        &[
+            "duration='6 s'",
+            "flow.main.cc=vegas",
+            "flow.main.stop='2 s'",
+        ],
+    );
     let finished = Simulation::<Length>::new(&resolved)
         .samples(Some(Duration::from_millis(100)))
         .run()
@@ -149,7 +169,10 @@ fn samples_show_the_members() {
     assert_eq!(samples[0].state.active, [8, 8]);
     let last = samples.last().expect("61").state;
     // Nothing arrives in the end.
-    assert_eq!((last.wanted, last.active, last.sleeping), (1, [1, 1], [7, 7]));
+    assert_eq!(
+        (last.wanted, last.active, last.sleeping),
+        (1, [1, 1], [7, 7])
+    );
 }
 
 #[test]

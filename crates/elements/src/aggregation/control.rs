@@ -13,8 +13,8 @@ use std::{fmt, sync::Arc};
 use anabranch_core::units::{Duration, Instant, Rate};
 
 use super::members::LowPowerIdle;
-pub use crate::queue::Contradiction;
 use crate::component::{self, components};
+pub use crate::queue::Contradiction;
 
 pub mod params;
 

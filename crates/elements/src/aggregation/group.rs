@@ -143,17 +143,10 @@ impl Group {
     /// A group with all members on, measured from `counted_from`.
     #[must_use]
     pub fn new(parts: Parts, counted_from: Instant) -> Self {
-        let ports = |role: Role| {
-            let numbers = if parts.switches {
-                1..=parts.members
-            } else {
-                1..=0
-            };
-            let port = |number: u32| {
-                let number = u16::try_from(number).expect("members are counted in a few bits");
-                Port::working(Instant::START, role, number, parts.lacp_rate)
-            };
-            numbers.map(port).collect::<Vec<_>>()
+        let ports_of = |role: Role| {
+            let count = if parts.switches { parts.members } else { 0 };
+            let port = |number: u16| Port::working(Instant::START, role, number, parts.lacp_rate);
+            (1..).take(count as usize).map(port).collect::<Vec<_>>()
         };
         let all = members::all(parts.members);
         let mut group = Self {
@@ -161,7 +154,7 @@ impl Group {
             members: parts.members,
             control: parts.control,
             wake_time: parts.wake_time,
-            ports: [ports(Role::Leads), ports(Role::Follows)],
+            ports: [ports_of(Role::Leads), ports_of(Role::Follows)],
             awake: [all; 2],
             waking: [0; 2],
             closing: 0,

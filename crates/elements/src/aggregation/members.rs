@@ -76,7 +76,7 @@ impl Load {
     pub const fn size(&self) -> u32 {
         match self {
             Self::Packet(item) => item.size,
-            Self::Frame(frame) => frame.len() as u32,
+            Self::Frame(_) => pdu::SIZE,
         }
     }
 }
@@ -321,9 +321,11 @@ impl Members {
             && begin != member.idle_since
         {
             let woken = Instant::from_picos(begin.as_picos() - idle.wake_time.as_picos());
-            let rest = self.window.overlap(member.idle_since + idle.sleep_time, woken);
-            member.times.sleeping = member.times.sleeping + rest;
-            member.times.waking = member.times.waking + self.window.overlap(woken, begin);
+            let rest = self
+                .window
+                .overlap(member.idle_since + idle.sleep_time, woken);
+            member.times.sleeping += rest;
+            member.times.waking += self.window.overlap(woken, begin);
         }
         member.sending = Some(load);
         member.done = done;
@@ -346,9 +348,12 @@ impl Members {
             .find(|member| self.list[*member].done <= now)
             .expect("a completion belongs to a transmission");
         let member = &mut self.list[number];
-        let load = member.sending.take().expect("a busy member sends something");
+        let load = member
+            .sending
+            .take()
+            .expect("a busy member sends something");
         let sent = self.window.overlap(member.active_since, now);
-        member.times.active = member.times.active + sent;
+        member.times.active += sent;
         member.active_since = Instant::NEVER;
         member.done = Instant::NEVER;
         member.idle_since = now;
@@ -380,7 +385,8 @@ impl Members {
     #[must_use]
     pub fn drained(&self) -> u64 {
         let quiet = |member: &usize| self.list[*member].frames.is_empty();
-        bits(all(self.list.len() as u32) & !self.distributing & !self.busy)
+        (0..self.list.len())
+            .filter(|member| (self.distributing | self.busy) & bit(*member) == 0)
             .filter(quiet)
             .fold(0, |set, member| set | bit(member))
     }
@@ -453,8 +459,8 @@ impl Members {
     /// How many ports sleep.
     #[must_use]
     pub fn sleeping(&self) -> u32 {
-        let sleeps = |member: &&Member| member.power == PortPower::Sleeping;
-        self.list.iter().filter(sleeps).count() as u32
+        let sleeps = |member: &Member| u32::from(member.power == PortPower::Sleeping);
+        self.list.iter().map(sleeps).sum()
     }
     /// Whether a port is on.
     #[must_use]
@@ -470,7 +476,7 @@ impl Members {
             PortPower::Waking => Some(&mut member.times.waking),
         };
         if let Some(of) = of {
-            *of = *of + time;
+            *of += time;
         }
         member.power_since = now;
     }
@@ -483,14 +489,14 @@ impl Members {
             let mut times = member.times;
             let since = |since: Instant| self.window.overlap(since.min(now), now);
             match member.power {
-                PortPower::Sleeping => times.sleeping = times.sleeping + since(member.power_since),
-                PortPower::Waking => times.waking = times.waking + since(member.power_since),
+                PortPower::Sleeping => times.sleeping += since(member.power_since),
+                PortPower::Waking => times.waking += since(member.power_since),
                 PortPower::Awake => {}
             }
-            times.active = times.active + since(member.active_since);
+            times.active += since(member.active_since);
             match self.idle {
                 Some(idle) if member.sending.is_none() => {
-                    times.sleeping = times.sleeping + since(member.idle_since + idle.sleep_time);
+                    times.sleeping += since(member.idle_since + idle.sleep_time);
                 }
                 _ => {}
             }
@@ -515,7 +521,7 @@ impl Members {
                 member.held_up = member.done.saturating_since(now);
                 if member.active_since != Instant::NEVER {
                     let sent = self.window.overlap(member.active_since, now);
-                    member.times.active = member.times.active + sent;
+                    member.times.active += sent;
                 }
                 member.active_since = Instant::NEVER;
                 member.done = Instant::NEVER;

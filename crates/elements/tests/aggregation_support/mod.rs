@@ -15,7 +15,7 @@ use anabranch_elements::{
         control::{AnyController, Controller},
         group::{Action, Parts},
         lacp,
-        members::{LowPowerIdle, Load, Notice, PortPower},
+        members::{Load, LowPowerIdle, Notice, PortPower},
     },
     impair::Config as Impairment,
     link::{
@@ -283,8 +283,7 @@ impl Rig {
         }
         loop {
             let drained = [0, 1].map(|end| self.members(end).drained());
-            self.group
-                .settle(self.now, drained, self.links[0].delay());
+            self.group.settle(self.now, drained, self.links[0].delay());
             self.group.take_actions(&mut actions);
             if actions.is_empty() {
                 return;

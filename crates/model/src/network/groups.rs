@@ -9,7 +9,7 @@ use anabranch_elements::{
     aggregation::{
         Group, Members,
         control::{self, Controller},
-        energy::{PowerModel, PortTimes},
+        energy::{PortTimes, PowerModel},
         group::{Action, Counters, Parts},
         lacp::pdu,
         members::Notice,
@@ -90,8 +90,10 @@ impl GroupParts {
 /// the other.
 fn lead(spec: &GroupSpec, rate: Rate) -> Duration {
     let one_way = |link: &LinkSpec| {
-        let sending = link.rate.map_or(SerializationDelay::at(rate), SerializationDelay::at);
-        sending.of(pdu::OCTETS as u32) + link.delay
+        let sending = link
+            .rate
+            .map_or(SerializationDelay::at(rate), SerializationDelay::at);
+        sending.of(pdu::SIZE) + link.delay
     };
     let [forward, reverse] = [&spec.links[0], &spec.links[1]].map(one_way);
     spec.wake_time + (forward + reverse).max(reverse * 2)
@@ -122,7 +124,9 @@ impl<B: Body> Fabric<B> {
         }
         slot.armed = Instant::NEVER;
         self.events += 1;
-        let delays = slot.links.map(|link| self.links[link].served().link.delay());
+        let delays = slot
+            .links
+            .map(|link| self.links[link].served().link.delay());
         self.groups[index].group.advance(self.now, delays);
         self.settle_group(index);
     }
@@ -131,7 +135,10 @@ impl<B: Body> Fabric<B> {
     #[inline]
     pub(super) fn after_member(&mut self, index: usize) {
         let links = self.groups[index].links;
-        if links.into_iter().any(|link| self.members(link).has_notices()) {
+        if links
+            .into_iter()
+            .any(|link| self.members(link).has_notices())
+        {
             self.tell_group(index);
         }
     }

@@ -430,7 +430,10 @@ impl Summary {
         let mut by_group = Map::new();
         for (name, id) in groups {
             let group = GroupSummary::from(&network.group_report(*id));
-            by_group.insert(name.clone(), serde_json::to_value(group).expect("plain data"));
+            by_group.insert(
+                name.clone(),
+                serde_json::to_value(group).expect("plain data"),
+            );
         }
         Self {
             format: FORMAT,

@@ -382,10 +382,7 @@ pub(super) fn resolve(
             "link",
             file.link.0.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         ),
-        (
-            "group",
-            file.group.0.iter().map(|(name, _)| name).collect(),
-        ),
+        ("group", file.group.0.iter().map(|(name, _)| name).collect()),
         (
             "gateway",
             file.gateway.0.iter().map(|(name, _)| name).collect(),

@@ -17,7 +17,9 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Contradiction, ControlParams, Controller, Init, Percentile, Span, check_spans, members_for};
+use super::{
+    Contradiction, ControlParams, Controller, Init, Percentile, Span, check_spans, members_for,
+};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {

@@ -9,6 +9,8 @@
 
 /// The octets of a PDU.
 pub const OCTETS: usize = 110;
+/// The same, as links count packets: without what Ethernet adds.
+pub const SIZE: u32 = 110;
 /// The octets of the frame around it, without the checksum.
 pub const FRAME_OCTETS: usize = 14 + OCTETS;
 /// Where frames of slow protocols go (§6.4.2.1, IEEE 802.3 annex 57A).

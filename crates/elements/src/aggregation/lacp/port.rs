@@ -77,6 +77,7 @@ enum Receive {
 
 /// A port.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub struct Port {
     rate: LacpRate,
     role: Role,
@@ -104,8 +105,7 @@ const WORKING: State = State(
     State::SYNCHRONIZATION.0 | State::COLLECTING.0 | State::DISTRIBUTING.0 | State::AGGREGATION.0,
 );
 /// The bits that say who takes part.
-const PART: State =
-    State(State::SYNCHRONIZATION.0 | State::COLLECTING.0 | State::DISTRIBUTING.0);
+const PART: State = State(State::SYNCHRONIZATION.0 | State::COLLECTING.0 | State::DISTRIBUTING.0);
 
 fn information(role: Role, number: u16, key: u16, rate: LacpRate) -> Information {
     let system = match role {
@@ -188,8 +188,8 @@ impl Port {
         let same = pdu.partner.is_same_port(&self.actor);
         self.acknowledged = same && pdu.partner.state.has(sync) == self.actor.state.has(sync);
         // What has been heard is told at once.
-        self.ntt |= self.role == Role::Follows
-            && pdu.actor.state.has(sync) != self.partner.state.has(sync);
+        self.ntt |=
+            self.role == Role::Follows && pdu.actor.state.has(sync) != self.partner.state.has(sync);
         // recordPDU: a partner that takes us for somebody else is in sync with somebody else.
         self.partner = pdu.actor;
         if !same {
@@ -199,12 +199,9 @@ impl Port {
         self.current_while = now + self.rate.timeout();
         self.update();
         // update_NTT: the partner has not heard what we are.
-        let compared = State::ACTIVITY.0
-            | State::TIMEOUT.0
-            | State::AGGREGATION.0
-            | State::SYNCHRONIZATION.0;
-        self.ntt |= !same
-            || (pdu.partner.state.0 ^ self.actor.state.0) & compared != 0;
+        let compared =
+            State::ACTIVITY.0 | State::TIMEOUT.0 | State::AGGREGATION.0 | State::SYNCHRONIZATION.0;
+        self.ntt |= !same || (pdu.partner.state.0 ^ self.actor.state.0) & compared != 0;
     }
 
     /// When to call [`Self::on_deadline`].

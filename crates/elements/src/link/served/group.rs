@@ -177,7 +177,9 @@ impl ServedLink {
     pub fn send_frame(&mut self, now: Instant, port: usize, frame: Frame) {
         let group = self.group();
         group.queue_frame(port, frame);
-        if self.up && let Some(frame) = self.group().next_frame(port) {
+        if self.up
+            && let Some(frame) = self.group().next_frame(port)
+        {
             self.start_on(now, port, Load::Frame(frame));
         }
     }

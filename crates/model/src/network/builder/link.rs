@@ -77,9 +77,9 @@ impl LinkPlacing<'_> {
                 may_change: spec.may_change,
                 stream: Stream::new(seed, &spec.name),
                 window,
-                group: spec.group.map(|group| {
-                    Members::new(group.members, group.spread, group.idle, window)
-                }),
+                group: spec
+                    .group
+                    .map(|group| Members::new(group.members, group.spread, group.idle, window)),
             });
             LinkKind::Served(Box::new(ServedSlot {
                 completion_armed: Instant::NEVER,

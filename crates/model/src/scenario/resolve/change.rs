@@ -6,8 +6,8 @@ use anabranch_core::{
 };
 
 use super::{
-    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, link,
-    line::Line, round_trip, route::Routes,
+    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, line::Line,
+    link, round_trip, route::Routes,
 };
 use crate::scenario::{
     de::read,

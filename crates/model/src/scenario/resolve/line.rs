@@ -3,7 +3,9 @@
 use anabranch_core::packet::Direction;
 use anabranch_elements::aggregation::{control, members};
 
-use super::{ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedLink, Resolver};
+use super::{
+    ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedLink, Resolver,
+};
 use crate::scenario::{
     error::Error,
     format::{File, Group, Link, OneWay, Protocol},
@@ -79,7 +81,10 @@ fn check_members(resolver: &Resolver<'_>, name: &str, group: &Group) -> Result<(
         return Err(resolver.error(
             &["group", name, "members"],
             format!("a group does not have {} members", group.members),
-            vec![format!("expected a whole number from 1 to {}", members::MAX)],
+            vec![format!(
+                "expected a whole number from 1 to {}",
+                members::MAX
+            )],
         ));
     }
     for (way, own) in [("forward", &group.forward), ("reverse", &group.reverse)] {
@@ -130,7 +135,9 @@ pub(super) fn group(
                 "a member takes {} to wake up, and the control interval is {interval}",
                 table.wake_time
             ),
-            vec![format!("expected {interval} at most, or a longer `interval`")],
+            vec![format!(
+                "expected {interval} at most, or a longer `interval`"
+            )],
         ));
     }
     Ok(Some(ResolvedGroup {
@@ -197,7 +204,11 @@ impl ResolvedLink {
     /// Where the file has it: `link` or `group`.
     #[must_use]
     pub const fn section(&self) -> &'static str {
-        if self.group.is_some() { "group" } else { "link" }
+        if self.group.is_some() {
+            "group"
+        } else {
+            "link"
+        }
     }
     /// How fast all of it sends.
     #[must_use]
@@ -211,20 +222,13 @@ impl ResolvedLink {
     }
 }
 
-fn total_rate(
-    direction: &ResolvedDirection,
-    members: u32,
-) -> Option<anabranch_core::units::Rate> {
+fn total_rate(direction: &ResolvedDirection, members: u32) -> Option<anabranch_core::units::Rate> {
     let one = direction.rate?.bits_per_s();
     anabranch_core::units::Rate::new(one.saturating_mul(u64::from(members)))
 }
 
 /// Puts what was resolved into the table of a group.
-pub(super) fn write_out(
-    table: &mut Group,
-    group: &ResolvedGroup,
-    [forward, reverse]: [OneWay; 2],
-) {
+pub(super) fn write_out(table: &mut Group, group: &ResolvedGroup, [forward, reverse]: [OneWay; 2]) {
     table.forward = Some(forward);
     table.reverse = Some(reverse);
     table.control = Kind::BuiltIn(group.control.clone());

@@ -230,7 +230,9 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
         table.reverse = Some(reverse);
     }
     for (name, table) in &mut file.group.0 {
-        let mut groups = links.iter().filter_map(|link| Some((link, link.group.as_ref()?)));
+        let mut groups = links
+            .iter()
+            .filter_map(|link| Some((link, link.group.as_ref()?)));
         if let Some((link, group)) = groups.find(|(link, _)| link.name == *name) {
             let ways = both_ways(link, [&table.forward, &table.reverse], &table.service);
             line::write_out(table, group, ways);
