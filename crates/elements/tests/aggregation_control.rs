@@ -61,6 +61,21 @@ fn bytes(arrivals: &[(u64, u32)], from: u64, to: u64) -> u64 {
     inside.map(|(_, bytes)| u64::from(*bytes)).sum()
 }
 
+/// As a length.
+fn count(number: u64) -> usize {
+    usize::try_from(number).expect("a small number")
+}
+
+/// ⌈x⌉.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small and not negative"
+)]
+fn up(x: f64) -> u64 {
+    x.ceil() as u64
+}
+
 fn clamp(members: u64) -> u32 {
     u32::try_from(members).unwrap_or(u32::MAX).clamp(1, MEMBERS)
 }
@@ -89,12 +104,12 @@ proptest! {
         let expected: Vec<(u64, u32)> = (1..=end / interval)
             .map(|k| {
                 let peak = |from: u64| {
-                    let bins = (from..from + section).step_by(bin as usize);
+                    let bins = (from..from + section).step_by(count(bin));
                     bins.map(|from| bytes(&arrivals, from, from + bin)).max().unwrap_or(0)
                 };
                 let start = (k - 1) * interval;
                 let peaks: Vec<u64> =
-                    (start..start + interval).step_by(section as usize).map(peak).collect();
+                    (start..start + interval).step_by(count(section)).map(peak).collect();
                 // The least peak that at least so many percent of the peaks do not exceed.
                 let enough = |value: &&u64| {
                     let below = peaks.iter().filter(|peak| peak <= value).count();
@@ -122,7 +137,7 @@ proptest! {
             let sum = bytes(&arrivals, at - over * interval, at) as f64;
             // A member carries a byte per microsecond.
             let wanted = sum / over as f64 / (interval as f64 * utilization);
-            let expected = clamp(wanted.ceil() as u64);
+            let expected = clamp(up(wanted));
             let edge = (wanted - wanted.round()).abs() < 1e-9;
             prop_assert!(members == expected || edge, "{members} of {wanted} at {at}");
         }
@@ -151,7 +166,7 @@ proptest! {
             let close = edges.iter().any(|edge| edge.abs() < 1e-9)
                 || (now / high - (now / high).round()).abs() < 1e-9;
             let expected = if now > high * f64::from(on) {
-                clamp((now / high).ceil() as u64)
+                clamp(up(now / high))
             } else if on > 1 && now < low * f64::from(on - 1) {
                 on - 1
             } else {
@@ -202,9 +217,8 @@ proptest! {
             prop_assert!(at(told) >= *need, "bin {k}");
             prop_assert!(at(start) >= *need, "bin {k}");
             // Nobody is on for nothing: what is on is needed now, or before it could have slept and woken.
-            let soon = needs[k..].iter().take(lead.as_picos().div_ceil(bin.as_picos()) as usize + 1);
-            let before = needs[..k].iter().rev().take(0);
-            let most = soon.chain(before).max().copied().unwrap_or(1);
+            let bins = count(lead.as_picos().div_ceil(bin.as_picos())) + 1;
+            let most = needs[k..].iter().take(bins).max().copied().unwrap_or(1);
             prop_assert!(at(start) <= most, "bin {k}: {} of {most}", at(start));
         }
         prop_assert!(schedule.windows(2).all(|pair| pair[0].0 < pair[1].0));

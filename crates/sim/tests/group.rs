@@ -88,7 +88,7 @@ fn every_controller_runs_and_saves_what_it_can() {
             let mean = number(&group["mean_active_members"]);
             assert!(mean <= most, "{control} {spread}: {mean}");
             let dropped = number(&finished.summary.links["core"]["forward"]["dropped_packets"]);
-            assert_eq!(dropped, 0.0, "{control} {spread}");
+            assert!(dropped < 0.5, "{control} {spread}: {dropped}");
             let off = number(&group["member_seconds_off"]);
             assert_eq!(
                 off > 100.0,

@@ -5,11 +5,11 @@ mod change;
 mod flow;
 mod gateway;
 mod host;
-mod line;
 mod link;
 mod round_trip;
 mod route;
 mod traffic;
+mod wire;
 
 use std::sync::Arc;
 
@@ -393,8 +393,8 @@ pub(super) fn resolve(
             resolver.check_name(section, name)?;
         }
     }
-    let lines = line::lines(&resolver, &file)?;
-    let mut graph = route::Graph::new(&resolver, &lines)?;
+    let wires = wire::wires(&resolver, &file)?;
+    let mut graph = route::Graph::new(&resolver, &wires)?;
     let gateways = gateway::gateways(&resolver, &file, &graph)?;
     graph.join(&gateways);
     let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
@@ -404,8 +404,8 @@ pub(super) fn resolve(
         .iter()
         .map(|(name, flow)| graph.routes(&resolver, name, flow))
         .collect::<Result<Vec<_>, _>>()?;
-    graph.check_parallel(&resolver, &file, &lines, &routes)?;
-    let links = link::links(&resolver, &file, &lines, &graph, &gateways, &routes)?;
+    graph.check_parallel(&resolver, &file, &wires, &routes)?;
+    let links = link::links(&resolver, &file, &wires, &graph, &gateways, &routes)?;
     gateway::check_rates(&resolver, &gateways, &links)?;
     let way = |hop: &Hop| links[hop.link].way(hop);
     if let Some(flow) = round_trip::without_time(&file, &gateways, &routes, way) {
@@ -416,7 +416,7 @@ pub(super) fn resolve(
         ));
     }
     let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
-    line::check_open_loop(&resolver, &links, &gateways, &flows)?;
+    wire::check_open_loop(&resolver, &links, &gateways, &flows)?;
     let changes = change::changes(&resolver, &file, &links, &gateways, &routes)?;
     let title = file
         .title

@@ -6,8 +6,8 @@ use anabranch_core::{
 };
 
 use super::{
-    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, line::Line,
-    link, round_trip, route::Routes,
+    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, link,
+    round_trip, route::Routes, wire::Wire,
 };
 use crate::scenario::{
     de::read,
@@ -69,15 +69,15 @@ pub(super) fn changes(
             let node = tree
                 .find(&[link.section(), name])
                 .expect("the link is there");
-            let line = if link.group.is_some() {
+            let wire = if link.group.is_some() {
                 let table: Group = read(node, resolver.extensions).map_err(fail)?;
-                Line::of_group(name, &table)
+                Wire::of_group(name, &table)
             } else {
-                Line::of_link(name, read(node, resolver.extensions).map_err(fail)?)
+                Wire::of_link(name, read(node, resolver.extensions).map_err(fail)?)
             };
             for direction in Direction::BOTH {
                 let before = &mut now[link_index][direction as usize];
-                let mut after = link::direction(&later, &line, direction, before.base_rtt)?;
+                let mut after = link::direction(&later, &wire, direction, before.base_rtt)?;
                 if !path.names().contains(&"queue") {
                     // A limit of one bdp stays the bytes that it was when it was set.
                     after.queue = before.queue.clone();

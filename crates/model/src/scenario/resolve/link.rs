@@ -9,8 +9,8 @@ use anabranch_core::{
 
 use super::{
     Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
-    line::{self, Line},
     route::{Graph, Routes},
+    wire::{self, Wire},
 };
 use crate::scenario::{
     error::{Error, Fault},
@@ -30,8 +30,8 @@ struct Effective<'a> {
 }
 
 impl<'a> Effective<'a> {
-    fn of(line: &'a Line, direction: Direction) -> Self {
-        let (section, name, link) = (line.section, line.name.as_str(), &line.link);
+    fn of(wire: &'a Wire, direction: Direction) -> Self {
+        let (section, name, link) = (wire.section, wire.name.as_str(), &wire.link);
         let own = match direction {
             Direction::Forward => link.forward.as_ref(),
             Direction::Reverse => link.reverse.as_ref(),
@@ -64,12 +64,12 @@ impl<'a> Effective<'a> {
 /// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
-    line: &Line,
+    wire: &Wire,
     direction: Direction,
     rtt: Duration,
 ) -> Result<ResolvedDirection, Error> {
-    let name = &line.name;
-    let effective = Effective::of(line, direction);
+    let name = &wire.name;
+    let effective = Effective::of(wire, direction);
     let (queue_spec, queue_path) = effective.queue;
     let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
@@ -83,7 +83,7 @@ pub(super) fn direction(
                 )],
             ));
         };
-        queue.set_bdp(rate * rtt * u64::from(line.members));
+        queue.set_bdp(rate * rtt * u64::from(wire.members));
     }
     if let Err(wrong) = queue.check() {
         return Err(resolver.error(
@@ -124,7 +124,7 @@ pub(super) fn direction(
 fn check_flows(
     resolver: &Resolver<'_>,
     file: &File,
-    line: &Line,
+    wire: &Wire,
     way: Direction,
     queue: &queue::Config,
 ) -> Result<(), Error> {
@@ -152,7 +152,7 @@ fn check_flows(
                 count - 1
             )),
         };
-        let path = Effective::of(line, way).queue.1;
+        let path = Effective::of(wire, way).queue.1;
         return Err(resolver.fault(&[&path[..], key, &[&position[..]]].concat(), fault));
     }
     Ok(())
@@ -164,12 +164,12 @@ fn check_flows(
 pub(super) fn links(
     resolver: &Resolver<'_>,
     file: &File,
-    lines: &[Line],
+    wires: &[Wire],
     graph: &Graph,
     gateways: &[ResolvedGateway],
     routes: &[Routes],
 ) -> Result<Vec<ResolvedLink>, Error> {
-    let delay = |hop: &Hop| Effective::of(&lines[hop.link], hop.direction).delay;
+    let delay = |hop: &Hop| Effective::of(&wires[hop.link], hop.direction).delay;
     let longest = |step: &Step| {
         let delays = step.hops(gateways).map(|hop| delay(&hop));
         delays.max().unwrap_or(Duration::ZERO)
@@ -178,7 +178,7 @@ pub(super) fn links(
         let delays = steps.iter().map(longest);
         delays.fold(Duration::ZERO, saturating_add)
     };
-    let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; lines.len()];
+    let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; wires.len()];
     for routes in routes {
         let rtt = saturating_add(sum(&routes.there), sum(&routes.back));
         let steps = routes.there.iter().chain(&routes.back);
@@ -187,10 +187,10 @@ pub(super) fn links(
             *of_link = (*of_link).max(Some(rtt));
         }
     }
-    lines
+    wires
         .iter()
         .enumerate()
-        .map(|(index, line)| {
+        .map(|(index, wire)| {
             let own = Direction::BOTH
                 .map(|direction| {
                     delay(&Hop {
@@ -202,15 +202,15 @@ pub(super) fn links(
                 .fold(Duration::ZERO, saturating_add);
             let one = |way: Direction| {
                 let rtt = largest[index][way as usize].unwrap_or(own);
-                let built = direction(resolver, line, way, rtt)?;
-                check_flows(resolver, file, line, way, &built.queue)?;
+                let built = direction(resolver, wire, way, rtt)?;
+                check_flows(resolver, file, wire, way, &built.queue)?;
                 Ok(built)
             };
             Ok(ResolvedLink {
-                name: line.name.clone(),
+                name: wire.name.clone(),
                 ends: graph.ends[index],
                 directions: [one(Direction::Forward)?, one(Direction::Reverse)?],
-                group: line::group(resolver, file, line)?,
+                group: wire::group(resolver, file, wire)?,
             })
         })
         .collect()
@@ -235,7 +235,7 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
             .filter_map(|link| Some((link, link.group.as_ref()?)));
         if let Some((link, group)) = groups.find(|(link, _)| link.name == *name) {
             let ways = both_ways(link, [&table.forward, &table.reverse], &table.service);
-            line::write_out(table, group, ways);
+            wire::write_out(table, group, ways);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::packet::Direction;
 
-use super::{Hop, ResolvedGateway, Resolver, Step, line::Line};
+use super::{Hop, ResolvedGateway, Resolver, Step, wire::Wire};
 use crate::scenario::{
     error::{Error, choice},
     format::{File, Flow},
@@ -43,7 +43,7 @@ pub(super) struct Routes {
 }
 
 impl Graph {
-    pub(super) fn new(resolver: &Resolver<'_>, lines: &[Line]) -> Result<Self, Error> {
+    pub(super) fn new(resolver: &Resolver<'_>, wires: &[Wire]) -> Result<Self, Error> {
         let mut graph = Self {
             nodes: Vec::new(),
             ends: Vec::new(),
@@ -53,11 +53,11 @@ impl Graph {
             gateway_ends: Vec::new(),
             gateways: BTreeMap::new(),
             gateway_names: Vec::new(),
-            gateway_of: vec![None; lines.len()],
+            gateway_of: vec![None; wires.len()],
         };
-        for (link, line) in lines.iter().enumerate() {
-            let (section, name) = (line.section, &line.name);
-            let [a, b] = &line.link.between;
+        for (link, wire) in wires.iter().enumerate() {
+            let (section, name) = (wire.section, &wire.name);
+            let [a, b] = &wire.link.between;
             if a == b {
                 return Err(resolver.error(
                     &[section, name, "between"],
@@ -310,7 +310,7 @@ impl Graph {
         &self,
         resolver: &Resolver<'_>,
         file: &File,
-        lines: &[Line],
+        wires: &[Wire],
         routes: &[Routes],
     ) -> Result<(), Error> {
         let own_links = (0..self.ends.len()).filter(|&link| self.gateway_of[link].is_none());
@@ -342,14 +342,14 @@ impl Graph {
                         continue;
                     };
                     if !by_hand {
-                        return Err(self.unexplained(resolver, (file, lines), edges));
+                        return Err(self.unexplained(resolver, (file, wires), edges));
                     }
                     *explained = true;
                 }
             }
         }
         match parallel.values().find(|(_, explained)| !explained) {
-            Some((edges, _)) => Err(self.unexplained(resolver, (file, lines), edges)),
+            Some((edges, _)) => Err(self.unexplained(resolver, (file, wires), edges)),
             None => Ok(()),
         }
     }
@@ -370,11 +370,11 @@ impl Graph {
     fn unexplained(
         &self,
         resolver: &Resolver<'_>,
-        (file, lines): (&File, &[Line]),
+        (file, wires): (&File, &[Wire]),
         edges: &[Edge],
     ) -> Error {
         let name = |edge: Edge| match edge {
-            Edge::Link(link) => (lines[link].section, &lines[link].name),
+            Edge::Link(link) => (wires[link].section, &wires[link].name),
             Edge::Gateway(gateway) => ("gateway", &file.gateway.0[gateway].0),
         };
         let [(_, first), (section, second)] = [edges[0], edges[1]].map(name);

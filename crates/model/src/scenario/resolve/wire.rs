@@ -14,7 +14,7 @@ use crate::scenario::{
 
 /// A link, or a group in the form of one.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct Wire {
     /// Where the file has it: `link` or `group`.
     pub(super) section: &'static str,
     pub(super) name: String,
@@ -24,7 +24,7 @@ pub(super) struct Line {
     pub(super) members: u32,
 }
 
-impl Line {
+impl Wire {
     pub(super) fn of_link(name: &str, link: Link) -> Self {
         Self {
             section: "link",
@@ -54,10 +54,10 @@ impl Line {
 }
 
 /// All links and groups in the order of the file, for ties between routes.
-pub(super) fn lines(resolver: &Resolver<'_>, file: &File) -> Result<Vec<Line>, Error> {
+pub(super) fn wires(resolver: &Resolver<'_>, file: &File) -> Result<Vec<Wire>, Error> {
     let links = file.link.0.iter();
-    let mut lines: Vec<Line> = links
-        .map(|(name, link)| Line::of_link(name, link.clone()))
+    let mut wires: Vec<Wire> = links
+        .map(|(name, link)| Wire::of_link(name, link.clone()))
         .collect();
     for (name, group) in &file.group.0 {
         if file.link.0.iter().any(|(link, _)| link == name) {
@@ -69,11 +69,11 @@ pub(super) fn lines(resolver: &Resolver<'_>, file: &File) -> Result<Vec<Line>, E
         }
         check_members(resolver, name, group)?;
         let place = resolver.root.locate(&["group", name]);
-        let behind = |line: &Line| resolver.root.locate(&[line.section, &line.name]) > place;
-        let at = lines.iter().position(behind).unwrap_or(lines.len());
-        lines.insert(at, Line::of_group(name, group));
+        let behind = |wire: &Wire| resolver.root.locate(&[wire.section, &wire.name]) > place;
+        let at = wires.iter().position(behind).unwrap_or(wires.len());
+        wires.insert(at, Wire::of_group(name, group));
     }
-    Ok(lines)
+    Ok(wires)
 }
 
 fn check_members(resolver: &Resolver<'_>, name: &str, group: &Group) -> Result<(), Error> {
@@ -108,13 +108,13 @@ fn check_members(resolver: &Resolver<'_>, name: &str, group: &Group) -> Result<(
 pub(super) fn group(
     resolver: &Resolver<'_>,
     file: &File,
-    line: &Line,
+    wire: &Wire,
 ) -> Result<Option<ResolvedGroup>, Error> {
-    if line.section != "group" {
+    if wire.section != "group" {
         return Ok(None);
     }
     let tables = &mut file.group.0.iter();
-    let Some((name, table)) = tables.find(|(name, _)| *name == line.name) else {
+    let Some((name, table)) = tables.find(|(name, _)| *name == wire.name) else {
         return Ok(None);
     };
     let place = ["group", name, "control"];
