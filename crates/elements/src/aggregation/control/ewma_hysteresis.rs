@@ -5,9 +5,10 @@
 //! the capacity of one member less, one is taken out. Between the two nothing changes, so a rate at an edge
 //! does not switch members to and fro.
 //!
-//! Sources: S. Nedevschi et al., NSDI 2008, §5 (the mean); C. Gunaratne et al., "Reducing the Energy
-//! Consumption of Ethernet with Adaptive Link Rate (ALR)", IEEE Transactions on Computers 57(4), 2008,
-//! §4 (two thresholds; theirs are of the queue's length).
+//! Sources: S. Nedevschi et al., "Reducing Network Energy Consumption via Sleeping and Rate-Adaptation",
+//! NSDI 2008 (rate adaptation by what has arrived); C. Gunaratne et al., "Reducing the Energy Consumption
+//! of Ethernet with Adaptive Link Rate (ALR)", IEEE Transactions on Computers 57(4), 2008 (two thresholds;
+//! theirs are of the queue's length). The rule that takes members in and out is ours.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -30,11 +31,11 @@ pub const META: Meta = Meta {
     sources: &[
         Source {
             id: "Nedevschi et al. 2008 (NSDI)",
-            items: &["§5"],
+            items: &["rate adaptation"],
         },
         Source {
             id: "Gunaratne et al. 2008 (IEEE Transactions on Computers 57(4))",
-            items: &["§4"],
+            items: &["two thresholds"],
         },
     ],
 };

@@ -1,9 +1,9 @@
 //! A moving average of the rate: members enough that the mean of the last intervals would keep each
 //! of them at a set utilization.
 //!
-//! Source: the reactive prediction of rates that S. Nedevschi et al., "Reducing Network Energy
-//! Consumption via Sleeping and Rate-Adaptation", NSDI 2008, §5 discuss; the window and the headroom are
-//! ours.
+//! Source: monitoring of utilization, after C. Gunaratne et al., "Reducing the Energy Consumption of Ethernet
+//! with Adaptive Link Rate (ALR)", IEEE Transactions on Computers 57(4), 2008; the window and the headroom
+//! are ours.
 
 use std::collections::VecDeque;
 
@@ -22,8 +22,8 @@ pub const META: Meta = Meta {
     title: "Moving average",
     summary: "The mean rate of the last few intervals, with headroom, decides how many members the next one has.",
     sources: &[Source {
-        id: "Nedevschi et al. 2008 (NSDI)",
-        items: &["§5"],
+        id: "Gunaratne et al. 2008 (IEEE Transactions on Computers 57(4))",
+        items: &["utilization monitoring"],
     }],
 };
 

@@ -7,8 +7,9 @@
 //!
 //! Arrivals must not depend on what the group does: with TCP they would, so the scenario is refused.
 //!
-//! Source: the offline optimum that "Reducing Network Energy Consumption via Sleeping and Rate-Adaptation"
-//! (S. Nedevschi et al., NSDI 2008, §4.1) measures sleeping by; the bins are ours.
+//! Source: the bound that S. Nedevschi et al., "Reducing Network Energy Consumption via Sleeping and
+//! Rate-Adaptation", NSDI 2008, measure their algorithms by, what any algorithm could save; the bins are
+//! ours.
 
 use std::collections::VecDeque;
 
@@ -29,7 +30,7 @@ pub const META: Meta = Meta {
               traffic that does not react, to compare with.",
     sources: &[Source {
         id: "Nedevschi et al. 2008 (NSDI)",
-        items: &["§4.1"],
+        items: &["the maximum that any algorithm achieves"],
     }],
 };
 

@@ -1,0 +1,64 @@
+"""Link groups from Python: the summary, the table over time, the command line, what an error says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from anabranch import Scenario
+from anabranch.errors import UserError
+
+if TYPE_CHECKING:
+    from .conftest import Call
+
+CONTRACT = Path(__file__).parents[2] / "scenarios" / "link-aggregation.toml"
+
+
+def test_the_summary_and_the_samples_agree() -> None:
+    scenario = Scenario.from_file(CONTRACT).set("duration", "12 s").set("flow.main.stop", "4 s")
+    result = scenario.run(samples_ms=10)
+    group = result.groups["core"]
+    rows = result.table("group_samples")
+    assert rows.columns == [
+        "time_s",
+        "group",
+        "wanted_members",
+        "active_members",
+        "reverse_active_members",
+        "sleeping_ports",
+    ]
+    assert set(rows["group"]) == {"core"}
+    # Nothing arrives after 4 s: one member is left, and seven sleep at both ends.
+    assert rows["active_members"][-1] == rows["reverse_active_members"][-1] == 1
+    assert rows["sleeping_ports"][-1] == 14
+    mean = rows["active_members"].mean()
+    assert isinstance(mean, float)
+    assert group["mean_active_members"] == pytest.approx(mean, rel=0.01)
+    sleeping = rows["sleeping_ports"].mean()
+    assert isinstance(sleeping, float)
+    assert group["member_seconds_off"] == pytest.approx(sleeping / 2 * 12, rel=0.01)
+    seconds = group["port_seconds"]
+    assert sum(seconds.values()) == pytest.approx(2 * 8 * 12)
+    awake = seconds["active"] + seconds["idle"] + seconds["waking"]
+    assert group["energy_joules"] == pytest.approx(0.5 * awake + 0.05 * seconds["sleeping"])
+
+
+def test_the_command_line(anabranch: Call) -> None:
+    done = anabranch("run", CONTRACT, "--set", "duration='2 s'")
+    assert done.status == 0
+    assert "mean active" in done.out
+    done = anabranch("run", CONTRACT, "--set", "duration='2 s'", "--json")
+    assert json.loads(done.out)["groups"]["core"]["changes"] == 0
+    done = anabranch("run", CONTRACT, "--set", "group.core.control.percentile=101")
+    assert done.status == 2
+    assert "a percentile in percent" in done.err
+    done = anabranch("explain", "peak-percentile")
+    assert "section" in done.out
+
+
+def test_an_oracle_refuses_tcp() -> None:
+    with pytest.raises(UserError, match="over TCP depends on what the group does"):
+        Scenario.from_file(CONTRACT).set("group.core.control", "oracle").run()
