@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from anabranch import Scenario
-from anabranch.errors import UserError
-
-if TYPE_CHECKING:
-    from .conftest import Call
+from anabranch import Scenario, ScenarioError
+from anabranch.cli.app import app
 
 CONTRACT = Path(__file__).parents[2] / "scenarios" / "link-aggregation.toml"
 
@@ -46,19 +43,25 @@ def test_the_summary_and_the_samples_agree() -> None:
     assert group["energy_joules"] == pytest.approx(0.5 * awake + 0.05 * seconds["sleeping"])
 
 
-def test_the_command_line(anabranch: Call) -> None:
-    done = anabranch("run", CONTRACT, "--set", "duration='2 s'")
-    assert done.status == 0
-    assert "mean active" in done.out
-    done = anabranch("run", CONTRACT, "--set", "duration='2 s'", "--json")
-    assert json.loads(done.out)["groups"]["core"]["changes"] == 0
-    done = anabranch("run", CONTRACT, "--set", "group.core.control.percentile=101")
-    assert done.status == 2
-    assert "a percentile in percent" in done.err
-    done = anabranch("explain", "peak-percentile")
-    assert "section" in done.out
+def test_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(*arguments: object) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app(prog_name="anabranch")
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    short = ("run", CONTRACT, "--set", "duration='2 s'")
+    status, out, _ = call(*short)
+    assert (status, "mean active" in out) == (0, True)
+    _, out, _ = call(*short, "--json")
+    assert json.loads(out)["groups"]["core"]["changes"] == 0
+    status, _, err = call(*short, "--set", "group.core.control.percentile=101")
+    assert (status, "a percentile in percent" in err) == (2, True)
+    _, out, _ = call("explain", "peak-percentile")
+    assert "section" in out
 
 
 def test_an_oracle_refuses_tcp() -> None:
-    with pytest.raises(UserError, match="over TCP depends on what the group does"):
+    with pytest.raises(ScenarioError, match="over TCP depends on what the group does"):
         Scenario.from_file(CONTRACT).set("group.core.control", "oracle").run()

@@ -153,12 +153,11 @@ impl ServedLink {
             self.count_drops(now, 0);
             return None;
         }
-        if self.group.is_some() {
-            self.arrive_at_group(now, item);
-            return None;
-        }
         let idle = if self.ahead {
             self.busy_until <= now
+        } else if self.group.is_some() {
+            self.arrive_at_group(now, item);
+            return None;
         } else {
             self.in_service.is_none()
         };

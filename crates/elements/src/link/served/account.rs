@@ -23,7 +23,7 @@ impl ServedLink {
     }
     /// What it counted up to `now`, the time of what still waits included.
     pub fn statistics(&mut self, now: Instant) -> &Statistics {
-        self.account_queue(now);
+        self.account_waiting(now, self.waiting());
         &self.statistics
     }
     /// Bits that it could have sent from the start of the window to `now`; `None` without a rate.
@@ -44,7 +44,10 @@ impl ServedLink {
     /// Brings the integral of the queue length up to `now`; called after each change.
     #[inline]
     pub(super) fn account_queue(&mut self, now: Instant) {
-        let packets = self.waiting();
+        self.account_waiting(now, self.queue.len());
+    }
+    #[inline]
+    pub(super) fn account_waiting(&mut self, now: Instant, packets: usize) {
         if self.queue_packets > 0 {
             let span = self.window.overlap(self.queue_since, now).as_picos();
             self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;

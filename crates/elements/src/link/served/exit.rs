@@ -89,7 +89,11 @@ pub(super) enum Travel {
 
 impl ServedLink {
     /// What the propagation delay and the impairments make of something that leaves now.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "every packet that leaves a served link comes this way"
+    )]
+    #[inline(always)]
     pub(super) fn travel(
         &mut self,
         now: Instant,

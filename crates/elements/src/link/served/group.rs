@@ -72,7 +72,7 @@ impl ServedLink {
         }
         self.with_shared_queue(now, |queue, cx| queue.enqueue(item, cx));
         self.feed(now);
-        self.account_queue(now);
+        self.account_waiting(now, self.waiting());
         let waiting = self.waiting();
         self.statistics.queue_length(self.window, now, waiting);
         self.count_drops(now, before);
@@ -139,7 +139,7 @@ impl ServedLink {
         if self.group().is_idle() && self.waiting() == 0 {
             self.with_queue(now, Queue::ran_out);
         }
-        self.account_queue(now);
+        self.account_waiting(now, self.waiting());
         self.count_drops(now, before);
         let completed = match load {
             Load::Packet(item) => {
@@ -194,7 +194,7 @@ impl ServedLink {
         if self.up {
             self.feed(now);
         }
-        self.account_queue(now);
+        self.account_waiting(now, self.waiting());
         self.count_drops(now, before);
     }
 
@@ -209,7 +209,7 @@ impl ServedLink {
             }
             self.feed(now);
         }
-        self.account_queue(now);
+        self.account_waiting(now, self.waiting());
         self.count_drops(now, before);
     }
 }
