@@ -33,6 +33,8 @@ pub enum Kind {
     Contract,
     /// The dumbbell with one queue after another, on the general path.
     Queues,
+    /// The dumbbell with a group of eight as its bottleneck, on the general path.
+    Group,
 }
 
 impl Kind {
@@ -53,6 +55,7 @@ impl Kind {
             Self::ParkingLot => "parking-lot",
             Self::Contract => "contract",
             Self::Queues => "queues",
+            Self::Group => "group",
         }
     }
     /// The numbers of flows that it runs with; 0 where the scenario says how many.
@@ -63,6 +66,7 @@ impl Kind {
             Self::ParkingLot => &[35],
             Self::Contract => &[0],
             Self::Queues => &[10],
+            Self::Group => &[1, 10],
         }
     }
     /// What a reader must know of this version's case.
@@ -149,6 +153,11 @@ impl Case {
                 let queue = queues::config(self.scenario.as_deref()?)?;
                 let path = dumbbell::Path::Queue(Box::new(queue));
                 let mut builder = dumbbell::builder(self.flows, end, path);
+                builder.fast_path(false);
+                builder
+            }
+            Kind::Group => {
+                let mut builder = dumbbell::builder(self.flows, end, dumbbell::Path::Group);
                 builder.fast_path(false);
                 builder
             }
@@ -248,6 +257,7 @@ mod tests {
             Kind::General,
             Kind::RedEcnLoss,
             Kind::ParkingLot,
+            Kind::Group,
         ] {
             let flows = *kind.flows().first().expect("each has some");
             let case = Case::new(kind, flows.max(10));

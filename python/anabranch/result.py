@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from anabranch.summary import FlowSummary, GroupSummary, LinkSummary, Summary
     from anabranch.why import Why
 
-TABLES = ("flows", "links", "samples", "link_samples", "packets", "window_events")
+TABLES = ("flows", "links", "samples", "link_samples", "group_samples", "packets", "window_events")
 """Every table a run may have; all but the first two only when they were recorded."""
 
 
@@ -58,7 +58,8 @@ class RunResult:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.
 
         Args:
-            name: ``"flows"``, ``"links"``, ``"samples"``, ``"link_samples"``, ``"packets"`` or ``"window_events"``.
+            name: ``"flows"``, ``"links"``, ``"samples"``, ``"link_samples"``, ``"group_samples"``, ``"packets"`` or
+                ``"window_events"``.
 
         Raises:
             UserError: There is no table of that name, or this engine does not make it.

@@ -113,7 +113,11 @@ class GroupSummary(TypedDict, total=False):
     mean_active_members: float | None
     member_seconds_off: float | None
     energy_joules: float | None
+    joules_per_gigabit: float | None
     changes: int
+    port_seconds: dict[str, float]
+    lacpdus_sent: int
+    lacpdus_lost: int
 
 
 class FairnessSummary(TypedDict, total=False):

@@ -31,6 +31,19 @@ CASES: list[tuple[str, list[str]]] = [
             '{ kind = "red", min_threshold = "20 kB", max_threshold = "60 kB", gentle = true, adaptive = true }',
         ],
     ),
+    ("scenarios/link-aggregation.toml", ["duration=5 s"]),
+    (
+        "scenarios/link-aggregation.toml",
+        [
+            "duration=5 s",
+            "flow.main.count=5",
+            "group.core.spread=per-flow",
+            "group.core.delay=1 ms",
+            'group.core.impair=[{ kind = "bernoulli-loss", rate = 0.01 }]',
+            'group.core.control={ kind = "ewma-hysteresis", interval = "20 ms" }',
+            "group.core.wake_time=5 ms",
+        ],
+    ),
 ]
 
 

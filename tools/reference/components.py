@@ -12,6 +12,7 @@ KINDS = {
     "cc": ("Congestion controls", "`cc` of a flow"),
     "queue": ("Queues", "`queue` of a link"),
     "impair": ("Impairments", "`impair` of a link"),
+    "control": ("Group controllers", "`control` of a group"),
     "split": ("Splitters", "`split` of a gateway"),
     "restore": ("Restorers", "`restore` of a gateway"),
     "remedy": ("Remedies for reordering", "`transport.reordering` of a flow"),

@@ -1,9 +1,10 @@
 //! The dumbbell: hosts on links of their own, one bottleneck between them, both directions.
 
 use anabranch::{
+    aggregation::{Spread, control, energy::PowerModel, lacp::LacpRate},
     body::Length,
     impair::{self, bernoulli_loss},
-    network::{App, Builder, FlowSpec, LinkId, LinkSpec, Stop, Traffic},
+    network::{App, Builder, FlowSpec, GroupSpec, LinkId, LinkSpec, Stop, Traffic},
     queue,
     tcp::EcnMode,
     units::{Duration, Fraction, Instant, Rate},
@@ -30,6 +31,8 @@ pub enum Path {
     RedAndLoss,
     /// This queue.
     Queue(Box<queue::Config>),
+    /// As clean, over a group whose members have an eighth of the rate each, with the study's controller.
+    Group,
 }
 
 /// `flows` bulk flows over a bottleneck of 1 Gbit/s.
@@ -38,8 +41,9 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
     let rate = Some(Rate::from_mbit_per_s(1_000));
     let bottleneck =
         LinkSpec::new("link.bottleneck.forward", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
+    let is_group = path == Path::Group;
     let (bottleneck, ecn) = match path {
-        Path::Clean => (bottleneck, EcnMode::Off),
+        Path::Clean | Path::Group => (bottleneck, EcnMode::Off),
         Path::Queue(config) => (bottleneck.queue(*config), EcnMode::Off),
         Path::RedAndLoss => {
             let loss = bernoulli_loss::Params {
@@ -51,9 +55,12 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
             (bottleneck, EcnMode::Rfc3168)
         }
     };
-    let forward = builder.link(bottleneck);
-    let reverse = builder
-        .link(LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS));
+    let back = LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
+    let [forward, reverse] = if is_group {
+        builder.group(group([bottleneck, back])).1
+    } else {
+        [bottleneck, back].map(|link| builder.link(link))
+    };
     let settings = stack::settings(ecn);
     for index in 0..flows {
         let side = |builder: &mut Builder<Length>, side: &str| {
@@ -75,6 +82,23 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         });
     }
     builder
+}
+
+/// Eight members in the place of these links.
+fn group(mut links: [LinkSpec; 2]) -> GroupSpec {
+    for link in &mut links {
+        link.rate = Some(Rate::from_mbit_per_s(1_000 / 8));
+    }
+    GroupSpec {
+        links,
+        members: 8,
+        spread: Spread::PerPacket,
+        control: control::Config::PeakPercentile(control::peak_percentile::Params::default()),
+        wake_time: Duration::ZERO,
+        lacp_rate: LacpRate::Fast,
+        power: PowerModel::default(),
+        arrivals: None,
+    }
 }
 
 /// One direction of an access link: 10 Gbit/s.

@@ -34,6 +34,7 @@
 
 pub use anabranch_core::{digest, math, packet, registry, reordering, rng, trace, units};
 pub use anabranch_elements::{
+    aggregation,
     body::{self, Body, Length, Octets},
     cc::{self, CongestionControl},
     heavy::{self, HeavyFlows},
@@ -53,7 +54,7 @@ pub use anabranch_model::{
     topology, workload,
 };
 pub use anabranch_sim::{
-    Error as RunError, Finished, FlowSample, LinkSample, Progress, Samples, Simulation,
+    Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples, Simulation,
 };
 /// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.
 pub use serde_json::Value;

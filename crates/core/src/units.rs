@@ -23,6 +23,10 @@ pub struct Rate(u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
+/// What a device draws, in microwatts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Power(u64);
+
 /// A dimensionless number in `0.0..=1.0`: a probability, a share, a factor.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Fraction(f64);
@@ -198,6 +202,32 @@ impl Rate {
         }
         let bits = u128::from(bytes.0) * 8 * u128::from(PS_PER_S) / u128::from(time.0);
         Self::new(u64::try_from(bits).unwrap_or(u64::MAX))
+    }
+}
+
+impl Power {
+    /// From microwatts.
+    #[must_use]
+    pub const fn from_microwatts(uw: u64) -> Self {
+        Self(uw)
+    }
+    /// From milliwatts.
+    ///
+    /// # Panics
+    /// If there are 2^64 microwatts in it.
+    #[must_use]
+    pub const fn from_milliwatts(mw: u64) -> Self {
+        Self(mw * 1_000)
+    }
+    /// Microwatts.
+    #[must_use]
+    pub const fn microwatts(self) -> u64 {
+        self.0
+    }
+    /// What is drawn in a time, in joules.
+    #[must_use]
+    pub fn joules(self, time: Duration) -> f64 {
+        self.0 as f64 / 1e6 * time.as_secs_f64()
     }
 }
 

@@ -4,6 +4,7 @@
 //! handle, and the same code runs in the simulator, the live engine and the gateway.
 #![forbid(unsafe_code)]
 
+pub mod aggregation;
 pub mod body;
 pub mod cc;
 pub mod component;

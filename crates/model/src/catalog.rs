@@ -3,6 +3,7 @@
 
 use anabranch_core::registry::{Meta, Source};
 use anabranch_elements::{
+    aggregation::control,
     cc, impair,
     multipath::{restore, split},
     queue, tcp,
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 /// A component as it is listed and explained.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The family: `cc`, `queue`, `reorder`, `impair`, `split`, `restore`, `remedy`, `workload`,
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`, `workload`,
     /// `stack`.
     pub kind: &'static str,
     /// The name that scenario files use.
@@ -85,6 +86,11 @@ pub fn catalog() -> Vec<Entry> {
         impair::registry()
             .into_iter()
             .map(|(meta, config, schema)| component("impair", meta, &config, &schema)),
+    );
+    entries.extend(
+        control::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("control", meta, &config, &schema)),
     );
     entries.extend(
         split::registry()

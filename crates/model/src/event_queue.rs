@@ -12,16 +12,18 @@ use anabranch_core::units::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Class {
+    /// A link group's timer: what it decides at an instant has not seen what arrives then.
+    GroupTimer = 0,
     /// A served link's transmission (or pause) ends.
-    Completion = 0,
+    Completion = 1,
     /// The packet at the head of a link's far end arrives.
-    Arrival = 1,
+    Arrival = 2,
     /// A workload starts a transfer.
-    Spawn = 2,
+    Spawn = 3,
     /// A middlebox's timer.
-    MiddleboxTimer = 3,
+    MiddleboxTimer = 4,
     /// An endpoint's timer.
-    AgentTimer = 4,
+    AgentTimer = 5,
 }
 
 /// A source: class and number within the class, in scenario order.
@@ -53,10 +55,11 @@ impl Source {
     #[inline]
     pub fn class(self) -> Class {
         match self.0 >> INDEX_BITS {
-            0 => Class::Completion,
-            1 => Class::Arrival,
-            2 => Class::Spawn,
-            3 => Class::MiddleboxTimer,
+            0 => Class::GroupTimer,
+            1 => Class::Completion,
+            2 => Class::Arrival,
+            3 => Class::Spawn,
+            4 => Class::MiddleboxTimer,
             _ => Class::AgentTimer,
         }
     }

@@ -30,6 +30,7 @@ mod change;
 mod connection;
 mod datagrams;
 mod fabric;
+mod groups;
 mod links;
 mod processing;
 mod script;
@@ -37,10 +38,11 @@ mod spawner;
 mod windows;
 
 pub use agent::{App, End};
-pub use builder::{Builder, FlowSpec, LinkSpec, Stop, Traffic};
+pub use builder::{Builder, FlowSpec, GroupSpec, LinkSpec, Stop, Traffic};
 pub use change::Change;
 pub use connection::{Completions, FlowReport};
 pub use datagrams::{Datagrams, OneWayDelay, UdpEnd};
+pub use groups::{GroupReport, GroupState};
 pub use links::{LinkReport, LinkState};
 pub use script::Script;
 
@@ -56,6 +58,10 @@ pub struct HostId(pub u32);
 /// One direction of a link, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
+
+/// A link group, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
 
 /// A middlebox, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -172,7 +178,7 @@ impl<B: Body> Network<B> {
     }
 
     fn run_events_before(&mut self, until: Instant) {
-        let until = Entry::new(until, Source::new(Class::Completion, 0));
+        let until = Entry::new(until, Source::new(Class::GroupTimer, 0));
         loop {
             let (arrival, timer) = (self.fabric.arrivals.peek(), self.fabric.timers.peek());
             if arrival < timer {
@@ -202,6 +208,7 @@ impl<B: Body> Network<B> {
                 match timer.source().class() {
                     Class::AgentTimer => self.agent_timer(index),
                     Class::MiddleboxTimer => self.middlebox_timer(index),
+                    Class::GroupTimer => self.fabric.group_timer(index),
                     _ => self.spawn(index),
                 }
             }

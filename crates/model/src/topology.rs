@@ -12,10 +12,13 @@ use anabranch_elements::{
 
 use crate::{
     network::{
-        App, Builder, Change, Datagrams, FlowSpec, LinkId, LinkSpec, Network, Script, Stop, Traffic,
+        App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec, Network,
+        Script, Stop, Traffic,
     },
     record::{Tapping, Taps},
-    scenario::{Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, Step, What},
+    scenario::{
+        Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGroup, Step, What,
+    },
     workload::{self, Pace, Paced},
 };
 
@@ -52,8 +55,10 @@ pub type Hosts<B> = Vec<(String, [Box<dyn Host<B>>; 2])>;
 pub struct Compiled<B: Body> {
     /// The network, before its first event.
     pub network: Network<B>,
-    /// Links by name; forward, then reverse.
+    /// Links by name; forward, then reverse. Groups are among them.
     pub links: Vec<(String, [LinkId; 2])>,
+    /// Groups by name.
+    pub groups: Vec<(String, GroupId)>,
 }
 
 /// Compiles a scenario. `hosts` take the place of the TCP of the flows they name; a name that is no
@@ -88,17 +93,26 @@ pub fn compile_tapped<B: Body>(
         .fold(engine.fold)
         .digest(engine.digest)
         .packet_log(engine.packet_log);
+    let mut groups = Vec::new();
     let links: Vec<(String, [LinkId; 2])> = resolved
         .links
         .iter()
         .enumerate()
         .map(|(number, link)| {
-            let ids = Direction::BOTH.map(|direction| {
+            let specs = Direction::BOTH.map(|direction| {
                 let part = &link.directions[direction as usize];
                 let mut spec = link_spec(&link.name, direction, part);
                 spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
-                builder.link(spec)
+                spec
             });
+            let ids = match &link.group {
+                None => specs.map(|spec| builder.link(spec)),
+                Some(group) => {
+                    let (id, links) = builder.group(group_spec(specs, group));
+                    groups.push((link.name.clone(), id));
+                    links
+                }
+            };
             (link.name.clone(), ids)
         })
         .collect();
@@ -162,7 +176,11 @@ pub fn compile_tapped<B: Body>(
     if let Some(tapping) = tapping {
         network.tap(Taps::new(tapping, resolved, network.element_names()));
     }
-    Ok(Compiled { network, links })
+    Ok(Compiled {
+        network,
+        links,
+        groups,
+    })
 }
 
 /// What our TCP sends over a flow, or UDP.
@@ -233,7 +251,7 @@ fn gateways<B: Body>(
                 direction,
             };
             let routes = || step.hops(&resolved.gateways);
-            let rate = |hop: Hop| resolved.links[hop.link].directions[hop.direction as usize].rate;
+            let rate = |hop: Hop| resolved.links[hop.link].total_rate(hop.direction);
             let init = split::Init {
                 rates: routes().map(rate).collect(),
             };
@@ -270,6 +288,19 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .collect();
     spec.up = part.up;
     spec
+}
+
+fn group_spec(links: [LinkSpec; 2], group: &ResolvedGroup) -> GroupSpec {
+    GroupSpec {
+        links,
+        members: group.members,
+        spread: group.spread,
+        control: group.control.clone(),
+        wake_time: group.wake_time,
+        lacp_rate: group.lacp_rate,
+        power: group.power,
+        arrivals: group.arrivals.clone(),
+    }
 }
 
 /// One copy of the switches for all flows that have the same.

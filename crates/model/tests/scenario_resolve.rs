@@ -187,10 +187,6 @@ fn the_fairness_example() {
 fn the_examples_for_later_say_what_is_missing() {
     let cases = [
         ("fec.toml", include_str!("contract/fec.toml")),
-        (
-            "link-aggregation.toml",
-            include_str!("contract/link-aggregation.toml"),
-        ),
         ("multipath.toml", include_str!("contract/multipath.toml")),
     ];
     for (name, text) in cases {

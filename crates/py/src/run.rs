@@ -39,7 +39,7 @@ impl Run {
     fn summary_json(&self) -> &str {
         &self.summary_json
     }
-    /// One of the tables `flows`, `links`, `samples`, `link_samples`, `packets`,
+    /// One of the tables `flows`, `links`, `samples`, `link_samples`, `group_samples`, `packets`,
     /// `window_events`.
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
         tables::build(
@@ -156,7 +156,7 @@ fn make(
         );
     let mut finished = simulation.run_with(report).map_err(|error| match error {
         anabranch::RunError::Stopped => Failure::Stopped,
-        other @ anabranch::RunError::NoSuchFlow(_) => Failure::Other(other.to_string()),
+        other => Failure::Other(other.to_string()),
     })?;
     finished.summary.engine_stats.cpu_s = Some(stopwatch.cpu_s());
     finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch::{
-    Finished, Length,
+    Finished, GroupSample, Length,
     packet::FlowId,
     record::{PacketRow, WindowRow},
     trace::Fate,
@@ -16,11 +16,12 @@ use serde_json::{Map, Value};
 use crate::table::ArrowTable;
 
 /// The names that [`build`] knows.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 7] = [
     "flows",
     "links",
     "samples",
     "link_samples",
+    "group_samples",
     "packets",
     "window_events",
 ];
@@ -34,6 +35,7 @@ pub fn build(run: &Finished<Length>, name: &str) -> PyResult<ArrowTable> {
         "links" => links(&run.summary.links),
         "samples" => samples(run),
         "link_samples" => link_samples(run),
+        "group_samples" => group_samples(run),
         "packets" => packets(run),
         "window_events" => window_events(run),
         _ => {
@@ -209,6 +211,25 @@ fn link_samples(run: &Finished<Length>) -> Columns {
         ("queue_bytes", counts(rows, |s| s.queue_bytes)),
         ("sent_packets", counts(rows, |s| s.sent_packets)),
         ("dropped_packets", counts(rows, |s| s.dropped_packets)),
+    ]
+}
+
+fn group_samples(run: &Finished<Length>) -> Columns {
+    let rows = &run.samples.groups;
+    let name = |s: &GroupSample| Some(run.groups[s.group].0.clone());
+    vec![
+        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
+        ("group", strings(rows, name)),
+        ("wanted_members", counts(rows, |s| s.state.wanted.into())),
+        ("active_members", counts(rows, |s| s.state.active[0].into())),
+        (
+            "reverse_active_members",
+            counts(rows, |s| s.state.active[1].into()),
+        ),
+        (
+            "sleeping_ports",
+            counts(rows, |s| s.state.sleeping.iter().sum::<u32>().into()),
+        ),
     ]
 }
 

@@ -1,14 +1,16 @@
 //! One run of a scenario.
 
+use std::sync::Arc;
+
 use anabranch_core::units::{Duration, Instant};
 use anabranch_elements::{
     body::{Body, Length},
     host::Host,
 };
 use anabranch_model::{
-    network::{LinkId, Network},
+    network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
-    scenario::Resolved,
+    scenario::{Resolved, ResolvedLink},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 
@@ -29,6 +31,11 @@ pub enum Error {
     /// Hosts were given for a flow that the scenario does not have.
     #[error("hosts were given for the flow `{0}`, which the scenario does not have")]
     NoSuchFlow(String),
+    /// A controller must know what will arrive, and hosts from outside can make only one run.
+    #[error(
+        "a group's `oracle` needs the arrivals beforehand, and the hosts of the flow `{0}` can make one run only"
+    )]
+    Unforeseeable(String),
     /// The progress report asked to stop.
     #[error("the run was stopped")]
     Stopped,
@@ -53,6 +60,8 @@ pub struct Finished<B: Body = Length> {
     pub network: Network<B>,
     /// Links by name; forward, then reverse.
     pub links: Vec<(String, [LinkId; 2])>,
+    /// Groups by name.
+    pub groups: Vec<(String, GroupId)>,
     /// What was sampled.
     pub samples: Samples,
 }
@@ -121,7 +130,49 @@ impl<'a, B: Body> Simulation<'a, B> {
         self.tapping = tapping;
         self
     }
-    /// The network, for drivers of one's own.
+    /// What a controller that knows the arrivals has to know: a run before the run, with all of its group's
+    /// members on, in which they are recorded.
+    fn forecast(&self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Option<Resolved>, Error> {
+        let wants = |link: &ResolvedLink| {
+            let group = link.group.as_ref();
+            group.is_some_and(|group| group.control.needs_arrivals() && group.arrivals.is_none())
+        };
+        let Some(place) = self.resolved.links.iter().position(wants) else {
+            return Ok(None);
+        };
+        if let Some((flow, _)) = self.hosts.first() {
+            return Err(Error::Unforeseeable(flow.clone()));
+        }
+        let engine = Engine {
+            digest: false,
+            packet_log: false,
+            ..self.engine
+        };
+        let Compiled {
+            mut network,
+            groups,
+            ..
+        } = compile_tapped::<B>(self.resolved, engine, Vec::new(), None)
+            .map_err(Error::NoSuchFlow)?;
+        let end = network.end();
+        for step in 1..=REPORTS {
+            let until = end.as_picos() / REPORTS * step;
+            network.run_before(Instant::from_picos(until));
+            if report(0.0) == Progress::Stop {
+                return Err(Error::Stopped);
+            }
+        }
+        network.run_through(end);
+        let mut known = self.resolved.clone();
+        let link = &mut known.links[place];
+        let id = groups.iter().find(|(name, _)| *name == link.name);
+        if let (Some((_, id)), Some(group)) = (id, &mut link.group) {
+            group.arrivals = network.group_arrivals(*id).map(Arc::new);
+        }
+        Ok(Some(known))
+    }
+    /// The network, for drivers of one's own. A controller that knows the arrivals records them here
+    /// unless [`ResolvedGroup::arrivals`](anabranch_model::scenario::ResolvedGroup) says them.
     ///
     /// # Errors
     /// [`Error::NoSuchFlow`].
@@ -147,7 +198,16 @@ impl<'a, B: Body> Simulation<'a, B> {
     /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report was answered so.
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
         let (resolved, every) = (self.resolved, self.sample_every);
-        let Compiled { mut network, links } = self.compile()?;
+        let known = self.forecast(report)?;
+        let simulation = Simulation {
+            resolved: known.as_ref().unwrap_or(resolved),
+            ..self
+        };
+        let Compiled {
+            mut network,
+            links,
+            groups,
+        } = simulation.compile()?;
         let end = network.end();
         let mut samples = Samples::default();
         let mut next_sample = every.map_or(Instant::NEVER, |_| Instant::START);
@@ -162,7 +222,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             if until == next_sample
                 && let Some(every) = every
             {
-                samples.take(&network, &links);
+                samples.take(&mut network, &links, &groups);
                 next_sample = next_sample + every;
             }
             if until == next_report {
@@ -180,11 +240,12 @@ impl<'a, B: Body> Simulation<'a, B> {
             resolved_scenario: resolved.json.clone(),
             platform: PLATFORM.to_owned(),
         };
-        let summary = Summary::of(&mut network, about, &links);
+        let summary = Summary::of(&mut network, about, &links, &groups);
         Ok(Finished {
             summary,
             network,
             links,
+            groups,
             samples,
         })
     }

@@ -2,7 +2,7 @@
 
 use anabranch_core::{packet::FlowId, units::Instant};
 use anabranch_elements::{body::Body, tcp::Snapshot};
-use anabranch_model::network::{LinkId, Network};
+use anabranch_model::network::{GroupId, GroupState, LinkId, Network};
 
 /// A flow's sending end at one moment.
 #[derive(Debug, Clone)]
@@ -42,6 +42,17 @@ pub struct LinkSample {
     pub dropped_packets: u64,
 }
 
+/// A link group at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct GroupSample {
+    /// When.
+    pub at: Instant,
+    /// Which group, as an index into [`Finished::groups`](crate::Finished::groups).
+    pub group: usize,
+    /// How it was.
+    pub state: GroupState,
+}
+
 /// All that was sampled in a run.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
@@ -49,6 +60,8 @@ pub struct Samples {
     pub flows: Vec<FlowSample>,
     /// Links, in order of time, then of the scenario.
     pub links: Vec<LinkSample>,
+    /// Groups, in order of time, then of the scenario.
+    pub groups: Vec<GroupSample>,
 }
 
 impl Samples {
@@ -56,7 +69,12 @@ impl Samples {
     ///
     /// # Panics
     /// Never: flows are counted in 32 bits.
-    pub fn take<B: Body>(&mut self, network: &Network<B>, links: &[(String, [LinkId; 2])]) {
+    pub fn take<B: Body>(
+        &mut self,
+        network: &mut Network<B>,
+        links: &[(String, [LinkId; 2])],
+        groups: &[(String, GroupId)],
+    ) {
         let at = network.now();
         for index in 0..network.flow_count() {
             let flow = FlowId(u32::try_from(index).expect("flows are counted in 32 bits"));
@@ -71,6 +89,10 @@ impl Samples {
                     retransmitted_packets: stats.retransmitted_packets,
                 });
             }
+        }
+        for (group, (_, id)) in groups.iter().enumerate() {
+            let state = network.group_state(*id);
+            self.groups.push(GroupSample { at, group, state });
         }
         for (link, (_, ids)) in links.iter().enumerate() {
             for (direction, id) in ids.iter().enumerate() {

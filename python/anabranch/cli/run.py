@@ -121,6 +121,18 @@ def _print(result: RunResult) -> None:
                 figure(link.get("max_queue_packets")), figure(link.get("p95_queue_delay_ms")),
             )  # fmt: skip
     out.print(links)
+    if result.groups:
+        groups = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("group", "mean active\nmembers", "member-\nseconds off", "energy\nJ", "energy\nJ/Gbit",
+                        "changes"):  # fmt: skip
+            groups.add_column(heading, justify="left" if heading == "group" else "right")
+        for name, group in result.groups.items():
+            groups.add_row(
+                name, figure(group.get("mean_active_members")), figure(group.get("member_seconds_off")),
+                figure(group.get("energy_joules")), figure(group.get("joules_per_gigabit")),
+                figure(group.get("changes")),
+            )  # fmt: skip
+        out.print(groups)
     if len(result.flows) > 1:
         out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
     if result.digest:

@@ -53,6 +53,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
     if result.digest:
         facts.append(f"digest <code>{text(result.digest)}</code>")
     body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", _flows(result), _links(result)]
+    if result.groups:
+        body.append(_groups(result))
     if charts:
         body.append(
             "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run.</p>"
@@ -93,6 +95,19 @@ def _flows(result: RunResult) -> str:
     return "<h2>Flows</h2>" + table(
         ("flow", "goodput (Mbit/s)", "throughput (Mbit/s)", "srtt (ms)", "cwnd (packets)", "sent (packets)",
          "retransmitted", "of them needless", "fast recoveries", "timeouts", "reordered"), rows,
+    )  # fmt: skip
+
+
+def _groups(result: RunResult) -> str:
+    rows = (
+        (name, figure(k.get("mean_active_members")), figure(k.get("member_seconds_off")),
+         figure(k.get("energy_joules")), figure(k.get("joules_per_gigabit")), figure(k.get("changes")),
+         figure(k.get("lacpdus_sent")), figure(k.get("lacpdus_lost")))
+        for name, k in result.groups.items()
+    )  # fmt: skip
+    return "<h2>Groups</h2>" + table(
+        ("group", "mean active members", "member-seconds off", "energy (J)", "energy (J/Gbit)", "changes",
+         "LACPDUs sent", "of them lost"), rows,
     )  # fmt: skip
 
 

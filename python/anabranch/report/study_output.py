@@ -36,7 +36,7 @@ def write_study(result: StudyResult, directory: Path) -> None:
                 figures.append((name, title))
         (aside / "study.json").write_bytes(to_json(result.to_json()))
         result.results.frame().write_parquet(aside / "runs.parquet", compression="zstd")
-        for name in ("samples", "link_samples"):
+        for name in ("samples", "link_samples", "group_samples"):
             samples = result.results.samples(name)
             if samples is not None:
                 samples.write_parquet(aside / f"{name}.parquet", compression="zstd")

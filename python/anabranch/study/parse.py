@@ -30,7 +30,7 @@ from anabranch.study.parse_tables import read_section, read_table
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _RESERVED = {"variant", "seed", "time_s"}
-_TABLES = ("samples", "link_samples", "packets")
+_TABLES = ("samples", "link_samples", "group_samples", "packets")
 SHARING = ("worst-share", "jain")
 """Ways to combine what flows got that say how fairly they share."""
 _COMBINES = ("sum", "mean", "min", "max", *SHARING)

@@ -17,7 +17,7 @@ use std::{fmt, str::FromStr};
 
 use number::Decimal;
 
-use super::{Bytes, Duration, Rate};
+use super::{Bytes, Duration, Power, Rate};
 
 /// Why a text is no such quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -107,6 +107,20 @@ const SIZE: Kind = Kind {
         unit("GiB", 1 << 30),
         unit("TiB", 1 << 40),
     ],
+};
+
+const POWER: Kind = Kind {
+    noun: "a power",
+    example: "0.5 W",
+    largest: "18446744 MW",
+    units: &[
+        unit("uW", 1),
+        unit("mW", 1_000),
+        unit("W", 1_000_000),
+        unit("kW", 1_000_000_000),
+        unit("MW", 1_000_000_000_000),
+    ],
+    aliases: &[unit("µW", 1)],
 };
 
 /// The longest duration that a text can give, about 106 days: the sum of two fits an
@@ -245,6 +259,22 @@ impl fmt::Display for Duration {
             return f.write_str("0 s");
         }
         DURATION.write(self.as_picos(), f)
+    }
+}
+
+impl FromStr for Power {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
+        POWER.parse(text).map(Self::from_microwatts)
+    }
+}
+
+impl fmt::Display for Power {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.microwatts() == 0 {
+            return f.write_str("0 W");
+        }
+        POWER.write(self.microwatts(), f)
     }
 }
 

@@ -10,6 +10,7 @@
 mod account;
 mod change;
 mod exit;
+mod group;
 
 use anabranch_core::{
     rng::Stream,
@@ -23,6 +24,7 @@ use super::{
     statistics::{Statistics, Window},
 };
 use crate::{
+    aggregation::Members,
     impair::Impairment,
     queue::{Item, Outcome, QueueContext, reorder::Queue},
 };
@@ -62,6 +64,8 @@ pub struct ServedLink {
     capacity_bits: f64,
     capacity_since: Instant,
     outcomes: Vec<Outcome>,
+    /// The members of an aggregated link, which send in the place of one transmitter.
+    group: Option<Box<Members>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +98,8 @@ pub struct Parts {
     pub stream: Stream,
     /// What is measured.
     pub window: Window,
+    /// The members of an aggregated link; `service` is one member's then.
+    pub group: Option<Members>,
 }
 
 impl ServedLink {
@@ -107,7 +113,7 @@ impl ServedLink {
             service: parts.service,
             delay: parts.delay,
             impairments: parts.impairments,
-            ahead: parts.up && !parts.may_change && fixed,
+            ahead: parts.up && !parts.may_change && fixed && parts.group.is_none(),
             busy_until: Instant::START,
             due: Instant::NEVER,
             ran_out: false,
@@ -127,6 +133,7 @@ impl ServedLink {
             capacity_bits: 0.0,
             capacity_since: parts.window.start(),
             outcomes: Vec::new(),
+            group: parts.group.map(Box::new),
         }
     }
 
@@ -148,6 +155,9 @@ impl ServedLink {
         }
         let idle = if self.ahead {
             self.busy_until <= now
+        } else if self.group.is_some() {
+            self.arrive_at_group(now, item);
+            return None;
         } else {
             self.in_service.is_none()
         };
@@ -182,6 +192,8 @@ impl ServedLink {
     pub fn completion(&self) -> Instant {
         if self.ahead {
             self.due
+        } else if let Some(group) = &self.group {
+            group.completion()
         } else {
             self.in_service.map_or(Instant::NEVER, |s| s.done)
         }
@@ -201,6 +213,9 @@ impl ServedLink {
             self.account_queue(now);
             self.count_drops(now, before);
             return started;
+        }
+        if self.group.is_some() {
+            return self.complete_member(now, impairing);
         }
         let served = self
             .in_service
@@ -336,11 +351,12 @@ impl ServedLink {
     /// Packets that wait.
     #[must_use]
     pub fn queue_packets(&self) -> usize {
-        self.queue.len()
+        self.waiting()
     }
     /// Bytes that wait.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
-        self.queue.bytes()
+        let staged = self.group.as_ref().map_or(0, |group| group.staged().1);
+        self.queue.bytes() + u64::from(staged)
     }
 }

@@ -68,6 +68,8 @@ macro_rules! quantity {
     };
 }
 
+pub(crate) use quantity;
+
 quantity! {
     /// A span of time that a control loop works with.
     ControlTime, Duration, Duration::from_micros(1), Duration::from_secs(100)

@@ -78,7 +78,8 @@ impl Queue {
     #[inline]
     pub fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
         if let Some(moved) = self.moved {
-            (cx.held_packets, cx.held_bytes) = (1, moved.item.size);
+            cx.held_packets += 1;
+            cx.held_bytes += moved.item.size;
         }
         self.discipline.enqueue(item, cx);
     }

@@ -18,7 +18,7 @@ mod flow;
 mod link;
 mod spec;
 
-pub use self::spec::{FlowSpec, LinkSpec, Stop, Traffic};
+pub use self::spec::{FlowSpec, GroupSpec, LinkSpec, MembersSpec, Stop, Traffic};
 use self::{
     feed::{folded_links, shared_rings},
     flow::Placing,
@@ -27,8 +27,9 @@ use self::{
 };
 
 use super::{
-    Change, HostId, LinkId, MiddleboxId, MiddleboxSlot, Network,
+    Change, GroupId, HostId, LinkId, MiddleboxId, MiddleboxSlot, Network,
     fabric::{Fabric, Propagating},
+    groups::GroupParts,
     processing::Processing,
 };
 use crate::{event_queue::EventQueue, record::Probe};
@@ -48,6 +49,7 @@ pub struct Builder<B: Body> {
     processing: Vec<(String, Duration)>,
     flows: Vec<FlowSpec<B>>,
     changes: Vec<(Instant, Change)>,
+    groups: Vec<([LinkId; 2], GroupParts)>,
 }
 
 impl<B: Body> Builder<B> {
@@ -66,6 +68,7 @@ impl<B: Body> Builder<B> {
             processing: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            groups: Vec::new(),
         }
     }
     /// Whether plain links become arithmetic (default: yes). Results do not depend on it.
@@ -96,6 +99,17 @@ impl<B: Body> Builder<B> {
     pub fn link(&mut self, spec: LinkSpec) -> LinkId {
         self.links.push(spec);
         LinkId(u32::try_from(self.links.len() - 1).expect("links are counted in 32 bits"))
+    }
+    /// Adds a link group.
+    ///
+    /// # Panics
+    /// If there are 2^32 of them, or if a member's rate is unlimited.
+    pub fn group(&mut self, spec: GroupSpec) -> (GroupId, [LinkId; 2]) {
+        let number = u32::try_from(self.groups.len()).expect("groups are counted in 32 bits");
+        let (links, parts) = GroupParts::of(spec, self.window);
+        let ids = links.map(|link| self.link(link));
+        self.groups.push((ids, parts));
+        (GroupId(number), ids)
     }
     /// Adds a middlebox whose ports lead into `ports`. Its element is `middlebox.NUMBER`.
     ///
@@ -181,7 +195,7 @@ impl<B: Body> Builder<B> {
         let rates = self
             .links
             .iter()
-            .map(|spec| spec.rate.map(Rate::bits_per_s))
+            .map(|spec| spec.total_rate().map(Rate::bits_per_s))
             .collect();
         // Collecting would keep the memory of the larger specifications.
         let mut links = Vec::with_capacity(self.links.len());
@@ -225,6 +239,7 @@ impl<B: Body> Builder<B> {
                 connections_begun: 0,
                 reached: VecDeque::new(),
                 outcomes: Vec::new(),
+                groups: Vec::new(),
                 impairing: Vec::new(),
             },
             rates,
@@ -240,6 +255,9 @@ impl<B: Body> Builder<B> {
         };
         for (at, change) in self.changes {
             network.schedule(at, change);
+        }
+        for (links, parts) in self.groups {
+            network.fabric.add_group(links, parts);
         }
         network.agents.reserve_exact(2 * self.flows.len());
         network.connections.reserve_exact(self.flows.len());

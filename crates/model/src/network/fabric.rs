@@ -7,7 +7,7 @@ use std::{
 };
 
 use anabranch_core::{
-    packet::{ConnectionId, Ecn, FlowId, PacketId, Pool},
+    packet::{ConnectionId, Direction, Ecn, FlowId, PacketId, Pool},
     ring::Ring,
     trace::{ElementId, Fate},
     units::Instant,
@@ -20,7 +20,7 @@ use anabranch_elements::{
     transport::Transport,
 };
 
-use super::processing::Processing;
+use super::{groups::GroupSlot, processing::Processing};
 use crate::{
     event_queue::{Class, Entry, EventQueue, Source},
     record::Probe,
@@ -55,6 +55,8 @@ pub(super) struct ServedSlot {
     pub(super) unordered: Option<BinaryHeap<Reverse<Overtaking>>>,
     /// The arrival that stands in the event queue for `unordered`.
     pub(super) armed: Instant,
+    /// The link group that this is a direction of, and which.
+    pub(super) group: Option<(u32, Direction)>,
 }
 
 /// A packet on its way to the far end of a link where packets may overtake each other.
@@ -157,6 +159,7 @@ pub(super) struct Fabric<B: Body> {
     /// Packets that are where no link is: at a middlebox, or at their end, now.
     pub(super) reached: VecDeque<PacketId>,
     pub(super) outcomes: Vec<Outcome>,
+    pub(super) groups: Vec<GroupSlot>,
     pub(super) impairing: Vec<served::Impairing>,
 }
 
@@ -370,6 +373,9 @@ impl<B: Body> Fabric<B> {
             unreachable!("the caller looked")
         };
         self.probe.enters(self.now, slot.element, item.flow, packet);
+        if let Some((group, Direction::Forward)) = link.group {
+            self.groups[group as usize].measure(self.now, item.size);
+        }
         let completed = link.link.arrive(self.now, item, &mut self.impairing);
         if link.link.has_outcomes() {
             self.carry_out(index, Some(id));
@@ -424,6 +430,9 @@ impl<B: Body> Fabric<B> {
             self.follow(index, completed);
         }
         self.arm_completion(index);
+        if let Some((group, _)) = self.links[index].served().group {
+            self.after_member(group as usize);
+        }
     }
 
     /// Carries out what became of a packet in transmission.

@@ -5,11 +5,13 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{packet::FlowId, reordering, units::Duration};
-use anabranch_elements::{body::Body, tcp::Refusal};
+use anabranch_elements::{aggregation::energy::PortTimes, body::Body, tcp::Refusal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::network::{Completions, FlowReport, LinkId, LinkReport, Network, OneWayDelay};
+use crate::network::{
+    Completions, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network, OneWayDelay,
+};
 
 /// The version of the summary's form.
 pub const FORMAT: u32 = 1;
@@ -193,6 +195,66 @@ pub struct LinkSummary {
     pub p95_queue_delay_ms: Option<f64>,
 }
 
+/// What is reported of a link group.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GroupSummary {
+    /// Time-weighted mean of the members that forward packets are given to.
+    pub mean_active_members: Option<f64>,
+    /// Seconds that members slept, those of all added up; where one end of a member slept, half.
+    pub member_seconds_off: f64,
+    /// What the ports of both ends took.
+    pub energy_joules: f64,
+    /// The same for each gigabit of packets sent, both directions counted.
+    pub joules_per_gigabit: Option<f64>,
+    /// Decisions that changed the number of members.
+    pub changes: u64,
+    /// Seconds that ports were in each state, those of both ends added up.
+    pub port_seconds: PortSeconds,
+    /// LACPDUs sent.
+    pub lacpdus_sent: u64,
+    /// Of these, lost or damaged on their way.
+    pub lacpdus_lost: u64,
+}
+
+/// Seconds that ports were in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PortSeconds {
+    /// Sending.
+    pub active: f64,
+    /// Awake, and not sending.
+    pub idle: f64,
+    /// Asleep, or in low-power idle.
+    pub sleeping: f64,
+    /// Waking up.
+    pub waking: f64,
+}
+
+impl From<&GroupReport> for GroupSummary {
+    fn from(report: &GroupReport) -> Self {
+        let sum = |of: fn(&PortTimes) -> Duration| -> f64 {
+            let ports = report.ports.iter().flatten();
+            ports.map(|port| of(port).as_secs_f64()).sum()
+        };
+        let sleeping = sum(|port| port.sleeping);
+        let gigabits = report.sent_bits as f64 / 1e9;
+        Self {
+            mean_active_members: report.mean_active_members,
+            member_seconds_off: sleeping / 2.0,
+            energy_joules: report.energy_joules,
+            joules_per_gigabit: (gigabits > 0.0).then(|| report.energy_joules / gigabits),
+            changes: report.counters.changes,
+            port_seconds: PortSeconds {
+                active: sum(|port| port.active),
+                idle: sum(|port| port.idle),
+                sleeping,
+                waking: sum(|port| port.waking),
+            },
+            lacpdus_sent: report.counters.lacpdus_sent,
+            lacpdus_lost: report.counters.lacpdus_lost,
+        }
+    }
+}
+
 fn mbit_s(bytes: u64, time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
 }
@@ -342,6 +404,7 @@ impl Summary {
         network: &mut Network<B>,
         about: About,
         links: &[(String, [LinkId; 2])],
+        groups: &[(String, GroupId)],
     ) -> Self {
         let mut flows = Map::new();
         let mut goodputs = Vec::new();
@@ -364,6 +427,14 @@ impl Summary {
             }
             by_link.insert(name.clone(), Value::Object(directions));
         }
+        let mut by_group = Map::new();
+        for (name, id) in groups {
+            let group = GroupSummary::from(&network.group_report(*id));
+            by_group.insert(
+                name.clone(),
+                serde_json::to_value(group).expect("plain data"),
+            );
+        }
         Self {
             format: FORMAT,
             scenario: about.scenario,
@@ -376,7 +447,7 @@ impl Summary {
             platform: about.platform,
             flows,
             links: by_link,
-            groups: Map::new(),
+            groups: by_group,
             fairness: Fairness {
                 jain_index: jain_index(&goodputs),
             },

@@ -2,7 +2,7 @@
 
 use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
 
-use anabranch_elements::{cc, impair, queue};
+use anabranch_elements::{aggregation::control, cc, impair, queue};
 use serde_json::Value;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 
 type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 
-/// Congestion controls, queues, impairments, splitters, restorers and hosts from outside the workspace. A name given
+/// Congestion controls, queues, impairments, controllers, splitters, restorers and hosts from outside the workspace. A name given
 /// here is accepted in scenario files wherever that kind of component stands.
 ///
 /// ```
@@ -91,6 +91,23 @@ impl Extensions {
         let own_name = name.to_owned();
         self.with(name, move |params| {
             Ok(queue::Config::Custom(queue::Custom {
+                name: own_name.clone(),
+                params: params.clone(),
+                build: factory(params)?,
+            }))
+        })
+    }
+
+    /// Adds a group's controller: `control = "NAME"` or `control = { kind = "NAME", … }`.
+    #[must_use]
+    pub fn controller(
+        self,
+        name: &str,
+        factory: impl Fn(&Value) -> Result<control::Factory, String> + Send + Sync + 'static,
+    ) -> Self {
+        let own_name = name.to_owned();
+        self.with(name, move |params| {
+            Ok(control::Config::Custom(control::Custom {
                 name: own_name.clone(),
                 params: params.clone(),
                 build: factory(params)?,

@@ -15,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     kind::{Kind, Seam},
-    types::{cc, impair, restore, split, tcp, workload},
+    types::{cc, control, impair, lacp, restore, split, tcp, workload},
 };
+
+pub use anabranch_elements::aggregation::{Spread, energy::PowerModel};
 
 /// A scenario: a network, the flows on it, and how long to watch them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -177,9 +179,9 @@ impl<T: Default> Default for Kind<T> {
 pub struct Group {
     /// The two ends.
     pub between: [String; 2],
-    /// How many links it has.
+    /// How many links it has, 1 to 64.
     pub members: u32,
-    /// How fast one member sends.
+    /// How fast one member sends; not unlimited.
     #[serde(default)]
     pub rate: LinkRate,
     /// How long a packet travels once it is sent.
@@ -206,23 +208,18 @@ pub struct Group {
     /// Who gets the next packet.
     #[serde(default)]
     pub spread: Spread,
-    /// What decides how many members are on: a name, or a table with `kind`.
+    /// What decides how many members are on.
     #[serde(default)]
-    pub control: Anything,
-    /// How long a member takes to wake up.
+    pub control: Kind<control::Config>,
+    /// How long a member that was switched off takes to wake up; at most the controller's interval.
     #[serde(default)]
     pub wake_time: Duration,
-}
-
-/// How a group spreads packets over its members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spread {
-    /// The head of the queue goes to the lowest-numbered idle member.
-    #[default]
-    PerPacket,
-    /// All packets of a flow take the same member.
-    PerFlow,
+    /// How often both ends say how they are, where members are switched (IEEE 802.1AX-2014 §6.4.13).
+    #[serde(default)]
+    pub lacp_rate: lacp::LacpRate,
+    /// What one port draws; both ends of each member have one.
+    #[serde(default)]
+    pub power: PowerModel,
 }
 
 /// A pair of path splitters with their resequencers.

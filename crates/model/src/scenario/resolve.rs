@@ -9,6 +9,9 @@ mod link;
 mod round_trip;
 mod route;
 mod traffic;
+mod wire;
+
+use std::sync::Arc;
 
 use anabranch_core::{
     packet::Direction,
@@ -19,11 +22,11 @@ use super::{
     Extensions,
     de::{later, read},
     error::{Error, Fault, Place, Sources},
-    format::{File, Protocol},
+    format::{File, PowerModel, Protocol, Spread},
     kind::{Kind, Seam},
     path::no_such,
     tree::{Node, Value},
-    types::{cc, impair, queue, restore, split, tcp, workload},
+    types::{cc, control, impair, lacp, queue, restore, split, tcp, workload},
     unavailable,
 };
 
@@ -62,8 +65,30 @@ pub struct ResolvedLink {
     pub name: String,
     /// Its ends, as indices into [`Resolved::nodes`].
     pub ends: [usize; 2],
-    /// Forward, then reverse.
+    /// Forward, then reverse. Of a group, `rate` is one member's.
     pub directions: [ResolvedDirection; 2],
+    /// What makes a group of it.
+    pub group: Option<ResolvedGroup>,
+}
+
+/// What makes a group of a link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedGroup {
+    /// How many links it has.
+    pub members: u32,
+    /// Who gets the next packet.
+    pub spread: Spread,
+    /// What decides how many members are on.
+    pub control: control::Config,
+    /// How long a member takes to wake up.
+    pub wake_time: Duration,
+    /// How often the ends tell each other how they are.
+    pub lacp_rate: lacp::LacpRate,
+    /// What one port draws.
+    pub power: PowerModel,
+    /// Bytes that will arrive, bin by bin, for a controller that knows them; a run that finds none
+    /// records them.
+    pub arrivals: Option<Arc<Vec<u64>>>,
 }
 
 /// One direction of a link.
@@ -357,6 +382,7 @@ pub(super) fn resolve(
             "link",
             file.link.0.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         ),
+        ("group", file.group.0.iter().map(|(name, _)| name).collect()),
         (
             "gateway",
             file.gateway.0.iter().map(|(name, _)| name).collect(),
@@ -367,7 +393,8 @@ pub(super) fn resolve(
             resolver.check_name(section, name)?;
         }
     }
-    let mut graph = route::Graph::new(&resolver, &file)?;
+    let wires = wire::wires(&resolver, &file)?;
+    let mut graph = route::Graph::new(&resolver, &wires)?;
     let gateways = gateway::gateways(&resolver, &file, &graph)?;
     graph.join(&gateways);
     let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
@@ -377,8 +404,8 @@ pub(super) fn resolve(
         .iter()
         .map(|(name, flow)| graph.routes(&resolver, name, flow))
         .collect::<Result<Vec<_>, _>>()?;
-    graph.check_parallel(&resolver, &file, &routes)?;
-    let links = link::links(&resolver, &file, &graph, &gateways, &routes)?;
+    graph.check_parallel(&resolver, &file, &wires, &routes)?;
+    let links = link::links(&resolver, &file, &wires, &graph, &gateways, &routes)?;
     gateway::check_rates(&resolver, &gateways, &links)?;
     let way = |hop: &Hop| links[hop.link].way(hop);
     if let Some(flow) = round_trip::without_time(&file, &gateways, &routes, way) {
@@ -389,6 +416,7 @@ pub(super) fn resolve(
         ));
     }
     let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
+    wire::check_open_loop(&resolver, &links, &gateways, &flows)?;
     let changes = change::changes(&resolver, &file, &links, &gateways, &routes)?;
     let title = file
         .title

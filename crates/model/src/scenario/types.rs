@@ -1,6 +1,7 @@
 //! Where the scenario language takes the components' types from, and what it must know of them.
 
 pub use anabranch_elements::{
+    aggregation::{control, lacp},
     cc, impair,
     multipath::{restore, split},
     queue, tcp,
@@ -57,6 +58,18 @@ impl Seam for workload::Config {
 impl Seam for split::Config {
     const NAME: &'static str = "split";
     const MARK: &'static str = "kind:split";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        if let Self::Custom(custom) = self {
+            Some((&custom.name, &custom.params))
+        } else {
+            None
+        }
+    }
+}
+
+impl Seam for control::Config {
+    const NAME: &'static str = "control";
+    const MARK: &'static str = "kind:control";
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
         if let Self::Custom(custom) = self {
             Some((&custom.name, &custom.params))

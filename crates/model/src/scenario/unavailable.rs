@@ -23,9 +23,6 @@ pub(super) fn names(seam: &str) -> &'static [&'static str] {
 /// Tables and keys that `file` uses: where, and what it is.
 pub(super) fn used(file: &File) -> Vec<(Vec<&str>, &'static str)> {
     let mut used = Vec::new();
-    for (name, _) in &file.group.0 {
-        used.push((vec!["group", name], "a link group"));
-    }
     for (name, host) in &file.host.0 {
         if host.attach.is_some() {
             used.push((

@@ -128,10 +128,6 @@ fn kinds() {
                 with("cc = ", "fec = { kind = \"xor\", fmax = 10 }\ncc = "),
             ),
             ("not yet: IPv6", with("cc = ", "family = 6\ncc = ")),
-            (
-                "not yet: groups",
-                plus("[group.g]\nbetween = [\"S\", \"R1\"]\nmembers = 8"),
-            ),
             ("live only", plus("[host.S]\nattach = \"namespace\"")),
             (
                 "a switch out of range",

@@ -8,8 +8,8 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use super::{DURATION, Limit, LinkRate, RATE, SIZE};
-use crate::units::{Bytes, Duration, Fraction, Rate};
+use super::{DURATION, Limit, LinkRate, POWER, RATE, SIZE};
+use crate::units::{Bytes, Duration, Fraction, Power, Rate};
 
 macro_rules! quantity {
     (
@@ -91,6 +91,17 @@ quantity!(
     SIZE.unit_list(),
     "0 bytes",
     format!("{} bytes", u64::MAX)
+);
+quantity!(
+    Power,
+    "power",
+    "a power with its unit, for example \"0.5 W\"",
+    POWER.pattern(),
+    "What a device draws, with its unit.",
+    ["0.5 W", "50 mW"],
+    POWER.unit_list(),
+    "0 W",
+    format!("{} uW", u64::MAX)
 );
 quantity!(
     Limit,

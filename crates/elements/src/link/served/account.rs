@@ -23,7 +23,7 @@ impl ServedLink {
     }
     /// What it counted up to `now`, the time of what still waits included.
     pub fn statistics(&mut self, now: Instant) -> &Statistics {
-        self.account_queue(now);
+        self.account_waiting(now, self.waiting());
         &self.statistics
     }
     /// Bits that it could have sent from the start of the window to `now`; `None` without a rate.
@@ -35,7 +35,8 @@ impl ServedLink {
     pub(super) fn account_capacity(&mut self, now: Instant) {
         let to = now.min(self.window.end());
         if self.up {
-            self.capacity_bits += self.service.capacity(self.capacity_since, to);
+            let members = self.group.as_ref().map_or(1, |group| group.len());
+            self.capacity_bits += self.service.capacity(self.capacity_since, to) * members as f64;
         }
         self.capacity_since = self.capacity_since.max(to);
     }
@@ -43,13 +44,23 @@ impl ServedLink {
     /// Brings the integral of the queue length up to `now`; called after each change.
     #[inline]
     pub(super) fn account_queue(&mut self, now: Instant) {
-        let packets = self.queue.len();
+        self.account_waiting(now, self.queue.len());
+    }
+    #[inline]
+    pub(super) fn account_waiting(&mut self, now: Instant, packets: usize) {
         if self.queue_packets > 0 {
             let span = self.window.overlap(self.queue_since, now).as_picos();
             self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;
         }
         self.queue_packets = packets;
         self.queue_since = now;
+    }
+
+    /// Packets that wait, whether in the queue or in line for one member of a group.
+    #[inline]
+    pub(super) fn waiting(&self) -> usize {
+        let staged = self.group.as_ref().map_or(0, |group| group.staged().0);
+        self.queue.len() + staged as usize
     }
 
     #[inline]

@@ -52,6 +52,11 @@ impl ServedLink {
             return;
         }
         self.account_capacity(now);
+        if self.group.is_some() {
+            self.up = up;
+            self.set_members_up(now, up);
+            return;
+        }
         if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
             if up {
                 served.done = self.service.finish(now, served.remaining_bits);

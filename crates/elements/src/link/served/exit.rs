@@ -1,6 +1,11 @@
 //! The end of a transmission: what impairments and the propagation delay make of the packet.
 
-use anabranch_core::{packet::PacketId, rng::Stream, trace::ElementId, units::Instant};
+use anabranch_core::{
+    packet::{Ecn, PacketId},
+    rng::Stream,
+    trace::ElementId,
+    units::Instant,
+};
 
 use super::ServedLink;
 use crate::{
@@ -73,21 +78,35 @@ pub enum Completed {
     Resumed(PacketId),
 }
 
+/// What impairments made of something on its way.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Travel {
+    /// It arrives at this time, twice if `duplicate`.
+    Through { at: Instant, duplicate: bool },
+    /// It is lost or damaged at this time.
+    Lost { at: Instant },
+}
+
 impl ServedLink {
-    #[inline]
-    pub(super) fn exit(
+    /// What the propagation delay and the impairments make of something that leaves now.
+    #[expect(
+        clippy::inline_always,
+        reason = "every packet that leaves a served link comes this way"
+    )]
+    #[inline(always)]
+    pub(super) fn travel(
         &mut self,
         now: Instant,
-        item: &Item,
+        (size, ecn): (u32, Ecn),
         impairing: &mut Vec<Impairing>,
-    ) -> Completed {
+    ) -> Travel {
         let mut at = now + self.delay;
         let mut duplicate = false;
         let mut in_order = true;
         for impaired in &mut self.impairments {
             let view = View {
-                size: item.size,
-                ecn: item.ecn,
+                size,
+                ecn,
                 index: impaired.seen,
             };
             let mut draw = impaired.stream.at(impaired.seen);
@@ -100,15 +119,7 @@ impl ServedLink {
             });
             match verdict {
                 Verdict::Pass => {}
-                Verdict::Lose | Verdict::Corrupt => {
-                    if self.window.contains(at) {
-                        self.statistics.lost_packets += 1;
-                    }
-                    return Completed::Lost {
-                        packet: item.packet,
-                        at,
-                    };
-                }
+                Verdict::Lose | Verdict::Corrupt => return Travel::Lost { at },
                 Verdict::Delay { by, may_overtake } => {
                     at = at.saturating_add(by);
                     in_order &= !may_overtake;
@@ -121,15 +132,38 @@ impl ServedLink {
             at = at.max(self.latest_exit);
         }
         self.latest_exit = self.latest_exit.max(at);
-        if !self.reorders {
-            self.count_order(item.order, at);
+        Travel::Through { at, duplicate }
+    }
+
+    #[inline]
+    pub(super) fn exit(
+        &mut self,
+        now: Instant,
+        item: &Item,
+        impairing: &mut Vec<Impairing>,
+    ) -> Completed {
+        match self.travel(now, (item.size, item.ecn), impairing) {
+            Travel::Lost { at } => {
+                if self.window.contains(at) {
+                    self.statistics.lost_packets += 1;
+                }
+                Completed::Lost {
+                    packet: item.packet,
+                    at,
+                }
+            }
+            Travel::Through { at, duplicate } => {
+                if !self.reorders {
+                    self.count_order(item.order, at);
+                }
+                Completed::Exit(Exit {
+                    packet: item.packet,
+                    order: item.order,
+                    at,
+                    duplicate,
+                })
+            }
         }
-        Completed::Exit(Exit {
-            packet: item.packet,
-            order: item.order,
-            at,
-            duplicate,
-        })
     }
 
     /// RFC 4737 §3.3 by arrival at this link: the packet that came as number `order` has got

@@ -7,6 +7,7 @@ use anabranch_core::{
     units::{Instant, text::Limit},
 };
 use anabranch_elements::{
+    aggregation::Members,
     link::{
         PlainLink, ServedLink, Window,
         served::{Impaired, Parts},
@@ -62,7 +63,7 @@ impl LinkPlacing<'_> {
             let link = ServedLink::new(Parts {
                 queue: Queue::new(
                     spec.queue.build(&queue::Init {
-                        rate: spec.rate,
+                        rate: spec.total_rate(),
                         flows: flow_names,
                     }),
                     spec.reorder,
@@ -76,11 +77,15 @@ impl LinkPlacing<'_> {
                 may_change: spec.may_change,
                 stream: Stream::new(seed, &spec.name),
                 window,
+                group: spec
+                    .group
+                    .map(|group| Members::new(group.members, group.spread, group.idle, window)),
             });
             LinkKind::Served(Box::new(ServedSlot {
                 completion_armed: Instant::NEVER,
                 unordered: link.reorders().then(BinaryHeap::new),
                 armed: Instant::NEVER,
+                group: None,
                 link,
             }))
         };

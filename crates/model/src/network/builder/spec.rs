@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anabranch_core::units::{Duration, Instant, Rate, text::Limit};
 use anabranch_elements::{
+    aggregation::{Spread, control, energy::PowerModel, lacp, members::LowPowerIdle},
     body::Body,
     cc,
     host::Host,
@@ -38,6 +39,41 @@ pub struct LinkSpec {
     pub up: bool,
     /// Whether it may change in mid-run.
     pub may_change: bool,
+    /// The members of a group, whose rate `rate` is one's. [`Builder::group`](super::Builder::group)
+    /// writes it.
+    pub group: Option<MembersSpec>,
+}
+
+/// The members of one direction of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MembersSpec {
+    /// How many there are.
+    pub members: u32,
+    /// Who gets the next packet.
+    pub spread: Spread,
+    /// Whether they rest whenever they have nothing to send.
+    pub idle: Option<LowPowerIdle>,
+}
+
+/// A link group: both directions, and what switches its members.
+#[derive(Debug)]
+pub struct GroupSpec {
+    /// Forward, then reverse; `rate` is one member's, and not unlimited.
+    pub links: [LinkSpec; 2],
+    /// How many links it has.
+    pub members: u32,
+    /// Who gets the next packet.
+    pub spread: Spread,
+    /// What decides how many members are on.
+    pub control: control::Config,
+    /// How long a member takes to wake up.
+    pub wake_time: Duration,
+    /// How often the ends tell each other how they are.
+    pub lacp_rate: lacp::LacpRate,
+    /// What one port draws.
+    pub power: PowerModel,
+    /// What will arrive, bin by bin, for a controller that knows it.
+    pub arrivals: Option<Arc<Vec<u64>>>,
 }
 
 impl LinkSpec {
@@ -54,7 +90,13 @@ impl LinkSpec {
             service: None,
             up: true,
             may_change: false,
+            group: None,
         }
+    }
+    /// How fast all of it sends.
+    pub(super) fn total_rate(&self) -> Option<Rate> {
+        let members = self.group.map_or(1, |group| group.members);
+        Rate::new(self.rate?.bits_per_s().saturating_mul(u64::from(members)))
     }
     /// The same with a drop-tail queue of so many packets.
     #[must_use]
@@ -104,7 +146,8 @@ impl LinkSpec {
             && self.impairments.is_empty()
             && self.service.is_none()
             && self.up
-            && !self.may_change;
+            && !self.may_change
+            && self.group.is_none();
         plain.then_some(params.limit)
     }
 }

@@ -7,12 +7,12 @@ use anabranch_core::{
 
 use super::{
     Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, link,
-    round_trip, route::Routes,
+    round_trip, route::Routes, wire::Wire,
 };
 use crate::scenario::{
     de::read,
     error::{Error, Fault, nearest},
-    format::{Anything, At, File, Link, Named, Queue},
+    format::{Anything, At, File, Group, Named, Queue},
     kind::Kind,
     path::{Path, no_such},
     tree::Node,
@@ -64,12 +64,20 @@ pub(super) fn changes(
                 root: &tree,
                 ..*resolver
             };
-            let name = &links[link_index].name;
-            let node = tree.find(&["link", name]).expect("the link is there");
-            let table: Link = read(node, resolver.extensions).map_err(fail)?;
+            let link = &links[link_index];
+            let name = &link.name;
+            let node = tree
+                .find(&[link.section(), name])
+                .expect("the link is there");
+            let wire = if link.group.is_some() {
+                let table: Group = read(node, resolver.extensions).map_err(fail)?;
+                Wire::of_group(name, &table)
+            } else {
+                Wire::of_link(name, read(node, resolver.extensions).map_err(fail)?)
+            };
             for direction in Direction::BOTH {
                 let before = &mut now[link_index][direction as usize];
-                let mut after = link::direction(&later, name, &table, direction, before.base_rtt)?;
+                let mut after = link::direction(&later, &wire, direction, before.base_rtt)?;
                 if !path.names().contains(&"queue") {
                     // A limit of one bdp stays the bytes that it was when it was set.
                     after.queue = before.queue.clone();
@@ -115,18 +123,19 @@ fn changeable(
             "expected the whole path in quotation marks, for example \"link.NAME.up\" = false",
         ));
     }
-    let ["link", name, rest @ ..] = &names[..] else {
+    let [section @ ("link" | "group"), name, rest @ ..] = &names[..] else {
         return Err(cannot(&path.text()));
     };
     let link = links
         .iter()
-        .position(|link| link.name == **name)
-        .ok_or_else(|| no_such("link", name, root, |_| true))?;
+        .position(|link| link.name == **name && link.section() == *section)
+        .ok_or_else(|| no_such(section, name, root, |_| true))?;
     match rest
         .strip_prefix(&["forward"])
         .or(rest.strip_prefix(&["reverse"]))
         .unwrap_or(rest)
     {
+        ["rate"] if links[link].group.is_some() => Err(cannot(&path.text())),
         ["up" | "rate" | "delay" | "queue"] | ["queue", "limit"] => Ok(link),
         key @ [_, ..] => {
             let mut fault = cannot(&path.text());
@@ -144,7 +153,7 @@ const CHANGEABLE: &[&str] = &["up", "rate", "delay", "queue.limit"];
 
 fn cannot(what: &str) -> Fault {
     Fault::new(format!("`{what}` cannot change in mid-run"))
-        .help("what can: `up`, `rate`, `delay` and `queue.limit` of a link or of its `forward` or `reverse`")
+        .help("what can: `up`, `rate`, `delay` and `queue.limit` of a link or of its `forward` or `reverse`; of a group all but `rate`")
 }
 
 fn differences(before: &ResolvedDirection, after: &ResolvedDirection) -> Result<Vec<What>, String> {
@@ -217,7 +226,12 @@ pub(super) fn write_out(file: &mut File, changes: &[Change], links: &[ResolvedLi
             ),
         };
         let value = Anything(value.expect("values are made of text, numbers and tables"));
-        let path = format!("link.{}.{}.{key}", quoted(&link.name), way.name());
+        let path = format!(
+            "{}.{}.{}.{key}",
+            link.section(),
+            quoted(&link.name),
+            way.name()
+        );
         let time = change.time - Instant::START;
         match at.last_mut().filter(|last| last.time == time) {
             Some(last) => last.set.0.push((path, value)),

@@ -10,10 +10,11 @@ use anabranch_core::{
 use super::{
     Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
+    wire::{self, Wire},
 };
 use crate::scenario::{
     error::{Error, Fault},
-    format::{File, Link, OneWay, Queue},
+    format::{File, OneWay, Queue},
     kind::Kind,
     path::no_such,
     types::{impair, queue},
@@ -29,16 +30,17 @@ struct Effective<'a> {
 }
 
 impl<'a> Effective<'a> {
-    fn of(name: &'a str, link: &'a Link, direction: Direction) -> Self {
+    fn of(wire: &'a Wire, direction: Direction) -> Self {
+        let (section, name, link) = (wire.section, wire.name.as_str(), &wire.link);
         let own = match direction {
             Direction::Forward => link.forward.as_ref(),
             Direction::Reverse => link.reverse.as_ref(),
         };
         let path = |key, replaced: bool| {
             if replaced {
-                vec!["link", name, direction.name(), key]
+                vec![section, name, direction.name(), key]
             } else {
-                vec!["link", name, key]
+                vec![section, name, key]
             }
         };
         let own_queue = own.and_then(|own| own.queue.as_ref());
@@ -62,12 +64,12 @@ impl<'a> Effective<'a> {
 /// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
-    name: &str,
-    link: &Link,
+    wire: &Wire,
     direction: Direction,
     rtt: Duration,
 ) -> Result<ResolvedDirection, Error> {
-    let effective = Effective::of(name, link, direction);
+    let name = &wire.name;
+    let effective = Effective::of(wire, direction);
     let (queue_spec, queue_path) = effective.queue;
     let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
@@ -81,7 +83,7 @@ pub(super) fn direction(
                 )],
             ));
         };
-        queue.set_bdp(rate * rtt);
+        queue.set_bdp(rate * rtt * u64::from(wire.members));
     }
     if let Err(wrong) = queue.check() {
         return Err(resolver.error(
@@ -122,7 +124,7 @@ pub(super) fn direction(
 fn check_flows(
     resolver: &Resolver<'_>,
     file: &File,
-    (name, link): (&str, &Link),
+    wire: &Wire,
     way: Direction,
     queue: &queue::Config,
 ) -> Result<(), Error> {
@@ -150,7 +152,7 @@ fn check_flows(
                 count - 1
             )),
         };
-        let path = Effective::of(name, link, way).queue.1;
+        let path = Effective::of(wire, way).queue.1;
         return Err(resolver.fault(&[&path[..], key, &[&position[..]]].concat(), fault));
     }
     Ok(())
@@ -162,14 +164,12 @@ fn check_flows(
 pub(super) fn links(
     resolver: &Resolver<'_>,
     file: &File,
+    wires: &[Wire],
     graph: &Graph,
     gateways: &[ResolvedGateway],
     routes: &[Routes],
 ) -> Result<Vec<ResolvedLink>, Error> {
-    let delay = |hop: &Hop| {
-        let (name, link) = &file.link.0[hop.link];
-        Effective::of(name, link, hop.direction).delay
-    };
+    let delay = |hop: &Hop| Effective::of(&wires[hop.link], hop.direction).delay;
     let longest = |step: &Step| {
         let delays = step.hops(gateways).map(|hop| delay(&hop));
         delays.max().unwrap_or(Duration::ZERO)
@@ -178,7 +178,7 @@ pub(super) fn links(
         let delays = steps.iter().map(longest);
         delays.fold(Duration::ZERO, saturating_add)
     };
-    let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; file.link.0.len()];
+    let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; wires.len()];
     for routes in routes {
         let rtt = saturating_add(sum(&routes.there), sum(&routes.back));
         let steps = routes.there.iter().chain(&routes.back);
@@ -187,11 +187,10 @@ pub(super) fn links(
             *of_link = (*of_link).max(Some(rtt));
         }
     }
-    file.link
-        .0
+    wires
         .iter()
         .enumerate()
-        .map(|(index, (name, link))| {
+        .map(|(index, wire)| {
             let own = Direction::BOTH
                 .map(|direction| {
                     delay(&Hop {
@@ -203,14 +202,15 @@ pub(super) fn links(
                 .fold(Duration::ZERO, saturating_add);
             let one = |way: Direction| {
                 let rtt = largest[index][way as usize].unwrap_or(own);
-                let built = direction(resolver, name, link, way, rtt)?;
-                check_flows(resolver, file, (name, link), way, &built.queue)?;
+                let built = direction(resolver, wire, way, rtt)?;
+                check_flows(resolver, file, wire, way, &built.queue)?;
                 Ok(built)
             };
             Ok(ResolvedLink {
-                name: name.clone(),
+                name: wire.name.clone(),
                 ends: graph.ends[index],
                 directions: [one(Direction::Forward)?, one(Direction::Reverse)?],
+                group: wire::group(resolver, file, wire)?,
             })
         })
         .collect()
@@ -222,18 +222,41 @@ fn saturating_add(a: Duration, b: Duration) -> Duration {
 
 /// Puts what was resolved into the tables, each direction in full.
 pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
-    for ((_, table), link) in file.link.0.iter_mut().zip(links) {
-        let service = table.service.clone();
-        let services = [&table.forward, &table.reverse].map(|own| {
-            own.as_ref()
-                .and_then(|own| own.service.clone())
-                .unwrap_or_else(|| service.clone())
-        });
-        let [forward, reverse] = &link.directions;
-        let [forward_service, reverse_service] = services;
-        table.forward = Some(one_way(forward, forward_service));
-        table.reverse = Some(one_way(reverse, reverse_service));
+    let plain = links.iter().filter(|link| link.group.is_none());
+    for ((_, table), link) in file.link.0.iter_mut().zip(plain) {
+        let ways = [&table.forward, &table.reverse];
+        let [forward, reverse] = both_ways(link, ways, &table.service);
+        table.forward = Some(forward);
+        table.reverse = Some(reverse);
     }
+    for (name, table) in &mut file.group.0 {
+        let mut groups = links
+            .iter()
+            .filter_map(|link| Some((link, link.group.as_ref()?)));
+        if let Some((link, group)) = groups.find(|(link, _)| link.name == *name) {
+            let ways = both_ways(link, [&table.forward, &table.reverse], &table.service);
+            wire::write_out(table, group, ways);
+        }
+    }
+}
+
+/// Each direction in full.
+fn both_ways(
+    link: &ResolvedLink,
+    own: [&Option<OneWay>; 2],
+    service: &Kind<crate::scenario::format::Service>,
+) -> [OneWay; 2] {
+    let services = own.map(|own| {
+        own.as_ref()
+            .and_then(|own| own.service.clone())
+            .unwrap_or_else(|| service.clone())
+    });
+    let [forward, reverse] = &link.directions;
+    let [forward_service, reverse_service] = services;
+    [
+        one_way(forward, forward_service),
+        one_way(reverse, reverse_service),
+    ]
 }
 
 fn one_way(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_core::packet::Direction;
 
-use super::{Hop, ResolvedGateway, Resolver, Step};
+use super::{Hop, ResolvedGateway, Resolver, Step, wire::Wire};
 use crate::scenario::{
     error::{Error, choice},
     format::{File, Flow},
@@ -43,7 +43,7 @@ pub(super) struct Routes {
 }
 
 impl Graph {
-    pub(super) fn new(resolver: &Resolver<'_>, file: &File) -> Result<Self, Error> {
+    pub(super) fn new(resolver: &Resolver<'_>, wires: &[Wire]) -> Result<Self, Error> {
         let mut graph = Self {
             nodes: Vec::new(),
             ends: Vec::new(),
@@ -53,14 +53,15 @@ impl Graph {
             gateway_ends: Vec::new(),
             gateways: BTreeMap::new(),
             gateway_names: Vec::new(),
-            gateway_of: vec![None; file.link.0.len()],
+            gateway_of: vec![None; wires.len()],
         };
-        for (link, (name, table)) in file.link.0.iter().enumerate() {
-            let [a, b] = &table.between;
+        for (link, wire) in wires.iter().enumerate() {
+            let (section, name) = (wire.section, &wire.name);
+            let [a, b] = &wire.link.between;
             if a == b {
                 return Err(resolver.error(
-                    &["link", name, "between"],
-                    format!("the link `{name}` joins `{a}` to itself"),
+                    &[section, name, "between"],
+                    format!("the {section} `{name}` joins `{a}` to itself"),
                     vec!["expected two different nodes".to_owned()],
                 ));
             }
@@ -309,6 +310,7 @@ impl Graph {
         &self,
         resolver: &Resolver<'_>,
         file: &File,
+        wires: &[Wire],
         routes: &[Routes],
     ) -> Result<(), Error> {
         let own_links = (0..self.ends.len()).filter(|&link| self.gateway_of[link].is_none());
@@ -340,14 +342,14 @@ impl Graph {
                         continue;
                     };
                     if !by_hand {
-                        return Err(self.unexplained(resolver, file, edges));
+                        return Err(self.unexplained(resolver, (file, wires), edges));
                     }
                     *explained = true;
                 }
             }
         }
         match parallel.values().find(|(_, explained)| !explained) {
-            Some((edges, _)) => Err(self.unexplained(resolver, file, edges)),
+            Some((edges, _)) => Err(self.unexplained(resolver, (file, wires), edges)),
             None => Ok(()),
         }
     }
@@ -365,9 +367,14 @@ impl Graph {
         [a.min(b), a.max(b)]
     }
 
-    fn unexplained(&self, resolver: &Resolver<'_>, file: &File, edges: &[Edge]) -> Error {
+    fn unexplained(
+        &self,
+        resolver: &Resolver<'_>,
+        (file, wires): (&File, &[Wire]),
+        edges: &[Edge],
+    ) -> Error {
         let name = |edge: Edge| match edge {
-            Edge::Link(link) => ("link", &file.link.0[link].0),
+            Edge::Link(link) => (wires[link].section, &wires[link].name),
             Edge::Gateway(gateway) => ("gateway", &file.gateway.0[gateway].0),
         };
         let [(_, first), (section, second)] = [edges[0], edges[1]].map(name);

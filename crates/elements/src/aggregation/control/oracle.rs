@@ -1,0 +1,170 @@
+//! The offline optimum: a schedule made from what will arrive.
+//!
+//! The arrivals of the whole run are recorded first, with all members on, in bins. A bin needs as many
+//! members as carry what arrives in it and what the bins before could not carry. A member is on in the bins
+//! that need it, and through gaps too short to sleep and wake up again in; it is woken so much earlier
+//! that it carries packets from the start of the bin.
+//!
+//! Arrivals must not depend on what the group does: with TCP they would, so the scenario is refused.
+//!
+//! Source: the bound that S. Nedevschi et al., "Reducing Network Energy Consumption via Sleeping and
+//! Rate-Adaptation", NSDI 2008, measure their algorithms by, what any algorithm could save; the bins are
+//! ours.
+
+use std::collections::VecDeque;
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::{Duration, Instant},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ControlParams, Controller, Init, Span};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "oracle",
+    title: "Offline optimum",
+    summary: "Replays a schedule made from the recorded arrivals of the same run: the fewest members that carry them. For \
+              traffic that does not react, to compare with.",
+    sources: &[Source {
+        id: "Nedevschi et al. 2008 (NSDI)",
+        items: &["the maximum that any algorithm achieves"],
+    }],
+};
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The time over which arriving bytes are counted, and from one possible change to the next.
+    pub bin: Span,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            bin: Span::from_micros(1_000),
+        }
+    }
+}
+
+impl ControlParams for Params {}
+
+/// The oracle: recording where it knows nothing yet, replaying where it does.
+#[derive(Debug)]
+pub struct Oracle {
+    bin: Duration,
+    members: u32,
+    /// (from when, how many).
+    schedule: VecDeque<(Instant, u32)>,
+    /// Bytes by bin, if it records.
+    recorded: Option<Vec<u64>>,
+}
+
+impl Oracle {
+    /// With the schedule for [`Init::arrivals`]; without them it records.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init<'_>) -> Self {
+        let bin = params.bin.get();
+        let schedule = init
+            .arrivals
+            .map(|arrivals| schedule(arrivals, bin, init))
+            .unwrap_or_default();
+        Self {
+            bin,
+            members: init.members,
+            schedule: schedule.into(),
+            recorded: init.arrivals.is_none().then(Vec::new),
+        }
+    }
+}
+
+/// How many members each bin needs.
+#[must_use]
+pub fn needs(arrivals: &[u64], bin: Duration, init: &Init<'_>) -> Vec<u32> {
+    let one = u128::from(init.rate.bits_per_s()) * u128::from(bin.as_picos());
+    let mut backlog = 0_u128;
+    arrivals
+        .iter()
+        .map(|&bytes| {
+            // In bits times picoseconds per second, so that nothing is rounded.
+            backlog += u128::from(bytes) * 8 * super::PS_PER_S;
+            let members = init.members_for(backlog.div_ceil(super::PS_PER_S), bin);
+            backlog = backlog.saturating_sub(one * u128::from(members));
+            members
+        })
+        .collect()
+}
+
+/// When how many members are to be on, told early enough. Only changes are listed.
+#[must_use]
+pub fn schedule(arrivals: &[u64], bin: Duration, init: &Init<'_>) -> Vec<(Instant, u32)> {
+    let needs = needs(arrivals, bin, init);
+    let start = |k: usize| Instant::START + bin * (k as u64);
+    // By member: the times at which it goes on (early) and off. Member m is on where more than m are needed.
+    let mut steps: Vec<(Instant, i64)> = Vec::new();
+    for member in 1..init.members {
+        // All are on at the start of the run.
+        let idle_first = needs.first().is_none_or(|need| *need <= member);
+        let mut off = idle_first.then_some(Instant::START);
+        for (k, need) in needs.iter().enumerate() {
+            match (*need > member, off) {
+                (true, Some(since)) => {
+                    off = None;
+                    let wake = start(k).as_picos().saturating_sub(init.lead.as_picos());
+                    let wake = Instant::from_picos(wake);
+                    // Otherwise the gap is too short, and it stays on.
+                    if wake > since {
+                        steps.extend([(since, -1), (wake, 1)]);
+                    }
+                }
+                (false, None) => off = Some(start(k)),
+                _ => {}
+            }
+        }
+        if let Some(since) = off {
+            steps.push((since, -1));
+        }
+    }
+    steps.sort_unstable();
+    let mut on = i64::from(init.members);
+    let mut changes: Vec<(Instant, u32)> = Vec::new();
+    for (at, step) in steps {
+        on += step;
+        let now = u32::try_from(on).unwrap_or(1);
+        match changes.last_mut().filter(|(last, _)| *last == at) {
+            Some((_, members)) => *members = now,
+            None => changes.push((at, now)),
+        }
+    }
+    changes
+}
+
+impl Controller for Oracle {
+    #[inline]
+    fn on_arrival(&mut self, now: Instant, bytes: u32) {
+        let Some(recorded) = &mut self.recorded else {
+            return;
+        };
+        let bin = usize::try_from(now.as_picos() / self.bin.as_picos())
+            .expect("bins of a run are counted in memory");
+        if recorded.len() <= bin {
+            recorded.resize(bin + 1, 0);
+        }
+        recorded[bin] += u64::from(bytes);
+    }
+    fn next_decision(&self) -> Instant {
+        self.schedule.front().map_or(Instant::NEVER, |(at, _)| *at)
+    }
+    fn decide(&mut self, _now: Instant) -> u32 {
+        if let Some((_, members)) = self.schedule.pop_front() {
+            self.members = members;
+        }
+        self.members
+    }
+    fn recorded(&self) -> Option<Vec<u64>> {
+        self.recorded.clone()
+    }
+}

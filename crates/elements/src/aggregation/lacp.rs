@@ -1,0 +1,9 @@
+//! The link aggregation control protocol: what the ends of a group tell each other.
+//!
+//! Source: IEEE 802.1AX-2014 §6.4.
+
+pub mod pdu;
+pub mod port;
+
+pub use pdu::{DecodeError, Information, Lacpdu, State};
+pub use port::{LacpRate, Port, Role};

@@ -1,0 +1,67 @@
+"""Link groups from Python: the summary, the table over time, the command line, what an error says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from anabranch import Scenario, ScenarioError
+from anabranch.cli.app import app
+
+CONTRACT = Path(__file__).parents[2] / "scenarios" / "link-aggregation.toml"
+
+
+def test_the_summary_and_the_samples_agree() -> None:
+    scenario = Scenario.from_file(CONTRACT).set("duration", "12 s").set("flow.main.stop", "4 s")
+    result = scenario.run(samples_ms=10)
+    group = result.groups["core"]
+    rows = result.table("group_samples")
+    assert rows.columns == [
+        "time_s",
+        "group",
+        "wanted_members",
+        "active_members",
+        "reverse_active_members",
+        "sleeping_ports",
+    ]
+    assert set(rows["group"]) == {"core"}
+    # Nothing arrives after 4 s: one member is left, and seven sleep at both ends.
+    assert rows["active_members"][-1] == rows["reverse_active_members"][-1] == 1
+    assert rows["sleeping_ports"][-1] == 14
+    mean = rows["active_members"].mean()
+    assert isinstance(mean, float)
+    assert group["mean_active_members"] == pytest.approx(mean, rel=0.01)
+    sleeping = rows["sleeping_ports"].mean()
+    assert isinstance(sleeping, float)
+    assert group["member_seconds_off"] == pytest.approx(sleeping / 2 * 12, rel=0.01)
+    seconds = group["port_seconds"]
+    assert sum(seconds.values()) == pytest.approx(2 * 8 * 12)
+    awake = seconds["active"] + seconds["idle"] + seconds["waking"]
+    assert group["energy_joules"] == pytest.approx(0.5 * awake + 0.05 * seconds["sleeping"])
+
+
+def test_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def call(*arguments: object) -> tuple[object, str, str]:
+        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app(prog_name="anabranch")
+        captured = capsys.readouterr()
+        return ended.value.code or 0, captured.out, captured.err
+
+    short = ("run", CONTRACT, "--set", "duration='2 s'")
+    status, out, _ = call(*short)
+    assert (status, "mean active" in out) == (0, True)
+    _, out, _ = call(*short, "--json")
+    assert json.loads(out)["groups"]["core"]["changes"] == 0
+    status, _, err = call(*short, "--set", "group.core.control.percentile=101")
+    assert (status, "a percentile in percent" in err) == (2, True)
+    _, out, _ = call("explain", "peak-percentile")
+    assert "section" in out
+
+
+def test_an_oracle_refuses_tcp() -> None:
+    with pytest.raises(ScenarioError, match="over TCP depends on what the group does"):
+        Scenario.from_file(CONTRACT).set("group.core.control", "oracle").run()
