@@ -165,7 +165,7 @@ const fn cubic(control: &'static str) -> [Case; 13] {
     ]
 }
 
-const CASES: [Case; 45] = [
+const CASES: [Case; 46] = [
     packets("reno", &["slow_start_limit"]),
     word("reno", &["avoidance"], "`acks`"),
     word("reno", &["reduce_from"], "cwnd"),
