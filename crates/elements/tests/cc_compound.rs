@@ -130,7 +130,10 @@ fn one_late_sample_counts_as_one_of_the_round_trip() {
         };
         let late = 0.1 + 0.1 / n as f64;
         for (found, rtt) in found.iter_mut().zip([late, 0.2]) {
-            assert!((found.0 - expected(rtt, *found)).abs() < 1e-3, "{n}: {found:?}");
+            assert!(
+                (found.0 - expected(rtt, *found)).abs() < 1e-3,
+                "{n}: {found:?}"
+            );
         }
         assert!(found[0].0 > found[1].0, "{n}");
     }
