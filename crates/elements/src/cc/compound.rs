@@ -176,7 +176,7 @@ struct Samples {
 
 impl Samples {
     fn add(&mut self, rtt: Duration) {
-        self.sum = self.sum + rtt;
+        self.sum += rtt;
         self.count += 1;
     }
 
