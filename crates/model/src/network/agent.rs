@@ -57,12 +57,7 @@ impl<B: Body> End<B> {
 
     /// A packet reaches UDP or a host from outside.
     #[inline(never)]
-    fn on_packet(
-        &mut self,
-        now: Instant,
-        packet: &Packet<Transport<B>>,
-        arrival: Option<Arrival>,
-    ) {
+    fn on_packet(&mut self, now: Instant, packet: &Packet<Transport<B>>, arrival: Option<Arrival>) {
         match self {
             Self::Udp(end) => {
                 let len = packet.payload.payload_len();
