@@ -260,26 +260,41 @@ impl Default for Config {
     }
 }
 
+/// Drop-tail in line, which most queues are, behind one branch; any other behind a call.
+macro_rules! drop_tail_first {
+    ($discipline:expr, $inner:ident => $body:expr) => {
+        match $discipline {
+            Self::DropTail($inner) => $body,
+            other => out_of_line(|| each!(other, $inner => $body)),
+        }
+    };
+}
+
+#[inline(never)]
+fn out_of_line<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
 impl QueueDiscipline for Discipline {
     #[inline]
     fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
-        each!(self, q => q.enqueue(item, cx));
+        drop_tail_first!(self, q => q.enqueue(item, cx));
     }
     #[inline]
     fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
-        each!(self, q => q.dequeue(cx))
+        drop_tail_first!(self, q => q.dequeue(cx))
     }
     #[inline]
     fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
-        each!(self, q => q.pass(item, cx))
+        drop_tail_first!(self, q => q.pass(item, cx))
     }
     #[inline]
     fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
-        each!(self, q => q.ran_out(cx));
+        drop_tail_first!(self, q => q.ran_out(cx));
     }
     #[inline]
     fn len(&self) -> usize {
-        each!(self, q => q.len())
+        drop_tail_first!(self, q => q.len())
     }
     #[inline]
     fn bytes(&self) -> u64 {

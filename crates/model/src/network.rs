@@ -189,9 +189,12 @@ impl<B: Body> Network<B> {
                 let index = arrival.source().index();
                 match arrival.source().class() {
                     Class::Arrival => match self.fabric.arrival(arrival.place(), index) {
-                        Some((packet, Target::Link(link) | Target::Folded(link))) => {
+                        Some((packet, Target::Plain(link) | Target::Folded(link))) => {
                             self.fabric
-                                .enter_link(link as usize, packet, arrival.time());
+                                .enter_plain(link as usize, packet, arrival.time());
+                        }
+                        Some((packet, Target::Served(link))) => {
+                            self.fabric.enter_served(link as usize, packet);
                         }
                         Some((packet, _)) => self.reach(packet),
                         None => {}
@@ -225,7 +228,7 @@ impl<B: Body> Network<B> {
             Target::End => self.reach_end(packet),
             Target::Middlebox(index) => self.reach_middlebox(index as usize, packet),
             Target::Processing(host) => self.fabric.process(host as usize, packet),
-            Target::Link(_) | Target::Folded(_) => self.fabric.go_on(packet),
+            Target::Plain(_) | Target::Folded(_) | Target::Served(_) => self.fabric.go_on(packet),
         }
     }
 
@@ -276,7 +279,7 @@ impl<B: Body> Network<B> {
                 Some(link) => {
                     // The route does not name the port's link: step back so that entering it leads on.
                     self.fabric.pool[id].hop -= 1;
-                    self.fabric.enter_link(link as usize, id, self.fabric.now);
+                    self.fabric.enter_link(link as usize, id);
                 }
             }
         }

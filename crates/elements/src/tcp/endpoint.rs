@@ -120,9 +120,10 @@ struct Agreed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finder {
     Duplicates,
-    DuplicatesAttended,
     /// RACK (RFC 8985).
     Rack,
+    // The attended ones, behind the others so that one comparison tells.
+    DuplicatesAttended,
     RackAttended,
     /// The age of segments; always attended.
     Age,

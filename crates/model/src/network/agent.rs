@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
+    reordering::Arrival,
     trace::{ElementId, Fate},
     units::Instant,
 };
@@ -39,6 +40,62 @@ pub enum End<B: Body> {
     Host(Box<dyn Host<B>>),
     /// A place for a later connection.
     Vacant,
+}
+
+/// What is not our TCP stands behind a call, so that our TCP is told by one comparison.
+impl<B: Body> End<B> {
+    /// When it wants to go on by itself.
+    #[inline(never)]
+    fn timer(&self) -> Instant {
+        match self {
+            Self::Tcp(endpoint, _) => endpoint.deadline(),
+            Self::Udp(end) => end.timer(),
+            Self::Host(host) => host.timer().unwrap_or(Instant::NEVER),
+            Self::Vacant => Instant::NEVER,
+        }
+    }
+
+    /// A packet reaches UDP or a host from outside.
+    #[inline(never)]
+    fn on_packet(&mut self, now: Instant, packet: &Packet<Transport<B>>, arrival: Option<Arrival>) {
+        match self {
+            Self::Udp(end) => {
+                let len = packet.payload.payload_len();
+                end.on_datagram(now, packet.index, len, arrival);
+            }
+            Self::Host(host) => {
+                let arrived = Arrived {
+                    transport: &packet.payload,
+                    ecn: packet.ecn,
+                    dscp: packet.dscp,
+                };
+                host.on_packet(now, arrived);
+            }
+            Self::Tcp(..) | Self::Vacant => {}
+        }
+    }
+
+    /// Takes what UDP or a host from outside wants to send. Whether a transfer is complete.
+    #[inline(never)]
+    fn send(&mut self, way: &mut Way<'_, B>, conn: &mut Connection) -> bool {
+        let now = way.fabric.now;
+        let delivered = match self {
+            Self::Udp(end) => {
+                while let Some((offset, out)) = end.poll_transmit(now) {
+                    way.send(conn, out, offset);
+                }
+                end.delivered_bytes()
+            }
+            Self::Host(host) => {
+                while let Some(out) = host.poll_transmit(now) {
+                    way.send(conn, out, 0);
+                }
+                host.delivered_bytes()
+            }
+            Self::Tcp(..) | Self::Vacant => return false,
+        };
+        way.direction == Direction::Reverse && conn.note_delivery(now, delivered)
+    }
 }
 
 /// What the application at an end does.
@@ -84,9 +141,7 @@ impl<B: Body> AgentSlot<B> {
     fn deadline(&self) -> Instant {
         let inner = match &self.end {
             End::Tcp(endpoint, _) => endpoint.deadline(),
-            End::Udp(end) => end.timer(),
-            End::Host(host) => host.timer().unwrap_or(Instant::NEVER),
-            End::Vacant => Instant::NEVER,
+            other => other.timer(),
         };
         inner.min(self.start).min(self.stop)
     }
@@ -165,23 +220,7 @@ impl<B: Body> Network<B> {
                     }
                 }
             }
-            End::Udp(end) => {
-                end.on_datagram(
-                    fabric.now,
-                    packet.index,
-                    packet.payload.payload_len(),
-                    arrival,
-                );
-            }
-            End::Host(host) => {
-                let arrived = Arrived {
-                    transport: &packet.payload,
-                    ecn: packet.ecn,
-                    dscp: packet.dscp,
-                };
-                host.on_packet(fabric.now, arrived);
-            }
-            End::Vacant => {}
+            other => other.on_packet(fabric.now, packet, arrival),
         }
         fabric.pool.free(id);
         self.after_agent(index);
@@ -274,23 +313,7 @@ impl<B: Body> Network<B> {
                     complete = conn.note_delivery(now, endpoint.stats().delivered_bytes);
                 }
             }
-            End::Udp(end) => {
-                while let Some((offset, out)) = end.poll_transmit(way.fabric.now) {
-                    way.send(conn, out, offset);
-                }
-                if direction == Direction::Reverse {
-                    complete = conn.note_delivery(way.fabric.now, end.delivered_bytes());
-                }
-            }
-            End::Host(host) => {
-                while let Some(out) = host.poll_transmit(way.fabric.now) {
-                    way.send(conn, out, 0);
-                }
-                if direction == Direction::Reverse {
-                    complete = conn.note_delivery(way.fabric.now, host.delivered_bytes());
-                }
-            }
-            End::Vacant => {}
+            other => complete = other.send(&mut way, conn),
         }
         slot.arm_timer(index, fabric);
         let of_workload = conn.spawner.is_some();

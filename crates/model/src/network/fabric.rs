@@ -29,9 +29,12 @@ use crate::{
 /// Where a route goes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
-    Link(u32),
-    /// A link that is computed ahead, together with the one before it.
+    /// A plain link.
+    Plain(u32),
+    /// A plain link that is computed ahead, together with the one before it.
     Folded(u32),
+    /// A served link.
+    Served(u32),
     Middlebox(u32),
     /// A host that takes its time before it sends.
     Processing(u32),
@@ -242,30 +245,41 @@ impl<B: Body> Fabric<B> {
     }
 
     /// A packet is sent, or goes on to the next element of its route, now.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: every packet of ours is sent from one of its calls"
+    )]
+    #[inline(always)]
     pub(super) fn go_on(&mut self, packet: PacketId) {
         match self.target(packet) {
-            Target::Link(index) | Target::Folded(index) => {
-                self.enter_link(index as usize, packet, self.now);
+            Target::Plain(index) | Target::Folded(index) => {
+                self.enter_plain(index as usize, packet, self.now);
             }
+            Target::Served(index) => self.enter_served(index as usize, packet),
             Target::Middlebox(_) | Target::Processing(_) | Target::End => {
                 self.reached.push_back(packet);
             }
         }
     }
 
-    /// A packet arrives at a link at `at`: now, or later if the link is computed ahead.
+    /// A packet arrives at a link, now.
+    pub(super) fn enter_link(&mut self, index: usize, packet: PacketId) {
+        match self.links[index].kind {
+            LinkKind::Plain(_) => self.enter_plain(index, packet, self.now),
+            LinkKind::Served(_) => self.enter_served(index, packet),
+        }
+    }
+
+    /// A packet arrives at a plain link at `at`: now, or later if the link is computed ahead.
     #[inline(never)]
-    pub(super) fn enter_link(&mut self, mut index: usize, id: PacketId, mut at: Instant) {
+    pub(super) fn enter_plain(&mut self, mut index: usize, id: PacketId, mut at: Instant) {
         let packet = &mut self.pool[id];
         let mut cursor = packet.hop;
         loop {
             cursor += 1;
             let slot = &mut self.links[index];
             let LinkKind::Plain(link) = &mut slot.kind else {
-                packet.hop = cursor;
-                self.enter_served(index, id);
-                return;
+                unreachable!("routes tell plain links from served ones")
             };
             match link.enqueue(self.window, at, packet.size) {
                 plain::Fate::Arrives {
@@ -311,15 +325,14 @@ impl<B: Body> Fabric<B> {
         )]
         let new = InFlight::new(at, link as u32, packet);
         let waiting = &mut self.rings[ring as usize];
-        match waiting.back() {
-            Some(last) if last.is_not_after(new) => {
-                waiting.push_back(new);
-            }
-            Some(_) => self.propagate_apart(own, new),
-            None => {
-                waiting.push_back(new);
-                self.arm_ring(ring, new);
-            }
+        let last = waiting.back().copied();
+        if last.is_some_and(|last| !last.is_not_after(new)) {
+            self.propagate_apart(own, new);
+            return;
+        }
+        waiting.push_back(new);
+        if last.is_none() {
+            self.arm_ring(ring, new);
         }
     }
 
@@ -351,13 +364,15 @@ impl<B: Body> Fabric<B> {
         self.arrivals.push(entry(first, ring));
     }
 
+    /// A packet arrives at a served link, now.
     #[inline(never)]
-    fn enter_served(&mut self, index: usize, id: PacketId) {
+    pub(super) fn enter_served(&mut self, index: usize, id: PacketId) {
         // A transmission that takes no time is over before the next packet of one burst arrives.
         while self.links[index].served().completion_armed <= self.now {
             self.complete(index);
         }
-        let packet = &self.pool[id];
+        let packet = &mut self.pool[id];
+        packet.hop += 1;
         let Identity { flow, connection } = self.identities[packet.connection.0 as usize];
         let item = Item {
             packet: id,
@@ -370,7 +385,7 @@ impl<B: Body> Fabric<B> {
         };
         let slot = &mut self.links[index];
         let LinkKind::Served(link) = &mut slot.kind else {
-            unreachable!("the caller looked")
+            unreachable!("routes tell plain links from served ones")
         };
         self.probe.enters(self.now, slot.element, item.flow, packet);
         if let Some((group, Direction::Forward)) = link.group {
@@ -436,7 +451,11 @@ impl<B: Body> Fabric<B> {
     }
 
     /// Carries out what became of a packet in transmission.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: a call costs more than most of them do"
+    )]
+    #[inline(always)]
     fn follow(&mut self, index: usize, completed: served::Completed) {
         if !self.impairing.is_empty() {
             let (served::Completed::Exit(served::Exit { packet, .. })
@@ -448,14 +467,10 @@ impl<B: Body> Fabric<B> {
         match completed {
             served::Completed::Exit(exit) => {
                 // As with losses: what happens past the end has not happened.
-                let doubled = exit.duplicate && exit.at <= self.window.end();
-                let copy = doubled.then(|| {
-                    let copy = self.pool[exit.packet].clone();
-                    self.pool.insert(copy)
-                });
-                self.leave(index, exit.packet, exit.order, exit.at);
-                if let Some(copy) = copy {
-                    self.leave(index, copy, exit.order, exit.at);
+                if exit.duplicate && exit.at <= self.window.end() {
+                    self.leave_doubled(index, exit);
+                } else {
+                    self.leave(index, exit.packet, exit.order, exit.at);
                 }
             }
             served::Completed::Lost { at, packet } => {
@@ -491,8 +506,22 @@ impl<B: Body> Fabric<B> {
         }
     }
 
+    /// A packet has left a served link, and a copy of it with it.
+    #[inline(never)]
+    fn leave_doubled(&mut self, index: usize, exit: served::Exit) {
+        let copy = self.pool[exit.packet].clone();
+        let copy = self.pool.insert(copy);
+        for packet in [exit.packet, copy] {
+            self.leave(index, packet, exit.order, exit.at);
+        }
+    }
+
     /// A packet has left a served link and propagates.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: a call costs half as much again"
+    )]
+    #[inline(always)]
     fn leave(&mut self, index: usize, packet: PacketId, order: u32, at: Instant) {
         let link = &mut self.links[index];
         let (ring, own) = (link.ring, link.own_ring);

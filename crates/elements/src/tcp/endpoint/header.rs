@@ -133,10 +133,11 @@ impl<B: Body> Endpoint<B> {
         };
         self.rcv_acked = self.rcv_nxt;
         self.ack.sent();
+        let mut size = place.ip_size();
         if self.agreed.exact_ecn {
             self.add_accecn(ecn, place);
+            size = place.ip_size();
         }
-        let size = place.ip_size();
         self.stats.sent_bytes += u64::from(size);
         if place.body.len() > 0 {
             self.last_sent = now;

@@ -11,7 +11,7 @@ use super::{
         agent::{AgentSlot, exchange_ends, tcp_ends},
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
-        fabric::Target,
+        fabric::{LinkKind, Target},
         script::Script,
         spawner::Spawner,
     },
@@ -214,7 +214,10 @@ impl<B: Body> Network<B> {
                 Stop::Link(link) if placing.folded[link.0 as usize].is_some() => {
                     Target::Folded(link.0)
                 }
-                Stop::Link(link) => Target::Link(link.0),
+                Stop::Link(link) => match self.fabric.links[link.0 as usize].kind {
+                    LinkKind::Plain(_) => Target::Plain(link.0),
+                    LinkKind::Served(_) => Target::Served(link.0),
+                },
                 Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
                 Stop::Processing(host) => Target::Processing(host.0),
             }));
