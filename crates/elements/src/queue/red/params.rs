@@ -173,9 +173,10 @@ macro_rules! red_params {
             /// there (Floyd 2000).
             pub gentle: bool,
             /// How drops are spread over the packets, at a probability p: `uniform` makes the gap from one to
-            /// the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), `geometric` tries each packet by
-            /// itself (method 1), `waiting` makes it uniform in 1/p..2/p, as ns-2 does by default, `summed` in
-            /// 1/(2p)..3/(2p), so that probabilities that differ from packet to packet add up.
+            /// the next uniform in 1..1/p (Floyd and Jacobson §7, method 2), `drawn` as well, but with one random
+            /// number for each gap (§11, dummynet), `geometric` tries each packet by itself (method 1),
+            /// `waiting` makes it uniform in 1/p..2/p, as ns-2 does by default, `summed` in 1/(2p)..3/(2p), so
+            /// that probabilities that differ from packet to packet add up.
             pub spacing: $crate::queue::red::Spacing,
             /// Marks packets of ECN-capable transports instead of dropping them, unless the queue is full
             /// (RFC 3168 §5).
