@@ -70,6 +70,7 @@ def test_static_is_tail_drop_where_the_windows_do_not_reach_its_threshold(
 
 
 def test_nobody_gets_more_than_the_link_has(tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Rates are over each flow's own time, of which a second of 90 may be somebody else's."""
     for name in ("alone", "total", "many-total"):
         for row in tables[name]:
-            assert all(0 < value <= 100 for key, value in row.items() if key not in {"rtt", "label"}), (name, row)
+            assert all(0 < value <= 100 * 90 / 89 for key, value in row.items() if key not in {"rtt", "label"}), (name, row)
