@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,3 +27,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     return CHECKOUT
+
+
+@pytest.fixture(scope="session")
+def run_quick(checkout: Path) -> Callable[[str], tuple[dict[str, Any], float, int]]:
+    """Runs a study as a user would, in quick mode: its JSON, seconds of wall time, exit status."""
+
+    def run(name: str) -> tuple[dict[str, Any], float, int]:
+        command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--quick", "--json"]
+        started = time.monotonic()
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout), time.monotonic() - started, done.returncode
+
+    return run

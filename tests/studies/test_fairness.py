@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,12 +14,8 @@ QUICK_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def outcome(checkout: Path) -> tuple[dict[str, Any], float, int]:
-    command = [sys.executable, "-m", "anabranch", "study", "studies/fairness", "--quick", "--json"]
-    started = time.monotonic()
-    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
-    assert run.stdout, run.stderr
-    return json.loads(run.stdout), time.monotonic() - started, run.returncode
+def outcome(run_quick: Callable[[str], tuple[dict[str, Any], float, int]]) -> tuple[dict[str, Any], float, int]:
+    return run_quick("fairness")
 
 
 @pytest.fixture(scope="module")
@@ -73,4 +65,7 @@ def test_nobody_gets_more_than_the_link_has(tables: dict[str, list[dict[str, Any
     """Rates are over each flow's own time, of which a second of 90 may be somebody else's."""
     for name in ("alone", "total", "many-total"):
         for row in tables[name]:
-            assert all(0 < value <= 100 * 90 / 89 for key, value in row.items() if key not in {"rtt", "label"}), (name, row)
+            assert all(0 < value <= 100 * 90 / 89 for key, value in row.items() if key not in {"rtt", "label"}), (
+                name,
+                row,
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,8 @@ FAIR = 0.9
 
 
 @pytest.fixture(scope="module")
-def outcome(checkout: Path) -> tuple[dict[str, Any], float, int]:
-    command = [sys.executable, "-m", "anabranch", "study", "studies/fairness-mixes", "--quick", "--json"]
-    started = time.monotonic()
-    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
-    assert run.stdout, run.stderr
-    return json.loads(run.stdout), time.monotonic() - started, run.returncode
+def outcome(run_quick: Callable[[str], tuple[dict[str, Any], float, int]]) -> tuple[dict[str, Any], float, int]:
+    return run_quick("fairness-mixes")
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +19,8 @@ NOT_REPRODUCED = {"R4", "R11"}
 
 
 @pytest.fixture(scope="module")
-def outcome(checkout: Path) -> tuple[dict[str, Any], float, int]:
-    started = time.monotonic()
-    run = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from anabranch.cli import main; main()",
-            "study",
-            "studies/reordering",
-            "--quick",
-            "--json",
-        ],
-        cwd=checkout,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.stdout, run.stderr
-    return json.loads(run.stdout), time.monotonic() - started, run.returncode
+def outcome(run_quick: Callable[[str], tuple[dict[str, Any], float, int]]) -> tuple[dict[str, Any], float, int]:
+    return run_quick("reordering")
 
 
 def test_has_the_shape_of_the_contract(outcome: tuple[dict[str, Any], float, int]) -> None:

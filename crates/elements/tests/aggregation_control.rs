@@ -1,9 +1,12 @@
 //! Controllers, recomputed from their definitions at random arrivals.
 
 use anabranch_core::units::{Duration, Instant, Rate};
-use anabranch_elements::aggregation::control::{
-    self, Config, Controller, Init, Percentile, Span, Utilization, Weight, ewma_hysteresis,
-    moving_average, oracle, peak_percentile,
+use anabranch_elements::{
+    aggregation::control::{
+        self, Config, Controller, Init, Percentile, Span, Utilization, Weight, ewma_hysteresis,
+        moving_average, oracle, peak_percentile,
+    },
+    heavy::Count,
 };
 use proptest::prelude::*;
 
@@ -127,7 +130,7 @@ proptest! {
         let interval = 5_000;
         let config = Config::MovingAverage(moving_average::Params {
             interval: Span::from_micros(interval),
-            window: window.try_into().expect("positive"),
+            window: Count::new(window),
             utilization: Utilization::new(utilization),
         });
         let end = arrivals.last().map_or(0, |(at, _)| *at) + 3 * interval;

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ControlParams, Controller, Counter, Init, Span, Utilization};
+use crate::heavy::Count;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -27,45 +28,6 @@ pub const META: Meta = Meta {
     }],
 };
 
-/// How many intervals are averaged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "u32", into = "u32")]
-pub struct Window(u32);
-
-impl Window {
-    /// The most.
-    pub const MAX: u32 = 100_000;
-}
-impl TryFrom<u32> for Window {
-    type Error = String;
-    fn try_from(count: u32) -> Result<Self, String> {
-        if (1..=Self::MAX).contains(&count) {
-            Ok(Self(count))
-        } else {
-            Err(format!(
-                "{count} is out of range; expected 1 to {} intervals",
-                Self::MAX
-            ))
-        }
-    }
-}
-impl From<Window> for u32 {
-    fn from(window: Window) -> Self {
-        window.0
-    }
-}
-impl JsonSchema for Window {
-    fn inline_schema() -> bool {
-        true
-    }
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Window".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "integer", "minimum": 1, "maximum": Self::MAX })
-    }
-}
-
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -73,7 +35,7 @@ pub struct Params {
     /// From one decision to the next.
     pub interval: Span,
     /// How many intervals the mean is over; at the start of a run there are fewer.
-    pub window: Window,
+    pub window: Count<100_000>,
     /// The share of the members' capacity that the mean rate is to take, 0.01 to 1.
     pub utilization: Utilization,
 }
@@ -82,7 +44,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             interval: Span::from_micros(1_000_000),
-            window: Window(10),
+            window: Count::new(10),
             utilization: Utilization::new(0.7),
         }
     }
@@ -128,7 +90,7 @@ impl MovingAverage {
         let interval = params.interval.get();
         Self {
             counter: Counter::new(interval),
-            window: params.window.0 as usize,
+            window: params.window.get() as usize,
             share: bytes_in(init.rate, interval) * params.utilization.get(),
             members: init.members,
             last: VecDeque::new(),
