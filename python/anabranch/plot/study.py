@@ -134,6 +134,8 @@ def _parts(value: Series, definition: FigureDefinition) -> Iterator[tuple[str, S
 
 
 def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
+    import numpy as np
+
     if definition.x_scale == "log":
         axes.set_xscale("log")
         axis = results.definition.axes.get(definition.x)
@@ -145,7 +147,9 @@ def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
     else:
-        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+        # An interval may reach below 0 where no value does.
+        lowest = min((np.min(line.get_ydata()) for line in axes.get_lines()), default=0.0)
+        axes.set_ylim(bottom=0 if lowest >= 0 else min(0, axes.get_ylim()[0]))
 
 
 def _apart(values: Sequence[float]) -> list[str]:
