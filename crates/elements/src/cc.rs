@@ -16,6 +16,7 @@ pub mod hystart;
 mod init;
 pub mod params;
 mod properties;
+mod rtt_samples;
 mod window;
 
 pub use self::{

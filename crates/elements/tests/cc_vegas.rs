@@ -6,7 +6,7 @@ use anabranch_core::units::{Duration, Rate};
 use anabranch_elements::cc::{
     Config, CongestionControl,
     params::Packets,
-    vegas::{META, Params},
+    vegas::{META, Params, RttEstimate},
 };
 use cc_support::{
     Path, assert_near,
@@ -98,6 +98,7 @@ fn slow_start_ends_where_more_than_gamma_packets_are_queued() {
             ..Params::default()
         });
         let mut path = Path::new(&config, 50, RTT);
+        path.round_trip();
         path.queued = Duration::from_millis(queued_ms);
         for _ in 0..3 {
             path.round_trip();
@@ -107,6 +108,36 @@ fn slow_start_ends_where_more_than_gamma_packets_are_queued() {
             ends,
             "{gamma} {queued_ms}"
         );
+    }
+}
+
+/// A SYN takes less time to serialize than a full segment: no queue, but a large window would read one.
+#[test]
+fn what_the_handshake_measured_is_no_base() {
+    let mut path = avoiding(&vegas(1, 3), 1_000);
+    path.round = 2;
+    path.ack_as(|ack| ack.min_rtt = RTT - Duration::from_micros(500));
+    assert_near(path.cwnd(), 1_001.0, 1e-9);
+    assert_near(path.state("queued").expect("a state"), 0.0, 1e-9);
+}
+
+#[test]
+fn a_round_trip_is_its_samples_mean_or_its_last() {
+    for (rtt, queued) in [
+        (RttEstimate::Mean, 1_000.0 * 5.0 / 105.0),
+        (RttEstimate::Segment, 0.0),
+    ] {
+        let config = Config::Vegas(Params {
+            rtt,
+            ..Params::default()
+        });
+        let mut path = avoiding(&config, 1_000);
+        path.queued = Duration::from_millis(10);
+        path.ack();
+        path.queued = Duration::ZERO;
+        path.round = 2;
+        path.ack();
+        assert_near(path.state("queued").expect("a state"), queued, 1e-6);
     }
 }
 

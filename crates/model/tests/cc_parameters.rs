@@ -165,7 +165,7 @@ const fn cubic(control: &'static str) -> [Case; 13] {
     ]
 }
 
-const CASES: [Case; 46] = [
+const CASES: [Case; 47] = [
     packets("reno", &["slow_start_limit"]),
     word("reno", &["avoidance"], "`acks`"),
     word("reno", &["reduce_from"], "cwnd"),
@@ -258,6 +258,7 @@ const CASES: [Case; 46] = [
     word("compound", &["reduce_from"], "cwnd"),
     packets("vegas", &["alpha", "beta", "gamma", "slow_start_limit"]),
     left("vegas", &["beta_loss"]),
+    word("vegas", &["rtt"], "`segment`"),
     word("vegas", &["reduce_from"], "cwnd"),
     packets("bic", &["s_max", "low_window", "slow_start_limit"]),
     (

@@ -45,6 +45,7 @@ use super::{
         DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit, in_order,
     },
     reno::Avoidance,
+    rtt_samples::RttSamples,
     window::{Standard, Window},
 };
 
@@ -164,26 +165,7 @@ pub struct Compound {
     round: u64,
     /// The round trip under way began in congestion avoidance, outside a recovery.
     whole_round: bool,
-    samples: Samples,
-}
-
-/// The samples of the round-trip time that a round trip has brought so far.
-#[derive(Debug, Clone, Copy, Default)]
-struct Samples {
-    sum: Duration,
-    count: u32,
-}
-
-impl Samples {
-    fn add(&mut self, rtt: Duration) {
-        self.sum += rtt;
-        self.count += 1;
-    }
-
-    /// Their mean; none without a sample.
-    fn mean(self) -> Option<Duration> {
-        (self.count > 0).then(|| self.sum / u64::from(self.count))
-    }
+    samples: RttSamples,
 }
 
 /// What is known of the path.
@@ -248,7 +230,7 @@ impl Compound {
             },
             round: 0,
             whole_round: false,
-            samples: Samples::default(),
+            samples: RttSamples::default(),
             params: params.clone(),
             standard,
         }

@@ -9,8 +9,10 @@
 //!
 //! # Differs from the paper
 //! - Thresholds are packets, as in §III-B's reading of them as buffers; there they are rates.
-//! - `RTT` is that of the segment whose acknowledgment ends the round trip, the paper's distinguished
-//!   segment. The actual rate is taken from the window, not from the bytes sent meanwhile: a round trip
+//! - `BaseRTT` is the smallest round-trip time of data segments, without the handshake's.
+//! - `RTT` is the mean of the round trip's samples, as ns-2's Vegas takes it; with `rtt = "segment"` that of the segment whose
+//!   acknowledgment ends the round trip, the paper's distinguished one. That segment leads the burst
+//!   that a doubled window is, so it meets no queue: slow start then ends by losses. The actual rate is taken from the window, not from the bytes sent meanwhile: a round trip
 //!   in which the window was not used is not looked at.
 //! - The window moves at once when a round trip ends, and by one segment; the paper spreads that over
 //!   the next round trip.
@@ -37,6 +39,7 @@ use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
     Rto, Spurious, Unvalidated,
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit, in_order},
+    rtt_samples::RttSamples,
     window::{Standard, Window},
 };
 
@@ -52,6 +55,18 @@ pub const META: Meta = Meta {
     }],
 };
 
+/// What Vegas takes for the round-trip time of a round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum RttEstimate {
+    /// The mean of its samples.
+    #[default]
+    Mean,
+    /// That of the segment whose acknowledgment ends it (§III-B's distinguished segment).
+    Segment,
+}
+
 /// Parameters of Vegas.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, remote = "Self")]
@@ -66,6 +81,8 @@ pub struct Params {
     pub beta_loss: DecreaseFactor,
     /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
     pub slow_start_limit: SlowStartLimit,
+    /// What is taken for the round-trip time of a round trip.
+    pub rtt: RttEstimate,
     /// What a reduction is taken from.
     pub reduce_from: OrStack<ReductionBase>,
 }
@@ -78,6 +95,7 @@ impl Default for Params {
             gamma: Packets::new(1),
             beta_loss: DecreaseFactor::new(0.5),
             slow_start_limit: SlowStartLimit::default(),
+            rtt: RttEstimate::Mean,
             reduce_from: OrStack::Stack,
         }
     }
@@ -105,6 +123,7 @@ pub struct Vegas {
     beta: f64,
     gamma: f64,
     beta_loss: f64,
+    estimate: RttEstimate,
     window: Window,
     /// What a spurious reduction is taken back to.
     undo: Option<Window>,
@@ -115,6 +134,10 @@ pub struct Vegas {
     doubling: bool,
     /// Packets queued, as last looked at.
     queued: f64,
+    /// The smallest round-trip time of a data segment. That of the SYN is left out: it is shorter by
+    /// what serializing a full segment takes, which a window of hundreds of segments would read as a queue.
+    base_rtt: Option<Duration>,
+    samples: RttSamples,
 }
 
 impl Vegas {
@@ -127,6 +150,7 @@ impl Vegas {
             beta: params.beta.as_f64(),
             gamma: params.gamma.as_f64(),
             beta_loss: params.beta_loss.get(),
+            estimate: params.rtt,
             window: standard.initial_window(),
             standard,
             undo: None,
@@ -134,6 +158,8 @@ impl Vegas {
             whole_round: false,
             doubling: true,
             queued: 0.0,
+            base_rtt: None,
+            samples: RttSamples::default(),
         }
     }
 
@@ -165,6 +191,10 @@ impl Vegas {
 impl CongestionControl for Vegas {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
+            self.samples.add(rtt);
+        }
         if ack.in_recovery || !ack.cwnd_limited {
             self.whole_round = false;
             return;
@@ -174,9 +204,17 @@ impl CongestionControl for Vegas {
         }
         if ack.round != self.round {
             self.round = ack.round;
-            let rtt = ack.rtt.unwrap_or(ack.srtt);
-            if self.whole_round && !rtt.is_zero() && !ack.min_rtt.is_zero() {
-                self.end_round(ack.min_rtt, rtt);
+            let samples = std::mem::take(&mut self.samples);
+            let rtt = match self.estimate {
+                RttEstimate::Mean => samples.mean(),
+                RttEstimate::Segment => ack.rtt,
+            }
+            .unwrap_or(ack.srtt);
+            if self.whole_round
+                && !rtt.is_zero()
+                && let Some(base) = self.base_rtt
+            {
+                self.end_round(base, rtt);
             }
             self.doubling = !(self.whole_round && self.doubling);
             self.whole_round = true;

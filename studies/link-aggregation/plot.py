@@ -1,0 +1,64 @@
+"""Throughput over time without and with control, and windows beside the number of links that are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from anabranch.plot.style import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from anabranch.plot.study import Drawing
+
+VARIANTS = ["ctcp", "cubic", "westwood", "newreno", "vegas"]
+WINDOWS = ["ctcp", "cubic", "westwood"]
+"""What figure 6 shows."""
+SPAN_S = 2.0
+"""Throughput is the mean over so much."""
+
+
+def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
+    """Draw figures 4, 5 and 6."""
+    yield "figure-4", "Goodput with all links on", goodput(study, "off")
+    yield "figure-5", "Goodput with control", goodput(study, "on")
+    yield "figure-6", "Windows and links that are on", windows(study)
+
+
+def goodput(study: Drawing, experiment: str) -> Figure:
+    """Draw goodput over time, a line for each variant."""
+    figure, axes = study.new_figure(5.6, 3.1)
+    for colour, variant in zip(COLOURS, VARIANTS, strict=False):
+        times, octets = study.line(f"delivered[{variant}]", "time_s", experiment)
+        kept = [(0.0, 0.0)]
+        for time, value in zip(times, octets, strict=True):
+            if time >= kept[-1][0] + SPAN_S - 1e-6:
+                kept.append((time, value))
+        rate = [(after - before) * 8e-6 / (end - start) for (start, before), (end, after) in pairwise(kept)]
+        axes.plot([time for time, _ in kept[1:]], rate, color=colour, label=study.results.definition.variants[variant].label)
+    axes.set_xlabel("Time (s)")
+    axes.set_ylabel("Goodput (Mbit/s)")
+    axes.set_ylim(0, 820)
+    axes.legend(loc="lower right", fontsize=7)
+    return figure
+
+
+def windows(study: Drawing) -> Figure:
+    """Draw cwnd and the number of links, a panel for each variant."""
+    figure, single = study.new_figure(5.6, 5.4)
+    single.remove()
+    panels = figure.subplots(len(WINDOWS), 1, sharex=True)
+    for axes, variant in zip(panels, WINDOWS, strict=True):
+        axes.plot(*study.line(f"cwnd[{variant}]", "time_s", "on"), color=COLOURS[0], linewidth=0.9)
+        axes.set_title(study.results.definition.variants[variant].label, fontsize=9)
+        axes.set_ylabel("Window (packets)", color=COLOURS[0])
+        axes.set_ylim(bottom=0)
+        links = axes.twinx()
+        links.plot(*study.line(f"members[{variant}]", "time_s", "on"), color=COLOURS[1], linewidth=0.9, drawstyle="steps-post")
+        links.set_ylim(0, 8.5)
+        links.set_yticks(range(0, 9, 2))
+        links.set_ylabel("Links on", color=COLOURS[1])
+    panels[-1].set_xlabel("Time (s)")
+    return figure
