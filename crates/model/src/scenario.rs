@@ -26,7 +26,7 @@ pub use format::Protocol;
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
     Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup,
-    ResolvedImpairment, ResolvedLink, Step, What,
+    Replayed, ResolvedImpairment, ResolvedLink, Step, What,
 };
 pub use schema::schema;
 pub use sweep::Sweep;
