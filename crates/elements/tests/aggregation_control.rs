@@ -3,8 +3,10 @@
 use anabranch_core::units::{Duration, Instant, Rate};
 use anabranch_elements::{
     aggregation::control::{
-        self, Config, Controller, Init, Percentile, Share, Span, Utilization, Weight, ewma_hysteresis,
-        moving_average, oracle::{self, optimum}, peak_percentile,
+        self, Config, Controller, Init, Percentile, Share, Span, Utilization, Weight,
+        ewma_hysteresis, moving_average,
+        oracle::{self, optimum},
+        peak_percentile,
     },
     heavy::Count,
 };
@@ -270,7 +272,10 @@ proptest! {
 #[test]
 fn the_oracle_gives_up_what_costs_most() {
     let bytes = [500, 500, 2_500, 500, 500, 500, 500, 1_500, 500, 500];
-    let init = Init { lead: Duration::from_micros(2_000), ..init() };
+    let init = Init {
+        lead: Duration::from_micros(2_000),
+        ..init()
+    };
     let at = |overloaded: f64| {
         let params = oracle::Params {
             overloaded: Share::new(overloaded),

@@ -232,7 +232,10 @@ fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
             ))
         }
         workload::Config::Replay(_) => {
-            let replayed = flow.replayed.clone().expect("resolving reads the recording");
+            let replayed = flow
+                .replayed
+                .clone()
+                .expect("resolving reads the recording");
             Sendings::Replay(sendings::Replay {
                 recording: replayed.recording,
                 start: flow.start,

@@ -12,7 +12,11 @@ use proptest::prelude::*;
 
 /// A pcap: (microseconds or nanoseconds, frame, length on the wire).
 fn pcap(magic: u32, link_type: u32, frames: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
-    let per_s = if magic == 0xa1b2_3c4d { 1_000_000_000 } else { 1_000_000 };
+    let per_s = if magic == 0xa1b2_3c4d {
+        1_000_000_000
+    } else {
+        1_000_000
+    };
     let mut file = Vec::new();
     let word = |word: u32, file: &mut Vec<u8>| file.extend(word.to_le_bytes());
     word(magic, &mut file);
@@ -22,7 +26,12 @@ fn pcap(magic: u32, link_type: u32, frames: &[(u64, Vec<u8>, u32)]) -> Vec<u8> {
     }
     for (time, frame, length) in frames {
         let part = |value: u64| u32::try_from(value).expect("32 bits");
-        for field in [part(time / per_s), part(time % per_s), part(frame.len() as u64), *length] {
+        for field in [
+            part(time / per_s),
+            part(time % per_s),
+            part(frame.len() as u64),
+            *length,
+        ] {
             word(field, &mut file);
         }
         file.extend(frame);
@@ -54,7 +63,9 @@ fn ethernet(tags: usize, kind: u16, packet: &[u8]) -> Vec<u8> {
 
 /// A block of pcapng.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len().next_multiple_of(4) + 12).expect("short").to_le_bytes();
+    let length = u32::try_from(body.len().next_multiple_of(4) + 12)
+        .expect("short")
+        .to_le_bytes();
     let mut block = [&kind.to_le_bytes()[..], &length, body].concat();
     block.resize(block.len().next_multiple_of(4), 0);
     block.extend(length);
@@ -63,15 +74,22 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
 
 /// A pcapng of raw IP whose clock has units of 10^-resolution s.
 fn pcapng(resolution: u8, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
-    let section = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255];
+    let section = [
+        0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255,
+    ];
     let mut file = block(0x0a0d_0d0a, &section);
-    let interface = [101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, resolution, 0, 0, 0, 0, 0, 0, 0];
+    let interface = [
+        101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, resolution, 0, 0, 0, 0, 0, 0, 0,
+    ];
     file.extend(block(1, &interface));
     for (time, packet) in packets {
         let half = |bits: u64| u32::try_from(bits).expect("half").to_le_bytes();
         let length = half(packet.len() as u64);
         let times = [half(time >> 32), half(time & 0xffff_ffff)].concat();
-        file.extend(block(6, &[&[0; 4], &times[..], &length, &length, packet].concat()));
+        file.extend(block(
+            6,
+            &[&[0; 4], &times[..], &length, &length, packet].concat(),
+        ));
     }
     file
 }
@@ -79,7 +97,9 @@ fn pcapng(resolution: u8, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
 fn packets(file: &[u8]) -> Vec<(u64, u32)> {
     let recording = Recording::parse(file).unwrap_or_else(|error| panic!("{error}"));
     let packets = recording.packets().iter();
-    packets.map(|packet| (packet.time.as_picos() / 1_000, packet.size)).collect()
+    packets
+        .map(|packet| (packet.time.as_picos() / 1_000, packet.size))
+        .collect()
 }
 
 /// Ethernet with microseconds: VLAN tags, padding, ARP and a packet of which only the head was kept.
@@ -96,7 +116,13 @@ fn ethernet_in_microseconds() {
         (6_000_007, ethernet(0, 0x0800, &[0x45, 0]), 1_014),
         (6_000_010, ethernet(0, 0x86dd, &[0x60, 0, 0, 0, 1, 0]), 310),
     ];
-    let expected = [(0, 1_500), (2_000, 40), (1_000_000_000, 576), (1_000_000_000, 1_000), (1_000_003_000, 296)];
+    let expected = [
+        (0, 1_500),
+        (2_000, 40),
+        (1_000_000_000, 576),
+        (1_000_000_000, 1_000),
+        (1_000_003_000, 296),
+    ];
     assert_eq!(packets(&pcap(MICROS, 1, &frames)), expected);
 }
 
@@ -114,24 +140,46 @@ fn nanoseconds_and_raw_ip() {
 
 #[test]
 fn broken_captures_say_what_is_wrong() {
-    let good = pcap(MICROS, 101, &[(1, v4(100), 100), (2, v4(200), 200), (3, v4(300), 300)]);
+    let good = pcap(
+        MICROS,
+        101,
+        &[(1, v4(100), 100), (2, v4(200), 200), (3, v4(300), 300)],
+    );
     let wrong = |file: &[u8]| Recording::parse(file).expect_err("it must be refused");
     assert_eq!(wrong(b""), RecordingError::NotACapture);
-    assert_eq!(wrong(b"duration = \"10 s\"\n[link.a]"), RecordingError::NotACapture);
+    assert_eq!(
+        wrong(b"duration = \"10 s\"\n[link.a]"),
+        RecordingError::NotACapture
+    );
     let cut = &good[..good.len() - 1];
     assert_eq!(wrong(cut), RecordingError::Truncated { after: 2 });
-    assert_eq!(wrong(&good[..good.len() - 25]), RecordingError::Truncated { after: 2 });
+    assert_eq!(
+        wrong(&good[..good.len() - 25]),
+        RecordingError::Truncated { after: 2 }
+    );
     assert_eq!(wrong(&good[..20]), RecordingError::Truncated { after: 0 });
     let ng = pcapng(6, &[(1, v4(100)), (2, v4(200))]);
-    assert_eq!(wrong(&ng[..ng.len() - 3]), RecordingError::Truncated { after: 1 });
+    assert_eq!(
+        wrong(&ng[..ng.len() - 3]),
+        RecordingError::Truncated { after: 1 }
+    );
     let back = pcap(MICROS, 101, &[(9, v4(100), 100), (6, v4(200), 200)]);
     let by = Duration::from_micros(3);
     assert_eq!(wrong(&back), RecordingError::GoesBack { packet: 2, by });
     let arp = pcap(MICROS, 1, &[(1, ethernet(0, 0x0806, &[0; 28]), 42)]);
     assert_eq!(wrong(&arp), RecordingError::NoPackets { frames: 1 });
-    assert_eq!(wrong(&pcap(MICROS, 1, &[])), RecordingError::NoPackets { frames: 0 });
+    assert_eq!(
+        wrong(&pcap(MICROS, 1, &[])),
+        RecordingError::NoPackets { frames: 0 }
+    );
     let wireless = pcap(MICROS, 105, &[(1, vec![0; 40], 40)]);
-    assert_eq!(wrong(&wireless), RecordingError::LinkType { packet: 1, link_type: 105 });
+    assert_eq!(
+        wrong(&wireless),
+        RecordingError::LinkType {
+            packet: 1,
+            link_type: 105
+        }
+    );
 }
 
 const SCENARIO: &str = "duration = \"10 s\"
@@ -168,7 +216,11 @@ fn a_rate_stretches_the_times() {
     let file = pcap(MICROS, 101, &[(1, v4(100), 100), (3, v4(300), 300)]);
     let factor = |sets: &[&str]| {
         let resolved = resolve(file.clone(), sets).unwrap_or_else(|error| panic!("{error}"));
-        resolved.flows[0].replayed.as_ref().expect("it is read").factor
+        resolved.flows[0]
+            .replayed
+            .as_ref()
+            .expect("it is read")
+            .factor
     };
     assert!((factor(&[]) - 1.0).abs() < 1e-12);
     assert!((factor(&["flow.trace.workload.speed=2.5"]) - 2.5).abs() < 1e-12);
@@ -182,14 +234,45 @@ fn scenarios_name_what_cannot_be_replayed() {
     let one = pcap(MICROS, 101, &[(1, v4(100), 100)]);
     let long = pcap(MICROS, 101, &[(1, vec![0x60, 0, 0, 0, 255, 255], 65_575)]);
     let cases: [(Vec<u8>, &[&str], &[&str]); 9] = [
-        (good.clone(), &["flow.trace.workload.file='y.pcap'"], &["some/where/y.pcap", "no such file"]),
-        (good[..30].to_vec(), &[], &["trace.toml:10:", "data/x.pcap", "middle"]),
-        (b"no capture".to_vec(), &[], &["trace.toml:10:", "is no capture", "pcapng"]),
+        (
+            good.clone(),
+            &["flow.trace.workload.file='y.pcap'"],
+            &["some/where/y.pcap", "no such file"],
+        ),
+        (
+            good[..30].to_vec(),
+            &[],
+            &["trace.toml:10:", "data/x.pcap", "middle"],
+        ),
+        (
+            b"no capture".to_vec(),
+            &[],
+            &["trace.toml:10:", "is no capture", "pcapng"],
+        ),
         (long, &[], &["65575 bytes", "65535 bytes at most"]),
-        (one.clone(), &["flow.trace.workload.rate='1 Mbit/s'"], &["has no rate"]),
-        (one, &["flow.trace.workload.repeat=true"], &["cannot repeat"]),
-        (good.clone(), &["flow.trace.workload.speed=0"], &["0.001 to 1000"]),
-        (good.clone(), &["flow.trace.workload.speed=2", "flow.trace.workload.rate='1 Mbit/s'"], &["both say"]),
+        (
+            one.clone(),
+            &["flow.trace.workload.rate='1 Mbit/s'"],
+            &["has no rate"],
+        ),
+        (
+            one,
+            &["flow.trace.workload.repeat=true"],
+            &["cannot repeat"],
+        ),
+        (
+            good.clone(),
+            &["flow.trace.workload.speed=0"],
+            &["0.001 to 1000"],
+        ),
+        (
+            good.clone(),
+            &[
+                "flow.trace.workload.speed=2",
+                "flow.trace.workload.rate='1 Mbit/s'",
+            ],
+            &["both say"],
+        ),
         (good, &["flow.trace.protocol=tcp"], &["`replay` needs UDP"]),
     ];
     for (content, sets, parts) in cases {
@@ -199,7 +282,10 @@ fn scenarios_name_what_cannot_be_replayed() {
         }
     }
     let scenario = Scenario::parse(SCENARIO, "x.toml", &Extensions::default()).expect("TOML");
-    let error = scenario.resolve(None).expect_err("nobody reads files").to_string();
+    let error = scenario
+        .resolve(None)
+        .expect_err("nobody reads files")
+        .to_string();
     assert!(error.contains("reads no files"), "{error}");
 }
 

@@ -201,7 +201,9 @@ impl<B: Body> Fabric<B> {
                 let link = &mut self.links[links[end]].served().link;
                 link.distribute(now, set);
                 if end == 0 {
-                    self.groups[index].overload.set_members(now, set.count_ones());
+                    self.groups[index]
+                        .overload
+                        .set_members(now, set.count_ones());
                 }
                 let link = &mut self.links[links[end]].served().link;
                 if link.has_outcomes() {

@@ -59,7 +59,9 @@ impl Spans {
     pub fn draw(self, draw: &mut Draw) -> Duration {
         match self {
             Self::Fixed { time } => time,
-            Self::Exponential { mean } => Duration::from_secs_f64(draw.exponential(mean.as_secs_f64())),
+            Self::Exponential { mean } => {
+                Duration::from_secs_f64(draw.exponential(mean.as_secs_f64()))
+            }
             Self::Pareto { mean, shape } => {
                 let least = mean.as_secs_f64() * (shape - 1.0) / shape;
                 Duration::from_secs_f64(least / math::powf(1.0 - draw.uniform(), 1.0 / shape))
@@ -76,8 +78,16 @@ impl Spans {
     }
     fn check(self) -> Result<(), Wrong> {
         if self.mean() < Duration::from_micros(1) {
-            let key: &[&str] = if matches!(self, Self::Fixed { .. }) { &["time"] } else { &["mean"] };
-            return Err((key, format!("{} is no time to be on or off", self.mean()), "1 us or more"));
+            let key: &[&str] = if matches!(self, Self::Fixed { .. }) {
+                &["time"]
+            } else {
+                &["mean"]
+            };
+            return Err((
+                key,
+                format!("{} is no time to be on or off", self.mean()),
+                "1 us or more",
+            ));
         }
         match self {
             Self::Pareto { shape, .. } if shape.is_nan() || shape <= 1.0 => Err((

@@ -249,11 +249,16 @@ mod tests {
     /// 0.75 s into a period of 2 s the sine is at 1 + 0.5 sin 45°, and the square still low.
     #[test]
     fn the_curves_are_where_they_should_be() {
-        let at = |shape, ms| Level::new(profile(shape, None), Stream::new(1, "x")).at(Instant::from_millis(ms));
+        let at = |shape, ms| {
+            Level::new(profile(shape, None), Stream::new(1, "x")).at(Instant::from_millis(ms))
+        };
         assert!((at(Shape::Sine, 0) - 0.5).abs() < 1e-12);
         assert!((at(Shape::Sine, 750) - (1.0 + 0.5 * 0.5_f64.sqrt())).abs() < 1e-12);
         assert!((at(Shape::Sine, 3_000) - 1.5).abs() < 1e-12);
-        assert_eq!([999, 1_000, 1_999, 2_000].map(|ms| at(Shape::Square, ms)), [0.5, 1.5, 1.5, 0.5]);
+        assert_eq!(
+            [999, 1_000, 1_999, 2_000].map(|ms| at(Shape::Square, ms)),
+            [0.5, 1.5, 1.5, 0.5]
+        );
     }
 
     /// As many points in each half of a square as its level says. Fails for pauses that are drawn with the level
@@ -270,7 +275,10 @@ mod tests {
             counts[usize::from(now.as_picos() % 2_000_000_000_000 >= 1_000_000_000_000)] += 1;
         }
         // 200 and 600 are expected; five deviations are 71 and 122.
-        assert!(counts[0].abs_diff(200) < 71 && counts[1].abs_diff(600) < 122, "{counts:?}");
+        assert!(
+            counts[0].abs_diff(200) < 71 && counts[1].abs_diff(600) < 122,
+            "{counts:?}"
+        );
     }
 
     /// In the low half a unit takes 2 s at a rate of 1 (0.5 a second), in the high one 2/3 s.
@@ -278,6 +286,9 @@ mod tests {
     fn amounts_add_up_over_a_jump() {
         let mut level = Level::new(profile(Shape::Square, None), Stream::new(1, "x"));
         let end = level.when_added_up(Instant::START, 1.0, 1.0);
-        assert!((end.as_secs_f64() - (1.0 + 0.5 / 1.5)).abs() < 0.003, "{end:?}");
+        assert!(
+            (end.as_secs_f64() - (1.0 + 0.5 / 1.5)).abs() < 0.003,
+            "{end:?}"
+        );
     }
 }

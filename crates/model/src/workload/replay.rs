@@ -17,6 +17,7 @@ pub use recording::{Recording, RecordingError};
 pub struct Replay {
     /// The capture, pcap or pcapng of Ethernet or IP packets; its path counts from where the scenario's file
     /// is.
+    #[schemars(extend("x-type" = "path"))]
     pub file: String,
     /// How many times as fast as it was recorded, 0.001 to 1000.
     #[serde(default = "as_recorded")]

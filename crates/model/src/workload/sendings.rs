@@ -149,7 +149,9 @@ impl Replay {
             if !self.repeat {
                 return None;
             }
-            let gaps = u64::try_from(packets.len().saturating_sub(1)).unwrap_or(1).max(1);
+            let gaps = u64::try_from(packets.len().saturating_sub(1))
+                .unwrap_or(1)
+                .max(1);
             let span = self.recording.span();
             let round = span + Duration::from_picos(span.as_picos() / gaps);
             self.start = self.start.saturating_add(at_speed(round, self.factor));
@@ -158,7 +160,9 @@ impl Replay {
         let packet = packets[self.index];
         self.index += 1;
         Some(Sending {
-            at: self.start.saturating_add(at_speed(packet.time, self.factor)),
+            at: self
+                .start
+                .saturating_add(at_speed(packet.time, self.factor)),
             payload: packet.size.saturating_sub(self.headers),
         })
     }

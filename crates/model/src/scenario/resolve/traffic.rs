@@ -80,7 +80,11 @@ pub(super) fn complete(
         }
         Config::OnOff(on_off) if udp => {
             if let Err((key, wrong)) = on_off.check() {
-                return Err(wrong_key(resolver, &["flow", table, "workload", key], wrong));
+                return Err(wrong_key(
+                    resolver,
+                    &["flow", table, "workload", key],
+                    wrong,
+                ));
             }
             let payload = payload(resolver, table, flow, settings, on_off.payload)?;
             check_pace(resolver, table, on_off.rate, payload)?;
@@ -134,7 +138,12 @@ fn payload(
         Protocol::Tcp => u64::from(settings.mss),
     };
     let payload = written.unwrap_or(Bytes::new(usual));
-    check_payload(resolver, &["flow", table, "workload", "payload"], flow, payload)?;
+    check_payload(
+        resolver,
+        &["flow", table, "workload", "payload"],
+        flow,
+        payload,
+    )?;
     Ok(payload)
 }
 
@@ -229,7 +238,9 @@ pub(super) fn replayed(
     })?;
     let recording = Recording::parse(&content).map_err(|error| {
         let text = error.to_string();
-        let (message, help) = text.split_once("; ").unwrap_or((&text, "expected a capture"));
+        let (message, help) = text
+            .split_once("; ")
+            .unwrap_or((&text, "expected a capture"));
         let message = format!("`{}` cannot be replayed: {message}", place.display());
         resolver.error(&path, message, vec![help.to_owned()])
     })?;

@@ -44,7 +44,9 @@ pub enum RecordingError {
         after: u64,
     },
     /// Frames of a kind that is not read.
-    #[error("packet {packet} has link type {link_type}; expected Ethernet (1), raw IP (101, 228, 229) or Linux cooked (113, 276)")]
+    #[error(
+        "packet {packet} has link type {link_type}; expected Ethernet (1), raw IP (101, 228, 229) or Linux cooked (113, 276)"
+    )]
     LinkType {
         /// Which packet.
         packet: u64,
@@ -58,7 +60,9 @@ pub enum RecordingError {
         packet: u64,
     },
     /// A packet that was recorded before the one that stands before it.
-    #[error("packet {packet} is {by} earlier than the one before it; expected packets in order of time (`reordercap` sorts them)")]
+    #[error(
+        "packet {packet} is {by} earlier than the one before it; expected packets in order of time (`reordercap` sorts them)"
+    )]
     GoesBack {
         /// Which packet.
         packet: u64,
@@ -159,7 +163,9 @@ impl Recording {
     /// From the first packet to the last.
     #[must_use]
     pub fn span(&self) -> Duration {
-        self.packets.last().map_or(Duration::ZERO, |packet| packet.time)
+        self.packets
+            .last()
+            .map_or(Duration::ZERO, |packet| packet.time)
     }
 }
 
@@ -172,7 +178,11 @@ fn frame<'a>(
     let packet = after + 1;
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
-            let units = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+            let units = if header.is_nanosecond_precision() {
+                1_000_000_000
+            } else {
+                1_000_000
+            };
             interfaces.push(Interface {
                 link_type: header.network.0,
                 units: Some(units),
@@ -223,7 +233,9 @@ fn frame<'a>(
             }))
         }
         PcapBlockOwned::NG(Block::SimplePacket(simple)) => Ok(Some(Frame {
-            link_type: interfaces.first().map_or(-1, |interface| interface.link_type),
+            link_type: interfaces
+                .first()
+                .map_or(-1, |interface| interface.link_type),
             time: None,
             length: simple.origlen,
             octets: simple.data,
@@ -261,7 +273,9 @@ impl Reading {
             return Err(RecordingError::GoesBack { packet, by });
         }
         self.latest = time;
-        let since = u64::try_from(time - first).ok().filter(|_| time - first <= LONGEST);
+        let since = u64::try_from(time - first)
+            .ok()
+            .filter(|_| time - first <= LONGEST);
         let since = since.ok_or(RecordingError::TooLong { packet })?;
         self.bytes += u64::from(size);
         self.packets.push(Recorded {
@@ -285,7 +299,12 @@ impl Reading {
 
 /// Where the IP packet begins in a frame, if it is one and enough was kept to tell.
 fn ip_offset(frame: &Frame<'_>, packet: u64) -> Result<Option<usize>, RecordingError> {
-    let two = |at: usize| frame.octets.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
+    let two = |at: usize| {
+        frame
+            .octets
+            .get(at..at + 2)
+            .map(|two| u16::from_be_bytes([two[0], two[1]]))
+    };
     let is_ip = |kind: Option<u16>| matches!(kind, Some(0x0800 | 0x86dd));
     let (mut at, header) = match Linktype(frame.link_type) {
         Linktype::ETHERNET => (12, 2),
@@ -307,13 +326,21 @@ fn ip_length(frame: &Frame<'_>, packet: u64) -> Result<Option<u32>, RecordingErr
     let Some(at) = ip_offset(frame, packet)? else {
         return Ok(None);
     };
-    let of_frame = frame.length.saturating_sub(u32::try_from(at).unwrap_or(u32::MAX));
+    let of_frame = frame
+        .length
+        .saturating_sub(u32::try_from(at).unwrap_or(u32::MAX));
     let octets = frame.octets.get(at..).unwrap_or_default();
-    let two = |at: usize| octets.get(at..at + 2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])));
+    let two = |at: usize| {
+        octets
+            .get(at..at + 2)
+            .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
+    };
     // A length of 0 is one that the network card fills in (segmentation offload).
     let told = match octets.first().map(|first| first >> 4) {
         Some(4) => two(2).filter(|length| *length > 0),
-        Some(6) => two(4).filter(|length| *length > 0).map(|length| 40 + length),
+        Some(6) => two(4)
+            .filter(|length| *length > 0)
+            .map(|length| 40 + length),
         Some(_) => return Ok(None),
         None => None,
     };
