@@ -16,7 +16,7 @@ _PREFIX = {
     None: 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40,
 }  # fmt: skip
 _RATE_OF_ITS_OWN = "paced"
-_MANY_TRANSFERS = ("poisson", "request-response")
+_RANDOM_LOAD = ("poisson", "request-response", "on-off", "replay")
 
 
 def max_min(capacity: float, demands: Sequence[float]) -> list[float]:
@@ -67,17 +67,17 @@ def demands_of(resolved: Mapping[str, Any], flows: Sequence[str]) -> dict[str, f
         flows: Names of the summary: ``"main"``, or ``"main/0"`` of several copies.
 
     Returns:
-        The rate of a workload that has one of its own (``paced``); not-a-number for workloads of many transfers,
-        whose load is random and which are judged by how long those take; infinite for all others.
+        The rate of a workload that has one of its own (``paced``); not-a-number for workloads of many transfers
+        and those that vary, whose load at a time is not known; infinite for all others.
     """
     out: dict[str, float] = {}
     for name in flows:
         workload = resolved.get("flow", {}).get(name.split("/")[0], {}).get("workload", {})
         kind = workload.get("kind")
-        if kind == _RATE_OF_ITS_OWN:
+        if kind == _RATE_OF_ITS_OWN and "profile" not in workload:
             out[name] = _mbit_s(workload["rate"])
         else:
-            out[name] = math.nan if kind in _MANY_TRANSFERS else math.inf
+            out[name] = math.nan if kind in (*_RANDOM_LOAD, _RATE_OF_ITS_OWN) else math.inf
     return out
 
 

@@ -105,6 +105,7 @@ class LinkSummary(TypedDict, total=False):
     mean_queue_packets: float | None
     max_queue_packets: int
     p95_queue_delay_ms: float | None
+    p99_queue_delay_ms: float | None
 
 
 class GroupSummary(TypedDict, total=False):
@@ -115,6 +116,7 @@ class GroupSummary(TypedDict, total=False):
     energy_joules: float | None
     joules_per_gigabit: float | None
     changes: int
+    overloaded_ms_share: float | None
     port_seconds: dict[str, float]
     lacpdus_sent: int
     lacpdus_lost: int

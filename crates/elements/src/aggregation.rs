@@ -32,6 +32,7 @@ pub mod energy;
 pub mod group;
 pub mod lacp;
 pub mod members;
+pub mod overload;
 
 pub use group::Group;
 pub use members::{Members, Spread};

@@ -274,7 +274,8 @@ fn workloads() -> Vec<Entry> {
         entry(
             "poisson",
             "Poisson file arrivals",
-            "Files that arrive as a Poisson process, each on a connection of its own.",
+            "Files that arrive as a Poisson process, each on a connection of its own; over UDP datagrams that leave \
+             as one. With a `profile` the load follows a curve, with short bursts on top.",
             Some(schemars::schema_for!(crate::workload::Poisson)),
             ("Paxson and Floyd 1995 (IEEE/ACM ToN 3(3))", "§III"),
         ),
@@ -286,6 +287,22 @@ fn workloads() -> Vec<Entry> {
              time waits.",
             Some(schemars::schema_for!(crate::workload::Paced)),
             ("RFC 8085", "§3.1"),
+        ),
+        entry(
+            "on-off",
+            "On and off",
+            "Sends evenly spaced datagrams for some time and nothing for some time, over UDP. Many of these whose \
+             times have a heavy tail (Pareto, shape below 2) add up to self-similar traffic.",
+            Some(schemars::schema_for!(crate::workload::OnOff)),
+            ("Willinger et al. 1997 (IEEE/ACM ToN 5(1))", "§2"),
+        ),
+        entry(
+            "replay",
+            "Replay of a capture",
+            "Sends a datagram of each recorded packet's length at its recorded time, over UDP: what was measured \
+             elsewhere, which does not react.",
+            Some(schemars::schema_for!(crate::workload::Replay)),
+            ("draft-ietf-opsawg-pcap", "§5"),
         ),
         Entry {
             parameters: parameters(

@@ -25,8 +25,8 @@ pub use extensions::Extensions;
 pub use format::Protocol;
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Change, Hop, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup,
-    ResolvedImpairment, ResolvedLink, Step, What,
+    Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
+    ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
 };
 pub use schema::schema;
 pub use sweep::Sweep;

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use anabranch_core::{packet::Direction, units::Instant};
+use anabranch_core::{
+    packet::Direction,
+    rng::Stream,
+    units::{Bytes, Instant},
+};
 use anabranch_elements::{
     body::Body,
     host::Host,
@@ -13,13 +17,13 @@ use anabranch_elements::{
 use crate::{
     network::{
         App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec, Network,
-        Script, Stop, Traffic,
+        Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
     scenario::{
         Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGroup, Step, What,
     },
-    workload::{self, Pace, Paced},
+    workload::{self, Level, Pace, Paced, Profile, Sendings, sendings},
 };
 
 /// The engine's own choices: none of them changes a result.
@@ -158,6 +162,10 @@ pub fn compile_tapped<B: Body>(
         let own = hosts.iter().position(|(name, _)| *name == flow.name);
         let traffic = match own {
             Some(index) => Traffic::Hosts(hosts.remove(index).1),
+            None if flow.protocol == Protocol::Udp => Traffic::Datagrams(Datagrams {
+                timing: timing(flow, resolved.seed),
+                headers: flow.udp_headers,
+            }),
             None => traffic(flow, settings),
         };
         builder.flow(FlowSpec {
@@ -183,7 +191,72 @@ pub fn compile_tapped<B: Body>(
     })
 }
 
-/// What our TCP sends over a flow, or UDP.
+/// When UDP sends, and how much.
+fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
+    let stream = |part: &str| Stream::new(seed, &format!("flow.{}.{part}", flow.name));
+    let level = |profile: Profile| Level::new(profile, stream("workload.profile"));
+    let sendings = match &flow.workload {
+        workload::Config::Paced(paced) => match paced.profile {
+            None => return Timing::Paced(pace(paced)),
+            Some(profile) => {
+                let phase = stream("workload").at(0).uniform();
+                let payload = pace(paced).payload();
+                let level = level(profile);
+                Sendings::Varying(sendings::Varying::new(
+                    paced.rate, payload, level, phase, flow.start,
+                ))
+            }
+        },
+        workload::Config::Poisson(poisson) => {
+            let mean = poisson.sizes.0.mean();
+            Sendings::Poisson(sendings::Poisson {
+                now: flow.start,
+                rate: poisson.rate.bits_per_s() as f64 / 8.0 / mean,
+                payload: octets(poisson.sizes.0.fixed()).expect("resolving refuses other sizes"),
+                level: poisson.profile.map(level),
+                stream: stream("workload"),
+                count: 0,
+            })
+        }
+        workload::Config::OnOff(on_off) => {
+            let pace = octets(on_off.payload)
+                .and_then(|payload| Pace::new(on_off.rate, payload))
+                .expect("resolving fills the payload in and checks the times");
+            let (on, off) = (on_off.on.0, on_off.off.0);
+            Sendings::OnOff(sendings::OnOff::new(
+                pace,
+                on,
+                off,
+                stream("workload"),
+                flow.start,
+            ))
+        }
+        workload::Config::Replay(_) => {
+            let replayed = flow
+                .replayed
+                .clone()
+                .expect("resolving reads the recording");
+            Sendings::Replay(sendings::Replay {
+                recording: replayed.recording,
+                start: flow.start,
+                factor: replayed.factor,
+                repeat: replayed.repeat,
+                headers: flow.udp_headers,
+                index: 0,
+            })
+        }
+        workload::Config::Bulk
+        | workload::Config::File(_)
+        | workload::Config::RequestResponse(_) => unreachable!("resolving refuses them over UDP"),
+    };
+    Timing::Listed(Box::new(sendings))
+}
+
+fn octets(bytes: Option<Bytes>) -> Option<u32> {
+    u32::try_from(bytes?.get()).ok()
+}
+
+/// What our TCP sends over a flow.
 fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> {
     let control = flow.cc.clone();
     match &flow.workload {
@@ -205,21 +278,16 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
                 control,
                 rate,
                 sizes,
+                profile: poisson.profile,
             }
         }
-        workload::Config::Paced(paced) => {
-            let pace = pace(paced);
-            match flow.protocol {
-                Protocol::Udp => Traffic::Datagrams(Datagrams {
-                    pace,
-                    headers: flow.udp_headers,
-                }),
-                Protocol::Tcp => Traffic::Tcp {
-                    settings,
-                    control,
-                    app: App::Scripted(Box::new(Script::paced(pace))),
-                },
-            }
+        workload::Config::Paced(paced) => Traffic::Tcp {
+            settings,
+            control,
+            app: App::Scripted(Box::new(Script::paced(pace(paced)))),
+        },
+        workload::Config::OnOff(_) | workload::Config::Replay(_) => {
+            unreachable!("resolving refuses them over TCP")
         }
         workload::Config::RequestResponse(what) => Traffic::Exchange {
             settings,

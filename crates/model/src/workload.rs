@@ -1,10 +1,18 @@
 //! What applications send.
 
+mod on_off;
 mod paced;
+pub mod profile;
+pub mod replay;
 mod request_response;
+pub mod sendings;
 
+pub use on_off::{OnOff, Spans};
 pub use paced::{Pace, Paced};
+pub use profile::{Level, Profile};
+pub use replay::{Recording, RecordingError, Replay};
 pub use request_response::RequestResponse;
+pub use sendings::Sendings;
 
 use anabranch_core::{
     math,
@@ -25,10 +33,15 @@ pub enum Config {
     Bulk,
     /// One file; the flow ends when it has arrived.
     File(File),
-    /// Files that arrive as a Poisson process, each on a connection of its own.
+    /// Files that arrive as a Poisson process, each on a connection of its own; over UDP datagrams that leave as
+    /// one.
     Poisson(Poisson),
     /// So much per time, evenly spaced: a call, a video, a sensor.
     Paced(Paced),
+    /// Evenly spaced for some time, then nothing for some time, over UDP.
+    OnOff(OnOff),
+    /// What was recorded, over UDP.
+    Replay(Replay),
     /// One connection over which one end asks and the other answers.
     RequestResponse(RequestResponse),
 }
@@ -41,7 +54,8 @@ pub struct File {
     pub size: Bytes,
 }
 
-/// Parameters of files that arrive as a Poisson process.
+/// Parameters of files that arrive as a Poisson process. Over UDP each is one datagram, and all have one
+/// size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Poisson {
@@ -49,6 +63,9 @@ pub struct Poisson {
     pub rate: Rate,
     /// How large the files are.
     pub sizes: Choice<Sizes>,
+    /// How the load varies around its mean; steady without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// A distribution of file sizes.
@@ -105,6 +122,15 @@ impl Sizes {
             }
         };
         (bytes as u64).max(1)
+    }
+
+    /// The one size that there is, if there is one.
+    #[must_use]
+    pub const fn fixed(self) -> Option<Bytes> {
+        match self {
+            Self::Fixed { size } => Some(size),
+            _ => None,
+        }
     }
 
     /// The mean size in bytes.

@@ -1,5 +1,7 @@
 //! Scenario files from Python: parse, set, resolve.
 
+use std::{fs, io, path::Path};
+
 use anabranch::{Extensions, Resolved, Scenario, scenario::Error};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -15,9 +17,22 @@ pub struct Job {
     pub seed: Option<u64>,
 }
 
+/// The largest file that a scenario may name, in bytes: what is recorded is held in memory.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// Reads a file that a scenario names.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let bytes = fs::metadata(path)?.len();
+    if bytes > MAX_FILE_BYTES {
+        let message = format!("it has {bytes} bytes; at most {MAX_FILE_BYTES} are read");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    fs::read(path)
+}
+
 impl Job {
     pub fn parse(&self) -> Result<Scenario, Error> {
-        let extensions = Extensions::default();
+        let extensions = Extensions::default().files(read);
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,

@@ -91,7 +91,12 @@ const FLOW_COUNTS: [&str; 8] = [
     "reordering_extent_p95_packets",
     "malformed_segments",
 ];
-const LINK_FLOATS: [&str; 3] = ["utilization", "mean_queue_packets", "p95_queue_delay_ms"];
+const LINK_FLOATS: [&str; 4] = [
+    "utilization",
+    "mean_queue_packets",
+    "p95_queue_delay_ms",
+    "p99_queue_delay_ms",
+];
 const LINK_COUNTS: [&str; 6] = [
     "sent_packets",
     "dropped_packets",

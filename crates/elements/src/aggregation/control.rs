@@ -19,7 +19,7 @@ pub use crate::queue::Contradiction;
 pub mod params;
 
 use params::check_spans;
-pub use params::{Percentile, Span, Transition, Utilization, Weight};
+pub use params::{Percentile, Share, Span, Transition, Utilization, Weight};
 
 /// A controller.
 pub trait Controller: fmt::Debug + Send {

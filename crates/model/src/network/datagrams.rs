@@ -2,10 +2,13 @@
 //!
 //! Nothing comes back, so nothing slows the sender down and nothing is sent again. Because the n-th
 //! datagram leaves at a time that both ends know, the receiver measures each one's delay exactly
-//! without a timestamp in it.
+//! without a timestamp in it: it computes the time of a pace, and draws or reads the times of other workloads
+//! once more.
 //!
 //! # Not implemented
-//! Frames of several datagrams, rates that change, fragmentation, RTP and its feedback (RFC 3550).
+//! Frames of several datagrams, fragmentation, RTP and its feedback (RFC 3550).
+
+use std::collections::VecDeque;
 
 use anabranch_core::{
     histogram::Histogram,
@@ -15,15 +18,24 @@ use anabranch_core::{
 };
 use anabranch_elements::{body::Body, host::Departing, tcp::Stats, transport::Transport};
 
-use crate::workload::Pace;
+use crate::workload::{Pace, Sendings, sendings::Sending};
 
 /// What is sent over a UDP flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Datagrams {
     /// When, and how much at once.
-    pub pace: Pace,
+    pub timing: Timing,
     /// Bytes of the headers around each payload.
     pub headers: u32,
+}
+
+/// When datagrams leave, and how large they are.
+#[derive(Debug, Clone)]
+pub enum Timing {
+    /// Evenly spaced from the flow's start on.
+    Paced(Pace),
+    /// One after the other, as drawn or recorded.
+    Listed(Box<Sendings>),
 }
 
 /// One end of a UDP flow.
@@ -38,24 +50,75 @@ pub enum UdpEnd {
 /// The end that sends.
 #[derive(Debug)]
 pub struct Source {
-    datagrams: Datagrams,
+    timing: Timing,
+    headers: u32,
     since: Instant,
     next: Instant,
+    /// The payload of the next, of those that are listed.
+    payload: u32,
     sent: u64,
+    /// Payload bytes.
+    sent_bytes: u64,
 }
 
 /// The end that receives.
 #[derive(Debug)]
 pub struct Sink {
-    pace: Pace,
-    /// When the first datagram left.
-    since: Instant,
+    departures: Departures,
     /// The latest datagram: packets are numbered in 32 bits, datagrams are not.
     latest: u64,
     received: u64,
     /// Payload bytes, those of a doubled packet once.
     delivered: u64,
     delay: OneWayDelay,
+}
+
+/// When datagrams left, as the receiver knows it.
+#[derive(Debug)]
+enum Departures {
+    /// At a pace since then.
+    Paced(Pace, Instant),
+    /// As listed.
+    Listed(Box<Followed>),
+}
+
+/// A list that is followed.
+#[derive(Debug)]
+struct Followed {
+    sendings: Sendings,
+    /// The datagram that the first of `times` is of.
+    first: u64,
+    /// [`Instant::NEVER`] for one that has arrived.
+    times: VecDeque<Instant>,
+}
+
+/// Of so many datagrams that are missing the times are remembered; one that comes later yet has no delay.
+const REMEMBERED: usize = 1 << 14;
+
+impl Departures {
+    /// When a datagram left, asked once.
+    fn of(&mut self, number: u64) -> Option<Instant> {
+        match self {
+            Self::Paced(pace, since) => Some(since.saturating_add(pace.after(number))),
+            Self::Listed(followed) => followed.of(number),
+        }
+    }
+}
+
+impl Followed {
+    fn of(&mut self, number: u64) -> Option<Instant> {
+        let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        while self.times.len() <= place {
+            let sending = self.sendings.next()?;
+            self.times.push_back(sending.at);
+        }
+        let at = std::mem::replace(&mut self.times[place], Instant::NEVER);
+        while self.times.front() == Some(&Instant::NEVER) || self.times.len() > REMEMBERED {
+            self.times.pop_front();
+            self.first += 1;
+        }
+        (at < Instant::NEVER).then_some(at)
+    }
 }
 
 /// One-way delays of datagrams (RFC 7679), those of doubled packets once.
@@ -87,15 +150,26 @@ impl OneWayDelay {
 
 /// Both ends of a flow whose first datagram leaves at `start`.
 pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
+    let Datagrams { timing, headers } = datagrams;
+    let departures = match &timing {
+        Timing::Paced(pace) => Departures::Paced(*pace, start),
+        Timing::Listed(sendings) => Departures::Listed(Box::new(Followed {
+            sendings: Sendings::clone(sendings),
+            first: 0,
+            times: VecDeque::new(),
+        })),
+    };
     let source = Source {
-        datagrams,
+        timing,
+        headers,
         since: start,
         next: Instant::NEVER,
+        payload: 0,
         sent: 0,
+        sent_bytes: 0,
     };
     let sink = Sink {
-        pace: datagrams.pace,
-        since: start,
+        departures,
         latest: 0,
         received: 0,
         delivered: 0,
@@ -113,9 +187,9 @@ impl UdpEnd {
         }
     }
     /// The flow starts.
-    pub(super) const fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         if let Self::Source(source) = self {
-            source.next = source.since;
+            source.begin();
         }
     }
     /// The application stops.
@@ -132,13 +206,11 @@ impl UdpEnd {
         if source.next > now {
             return None;
         }
-        let Datagrams { pace, headers } = source.datagrams;
-        let offset = source.sent * u64::from(pace.payload());
-        source.sent += 1;
-        source.next = source.since.saturating_add(pace.after(source.sent));
+        let offset = source.sent_bytes;
+        let payload = source.step();
         let departing = Departing {
-            transport: Transport::Datagram(B::filler(pace.payload())),
-            size: headers + pace.payload(),
+            transport: Transport::Datagram(B::filler(payload)),
+            size: source.headers + payload,
             ecn: Ecn::NotEct,
             dscp: 0,
         };
@@ -161,8 +233,9 @@ impl UdpEnd {
         }
         sink.delivered += u64::from(payload);
         let number = sink.unwrap(index);
-        if arrival.is_some() {
-            let sent = sink.since.saturating_add(sink.pace.after(number));
+        if arrival.is_some()
+            && let Some(sent) = sink.departures.of(number)
+        {
             sink.delay.record(now.saturating_since(sent));
         }
     }
@@ -176,14 +249,11 @@ impl UdpEnd {
     /// What it has counted.
     pub(super) fn stats(&self) -> Stats {
         match self {
-            Self::Source(source) => {
-                let Datagrams { pace, headers } = source.datagrams;
-                Stats {
-                    sent_packets: source.sent,
-                    sent_bytes: source.sent * u64::from(headers + pace.payload()),
-                    ..Stats::default()
-                }
-            }
+            Self::Source(source) => Stats {
+                sent_packets: source.sent,
+                sent_bytes: source.sent_bytes + source.sent * u64::from(source.headers),
+                ..Stats::default()
+            },
             Self::Sink(sink) => Stats {
                 received_packets: sink.received,
                 delivered_bytes: sink.delivered,
@@ -197,6 +267,40 @@ impl UdpEnd {
             Self::Source(_) => None,
             Self::Sink(sink) => Some(&sink.delay),
         }
+    }
+}
+
+impl Source {
+    fn begin(&mut self) {
+        match &mut self.timing {
+            Timing::Paced(_) => self.next = self.since,
+            Timing::Listed(sendings) => {
+                let first = sendings.next();
+                self.expect(first);
+            }
+        }
+    }
+    fn expect(&mut self, sending: Option<Sending>) {
+        self.next = sending.map_or(Instant::NEVER, |sending| sending.at);
+        self.payload = sending.map_or(0, |sending| sending.payload);
+    }
+    /// A datagram leaves: its payload.
+    fn step(&mut self) -> u32 {
+        self.sent += 1;
+        let payload = match &mut self.timing {
+            Timing::Paced(pace) => {
+                self.next = self.since.saturating_add(pace.after(self.sent));
+                pace.payload()
+            }
+            Timing::Listed(sendings) => {
+                let payload = self.payload;
+                let next = sendings.next();
+                self.expect(next);
+                payload
+            }
+        };
+        self.sent_bytes += u64::from(payload);
+        payload
     }
 }
 
@@ -218,13 +322,20 @@ mod tests {
 
     use super::*;
 
+    fn paced(pace: Pace) -> Datagrams {
+        Datagrams {
+            timing: Timing::Paced(pace),
+            headers: 28,
+        }
+    }
+
     /// 2,666.67 ns apart. Fails for a sender that adds a rounded interval each time.
     #[test]
     fn the_sender_keeps_to_its_times() {
         let rate = Rate::new(3_000_000_000).expect("positive");
         let pace = Pace::new(rate, 1000).expect("slow enough");
         let start = Instant::START + Duration::from_millis(5);
-        let [mut source, _] = udp_ends(Datagrams { pace, headers: 28 }, start);
+        let [mut source, _] = udp_ends(paced(pace), start);
         source.start();
         for number in 0..3000 {
             let now = source.timer();
@@ -243,8 +354,7 @@ mod tests {
     fn numbers_go_on_beyond_32_bits() {
         let pace =
             Pace::new(Rate::new(1_000_000_000).expect("positive"), 125).expect("slow enough");
-        let datagrams = Datagrams { pace, headers: 28 };
-        let [_, sink] = udp_ends(datagrams, Instant::START);
+        let [_, sink] = udp_ends(paced(pace), Instant::START);
         let UdpEnd::Sink(mut sink) = sink else {
             panic!("the second is the one that receives")
         };

@@ -13,6 +13,7 @@ use anabranch_elements::{
         group::{Action, Counters, Parts},
         lacp::pdu,
         members::Notice,
+        overload::Overload,
     },
     body::Body,
     link::Window,
@@ -32,6 +33,7 @@ pub(super) struct GroupSlot {
     /// Forward, then reverse.
     links: [usize; 2],
     power: PowerModel,
+    overload: Overload,
     /// The timer that stands in the event queue.
     armed: Instant,
 }
@@ -41,6 +43,7 @@ impl GroupSlot {
     #[inline]
     pub(super) fn measure(&mut self, now: Instant, size: u32) {
         self.group.on_arrival(now, size);
+        self.overload.on_arrival(now, size);
     }
 }
 
@@ -49,6 +52,7 @@ impl GroupSlot {
 pub(super) struct GroupParts {
     group: Group,
     power: PowerModel,
+    overload: Overload,
 }
 
 impl GroupParts {
@@ -81,8 +85,12 @@ impl GroupParts {
             lacp_rate: spec.lacp_rate,
         };
         let group = Group::new(parts, window.start());
-        let power = spec.power;
-        (links, Self { group, power })
+        let parts = Self {
+            group,
+            power: spec.power,
+            overload: Overload::new(rate, spec.members, window.start()),
+        };
+        (links, parts)
     }
 }
 
@@ -111,6 +119,7 @@ impl<B: Body> Fabric<B> {
             group: parts.group,
             links,
             power: parts.power,
+            overload: parts.overload,
             armed: Instant::NEVER,
         });
         self.arm_group(number);
@@ -176,7 +185,7 @@ impl<B: Body> Fabric<B> {
                 break;
             }
             for action in actions.drain(..) {
-                self.act(links, action);
+                self.act(index, links, action);
             }
         }
         for link in links {
@@ -185,12 +194,18 @@ impl<B: Body> Fabric<B> {
         self.arm_group(index);
     }
 
-    fn act(&mut self, links: [usize; 2], action: Action) {
+    fn act(&mut self, index: usize, links: [usize; 2], action: Action) {
         let now = self.now;
         match action {
             Action::Distribute { end, set } => {
                 let link = &mut self.links[links[end]].served().link;
                 link.distribute(now, set);
+                if end == 0 {
+                    self.groups[index]
+                        .overload
+                        .set_members(now, set.count_ones());
+                }
+                let link = &mut self.links[links[end]].served().link;
                 if link.has_outcomes() {
                     self.carry_out(links[end], None);
                 }
@@ -231,6 +246,9 @@ pub struct GroupReport {
     pub sent_bits: u64,
     /// What it counted.
     pub counters: Counters,
+    /// The share of milliseconds in which more arrived than the active members carry; `None` if none has
+    /// ended.
+    pub overloaded_share: Option<f64>,
 }
 
 /// A group at one moment.
@@ -264,6 +282,7 @@ impl<B: Body> Network<B> {
             energy_joules,
             sent_bits: sent * 8,
             counters,
+            overloaded_share: self.fabric.groups[group.0 as usize].overload.share(now),
         }
     }
     /// A group now.

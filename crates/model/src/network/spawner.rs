@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     event_queue::{Class, Entry, Source},
-    workload::Sizes,
+    workload::{Level, Sizes},
 };
 
 /// The arrivals of one flow.
@@ -24,6 +24,8 @@ pub(super) struct Spawner {
     /// Mean transfers per second.
     pub(super) rate: f64,
     pub(super) sizes: Sizes,
+    /// How the rate varies.
+    pub(super) level: Option<Level>,
     pub(super) stream: Stream,
     pub(super) stop: Instant,
     pub(super) route: [u32; 2],
@@ -44,10 +46,17 @@ impl<B: Body> Network<B> {
             return;
         }
         let mut draw = spawner.stream.at(spawner.begun);
-        let pause = Duration::from_secs_f64(draw.exponential(1.0 / spawner.rate));
-        let size = spawner.sizes.draw(&mut draw);
+        let (size, due) = match &mut spawner.level {
+            None => {
+                let pause = Duration::from_secs_f64(draw.exponential(1.0 / spawner.rate));
+                (spawner.sizes.draw(&mut draw), now.saturating_add(pause))
+            }
+            Some(level) => {
+                let size = spawner.sizes.draw(&mut draw);
+                (size, level.next_point(now, spawner.rate, &mut draw))
+            }
+        };
         spawner.begun += 1;
-        let due = now.saturating_add(pause);
         let (flow_id, route, elements, vacant) = (
             spawner.flow,
             spawner.route,

@@ -193,6 +193,8 @@ pub struct LinkSummary {
     pub max_queue_packets: u32,
     /// 95th percentile of the waiting time.
     pub p95_queue_delay_ms: Option<f64>,
+    /// 99th percentile of the waiting time.
+    pub p99_queue_delay_ms: Option<f64>,
 }
 
 /// What is reported of a link group.
@@ -208,6 +210,9 @@ pub struct GroupSummary {
     pub joules_per_gigabit: Option<f64>,
     /// Decisions that changed the number of members.
     pub changes: u64,
+    /// Share of whole milliseconds of the measured time in which more bytes arrived before the forward queue
+    /// than the members that were active in it carry in a millisecond.
+    pub overloaded_ms_share: Option<f64>,
     /// Seconds that ports were in each state, those of both ends added up.
     pub port_seconds: PortSeconds,
     /// LACPDUs sent.
@@ -243,6 +248,7 @@ impl From<&GroupReport> for GroupSummary {
             energy_joules: report.energy_joules,
             joules_per_gigabit: (gigabits > 0.0).then(|| report.energy_joules / gigabits),
             changes: report.counters.changes,
+            overloaded_ms_share: report.overloaded_share,
             port_seconds: PortSeconds {
                 active: sum(|port| port.active),
                 idle: sum(|port| port.idle),
@@ -382,6 +388,9 @@ impl From<&LinkReport> for LinkSummary {
             max_queue_packets: counted.max_queue_packets,
             p95_queue_delay_ms: counted
                 .queue_delay_percentile(95.0)
+                .map(Duration::as_millis_f64),
+            p99_queue_delay_ms: counted
+                .queue_delay_percentile(99.0)
                 .map(Duration::as_millis_f64),
         }
     }

@@ -226,10 +226,23 @@ pub struct ResolvedFlow {
     pub cc: cc::Config,
     /// What the application sends.
     pub workload: workload::Config,
+    /// What was recorded, where that is replayed.
+    pub replayed: Option<Replayed>,
     /// The way of the data.
     pub route: Vec<Step>,
     /// The way of the acknowledgments.
     pub return_route: Vec<Step>,
+}
+
+/// A recording to replay.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replayed {
+    /// What was recorded; copies of a flow share it.
+    pub recording: Arc<workload::Recording>,
+    /// How many times as fast as recorded.
+    pub factor: f64,
+    /// Whether it begins again.
+    pub repeat: bool,
 }
 
 /// A change in mid-run of one direction of a link.

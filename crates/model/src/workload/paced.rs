@@ -4,6 +4,8 @@ use anabranch_core::units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Profile;
+
 /// Parameters of an application that sends at a rate of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -16,6 +18,10 @@ pub struct Paced {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Bytes", extend("x-minimum" = "1 bytes", "x-maximum" = "4294967295 bytes"))]
     pub payload: Option<Bytes>,
+    /// How the rate varies around its mean, over UDP; steady without one. The first datagram then leaves up to
+    /// an interval after the start, at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
 }
 
 /// The times of its writes: the n-th comes n intervals after the first. Each time is rounded by itself,

@@ -1,9 +1,17 @@
 //! The offline optimum: a schedule made from what will arrive.
 //!
-//! The arrivals of the whole run are recorded first, with all members on, in bins. A bin needs as many
-//! members as carry what arrives in it and what the bins before could not carry. A member is on in the bins
-//! that need it, and through gaps too short to sleep and wake up again in; it is woken so much earlier
-//! that it carries packets from the start of the bin.
+//! The arrivals of the whole run are recorded first, with all members on, in bins. A bin *needs* as many
+//! members as carry what arrives in it and what all members together could not carry before; it is
+//! *overloaded* if fewer are on. The schedule is that with the least time awake, added up over members and
+//! the time that they wake up in included, of all schedules that overload at most the share `overloaded` of the
+//! bins, rounded down. Bins are counted from the start of the run to the last in which something arrives.
+//! A member is woken so much earlier (waking up and the exchange of LACPDUs) that it carries packets from the
+//! start of the bin, and it stays on through gaps that are too short to sleep and wake up again in. How the
+//! schedule is found: [`optimum`], exactly for runs of up to two minutes with 0.1 % of eight members' bins.
+//!
+//! With `bin` 1 ms, no warm-up, and all members together never overloaded, an overloaded bin is what
+//! `overloaded_ms_share` counts, and `overloaded = 0.001` makes this the least that any controller can keep
+//! awake with 0.1 % overloaded milliseconds: fewest member-milliseconds, changes at whole milliseconds.
 //!
 //! Arrivals must not depend on what the group does: with TCP they would, so the scenario is refused.
 //!
@@ -20,7 +28,9 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlParams, Controller, Init, Span};
+use super::{ControlParams, Controller, Init, Span, params::Share};
+
+pub mod optimum;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -40,12 +50,15 @@ pub const META: Meta = Meta {
 pub struct Params {
     /// The time over which arriving bytes are counted, and from one possible change to the next.
     pub bin: Span,
+    /// The share of bins that may have fewer members than they need, 0 to 1.
+    pub overloaded: Share,
 }
 
 impl Default for Params {
     fn default() -> Self {
         Self {
             bin: Span::from_micros(1_000),
+            overloaded: Share::new(0.0),
         }
     }
 }
@@ -70,7 +83,7 @@ impl Oracle {
         let bin = params.bin.get();
         let schedule = init
             .arrivals
-            .map(|arrivals| schedule(arrivals, bin, init))
+            .map(|arrivals| schedule(arrivals, params, init))
             .unwrap_or_default();
         Self {
             bin,
@@ -100,8 +113,22 @@ pub fn needs(arrivals: &[u64], bin: Duration, init: &Init<'_>) -> Vec<u32> {
 
 /// When how many members are to be on, told early enough. Only changes are listed.
 #[must_use]
-pub fn schedule(arrivals: &[u64], bin: Duration, init: &Init<'_>) -> Vec<(Instant, u32)> {
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a length, rounded down"
+)]
+pub fn schedule(arrivals: &[u64], params: &Params, init: &Init<'_>) -> Vec<(Instant, u32)> {
+    let bin = params.bin.get();
     let needs = needs(arrivals, bin, init);
+    let problem = optimum::Problem {
+        needs: &needs,
+        members: init.members,
+        bin: bin.as_picos(),
+        lead: init.lead.as_picos(),
+    };
+    let most = (params.overloaded.get() * needs.len() as f64).floor() as u64;
+    let needs = problem.solve(most).on;
     let start = |k: usize| Instant::START + bin * (k as u64);
     // By member: the times at which it goes on (early) and off. Member m is on where more than m are needed.
     let mut steps: Vec<(Instant, i64)> = Vec::new();

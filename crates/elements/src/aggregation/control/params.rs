@@ -24,6 +24,10 @@ bounded! {
     Utilization, 0.01..=1.0, "a share of the capacity"
 }
 bounded! {
+    /// A share of something that is counted.
+    Share, 0.0..=1.0, "a share"
+}
+bounded! {
     /// The weight of what was measured last.
     Weight, 0.001..=1.0, "the weight of the last interval"
 }

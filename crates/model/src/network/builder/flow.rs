@@ -17,7 +17,10 @@ use super::{
     },
     FlowSpec, Stop, Traffic,
 };
-use crate::event_queue::{Class, Entry, Source};
+use crate::{
+    event_queue::{Class, Entry, Source},
+    workload::Level,
+};
 
 /// Routes already in the table, by their stops, so that the copies of a flow share them.
 type Routes = BTreeMap<Vec<(u8, u32)>, u32>;
@@ -101,6 +104,7 @@ impl<B: Body> Network<B> {
                 control,
                 rate,
                 sizes,
+                profile,
             } => {
                 (flow.settings, flow.control) = (Some(settings), Some(control));
                 let index = self.spawners.len();
@@ -108,6 +112,10 @@ impl<B: Body> Network<B> {
                     flow: id,
                     rate,
                     sizes,
+                    level: profile.map(|profile| {
+                        let name = format!("flow.{}.workload.profile", flow.name);
+                        Level::new(profile, Stream::new(placing.seed, &name))
+                    }),
                     stream: Stream::new(placing.seed, &format!("flow.{}.workload", flow.name)),
                     stop: stop.unwrap_or(run.end()),
                     route,

@@ -16,7 +16,7 @@ use anabranch_elements::{
 };
 
 use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId};
-use crate::workload::{RequestResponse, Sizes};
+use crate::workload::{Profile, RequestResponse, Sizes};
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -185,6 +185,8 @@ pub enum Traffic<B: Body> {
         rate: f64,
         /// Their sizes.
         sizes: Sizes,
+        /// How the rate varies.
+        profile: Option<Profile>,
     },
     /// A client at the far end that asks, and a server that answers, over one TCP connection.
     Exchange {

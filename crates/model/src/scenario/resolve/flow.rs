@@ -42,6 +42,7 @@ pub(super) fn flows(
         let workload = resolver.build(&flow.workload, &["flow", table, "workload"])?;
         let workload = traffic::complete(resolver, table, flow, &settings, workload)?;
         check_workload(resolver, table, &workload)?;
+        let replayed = traffic::replayed(resolver, table, flow, &workload)?;
         let node = |name: &str| graph.find(name).expect("routing found both ends");
         let ends = [node(&flow.from), node(&flow.to)];
         let start = Instant::START.saturating_add(flow.start);
@@ -67,6 +68,7 @@ pub(super) fn flows(
                 stack: settings.clone(),
                 cc: cc.clone(),
                 workload: workload.clone(),
+                replayed: replayed.clone(),
                 route: routes.there.clone(),
                 return_route: routes.back.clone(),
             });
@@ -201,9 +203,12 @@ fn check_workload(
     let sizes = match workload {
         Config::File(file) if file.size == Bytes::ZERO => None,
         Config::Poisson(poisson) => Some(poisson.sizes.0),
-        Config::File(_) | Config::Bulk | Config::Paced(_) | Config::RequestResponse(_) => {
-            return Ok(());
-        }
+        Config::File(_)
+        | Config::Bulk
+        | Config::Paced(_)
+        | Config::OnOff(_)
+        | Config::Replay(_)
+        | Config::RequestResponse(_) => return Ok(()),
     };
     let (key, message, expected) = match sizes {
         None => empty(&["size"]),

@@ -1,14 +1,16 @@
 //! What a flow's protocol and its workload ask of each other.
 
-use anabranch_core::units::Bytes;
+use std::{path::Path, sync::Arc};
 
-use super::{Resolver, tcp, workload};
+use anabranch_core::units::{Bytes, Rate};
+
+use super::{Replayed, Resolver, tcp, workload};
 use crate::{
     scenario::{
         error::Error,
         format::{Family, Flow, Protocol},
     },
-    workload::Pace,
+    workload::{Pace, Recording, profile::Wrong, replay},
 };
 
 /// Bytes of the largest packet that every path carries unbroken in practice (Ethernet's MTU).
@@ -68,38 +70,44 @@ pub(super) fn complete(
 ) -> Result<workload::Config, Error> {
     use workload::Config;
     let udp = flow.protocol == Protocol::Udp;
+    check_profile(resolver, table, udp, &workload)?;
     match workload {
         Config::Paced(paced) => {
-            let (least, most, usual) = if udp {
-                let usual = MTU - udp_headers(flow.family);
-                (1, most_payload(flow.family), usual)
-            } else {
-                (1, u64::from(u32::MAX), u64::from(settings.mss))
-            };
-            let payload = paced.payload.unwrap_or(Bytes::new(usual));
-            let path = ["flow", table, "workload", "payload"];
-            if !(least..=most).contains(&payload.get()) {
-                let noun = if udp { "a datagram" } else { "a write" };
-                return Err(resolver.error(
-                    &path,
-                    format!("{noun} cannot carry {payload}"),
-                    vec![format!("expected {least} to {most} bytes")],
-                ));
-            }
-            let octets = u32::try_from(payload.get()).expect("it is within bounds");
-            if Pace::new(paced.rate, octets).is_none() {
-                return Err(resolver.error(
-                    &["flow", table, "workload", "rate"],
-                    format!(
-                        "at {} {payload} would leave more often than once in 1 ns",
-                        paced.rate
-                    ),
-                    vec!["expected a lower `rate` or a larger `payload`".to_owned()],
-                ));
-            }
+            let payload = payload(resolver, table, flow, settings, paced.payload)?;
+            check_pace(resolver, table, paced.rate, payload)?;
             let payload = Some(payload);
             Ok(Config::Paced(workload::Paced { payload, ..paced }))
         }
+        Config::OnOff(on_off) if udp => {
+            if let Err((key, wrong)) = on_off.check() {
+                return Err(wrong_key(
+                    resolver,
+                    &["flow", table, "workload", key],
+                    wrong,
+                ));
+            }
+            let payload = payload(resolver, table, flow, settings, on_off.payload)?;
+            check_pace(resolver, table, on_off.rate, payload)?;
+            let payload = Some(payload);
+            Ok(Config::OnOff(workload::OnOff { payload, ..on_off }))
+        }
+        Config::Poisson(poisson) if udp => {
+            let path = ["flow", table, "workload", "sizes"];
+            let Some(size) = poisson.sizes.0.fixed() else {
+                return Err(resolver.error(
+                    &path,
+                    "over UDP each arrival is one datagram, and all have one size".to_owned(),
+                    vec!["expected `sizes = { kind = \"fixed\", size = \"1472 bytes\" }`, at some size".to_owned()],
+                ));
+            };
+            check_payload(resolver, &[&path[..], &["size"]].concat(), flow, size)?;
+            Ok(Config::Poisson(poisson))
+        }
+        Config::Replay(replay) if udp => match replay.check() {
+            Ok(()) => Ok(Config::Replay(replay)),
+            Err(wrong) => Err(wrong_key(resolver, &["flow", table, "workload"], wrong)),
+        },
+        Config::OnOff(_) | Config::Replay(_) => Err(only_over_udp(resolver, table, &workload)),
         other if udp => Err(not_over_udp(resolver, table, &other)),
         Config::RequestResponse(what) => {
             for (key, size) in [("request", what.request), ("response", what.response)] {
@@ -117,14 +125,175 @@ pub(super) fn complete(
     }
 }
 
-fn not_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Config) -> Error {
-    let name = match workload {
+/// What a datagram or a write carries, filled in and checked.
+fn payload(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    settings: &tcp::Settings,
+    written: Option<Bytes>,
+) -> Result<Bytes, Error> {
+    let usual = match flow.protocol {
+        Protocol::Udp => MTU - udp_headers(flow.family),
+        Protocol::Tcp => u64::from(settings.mss),
+    };
+    let payload = written.unwrap_or(Bytes::new(usual));
+    check_payload(
+        resolver,
+        &["flow", table, "workload", "payload"],
+        flow,
+        payload,
+    )?;
+    Ok(payload)
+}
+
+fn check_payload(
+    resolver: &Resolver<'_>,
+    path: &[&str],
+    flow: &Flow,
+    payload: Bytes,
+) -> Result<(), Error> {
+    let (noun, most) = match flow.protocol {
+        Protocol::Udp => ("a datagram", most_payload(flow.family)),
+        Protocol::Tcp => ("a write", u64::from(u32::MAX)),
+    };
+    if (1..=most).contains(&payload.get()) {
+        return Ok(());
+    }
+    Err(resolver.error(
+        path,
+        format!("{noun} cannot carry {payload}"),
+        vec![format!("expected 1 to {most} bytes")],
+    ))
+}
+
+fn check_pace(
+    resolver: &Resolver<'_>,
+    table: &str,
+    rate: Rate,
+    payload: Bytes,
+) -> Result<(), Error> {
+    let octets = u32::try_from(payload.get()).expect("it is within bounds");
+    if Pace::new(rate, octets).is_some() {
+        return Ok(());
+    }
+    Err(resolver.error(
+        &["flow", table, "workload", "rate"],
+        format!("at {rate} {payload} would leave more often than once in 1 ns"),
+        vec!["expected a lower `rate` or a larger `payload`".to_owned()],
+    ))
+}
+
+fn wrong_key(resolver: &Resolver<'_>, path: &[&str], (key, message, expected): Wrong) -> Error {
+    let help = vec![format!("expected {expected}")];
+    resolver.error(&[path, key].concat(), message, help)
+}
+
+fn check_profile(
+    resolver: &Resolver<'_>,
+    table: &str,
+    udp: bool,
+    workload: &workload::Config,
+) -> Result<(), Error> {
+    let path = ["flow", table, "workload", "profile"];
+    let profile = match workload {
+        workload::Config::Poisson(poisson) => poisson.profile,
+        workload::Config::Paced(paced) if udp || paced.profile.is_none() => paced.profile,
+        workload::Config::Paced(_) => {
+            return Err(resolver.error(
+                &path,
+                "what is paced varies over UDP only".to_owned(),
+                vec![
+                    "expected `protocol = \"udp\"`, or the workload `poisson`, which varies over TCP".to_owned(),
+                ],
+            ));
+        }
+        _ => None,
+    };
+    match profile.map_or(Ok(()), |profile| profile.check()) {
+        Ok(()) => Ok(()),
+        Err(wrong) => Err(wrong_key(resolver, &path, wrong)),
+    }
+}
+
+/// The recording that a flow replays, read.
+pub(super) fn replayed(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    workload: &workload::Config,
+) -> Result<Option<Replayed>, Error> {
+    let workload::Config::Replay(replay) = workload else {
+        return Ok(None);
+    };
+    let path = ["flow", table, "workload", "file"];
+    let beside = Path::new(resolver.sources.file()).parent();
+    let place = beside.unwrap_or(Path::new("")).join(&replay.file);
+    let content = resolver.extensions.read(&place).map_err(|error| {
+        resolver.error(
+            &path,
+            format!("`{}` cannot be read: {error}", place.display()),
+            vec!["expected a capture (pcap or pcapng); its path counts from where the scenario's file is".to_owned()],
+        )
+    })?;
+    let recording = Recording::parse(&content).map_err(|error| {
+        let text = error.to_string();
+        let (message, help) = text
+            .split_once("; ")
+            .unwrap_or((&text, "expected a capture"));
+        let message = format!("`{}` cannot be replayed: {message}", place.display());
+        resolver.error(&path, message, vec![help.to_owned()])
+    })?;
+    let most = most_payload(flow.family) + udp_headers(flow.family);
+    let too_long = |packet: &&replay::recording::Recorded| u64::from(packet.size) > most;
+    if let Some(packet) = recording.packets().iter().find(too_long) {
+        return Err(resolver.error(
+            &path,
+            format!(
+                "`{}` has a packet of {} bytes, which no datagram fills",
+                place.display(),
+                packet.size
+            ),
+            vec![format!(
+                "expected {most} bytes at most (captured without segmentation offload)"
+            )],
+        ));
+    }
+    let factor = replay.factor(&recording);
+    let factor =
+        factor.map_err(|wrong| wrong_key(resolver, &["flow", table, "workload"], wrong))?;
+    Ok(Some(Replayed {
+        recording: Arc::new(recording),
+        factor,
+        repeat: replay.repeat,
+    }))
+}
+
+const fn name(workload: &workload::Config) -> &'static str {
+    match workload {
         workload::Config::Bulk => "bulk",
         workload::Config::File(_) => "file",
         workload::Config::Poisson(_) => "poisson",
         workload::Config::Paced(_) => "paced",
+        workload::Config::OnOff(_) => "on-off",
+        workload::Config::Replay(_) => "replay",
         workload::Config::RequestResponse(_) => "request-response",
-    };
+    }
+}
+
+fn only_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Config) -> Error {
+    resolver.error(
+        &["flow", table, "workload"],
+        format!(
+            "the workload `{}` needs UDP: it sends at times of its own, and TCP when it may",
+            name(workload)
+        ),
+        vec!["expected `protocol = \"udp\"`, or another workload".to_owned()],
+    )
+}
+
+fn not_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Config) -> Error {
+    let name = name(workload);
     let path = ["flow", table, "workload"];
     let help = vec![
         "expected `workload = { kind = \"paced\", rate = \"5 Mbit/s\" }`, at some rate".into(),

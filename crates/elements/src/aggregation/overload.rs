@@ -1,0 +1,121 @@
+//! How often more arrives than the active members carry.
+//!
+//! Time is cut into milliseconds from the start of the measured time. One is overloaded if more bytes arrive
+//! before the queue in the forward direction than the members that packets are given to carry in it: the
+//! integral of their number over the millisecond, times the rate of one. What the queue holds does not count:
+//! it is the arrivals that are judged, so that a controller that lets them wait is not better than one that
+//! does not.
+
+use anabranch_core::units::{Duration, Instant, Rate};
+
+/// The length of a slot.
+const SLOT: Duration = Duration::from_millis(1);
+
+/// Counts overloaded milliseconds.
+#[derive(Debug, Clone)]
+pub struct Overload {
+    /// The rate of one member, in bits per second.
+    rate: u64,
+    /// When the slot begins; before the measured time, when that does.
+    begin: Instant,
+    end: Instant,
+    bytes: u64,
+    /// Member-picoseconds of this slot up to `since`.
+    carried: u64,
+    members: u32,
+    since: Instant,
+    overloaded: u64,
+    slots: u64,
+}
+
+impl Overload {
+    /// With so many members active from `start` on, which is when the measured time begins.
+    #[must_use]
+    pub fn new(rate: Rate, members: u32, start: Instant) -> Self {
+        Self {
+            rate: rate.bits_per_s(),
+            begin: start,
+            end: start + SLOT,
+            bytes: 0,
+            carried: 0,
+            members,
+            since: start,
+            overloaded: 0,
+            slots: 0,
+        }
+    }
+
+    /// Bytes arrive.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Instant, bytes: u32) {
+        if now >= self.end {
+            self.close(now);
+        }
+        if now >= self.begin {
+            self.bytes += u64::from(bytes);
+        }
+    }
+
+    /// From now on so many members are active.
+    pub fn set_members(&mut self, now: Instant, members: u32) {
+        self.close(now);
+        self.account(now);
+        self.members = members;
+    }
+
+    fn account(&mut self, until: Instant) {
+        let time = until.saturating_since(self.since);
+        self.carried += u64::from(self.members) * time.as_picos();
+        self.since = self.since.max(until);
+    }
+
+    /// Closes the slots that have ended by `now`.
+    #[inline(never)]
+    fn close(&mut self, now: Instant) {
+        if self.end > now {
+            return;
+        }
+        self.account(self.end);
+        let arrived = u128::from(std::mem::take(&mut self.bytes)) * 8 * 1_000_000_000_000;
+        let carried = u128::from(std::mem::take(&mut self.carried)) * u128::from(self.rate);
+        self.overloaded += u64::from(arrived > carried);
+        // Nothing arrived in the slots after it that have ended, too.
+        let passed = now.saturating_since(self.begin).as_picos() / SLOT.as_picos();
+        self.slots += passed;
+        self.begin = self.begin + SLOT * passed;
+        self.end = self.begin + SLOT;
+        self.since = self.begin;
+    }
+
+    /// The overloaded share of the milliseconds that have ended by `now`; `None` if none has.
+    pub fn share(&mut self, now: Instant) -> Option<f64> {
+        self.close(now);
+        (self.slots > 0).then(|| self.overloaded as f64 / self.slots as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A member of 8 Mbit/s carries 1,000 bytes in a millisecond. By hand, from 2 ms on: two members and 2,000
+    /// bytes, then 2,001; one of the two goes at 0.5 ms into the third: 1,500, then 1,501 in the fourth
+    /// with one member that becomes two at 0.5 ms; then nothing twice, and one more that has not ended.
+    #[test]
+    fn overloaded_milliseconds_by_hand() {
+        let at = |us: u64| Instant::START + Duration::from_micros(us);
+        let mut overload = Overload::new(Rate::from_mbit_per_s(8), 2, at(2_000));
+        assert_eq!(overload.share(at(2_999)), None);
+        overload.on_arrival(at(1_999), 60_000); // Before the measured time.
+        overload.on_arrival(at(2_000), 2_000);
+        overload.on_arrival(at(3_000), 2_001);
+        overload.set_members(at(4_500), 1);
+        overload.on_arrival(at(4_999), 1_500);
+        overload.set_members(at(5_500), 2);
+        overload.on_arrival(at(5_600), 1_501);
+        overload.on_arrival(at(8_000), 60_000);
+        // The second and the fourth, of six.
+        assert_eq!(overload.share(at(8_999)), Some(2.0 / 6.0));
+        assert_eq!(overload.share(at(9_000)), Some(3.0 / 7.0));
+    }
+}

@@ -1,0 +1,294 @@
+//! How a load varies: a curve that repeats, and short bursts on top.
+//!
+//! The level is a factor whose long-term mean is 1, so that a workload's `rate` stays its mean. It is the
+//! product of the curve, 1 − depth to 1 + depth, and of bursts, which last `length` and come at random: the
+//! pause after each is exponential. Points of a Poisson process whose rate follows the level are found by
+//! thinning (P. A. W. Lewis and G. S. Shedler, "Simulation of nonhomogeneous Poisson processes by thinning",
+//! Naval Research Logistics Quarterly 26(3), 1979).
+
+use anabranch_core::{
+    math,
+    rng::{Draw, Stream},
+    units::{Duration, Instant},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a load varies over time, as a factor of its mean. The curve is counted from the start of the run, so
+/// that all flows share it; bursts are each flow's own.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// The form of the curve.
+    #[serde(default)]
+    pub shape: Shape,
+    /// After how long the curve repeats, 1 ms to a day: a day, or one that is made short.
+    #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "86400 s"))]
+    pub period: Duration,
+    /// How far the curve leaves the mean, as a share of it: from 1 − depth to 1 + depth.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub depth: f64,
+    /// Short bursts on top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<Bursts>,
+}
+
+/// The form of a curve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// A sine that is lowest at the start of each period, as a day at midnight.
+    #[default]
+    Sine,
+    /// Low in the first half of each period, high in the second: two jumps.
+    Square,
+}
+
+/// Bursts that come at random.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bursts {
+    /// The mean time from the start of a burst to the start of the next; longer than `length`.
+    pub every: Duration,
+    /// How long each lasts, 1 ms or more.
+    #[schemars(extend("x-minimum" = "1 ms"))]
+    pub length: Duration,
+    /// How many times the load between bursts the load is in one, above 1 and up to 1000.
+    #[schemars(range(min = 1.0, max = 1000.0))]
+    pub factor: f64,
+}
+
+/// What is wrong with a profile: (keys, message, what was expected).
+pub type Wrong = (&'static [&'static str], String, &'static str);
+
+impl Profile {
+    /// Whether it is within its bounds.
+    ///
+    /// # Errors
+    /// With the first key that is not.
+    pub fn check(&self) -> Result<(), Wrong> {
+        let least = Duration::from_millis(1);
+        if self.period < least || self.period > Duration::from_secs(86_400) {
+            let message = format!("a curve does not repeat after {}", self.period);
+            return Err((&["period"], message, "1 ms to 86400 s"));
+        }
+        if !(0.0..=1.0).contains(&self.depth) {
+            let message = format!("{} is no share of the mean", self.depth);
+            return Err((&["depth"], message, "a number from 0 to 1"));
+        }
+        let Some(bursts) = self.bursts else {
+            return Ok(());
+        };
+        if bursts.length < least {
+            let message = format!("a burst does not last {}", bursts.length);
+            return Err((&["bursts", "length"], message, "1 ms or more"));
+        }
+        if bursts.every <= bursts.length {
+            let message = format!(
+                "bursts of {} do not come every {}",
+                bursts.length, bursts.every
+            );
+            return Err((&["bursts", "every"], message, "longer than `length`"));
+        }
+        if !(bursts.factor > 1.0 && bursts.factor <= 1000.0) {
+            let message = format!("a burst is not {} times the load", bursts.factor);
+            let expected = "a number above 1 and up to 1000";
+            return Err((&["bursts", "factor"], message, expected));
+        }
+        Ok(())
+    }
+
+    fn curve(&self, now: Instant) -> f64 {
+        let into = now.as_picos() % self.period.as_picos();
+        let share = into as f64 / self.period.as_picos() as f64;
+        let form = match self.shape {
+            Shape::Sine => -math::cos(std::f64::consts::TAU * share),
+            Shape::Square if share < 0.5 => -1.0,
+            Shape::Square => 1.0,
+        };
+        1.0 + self.depth * form
+    }
+}
+
+impl Bursts {
+    /// The mean of the load over that between bursts.
+    fn mean(&self) -> f64 {
+        1.0 + (self.factor - 1.0) * self.length.as_secs_f64() / self.every.as_secs_f64()
+    }
+}
+
+/// A profile at work: asked about times that do not go back.
+#[derive(Debug, Clone)]
+pub struct Level {
+    profile: Profile,
+    stream: Stream,
+    /// Bursts that have begun or are next.
+    drawn: u64,
+    /// From when to when the current or next burst lasts.
+    burst: (Instant, Instant),
+}
+
+impl Level {
+    /// From the start of the run; `stream` draws the bursts.
+    #[must_use]
+    pub fn new(profile: Profile, stream: Stream) -> Self {
+        let mut level = Self {
+            profile,
+            stream,
+            drawn: 0,
+            burst: (Instant::NEVER, Instant::NEVER),
+        };
+        if let Some(bursts) = profile.bursts {
+            level.draw_burst(&bursts, Instant::START);
+        }
+        level
+    }
+
+    fn draw_burst(&mut self, bursts: &Bursts, after: Instant) {
+        let mean = (bursts.every - bursts.length).as_secs_f64();
+        let pause = self.stream.at(self.drawn).exponential(mean);
+        self.drawn += 1;
+        let start = after.saturating_add(Duration::from_secs_f64(pause));
+        self.burst = (start, start.saturating_add(bursts.length));
+    }
+
+    /// The level now.
+    pub fn at(&mut self, now: Instant) -> f64 {
+        let curve = self.profile.curve(now);
+        let Some(bursts) = self.profile.bursts else {
+            return curve;
+        };
+        while self.burst.1 <= now {
+            self.draw_burst(&bursts, self.burst.1);
+        }
+        let factor = if self.burst.0 <= now {
+            bursts.factor
+        } else {
+            1.0
+        };
+        curve * factor / bursts.mean()
+    }
+
+    /// The highest level that there can be.
+    fn most(&self) -> f64 {
+        let bursts = self.profile.bursts;
+        (1.0 + self.profile.depth) * bursts.map_or(1.0, |bursts| bursts.factor / bursts.mean())
+    }
+
+    /// The next point after `now` of a Poisson process with `rate` points per second in the mean.
+    pub fn next_point(&mut self, now: Instant, rate: f64, draw: &mut Draw) -> Instant {
+        let most = self.most();
+        let mut at = now;
+        loop {
+            let pause = draw.exponential(1.0 / (rate * most));
+            at = at.saturating_add(Duration::from_secs_f64(pause));
+            if at == Instant::NEVER || draw.uniform() * most < self.at(at) {
+                return at;
+            }
+        }
+    }
+
+    /// When `rate` (per second, in the mean) has added up to `amount` since `now`. The level counts as it is at
+    /// the start of each step, a thousandth of the period or a tenth of a burst.
+    pub fn when_added_up(&mut self, now: Instant, rate: f64, amount: f64) -> Instant {
+        let mut step = Duration::from_picos(self.profile.period.as_picos() / 1000);
+        if let Some(bursts) = self.profile.bursts {
+            step = step.min(Duration::from_picos(bursts.length.as_picos() / 10));
+        }
+        let (mut at, mut left) = (now, amount);
+        while at < Instant::NEVER {
+            let per_s = rate * self.at(at);
+            let adds = per_s * step.as_secs_f64();
+            if adds >= left {
+                return at.saturating_add(Duration::from_secs_f64(left / per_s));
+            }
+            left -= adds;
+            at = at.saturating_add(step);
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BURSTS: Bursts = Bursts {
+        every: Duration::from_millis(200),
+        length: Duration::from_millis(20),
+        factor: 6.0,
+    };
+
+    fn profile(shape: Shape, bursts: Option<Bursts>) -> Profile {
+        Profile {
+            shape,
+            period: Duration::from_secs(2),
+            depth: 0.5,
+            bursts,
+        }
+    }
+
+    /// Fails for a curve or for bursts that are put on top of the mean instead of around it.
+    #[test]
+    fn the_mean_of_a_level_is_one() {
+        for shape in [Shape::Sine, Shape::Square] {
+            for bursts in [None, Some(BURSTS)] {
+                let mut level = Level::new(profile(shape, bursts), Stream::new(1, "level"));
+                let steps = 2_000_000;
+                let sum: f64 = (0..steps)
+                    .map(|step| level.at(Instant::START + Duration::from_micros(500) * step))
+                    .sum();
+                // 1000 s have 5,000 bursts. The share of time in them has a relative deviation below
+                // 1/sqrt(5000), and it moves the mean by a third of itself: 5 deviations are 0.024.
+                assert!((sum / steps as f64 - 1.0).abs() < 0.024, "{shape:?}");
+            }
+        }
+    }
+
+    /// 0.75 s into a period of 2 s the sine is at 1 + 0.5 sin 45°, and the square still low.
+    #[test]
+    fn the_curves_are_where_they_should_be() {
+        let at = |shape, ms| {
+            Level::new(profile(shape, None), Stream::new(1, "x")).at(Instant::from_millis(ms))
+        };
+        assert!((at(Shape::Sine, 0) - 0.5).abs() < 1e-12);
+        assert!((at(Shape::Sine, 750) - (1.0 + 0.5 * 0.5_f64.sqrt())).abs() < 1e-12);
+        assert!((at(Shape::Sine, 3_000) - 1.5).abs() < 1e-12);
+        assert_eq!(
+            [999, 1_000, 1_999, 2_000].map(|ms| at(Shape::Square, ms)),
+            [0.5, 1.5, 1.5, 0.5]
+        );
+    }
+
+    /// As many points in each half of a square as its level says. Fails for pauses that are drawn with the level
+    /// at their start.
+    #[test]
+    fn points_follow_the_level() {
+        let mut level = Level::new(profile(Shape::Square, None), Stream::new(1, "x"));
+        let stream = Stream::new(2, "points");
+        let mut counts = [0_u32; 2];
+        let (mut now, mut index) = (Instant::START, 0);
+        while now < Instant::from_millis(400_000) {
+            now = level.next_point(now, 2.0, &mut stream.at(index));
+            index += 1;
+            counts[usize::from(now.as_picos() % 2_000_000_000_000 >= 1_000_000_000_000)] += 1;
+        }
+        // 200 and 600 are expected; five deviations are 71 and 122.
+        assert!(
+            counts[0].abs_diff(200) < 71 && counts[1].abs_diff(600) < 122,
+            "{counts:?}"
+        );
+    }
+
+    /// In the low half a unit takes 2 s at a rate of 1 (0.5 a second), in the high one 2/3 s.
+    #[test]
+    fn amounts_add_up_over_a_jump() {
+        let mut level = Level::new(profile(Shape::Square, None), Stream::new(1, "x"));
+        let end = level.when_added_up(Instant::START, 1.0, 1.0);
+        assert!(
+            (end.as_secs_f64() - (1.0 + 0.5 / 1.5)).abs() < 0.003,
+            "{end:?}"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! A recorded traffic, sent again: each packet's length at its time.
+
+pub mod recording;
+
+use anabranch_core::units::{Duration, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::profile::Wrong;
+pub use recording::{Recording, RecordingError};
+
+/// Parameters of a replay. Only lengths and times are taken from the recording: addresses, ports and flags
+/// are the flow's own, and nobody answers. A packet that is shorter than the flow's own headers (28 bytes, 48
+/// over IPv6) is sent as these headers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// The capture, pcap or pcapng of Ethernet or IP packets; its path counts from where the scenario's file
+    /// is.
+    #[schemars(extend("x-type" = "path"))]
+    pub file: String,
+    /// How many times as fast as it was recorded, 0.001 to 1000.
+    #[serde(default = "as_recorded")]
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    pub speed: f64,
+    /// The mean rate of IP packets, to which times are stretched or compressed; instead of `speed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Rate")]
+    pub rate: Option<Rate>,
+    /// Whether it begins again behind its last packet, after its mean interval.
+    #[serde(default)]
+    pub repeat: bool,
+}
+
+fn as_recorded() -> f64 {
+    1.0
+}
+
+impl Replay {
+    /// Whether its parameters go together.
+    ///
+    /// # Errors
+    /// With the first that does not.
+    pub fn check(&self) -> Result<(), Wrong> {
+        if !(0.001..=1000.0).contains(&self.speed) {
+            let message = format!("nothing is replayed {} times as fast", self.speed);
+            return Err((&["speed"], message, "a number from 0.001 to 1000"));
+        }
+        #[expect(clippy::float_cmp, reason = "the default is this very number")]
+        if self.rate.is_some() && self.speed != as_recorded() {
+            let message = "`speed` and `rate` both say how fast".to_owned();
+            return Err((&["speed"], message, "one of them"));
+        }
+        Ok(())
+    }
+
+    /// How many times as fast as recorded, by `speed` or by `rate`.
+    ///
+    /// # Errors
+    /// If a rate is asked of a recording that takes no time.
+    pub fn factor(&self, recording: &Recording) -> Result<f64, Wrong> {
+        let takes = recording.span();
+        let Some(rate) = self.rate else {
+            if self.repeat && takes.is_zero() {
+                let message = format!("all of `{}` is at one time, which cannot repeat", self.file);
+                return Err((&["repeat"], message, "a longer recording, or no `repeat`"));
+            }
+            return Ok(self.speed);
+        };
+        if takes.is_zero() {
+            let message = format!("all of `{}` is at one time and has no rate", self.file);
+            return Err((&["rate"], message, "a longer recording, or `speed`"));
+        }
+        let mean = recording.bytes() as f64 * 8.0 / takes.as_secs_f64();
+        Ok(rate.bits_per_s() as f64 / mean)
+    }
+}
+
+/// A time of the recording at another speed.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-int cast saturates"
+)]
+pub fn at_speed(time: Duration, factor: f64) -> Duration {
+    Duration::from_picos((time.as_picos() as f64 / factor) as u64)
+}
