@@ -97,7 +97,15 @@ pub(super) fn direction(
     let mut impair = Vec::new();
     for (k, kind) in list.iter().enumerate() {
         let position = k.to_string();
-        let config = resolver.build(kind, &[&path[..], &[&position]].concat())?;
+        let place = [&path[..], &[&position]].concat();
+        let config = resolver.build(kind, &place)?;
+        if let Err(wrong) = config.check() {
+            return Err(resolver.error(
+                &[&place[..], wrong.key].concat(),
+                wrong.message,
+                vec![format!("expected {}", wrong.expected)],
+            ));
+        }
         let nth = count.entry(config.name().to_owned()).or_default();
         impair.push(ResolvedImpairment {
             element: format!(
