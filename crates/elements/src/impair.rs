@@ -32,7 +32,7 @@ pub enum Verdict {
     },
     /// It arrives twice, the copy right behind.
     Duplicate,
-    /// It arrives damaged; the receiver's checksum rejects it.
+    /// It arrives damaged: the check at the link's far end finds it, and it goes no further.
     Corrupt,
 }
 
@@ -81,7 +81,11 @@ components! {
 
     bernoulli_loss::BernoulliLoss,
     gilbert_elliott::GilbertElliott,
+    four_state_loss::FourStateLoss,
+    loss_list::LossList,
     jitter::Jitter,
+    duplicate::Duplicate,
+    corrupt::Corrupt,
 }
 
 impl Config {
