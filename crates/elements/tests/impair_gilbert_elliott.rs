@@ -72,15 +72,16 @@ fn the_general_form_from_the_first_packet_on() {
     // P(lost) in either state, and of two in a row, summed over the states at both.
     let lost = [1.0 - k, 1.0 - h];
     let next = [[1.0 - p, p], [r, 1.0 - r]];
-    let mut expected = [0.0; 4];
-    for (from, at_start) in [1.0 - bad, bad].into_iter().enumerate() {
-        for to in 0..2 {
-            for cell in 0..4 {
-                let of = |state: usize, is_lost: bool| if is_lost { lost[state] } else { 1.0 - lost[state] };
-                expected[cell] += at_start * of(from, cell >= 2) * next[from][to] * of(to, cell % 2 == 1);
-            }
-        }
-    }
+    let of = |state: usize, is_lost: bool| if is_lost { lost[state] } else { 1.0 - lost[state] };
+    let expected: [f64; 4] = std::array::from_fn(|cell| {
+        let states = [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter();
+        let start = [1.0 - bad, bad];
+        states
+            .map(|(from, to)| {
+                start[from] * of(from, cell >= 2) * next[from][to] * of(to, cell % 2 == 1)
+            })
+            .sum()
+    });
     let runs = 60_000;
     assert!(fits(&first_two(&general(p, r, h, k), runs), &expected));
     // `h` and `k` taken for probabilities of loss; `p` and `r` the other way round; no loss in the good state.

@@ -56,13 +56,14 @@ fn normal_quantile(p: f64) -> f64 {
 
 #[test]
 fn delays_follow_their_distribution() {
+    type Quantile<'a> = &'a dyn Fn(f64) -> f64;
     let mean = 0.05;
     let exponential = |p: f64| -mean * math::log1p(-p);
     let normal = |p: f64| mean + 0.01 * normal_quantile(p);
     let shape = 2.5;
     let least = mean * (shape - 1.0) / shape;
     let pareto = |p: f64| least * math::powf(1.0 - p, -1.0 / shape);
-    let quantiles: [(&str, Value, &dyn Fn(f64) -> f64); 3] = [
+    let quantiles: [(&str, Value, Quantile<'_>); 3] = [
         ("exponential", json!({ "mean": "50 ms" }), &exponential),
         (
             "normal",
@@ -81,7 +82,7 @@ fn delays_follow_their_distribution() {
             assert_eq!(follow(&seen, quantile), name == other, "{name} as {other}");
         }
         // The same shape with a mean that is 3 % off.
-        let off: Vec<f64> = seen.iter().map(|delay| delay * 1.03).collect();
+        let off: Vec<Duration> = seen.iter().map(|delay| delay.mul_f64(1.03)).collect();
         let (_, _, quantile) = quantiles.iter().find(|(own, _, _)| own == name).expect("it is there");
         assert!(!follow(&off, quantile), "{name}, 3 % off");
     }
@@ -92,7 +93,7 @@ fn of_a_table_each_delay_is_drawn_as_often() {
     let table = jitter(json!({ "distribution": "table", "table": ["0 s", "5 ms", "5 ms", "40 ms"] }));
     let count = |config: &Config| {
         let seen = delays(config, 1, PACKETS);
-        [0.0, 0.005, 0.04].map(|delay| seen.iter().filter(|seen| **seen == delay).count())
+        [0, 5, 40].map(|ms| seen.iter().filter(|seen| **seen == MS * ms).count())
     };
     assert_eq!(count(&table).iter().sum::<usize>(), PACKETS);
     assert!(fits(&count(&table), &[0.25, 0.5, 0.25]));
@@ -102,11 +103,10 @@ fn of_a_table_each_delay_is_drawn_as_often() {
 }
 
 /// How often a delay of each quarter of the exponential distribution is followed by one of each quarter.
-fn successions(delays: &[f64], mean: f64) -> [usize; 16] {
-    let quarter = |delay: f64| {
-        let p = 1.0 - math::exp(-delay / mean);
-        ((p * 4.0) as usize).min(3)
-    };
+fn successions(delays: &[Duration], mean: f64) -> [usize; 16] {
+    let edges = [0.25, 0.5, 0.75].map(|p: f64| -mean * math::log1p(-p));
+    let quarter =
+        |delay: Duration| edges.iter().filter(|edge| delay.as_secs_f64() >= **edge).count();
     let mut cells = [0; 16];
     for pair in delays.chunks_exact(2) {
         cells[quarter(pair[0]) * 4 + quarter(pair[1])] += 1;
@@ -126,7 +126,7 @@ fn packets_are_late_independently_and_slots_hold_together() {
     for slot in slotted.chunks(10) {
         assert!(slot.iter().all(|delay| *delay == slot[0]));
     }
-    let of_slots: Vec<f64> = slotted.iter().step_by(10).copied().collect();
+    let of_slots: Vec<Duration> = slotted.iter().step_by(10).copied().collect();
     assert!(fits(&successions(&of_slots, 0.005), &even));
     assert!(follow(&of_slots, |p| -0.005 * math::log1p(-p)));
 }
@@ -134,7 +134,7 @@ fn packets_are_late_independently_and_slots_hold_together() {
 /// What is drawn for a slot depends on the slot alone; what is drawn for a packet on its number alone.
 #[test]
 fn draws_belong_to_slots_and_to_packets() {
-    let at = |config: &Config, times_ms: &[u64]| -> Vec<f64> {
+    let at = |config: &Config, times_ms: &[u64]| -> Vec<Duration> {
         let mut bench = Bench::new(config, 7);
         let times = times_ms.iter().map(|ms| Instant::START + MS * *ms);
         times.map(|now| late(bench.packet(now))).collect()

@@ -47,7 +47,8 @@ impl Bench {
 
 /// From JSON, as a scenario file's table is read.
 pub fn config(kind: &str, params: serde_json::Value) -> Config {
-    serde_json::from_value(serde_json::json!({ kind: params })).expect("it is one")
+    let table = std::iter::once((kind.to_owned(), params)).collect();
+    serde_json::from_value(serde_json::Value::Object(table)).expect("it is one")
 }
 
 /// What becomes of `n` packets that come 1 ms after each other.
@@ -66,16 +67,16 @@ pub fn losses(config: &Config, seed: u64, n: usize) -> Vec<bool> {
         .collect()
 }
 
-/// The delays of `n` packets, in seconds.
-pub fn delays(config: &Config, seed: u64, n: usize) -> Vec<f64> {
+/// The delays of `n` packets.
+pub fn delays(config: &Config, seed: u64, n: usize) -> Vec<Duration> {
     verdicts(config, seed, n).into_iter().map(late).collect()
 }
 
-/// By how much a verdict delays a packet, in seconds.
-pub fn late(verdict: Verdict) -> f64 {
+/// By how much a verdict delays a packet.
+pub fn late(verdict: Verdict) -> Duration {
     match verdict {
-        Verdict::Pass => 0.0,
-        Verdict::Delay { by, .. } => by.as_secs_f64(),
+        Verdict::Pass => Duration::ZERO,
+        Verdict::Delay { by, .. } => by,
         other => panic!("{other:?}"),
     }
 }
@@ -133,15 +134,16 @@ pub fn are_geometric(lengths: &[usize], end: f64) -> bool {
     fits(&observed, &probabilities)
 }
 
-/// Whether values follow a distribution, given by its quantile function: 20 cells of the same probability.
-pub fn follow(values: &[f64], quantile: impl Fn(f64) -> f64) -> bool {
+/// Whether delays follow a distribution, given by its quantile function in seconds: 20 cells of the same
+/// probability.
+pub fn follow(delays: &[Duration], quantile: impl Fn(f64) -> f64) -> bool {
     const CELLS: usize = 20;
     let mut observed = [0; CELLS];
     let edges: Vec<f64> = (1..CELLS)
         .map(|k| quantile(k as f64 / CELLS as f64))
         .collect();
-    for value in values {
-        observed[edges.partition_point(|edge| edge <= value)] += 1;
+    for delay in delays {
+        observed[edges.partition_point(|edge| *edge <= delay.as_secs_f64())] += 1;
     }
     fits(&observed, &[1.0 / CELLS as f64; CELLS])
 }
