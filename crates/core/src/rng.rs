@@ -187,7 +187,12 @@ mod tests {
         assert_ne!(base, draw(1, "link.a.reverse", 0));
         assert_ne!(base, draw(1, "link.a.forward", 1));
         assert_eq!(base, draw(1, "link.a.forward", 0));
-        let slot = |index, slot| Stream::new(1, "link.a.forward").at(index).of_slot(slot).bits();
+        let slot = |index, slot| {
+            Stream::new(1, "link.a.forward")
+                .at(index)
+                .of_slot(slot)
+                .bits()
+        };
         assert_ne!(base, slot(0, 0));
         assert_ne!(slot(0, 0), slot(0, 1));
         assert_eq!(slot(0, 3), slot(9, 3), "whichever packet asks");

@@ -14,7 +14,10 @@ const MS: Duration = Duration::from_millis(1);
 /// What happens at `rate`, packet by packet.
 fn chosen(kind: &str, rate: f64, verdict: Verdict) -> Vec<bool> {
     let all = verdicts(&config(kind, json!({ "rate": rate })), 1, PACKETS);
-    assert!(all.iter().all(|one| *one == verdict || *one == Verdict::Pass));
+    assert!(
+        all.iter()
+            .all(|one| *one == verdict || *one == Verdict::Pass)
+    );
     all.into_iter().map(|one| one == verdict).collect()
 }
 
@@ -37,7 +40,11 @@ fn loss_copies_and_damage_are_independent_of_packet_to_packet() {
             // A fifth too often; as often, but in bursts.
             assert!(!is_right(&chosen(kind, rate * 1.2, verdict)));
             let bursts = json!({ "loss_rate": rate, "mean_burst": 2.0 });
-            assert!(!is_right(&losses(&config("gilbert-elliott", bursts), 1, PACKETS)));
+            assert!(!is_right(&losses(
+                &config("gilbert-elliott", bursts),
+                1,
+                PACKETS
+            )));
         }
         assert!(!chosen(kind, 0.0, verdict).contains(&true));
         assert!(!chosen(kind, 1.0, verdict).contains(&false));
@@ -49,7 +56,9 @@ fn long_packets_have_more_wrong_bits() {
     let damaged = |ber: f64, size: u32| {
         let mut bench = Bench::new(&config("corrupt", json!({ "bit_error_rate": ber })), 2);
         let verdicts = (0..PACKETS).map(|_| bench.sized(Instant::START, size));
-        verdicts.filter(|verdict| *verdict == Verdict::Corrupt).count()
+        verdicts
+            .filter(|verdict| *verdict == Verdict::Corrupt)
+            .count()
     };
     let is_right = |count: usize, ber: f64, size: u32| {
         let right = (0..size * 8).fold(1.0, |right, _| right * (1.0 - ber));
@@ -111,7 +120,9 @@ fn the_four_states_are_those_of_the_paper() {
         let mut cells = [0; 8];
         for seed in 0..60_000 {
             let lost = losses(config, seed, 3);
-            cells[lost.iter().fold(0, |cell, lost| cell * 2 + usize::from(*lost))] += 1;
+            cells[lost
+                .iter()
+                .fold(0, |cell, lost| cell * 2 + usize::from(*lost))] += 1;
         }
         cells
     };
@@ -135,7 +146,11 @@ fn the_four_states_are_those_of_the_paper() {
 #[test]
 fn of_four_states_the_simple_cases_are_the_simple_models() {
     // One probability: independent loss (tc-netem(8)).
-    let bernoulli = losses(&config("four-state-loss", json!({ "p13": 0.1 })), 1, PACKETS);
+    let bernoulli = losses(
+        &config("four-state-loss", json!({ "p13": 0.1 })),
+        1,
+        PACKETS,
+    );
     let count = bernoulli.iter().filter(|lost| **lost).count();
     assert!(fits(&[count, PACKETS - count], &[0.1, 0.9]));
     assert!(are_geometric(&runs(&bernoulli)[0], 0.9));
@@ -158,17 +173,25 @@ fn a_list_loses_what_it_names() {
             .iter()
             .map(|ms| bench.packet(Instant::START + MS * *ms))
             .collect();
-        (0..verdicts.len()).filter(|k| verdicts[*k] == Verdict::Lose).collect()
+        (0..verdicts.len())
+            .filter(|k| verdicts[*k] == Verdict::Lose)
+            .collect()
     };
     let every_10_ms: Vec<u64> = (0..20).map(|k| k * 10).collect();
-    assert_eq!(lost(json!({ "packets": [7, 0, 19] }), &every_10_ms), [0, 7, 19]);
+    assert_eq!(
+        lost(json!({ "packets": [7, 0, 19] }), &every_10_ms),
+        [0, 7, 19]
+    );
     assert!(lost(json!({ "packets": [25] }), &every_10_ms).is_empty());
     // The next packet at or after each time.
     assert_eq!(
         lost(json!({ "times": ["50 ms", "0 s", "101 ms"] }), &every_10_ms),
         [0, 5, 11]
     );
-    assert_eq!(lost(json!({ "times": ["0 s", "0 s"] }), &every_10_ms), [0, 1]);
+    assert_eq!(
+        lost(json!({ "times": ["0 s", "0 s"] }), &every_10_ms),
+        [0, 1]
+    );
     // A packet that both name is lost once; the time takes the next.
     assert_eq!(
         lost(json!({ "packets": [5], "times": ["50 ms"] }), &every_10_ms),
@@ -176,7 +199,10 @@ fn a_list_loses_what_it_names() {
     );
     // A silence: all of them are made up for, packet by packet.
     assert_eq!(
-        lost(json!({ "times": ["1 ms", "2 ms", "3 ms"] }), &[0, 500, 501, 502, 503]),
+        lost(
+            json!({ "times": ["1 ms", "2 ms", "3 ms"] }),
+            &[0, 500, 501, 502, 503]
+        ),
         [1, 2, 3]
     );
 }
@@ -186,10 +212,18 @@ fn what_does_not_go_together_is_refused() {
     for (kind, params, key) in [
         ("loss-list", json!({}), ""),
         ("loss-list", json!({ "packets": [3, 1, 3] }), "packets"),
-        ("corrupt", json!({ "rate": 0.1, "bit_error_rate": 1e-6 }), "bit_error_rate"),
+        (
+            "corrupt",
+            json!({ "rate": 0.1, "bit_error_rate": 1e-6 }),
+            "bit_error_rate",
+        ),
         ("four-state-loss", json!({ "p13": 0.6, "p14": 0.6 }), "p14"),
         ("four-state-loss", json!({ "p13": 0.1, "p32": 0.2 }), "p32"),
-        ("four-state-loss", json!({ "p13": 0.1, "p31": 0.6, "p32": 0.6 }), "p32"),
+        (
+            "four-state-loss",
+            json!({ "p13": 0.1, "p31": 0.6, "p32": 0.6 }),
+            "p32",
+        ),
         ("four-state-loss", json!({ "p13": 0.1, "p31": 0.0 }), "p31"),
         ("four-state-loss", json!({ "p13": 1.0 }), "p13"),
         (

@@ -72,7 +72,13 @@ fn the_general_form_from_the_first_packet_on() {
     // P(lost) in either state, and of two in a row, summed over the states at both.
     let lost = [1.0 - k, 1.0 - h];
     let next = [[1.0 - p, p], [r, 1.0 - r]];
-    let of = |state: usize, is_lost: bool| if is_lost { lost[state] } else { 1.0 - lost[state] };
+    let of = |state: usize, is_lost: bool| {
+        if is_lost {
+            lost[state]
+        } else {
+            1.0 - lost[state]
+        }
+    };
     let expected: [f64; 4] = std::array::from_fn(|cell| {
         let states = [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter();
         let start = [1.0 - bad, bad];
@@ -101,7 +107,10 @@ fn no_loss_and_all_that_bursts_allow() {
     let [_, passed] = runs(&losses(&bursts(0.75, 3.0), 1, 10_000));
     assert!(passed.iter().all(|&gap| gap == 1));
     let all = config("gilbert-elliott", json!({ "p": 0.5, "r": 0.0 }));
-    assert!(!losses(&all, 1, 1_000).contains(&false), "a bad state without end");
+    assert!(
+        !losses(&all, 1, 1_000).contains(&false),
+        "a bad state without end"
+    );
 }
 
 #[test]
@@ -113,10 +122,19 @@ fn what_does_not_go_together_is_refused() {
         (json!({ "p": 0.1 }), "p"),
         (json!({ "r": 0.1 }), "r"),
         (json!({ "p": 0.0, "r": 0.0 }), "r"),
-        (json!({ "loss_rate": 0.1, "mean_burst": 2.0, "p": 0.1 }), "p"),
+        (
+            json!({ "loss_rate": 0.1, "mean_burst": 2.0, "p": 0.1 }),
+            "p",
+        ),
         (json!({ "loss_rate": 0.1, "r": 0.1 }), "r"),
-        (json!({ "loss_rate": 0.1, "mean_burst": 2.0, "h": 0.5 }), "h"),
-        (json!({ "loss_rate": 0.1, "mean_burst": 2.0, "k": 0.5 }), "k"),
+        (
+            json!({ "loss_rate": 0.1, "mean_burst": 2.0, "h": 0.5 }),
+            "h",
+        ),
+        (
+            json!({ "loss_rate": 0.1, "mean_burst": 2.0, "k": 0.5 }),
+            "k",
+        ),
         (json!({ "loss_rate": 0.76, "mean_burst": 3.0 }), "loss_rate"),
         (json!({ "loss_rate": 1.0, "mean_burst": 3.0 }), "loss_rate"),
     ] {

@@ -83,14 +83,18 @@ fn delays_follow_their_distribution() {
         }
         // The same shape with a mean that is 3 % off.
         let off: Vec<Duration> = seen.iter().map(|delay| delay.mul_f64(1.03)).collect();
-        let (_, _, quantile) = quantiles.iter().find(|(own, _, _)| own == name).expect("it is there");
+        let (_, _, quantile) = quantiles
+            .iter()
+            .find(|(own, _, _)| own == name)
+            .expect("it is there");
         assert!(!follow(&off, quantile), "{name}, 3 % off");
     }
 }
 
 #[test]
 fn of_a_table_each_delay_is_drawn_as_often() {
-    let table = jitter(json!({ "distribution": "table", "table": ["0 s", "5 ms", "5 ms", "40 ms"] }));
+    let table =
+        jitter(json!({ "distribution": "table", "table": ["0 s", "5 ms", "5 ms", "40 ms"] }));
     let count = |config: &Config| {
         let seen = delays(config, 1, PACKETS);
         [0, 5, 40].map(|ms| seen.iter().filter(|seen| **seen == MS * ms).count())
@@ -105,8 +109,12 @@ fn of_a_table_each_delay_is_drawn_as_often() {
 /// How often a delay of each quarter of the exponential distribution is followed by one of each quarter.
 fn successions(delays: &[Duration], mean: f64) -> [usize; 16] {
     let edges = [0.25, 0.5, 0.75].map(|p: f64| -mean * math::log1p(-p));
-    let quarter =
-        |delay: Duration| edges.iter().filter(|edge| delay.as_secs_f64() >= **edge).count();
+    let quarter = |delay: Duration| {
+        edges
+            .iter()
+            .filter(|edge| delay.as_secs_f64() >= **edge)
+            .count()
+    };
     let mut cells = [0; 16];
     for pair in delays.chunks_exact(2) {
         cells[quarter(pair[0]) * 4 + quarter(pair[1])] += 1;
@@ -140,7 +148,10 @@ fn draws_belong_to_slots_and_to_packets() {
         times.map(|now| late(bench.packet(now))).collect()
     };
     let slots = jitter(json!({ "mean": "50 ms", "every": "1 s" }));
-    let (dense, sparse) = (at(&slots, &[0, 500, 999, 1_000, 5_000]), at(&slots, &[5_999]));
+    let (dense, sparse) = (
+        at(&slots, &[0, 500, 999, 1_000, 5_000]),
+        at(&slots, &[5_999]),
+    );
     assert_eq!((dense[0], dense[1]), (dense[2], dense[2]));
     assert_ne!(dense[2], dense[3]);
     assert_eq!(dense[4], sparse[0]);
@@ -175,7 +186,10 @@ fn a_fifo_route_keeps_order_and_delays_no_more_than_that_takes() {
         json!({ "distribution": "pareto", "mean": "2 ms" }),
     ] {
         let free = arrivals(params.clone(), false);
-        assert!(!free.is_sorted(), "a route where nothing overtakes tells nothing");
+        assert!(
+            !free.is_sorted(),
+            "a route where nothing overtakes tells nothing"
+        );
         let fifo = arrivals(params.clone(), true);
         // The latest of what the packets up to here would have been by themselves.
         let expected: Vec<Duration> = free
@@ -207,12 +221,21 @@ fn what_does_not_go_together_is_refused() {
     for (params, key) in [
         (json!({}), ""),
         (json!({ "distribution": "normal" }), ""),
-        (json!({ "distribution": "normal", "mean": "9 ms", "deviation": "4 ms" }), "deviation"),
-        (json!({ "distribution": "pareto", "mean": "9 ms", "deviation": "1 ms" }), "deviation"),
+        (
+            json!({ "distribution": "normal", "mean": "9 ms", "deviation": "4 ms" }),
+            "deviation",
+        ),
+        (
+            json!({ "distribution": "pareto", "mean": "9 ms", "deviation": "1 ms" }),
+            "deviation",
+        ),
         (json!({ "mean": "9 ms", "shape": 2.0 }), "shape"),
         (json!({ "mean": "9 ms", "table": ["1 ms"] }), "table"),
         (json!({ "distribution": "table" }), "distribution"),
-        (json!({ "distribution": "table", "table": ["1 ms"], "mean": "1 ms" }), "mean"),
+        (
+            json!({ "distribution": "table", "table": ["1 ms"], "mean": "1 ms" }),
+            "mean",
+        ),
     ] {
         let wrong = config("jitter", params.clone()).check();
         let wrong = wrong.expect_err(&params.to_string());

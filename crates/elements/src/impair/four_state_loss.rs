@@ -52,6 +52,7 @@ pub struct Params {
     /// From a loss within a burst to a gap; without one 1 − `p13` (tc-netem(8)), which, with nothing else, is
     /// independent loss.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Fraction")]
     pub p31: Option<Fraction>,
     /// From a loss within a burst to packets that get through there.
     pub p32: Fraction,
@@ -108,7 +109,11 @@ impl ImpairParams for Params {
         }
         if p13 > 0.0 && p31 == 0.0 {
             return wrong(
-                if self.p31.is_some() { &["p31"] } else { &["p13"] },
+                if self.p31.is_some() {
+                    &["p31"]
+                } else {
+                    &["p13"]
+                },
                 "no burst ever ends: `p31` is 0".to_owned(),
                 "a `p31` above 0",
             );
@@ -162,8 +167,16 @@ impl FourStateLoss {
     /// A state drawn from the stationary distribution: where the chain leaves each state as often as it enters it.
     fn stationary(&self, u: f64) -> State {
         // Times that of the gap.
-        let burst_loss = if self.p13 > 0.0 { self.p13 / self.p31 } else { 0.0 };
-        let burst_pass = if self.p32 > 0.0 { burst_loss * self.p32 / self.p23 } else { 0.0 };
+        let burst_loss = if self.p13 > 0.0 {
+            self.p13 / self.p31
+        } else {
+            0.0
+        };
+        let burst_pass = if self.p32 > 0.0 {
+            burst_loss * self.p32 / self.p23
+        } else {
+            0.0
+        };
         let at = u * (1.0 + burst_loss + burst_pass + self.p14);
         pick(
             at,

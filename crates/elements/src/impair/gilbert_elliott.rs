@@ -58,15 +58,19 @@ bounded! {
 pub struct Params {
     /// Share of the packets that are lost in the long run; with `mean_burst`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Fraction")]
     pub loss_rate: Option<Fraction>,
     /// How many packets a burst of losses has on average: `r` is 1 ÷ `mean_burst`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "MeanBurst")]
     pub mean_burst: Option<MeanBurst>,
     /// Probability that the channel goes bad from one packet to the next (tc-netem(8): p); with `r`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Fraction")]
     pub p: Option<Fraction>,
     /// Probability that it goes good again (tc-netem(8): r).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Fraction")]
     pub r: Option<Fraction>,
     /// Probability that a packet gets through in the bad state (tc-netem(8) takes 1-h); other than 0 only with `p`
     /// and `r`.
@@ -106,6 +110,7 @@ impl Params {
 
 impl ImpairParams for Params {
     fn check(&self) -> Result<(), Contradiction> {
+        const BOTH: &str = "`loss_rate` and `mean_burst`, or `p` and `r`";
         let wrong = |key, message: &str, expected: &str| {
             Err(Contradiction {
                 key,
@@ -118,14 +123,16 @@ impl ImpairParams for Params {
             [self.p.is_some(), self.r.is_some()],
         );
         match (figures, chain) {
-            ([false, false], [false, false]) => wrong(
-                &[],
-                "`gilbert-elliott` does not say how much is lost",
-                "`loss_rate` and `mean_burst`, or `p` and `r`",
-            ),
+            ([false, false], [false, false]) => {
+                wrong(&[], "`gilbert-elliott` does not say how much is lost", BOTH)
+            }
             ([true, true], [false, false]) => {
                 if self.h != Fraction::ZERO || self.k != Fraction::ONE {
-                    let key: &[&str] = if self.h == Fraction::ZERO { &["k"] } else { &["h"] };
+                    let key: &[&str] = if self.h == Fraction::ZERO {
+                        &["k"]
+                    } else {
+                        &["h"]
+                    };
                     return wrong(
                         key,
                         "`loss_rate` and `mean_burst` describe a channel that loses all in the bad state and nothing in the good one",
@@ -136,7 +143,11 @@ impl ImpairParams for Params {
                     Some((p, r)) if p > 1.0 => wrong(
                         &["loss_rate"],
                         "bursts of this length cannot lose so much: at least one packet gets through after each",
-                        &format!("a `loss_rate` of at most {}, or a longer `mean_burst`", 1.0 / (1.0 + r)),
+                        &format!(
+                            "a `loss_rate` of at most {:.4}, or a longer `mean_burst`",
+                            // Rounded down, so that it is taken.
+                            (1e4 / (1.0 + r)).floor() / 1e4
+                        ),
                     ),
                     _ => Ok(()),
                 }
@@ -152,13 +163,13 @@ impl ImpairParams for Params {
                 Ok(())
             }
             ([true, false], [false, false]) => {
-                wrong(&["loss_rate"], "`loss_rate` needs `mean_burst`", "both")
+                wrong(&["loss_rate"], "`loss_rate` needs `mean_burst`", BOTH)
             }
             ([false, true], [false, false]) => {
-                wrong(&["mean_burst"], "`mean_burst` needs `loss_rate`", "both")
+                wrong(&["mean_burst"], "`mean_burst` needs `loss_rate`", BOTH)
             }
-            ([false, false], [true, false]) => wrong(&["p"], "`p` needs `r`", "both"),
-            ([false, false], [false, true]) => wrong(&["r"], "`r` needs `p`", "both"),
+            ([false, false], [true, false]) => wrong(&["p"], "`p` needs `r`", BOTH),
+            ([false, false], [false, true]) => wrong(&["r"], "`r` needs `p`", BOTH),
             ([_, _], [p, _]) => wrong(
                 if p { &["p"] } else { &["r"] },
                 "the losses are given twice",

@@ -57,10 +57,12 @@ pub struct Params {
     /// The mean of the delays that are drawn, on top of the link's own delay; must be given, but with
     /// `distribution = "table"`, which has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Duration")]
     pub mean: Option<Duration>,
     /// Standard deviation of `"normal"`: a third of `mean` at most, so that no more than 0.14 % of the draws lie
     /// below 0 s, which they then count as; without one a quarter of `mean`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Duration")]
     pub deviation: Option<Duration>,
     /// Exponent of the tail of `"pareto"`: P(delay > x) falls as x to the minus `shape`. The least delay is
     /// `mean` × (`shape` − 1) ÷ `shape`. The variance is finite above 2.

@@ -56,7 +56,8 @@ impl Params {
                 return wrong(
                     &["distribution"],
                     "there are no delays to draw from".to_owned(),
-                    "a `table` of one or more, for example [\"0 ms\", \"5 ms\", \"40 ms\"]".to_owned(),
+                    "a `table` of one or more, for example [\"0 ms\", \"5 ms\", \"40 ms\"]"
+                        .to_owned(),
                 );
             }
             if self.mean.is_some() {
@@ -79,8 +80,13 @@ impl Params {
                 Some(deviation) if deviation.saturating_mul(LEAST_DEVIATIONS) > mean => {
                     return wrong(
                         &["deviation"],
-                        format!("with a deviation of {deviation} around {mean} many delays would lie below 0 s"),
-                        format!("{} at most; part of the link's `delay` can be put into `mean`", mean / LEAST_DEVIATIONS),
+                        format!(
+                            "with a deviation of {deviation} around {mean} many delays would lie below 0 s"
+                        ),
+                        format!(
+                            "{} at most; part of the link's `delay` can be put into `mean`",
+                            mean / LEAST_DEVIATIONS
+                        ),
                     );
                 }
                 _ => {}
