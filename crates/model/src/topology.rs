@@ -6,6 +6,7 @@ use anabranch_core::{packet::Direction, units::Instant};
 use anabranch_elements::{
     body::Body,
     host::Host,
+    link::service::Traced,
     multipath::{Entrance, Exit, split},
     tcp::Settings,
 };
@@ -287,6 +288,9 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
+    if let Some(trace) = &part.trace {
+        spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
+    }
     spec
 }
 

@@ -17,7 +17,7 @@ pub struct Job {
 
 impl Job {
     pub fn parse(&self) -> Result<Scenario, Error> {
-        let extensions = Extensions::default();
+        let extensions = Extensions::default().files(|path| std::fs::read(path));
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,

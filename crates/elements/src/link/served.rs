@@ -3,7 +3,7 @@
 //! The engine calls [`ServedLink::arrive`] when a packet comes, [`ServedLink::complete`] when the
 //! instant that [`ServedLink::completion`] names has come, and carries out what they report.
 //!
-//! Where the link's state cannot change, nor its rate other than by a trace, the end of a transmission is known when it
+//! Where neither the rate nor the link's state can change, the end of a transmission is known when it
 //! begins, and so is all that follows from it: the packet's fate is told *ahead*, and a completion is asked
 //! for only while something waits to be sent next. On an idle link a packet then costs one call.
 
@@ -106,7 +106,7 @@ impl ServedLink {
     /// A link with nothing on it.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let fixed = matches!(parts.service, AnyService::Fixed(_) | AnyService::Traced(_));
+        let fixed = matches!(parts.service, AnyService::Fixed(_));
         let reorders = parts.impairments.iter().any(|i| i.impairment.reorders());
         Self {
             queue: parts.queue,

@@ -1,6 +1,6 @@
 //! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
 //!
-//! `fixed` and capacity traces are built in; links that retransmit at their own layer implement
+//! `fixed` is built in; capacity traces ([`trace`]) and links that retransmit at their own layer implement
 //! [`Service`] and travel as [`AnyService::Boxed`].
 
 pub mod trace;
@@ -43,8 +43,6 @@ pub trait Service: fmt::Debug + Send {
 pub enum AnyService {
     /// One rate, for ever.
     Fixed(Fixed),
-    /// A capacity trace.
-    Traced(Traced),
     /// One from elsewhere.
     Boxed(Box<dyn Service>),
 }
@@ -89,28 +87,25 @@ impl Service for AnyService {
     fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         match self {
             Self::Fixed(service) => service.finish(now, bits),
-            Self::Traced(service) => service.finish(now, bits),
             Self::Boxed(service) => service.finish(now, bits),
         }
     }
     fn capacity(&self, from: Instant, to: Instant) -> f64 {
         match self {
             Self::Fixed(service) => service.capacity(from, to),
-            Self::Traced(service) => service.capacity(from, to),
             Self::Boxed(service) => service.capacity(from, to),
         }
     }
     fn interrupt(&mut self, since: Instant, now: Instant) -> u64 {
         match self {
             Self::Fixed(service) => service.interrupt(since, now),
-            Self::Traced(service) => service.interrupt(since, now),
             Self::Boxed(service) => service.interrupt(since, now),
         }
     }
     #[inline]
     fn retransmit(&mut self, now: Instant, draw: &mut Draw) -> Option<Duration> {
         match self {
-            Self::Fixed(_) | Self::Traced(_) => None,
+            Self::Fixed(_) => None,
             Self::Boxed(service) => service.retransmit(now, draw),
         }
     }

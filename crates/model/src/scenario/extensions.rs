@@ -1,6 +1,6 @@
 //! Components that strangers bring along, by name.
 
-use std::{any::Any, collections::BTreeMap, fmt, sync::Arc};
+use std::{any::Any, collections::BTreeMap, fmt, io, path::Path, sync::Arc};
 
 use anabranch_elements::{aggregation::control, cc, impair, queue};
 use serde_json::Value;
@@ -32,7 +32,11 @@ type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 pub struct Extensions {
     /// By seam, then by name; each a [`Factory`] of the seam's type.
     factories: BTreeMap<&'static str, BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
+    /// Reads the files that scenarios name.
+    files: Option<Files>,
 }
+
+type Files = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -130,6 +134,28 @@ impl Extensions {
                 build: factory(params)?,
             }))
         })
+    }
+
+    /// Lets scenarios name files. Resolving asks `read` for the content of each, with its path beside the
+    /// scenario's own file: the engine itself does no I/O. Without this, scenarios that name files are refused.
+    #[must_use]
+    pub fn files(
+        mut self,
+        read: impl Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
+        self.files = Some(Arc::new(read));
+        self
+    }
+
+    /// The content of a file.
+    pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        match &self.files {
+            Some(read) => read(path),
+            None => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "this program reads no files for scenarios",
+            )),
+        }
     }
 
     /// Makes the component.
