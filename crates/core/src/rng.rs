@@ -23,6 +23,15 @@ pub struct Draw {
     block: u32,
     words: [u32; 4],
     used: u8,
+    domain: Domain,
+}
+
+/// What an index counts: draws for packet 7 and for slot 7 of one stream have nothing in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Domain {
+    Packet = 0,
+    Slot = 1,
 }
 
 impl Stream {
@@ -49,17 +58,31 @@ impl Stream {
             block: 0,
             words: [0; 4],
             used: 4,
+            domain: Domain::Packet,
         }
     }
 }
 
 impl Draw {
+    /// The draws of a time slot of the same stream, for what is drawn once for all packets of that
+    /// time.
+    #[must_use]
+    pub const fn of_slot(&self, slot: u64) -> Self {
+        Self {
+            key: self.key,
+            index: slot,
+            block: 0,
+            words: [0; 4],
+            used: 4,
+            domain: Domain::Slot,
+        }
+    }
     /// The next 32 random bits.
     #[inline]
     pub fn bits(&mut self) -> u32 {
         if self.used == 4 {
             let [low, high] = split(self.index);
-            self.words = philox4x32_10([low, high, self.block, 0], self.key);
+            self.words = philox4x32_10([low, high, self.block, self.domain as u32], self.key);
             self.block += 1;
             self.used = 0;
         }
@@ -87,6 +110,12 @@ impl Draw {
     /// Exponential with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * crate::math::log1p(-self.uniform())
+    }
+    /// Normal with mean 0 and standard deviation 1 (Box and Muller, "A note on the generation of random
+    /// normal deviates", 1958).
+    pub fn standard_normal(&mut self) -> f64 {
+        let radius = (-2.0 * crate::math::log1p(-self.uniform())).sqrt();
+        radius * crate::math::cos(std::f64::consts::TAU * self.uniform())
     }
     fn wide(&mut self) -> u64 {
         (u64::from(self.bits()) << 32) | u64::from(self.bits())
@@ -158,6 +187,15 @@ mod tests {
         assert_ne!(base, draw(1, "link.a.reverse", 0));
         assert_ne!(base, draw(1, "link.a.forward", 1));
         assert_eq!(base, draw(1, "link.a.forward", 0));
+        let slot = |index, slot| {
+            Stream::new(1, "link.a.forward")
+                .at(index)
+                .of_slot(slot)
+                .bits()
+        };
+        assert_ne!(base, slot(0, 0));
+        assert_ne!(slot(0, 0), slot(0, 1));
+        assert_eq!(slot(0, 3), slot(9, 3), "whichever packet asks");
     }
 
     #[test]

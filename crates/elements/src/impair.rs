@@ -13,6 +13,8 @@ use anabranch_core::{
 
 use crate::component::{self, components};
 
+pub use crate::queue::Contradiction;
+
 /// What an impairment decided for one packet; the link carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -30,7 +32,7 @@ pub enum Verdict {
     },
     /// It arrives twice, the copy right behind.
     Duplicate,
-    /// It arrives damaged; the receiver's checksum rejects it.
+    /// It arrives damaged: the check at the link's far end finds it, and it goes no further.
     Corrupt,
 }
 
@@ -48,7 +50,8 @@ pub struct View {
 /// An impairment. The draws it is given belong to the packet's number at this element, so that
 /// the n-th packet has the same fate in every engine.
 pub trait Impairment: fmt::Debug + Send {
-    /// Decides a packet's fate.
+    /// Decides the fate of a packet that comes at `now`. Packets are given in the order of their numbers,
+    /// which is that of `now` unless an impairment before this one lets them overtake each other.
     fn judge(&mut self, now: Instant, packet: View, draw: &mut Draw) -> Verdict;
     /// Whether packets may leave in another order than they came.
     fn reorders(&self) -> bool {
@@ -62,10 +65,37 @@ pub type Factory = Arc<dyn Fn() -> Box<dyn Impairment> + Send + Sync>;
 /// An impairment from outside the workspace, as a scenario carries it.
 pub type Custom = component::Custom<Factory>;
 
+/// What the parameters of every built-in impairment can say.
+pub trait ImpairParams: Default {
+    /// Whether the parameters go together.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    fn check(&self) -> Result<(), Contradiction> {
+        Ok(())
+    }
+}
+
 components! {
     enum AnyImpairment: Impairment();
 
     bernoulli_loss::BernoulliLoss,
+    gilbert_elliott::GilbertElliott,
+    four_state_loss::FourStateLoss,
+    loss_list::LossList,
+    jitter::Jitter,
+    duplicate::Duplicate,
+    corrupt::Corrupt,
+}
+
+impl Config {
+    /// Whether the parameters go together.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        each!(self, params => params.check(), custom => Ok(()))
+    }
 }
 
 impl Impairment for AnyImpairment {

@@ -15,6 +15,7 @@ pub mod link;
 pub mod middlebox;
 pub mod multipath;
 pub mod queue;
+pub mod side_file;
 pub mod tcp;
 pub mod transport;
 pub mod wire;

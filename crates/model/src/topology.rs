@@ -10,6 +10,7 @@ use anabranch_core::{
 use anabranch_elements::{
     body::Body,
     host::Host,
+    link::service::Traced,
     multipath::{Entrance, Exit, split},
     tcp::Settings,
 };
@@ -355,6 +356,9 @@ fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> Link
         .map(|impaired| impaired.config.clone())
         .collect();
     spec.up = part.up;
+    if let Some(trace) = &part.trace {
+        spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
+    }
     spec
 }
 

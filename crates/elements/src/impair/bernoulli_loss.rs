@@ -5,7 +5,7 @@
 //!   fate is a function of (seed, element, n).
 //!
 //! # Not implemented
-//! - Correlation (`netem loss random P C`), which does not do what it says; see Gilbert-Elliott.
+//! - Correlation (`netem loss random P C`), which does not do what it says; see `gilbert-elliott`.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -15,7 +15,7 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Impairment, Verdict, View};
+use super::{ImpairParams, Impairment, Verdict, View};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -43,6 +43,8 @@ impl Default for Params {
         }
     }
 }
+
+impl ImpairParams for Params {}
 
 /// Bernoulli loss at work.
 #[derive(Debug)]

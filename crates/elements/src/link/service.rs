@@ -1,7 +1,9 @@
 //! How a link serves: how long a packet occupies it, and whether the link itself sends it again.
 //!
-//! `fixed` is built in; capacity traces and links that retransmit at their own layer implement
+//! `fixed` is built in; capacity traces ([`trace`]) and links that retransmit at their own layer implement
 //! [`Service`] and travel as [`AnyService::Boxed`].
+
+pub mod trace;
 
 use std::fmt;
 
@@ -10,13 +12,25 @@ use anabranch_core::{
     units::{Duration, Instant, Rate, SerializationDelay},
 };
 
+pub use trace::{Trace, Traced};
+
 /// A link's capacity over time.
 pub trait Service: fmt::Debug + Send {
     /// When `bits` whose sending starts (or goes on) at `now` are through;
-    /// [`Instant::NEVER`] as long as there is no capacity in sight.
-    fn finish(&self, now: Instant, bits: u64) -> Instant;
+    /// [`Instant::NEVER`] as long as there is no capacity in sight. Asked once for each transmission that begins
+    /// or goes on, in order of time.
+    fn finish(&mut self, now: Instant, bits: u64) -> Instant;
     /// Bits of capacity between two instants: what could have been sent.
     fn capacity(&self, from: Instant, to: Instant) -> f64;
+    /// The transmission under way, which began or went on at `since`, is stopped: how many of its bits are through.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bits of one packet"
+    )]
+    fn interrupt(&mut self, since: Instant, now: Instant) -> u64 {
+        self.capacity(since, now).floor() as u64
+    }
     /// A transmission ended. `Some(pause)` means that it failed at the link's own layer and that the
     /// link sends the same packet again after `pause`, using capacity again.
     fn retransmit(&mut self, _now: Instant, _draw: &mut Draw) -> Option<Duration> {
@@ -52,7 +66,7 @@ impl Fixed {
 }
 
 impl Service for Fixed {
-    fn finish(&self, now: Instant, bits: u64) -> Instant {
+    fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         // Whole bytes but for the rest of a packet whose link changed its rate half-way.
         if let (0, Ok(bytes)) = (bits % 8, u32::try_from(bits / 8)) {
             return now + self.serialization.of(bytes);
@@ -70,7 +84,7 @@ impl Service for Fixed {
 
 impl Service for AnyService {
     #[inline]
-    fn finish(&self, now: Instant, bits: u64) -> Instant {
+    fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         match self {
             Self::Fixed(service) => service.finish(now, bits),
             Self::Boxed(service) => service.finish(now, bits),
@@ -80,6 +94,12 @@ impl Service for AnyService {
         match self {
             Self::Fixed(service) => service.capacity(from, to),
             Self::Boxed(service) => service.capacity(from, to),
+        }
+    }
+    fn interrupt(&mut self, since: Instant, now: Instant) -> u64 {
+        match self {
+            Self::Fixed(service) => service.interrupt(since, now),
+            Self::Boxed(service) => service.interrupt(since, now),
         }
     }
     #[inline]

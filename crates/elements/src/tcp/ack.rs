@@ -34,6 +34,11 @@ pub struct DelayedAckTable {
     /// application answers each (at most half of what the window holds; 0 for none).
     #[serde(default)]
     pub quick_segments: u32,
+    /// The timeout is a tick of the host's clock, counted from the start of the run: what waits when it comes is
+    /// acknowledged, so that nothing waits longer and most less (Wright and Stevens, TCP/IP Illustrated, Volume 2,
+    /// ch. 25). Excludes `max_timeout` and `quick_segments`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ticking: bool,
 }
 
 /// What the receiver owes.
@@ -48,6 +53,8 @@ pub struct AckPolicy {
     /// Segments still to be acknowledged one by one.
     quick: u16,
     now: bool,
+    /// The timeout ends with a tick of the clock.
+    ticking: bool,
     adaptive: Option<Box<Adaptive>>,
 }
 
@@ -83,6 +90,7 @@ impl AckPolicy {
             waiting: 0,
             quick: adaptive.map_or(0, |adaptive| adaptive.quick_segments),
             now: false,
+            ticking: matches!(setting, DelayedAck::On(table) if table.ticking),
             adaptive: adaptive.map(Box::new),
         }
     }
@@ -107,7 +115,11 @@ impl AckPolicy {
         if self.waiting >= self.segments {
             self.now = true;
         } else if self.at == Instant::NEVER {
-            self.at = now.saturating_add(self.timeout);
+            self.at = if self.ticking {
+                next_tick(now, self.timeout, 1)
+            } else {
+                now.saturating_add(self.timeout)
+            };
         }
     }
     #[inline(never)]
@@ -184,6 +196,13 @@ impl AckPolicy {
     }
 }
 
+/// The `n`-th tick after `now` of a clock that ticks every `tick` from the start of the run on.
+pub(super) const fn next_tick(now: Instant, tick: Duration, n: u64) -> Instant {
+    let passed = now.as_picos() / tick.as_picos();
+    let since_start = tick.saturating_mul(passed.saturating_add(n));
+    Instant::START.saturating_add(since_start)
+}
+
 impl Adaptive {
     fn new(table: &DelayedAckTable) -> Option<Self> {
         let max_timeout = table.max_timeout.unwrap_or(table.timeout);
@@ -205,6 +224,7 @@ mod tests {
         timeout: Duration::from_millis(200),
         max_timeout: None,
         quick_segments: 0,
+        ticking: false,
     });
 
     #[test]
@@ -236,6 +256,7 @@ mod tests {
             timeout: Duration::from_millis(40),
             max_timeout: Some(Duration::from_millis(200)),
             quick_segments: 3,
+            ticking: false,
         }))
     }
 

@@ -116,7 +116,7 @@ struct Agreed {
 }
 
 /// What finds the losses. Where it is *attended*, no acknowledgment and no segment is plain: a remedy
-/// for reordering hears of each, or every sample counts for itself (RFC 4015 §3.3).
+/// for reordering hears of each, every sample counts for itself (RFC 4015 §3.3), or a coarse clock counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Finder {
     Duplicates,
@@ -361,7 +361,11 @@ impl<B: Body> Endpoint<B> {
                 sack: settings.sack,
                 timestamps: settings.timestamps,
                 guided: false,
-                finder: Finder::Duplicates,
+                finder: if settings.timer_tick.is_zero() {
+                    Finder::Duplicates
+                } else {
+                    Finder::DuplicatesAttended
+                },
                 tlp: false,
                 ecn: false,
                 exact_ecn: false,

@@ -1,5 +1,6 @@
 //! Stack profiles: named sets of switches, one to a file. A released profile never changes.
 
+mod bsd44_lite;
 mod linux_2_6_35;
 mod linux_6_18;
 mod ns2_sack1;
@@ -51,6 +52,7 @@ pub fn profiles() -> Vec<Profile> {
         ns2_sack1::ns2_sack1(),
         linux_2_6_35::linux_2_6_35(),
         windows_7::windows_7(),
+        bsd44_lite::bsd44_lite(),
     ]
 }
 
@@ -61,6 +63,7 @@ const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
         timeout: Duration::from_millis(timeout_ms),
         max_timeout: None,
         quick_segments: 0,
+        ticking: false,
     })
 }
 

@@ -76,6 +76,31 @@ impl RttEstimator {
         self.recompute(bounds);
     }
 
+    /// Takes a sample that a clock with ticks of so long has counted: `crossed` ticks came between sending and
+    /// acknowledgment. All is kept in whole eighths (SRTT) and quarters (RTTVAR) of a tick, of which one is the
+    /// least, and the timeout in whole ticks (Wright and Stevens, TCP/IP Illustrated, Volume 2, ch. 25).
+    pub fn sample_ticks(&mut self, crossed: u64, tick: Duration, bounds: &Bounds) {
+        let crossed = i64::try_from(crossed.min(1 << 20)).expect("it is small");
+        let whole = |time: Duration, parts: u64| {
+            i64::try_from(time.as_picos() / (tick.as_picos() / parts).max(1)).unwrap_or(i64::MAX)
+        };
+        let (srtt, rttvar) = if self.srtt.is_zero() {
+            ((crossed + 1) * 8, (crossed + 1) * 2)
+        } else {
+            let (srtt, rttvar) = (whole(self.srtt, 8), whole(self.rttvar, 4));
+            let delta = crossed - srtt / 8;
+            let spread = delta.abs() - rttvar / 4;
+            ((srtt + delta).max(1), (rttvar + spread).max(1))
+        };
+        let time = |n: i64, parts: u64| tick.saturating_mul(n.unsigned_abs()) / parts;
+        self.srtt = time(srtt, 8);
+        self.rttvar = time(rttvar, 4);
+        self.base_rto = time(srtt / 8 + rttvar, 1)
+            .max(bounds.min_rto)
+            .min(bounds.max_rto);
+        self.rto = self.base_rto;
+    }
+
     /// RFC 6298 (2.2), (2.3), then (2.4) and (2.5).
     #[inline]
     fn recompute(&mut self, bounds: &Bounds) {
@@ -255,6 +280,32 @@ mod tests {
         // Never below what it was.
         rtt.resume(ms(10), (ms(102), ms(40)), &BOUNDS);
         assert_eq!((rtt.srtt(), rtt.rto()), (ms(102), ms(262)));
+    }
+
+    /// Volume 2, ch. 25 worked by hand, in ticks of 500 ms.
+    #[test]
+    fn ticks_are_counted_in_eighths_and_quarters() {
+        let bounds = Bounds {
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(64),
+            ..BOUNDS
+        };
+        let mut rtt = RttEstimator::new(Duration::from_secs(6));
+        let mut sample = |crossed| {
+            rtt.sample_ticks(crossed, ms(500), &bounds);
+            let eighths = rtt.srtt().as_picos() / ms(500).as_picos() * 8
+                + rtt.srtt().as_picos() % ms(500).as_picos() * 8 / ms(500).as_picos();
+            (eighths, rtt.rttvar() / 125_000_000_000, rtt.rto())
+        };
+        // The first counts one more: SRTT is 4 ticks, RTTVAR half of that, and 4 + 4 * 2 ticks the timeout.
+        assert_eq!(sample(3), (32, Duration::from_picos(8), ms(6_000)));
+        // 1 - 4 = -3: SRTT 32 - 3; RTTVAR 8 + (3 - 2); 29/8 + 9 is 12 whole ticks.
+        assert_eq!(sample(1), (29, Duration::from_picos(9), ms(6_000)));
+        // 0 - 3: 29 - 3; 9 + (3 - 2); 26/8 + 10.
+        assert_eq!(sample(0), (26, Duration::from_picos(10), ms(6_500)));
+        // Where nothing is ever seen to pass, what is below a whole tick stays, and three ticks.
+        let last = (0..200).map(|_| sample(0)).last();
+        assert_eq!(last, Some((7, Duration::from_picos(3), ms(1_500))));
     }
 
     #[test]

@@ -113,6 +113,10 @@ pub struct Settings {
     pub initial_rto: Duration,
     /// Clock granularity G of RFC 6298 (2.3).
     pub clock_granularity: Duration,
+    /// The retransmission timer counts ticks of so long, and so do round-trip times: a timeout of n ticks ends with the
+    /// n-th tick from when it was set, and a round-trip time is how many ticks it saw, one more at first (Wright and
+    /// Stevens, TCP/IP Illustrated, Volume 2, ch. 25). Ticks are counted from the start of the run. Zero: no ticks.
+    pub timer_tick: Duration,
     /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3).
     pub retries: u32,
     /// The same for a SYN.

@@ -140,6 +140,17 @@ pub enum Service {
     /// It is always `rate`.
     #[default]
     Fixed,
+    /// It follows a trace.
+    Trace(TraceFile),
+}
+
+/// A capacity trace in mahimahi's format, which stands in the place of `rate`: each line a time in whole milliseconds
+/// at which 1,500 bytes can be delivered, in order; behind the last it begins again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceFile {
+    /// The file; its path counts from where the scenario's file is.
+    pub file: String,
 }
 
 /// Redundancy inside a flow.

@@ -8,6 +8,7 @@ mod host;
 mod link;
 mod round_trip;
 mod route;
+mod side_file;
 mod traffic;
 mod wire;
 
@@ -26,7 +27,7 @@ use super::{
     kind::{Kind, Seam},
     path::no_such,
     tree::{Node, Value},
-    types::{cc, control, impair, lacp, queue, restore, split, tcp, workload},
+    types::{Trace, cc, control, impair, lacp, queue, restore, split, tcp, workload},
     unavailable,
 };
 
@@ -94,8 +95,10 @@ pub struct ResolvedGroup {
 /// One direction of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedDirection {
-    /// How fast it sends; `None` where packets take no time.
+    /// How fast it sends; `None` where packets take no time. Of a trace, its mean.
     pub rate: Option<Rate>,
+    /// The instants at which it can deliver, where it has no fixed rate.
+    pub trace: Option<Arc<Trace>>,
     /// How long a packet travels once it is sent.
     pub delay: Duration,
     /// The largest base round-trip time of the flows that cross, for limits in bdp; the link's own

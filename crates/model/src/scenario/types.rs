@@ -3,6 +3,7 @@
 pub use anabranch_elements::{
     aggregation::{control, lacp},
     cc, impair,
+    link::service::Trace,
     multipath::{restore, split},
     queue, tcp,
 };

@@ -5,11 +5,9 @@ use super::format::{Family, File};
 
 /// Names by seam. A name that is built in is available, listed or not.
 const NAMES: &[(&str, &[&str])] = &[
-    ("impair", &["gilbert-elliott", "jitter"]),
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
-    ("service", &["trace"]),
     ("restore", &["in-order", "timed", "adaptive"]),
-    ("stack", &["linux", "linux-6.18", "bsd44-lite"]),
+    ("stack", &["linux", "linux-6.18"]),
 ];
 
 /// The names of a seam that are part of the format.

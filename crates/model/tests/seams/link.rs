@@ -108,7 +108,7 @@ pub fn capacity_changes_under_a_packet<B: TestBody>() {
 struct Stubborn(Fixed, Arc<Mutex<u64>>);
 
 impl Service for Stubborn {
-    fn finish(&self, now: Instant, bits: u64) -> Instant {
+    fn finish(&mut self, now: Instant, bits: u64) -> Instant {
         self.0.finish(now, bits)
     }
     fn capacity(&self, from: Instant, to: Instant) -> f64 {

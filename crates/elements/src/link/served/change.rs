@@ -14,17 +14,12 @@ impl ServedLink {
         self.queue.set_rate(rate);
     }
     /// Changes the service under the packet being sent: what has been sent of it stays sent.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bits of one packet"
-    )]
-    pub fn set_service(&mut self, now: Instant, service: AnyService) {
+    pub fn set_service(&mut self, now: Instant, mut service: AnyService) {
         debug_assert!(!self.ahead, "a link that changes is built as one");
         self.account_capacity(now);
         if let Some(served) = self.in_service.as_mut().filter(|s| !s.pausing) {
             if self.up {
-                let sent = self.service.capacity(served.since, now).floor() as u64;
+                let sent = self.service.interrupt(served.since, now);
                 // Without a rate the packet is already through.
                 served.remaining_bits = served.remaining_bits.saturating_sub(sent);
             }
@@ -41,11 +36,6 @@ impl ServedLink {
     /// Switches the link off or on. While it is off it sends nothing, keeps what waits, and loses
     /// what arrives; the packet being sent goes on from where it was. Packets already propagating
     /// are not touched.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bits of one packet"
-    )]
     pub fn set_up(&mut self, now: Instant, up: bool) {
         debug_assert!(!self.ahead, "a link that changes is built as one");
         if up == self.up {
@@ -61,7 +51,7 @@ impl ServedLink {
             if up {
                 served.done = self.service.finish(now, served.remaining_bits);
             } else {
-                let sent = self.service.capacity(served.since, now).floor() as u64;
+                let sent = self.service.interrupt(served.since, now);
                 served.remaining_bits = served.remaining_bits.saturating_sub(sent);
                 served.done = Instant::NEVER;
             }

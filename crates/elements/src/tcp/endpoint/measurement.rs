@@ -49,8 +49,21 @@ impl<B: Body> Endpoint<B> {
             return false;
         };
         self.rtt.note_min(now.saturating_since(once.last_sent_at));
+        if !self.settings.timer_tick.is_zero() {
+            self.count_ticks(now, once.first_sent_at);
+            return true;
+        }
         self.take_rtt(now.saturating_since(once.first_sent_at));
         true
+    }
+
+    /// A round-trip time as a coarse clock sees it.
+    #[inline(never)]
+    fn count_ticks(&mut self, now: Instant, sent: Instant) {
+        let tick = self.settings.timer_tick;
+        let at = |time: Instant| time.as_picos() / tick.as_picos();
+        let bounds = self.settings.rto_bounds();
+        self.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
     }
 
     pub(super) fn take_rtt(&mut self, sample: Duration) {

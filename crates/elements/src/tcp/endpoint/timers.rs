@@ -10,6 +10,7 @@ use crate::{
     body::Body,
     cc::{CongestionControl, Rto},
     tcp::{
+        ack::next_tick,
         persist,
         recovery::{Phase, window_log::WindowChange},
         state::{Event, State},
@@ -66,8 +67,18 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(self.rtt.rto());
-        if self.agreed.racked() | self.agreed.aged() {
+        if self.agreed.racked() | self.agreed.attended() {
+            self.align_retransmission_timer(now);
             self.note_retransmission_timer();
+        }
+    }
+
+    /// With a coarse clock the timer ends with a tick.
+    fn align_retransmission_timer(&mut self, now: Instant) {
+        let tick = self.settings.timer_tick;
+        if !tick.is_zero() {
+            let ticks = self.rtt.rto().as_picos() / tick.as_picos();
+            self.timer_at = next_tick(now, tick, ticks.max(1));
         }
     }
 

@@ -174,6 +174,7 @@ pub(super) fn linux_6_18() -> Profile {
                 timeout: Duration::from_millis(40),
                 max_timeout: Some(Duration::from_millis(200)),
                 quick_segments: 16,
+                ticking: false,
             }),
             hystart: HyStart::Linux,
             slow_start_limit: Limit::Unlimited,

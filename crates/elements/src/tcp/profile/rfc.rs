@@ -132,6 +132,7 @@ pub(super) fn rfc() -> Profile {
             max_rto: Duration::from_secs(60),
             initial_rto: Duration::from_secs(1),
             clock_granularity: Duration::from_millis(1),
+            timer_tick: Duration::ZERO,
             retries: 15,
             syn_retries: 6,
             send_buffer: Limit::Unlimited,

@@ -63,6 +63,12 @@ impl Settings {
                     delayed.timeout
                 ));
             }
+            if delayed.ticking && (delayed.max_timeout.is_some() || delayed.quick_segments > 0) {
+                return problem(
+                    "a ticking timeout does not adapt: expected neither max_timeout nor quick_segments"
+                        .to_owned(),
+                );
+            }
             if delayed.quick_segments > 1000 {
                 return problem(format!(
                     "{} quick segments is outside 0 to 1000",
@@ -111,6 +117,12 @@ impl Settings {
                     "{} is outside 1 ps to max_rto, {}",
                     self.min_rto, self.max_rto
                 ),
+            );
+        }
+        if self.timer_tick > Duration::from_secs(10) {
+            return problem(
+                "timer_tick",
+                format!("{} is outside 0 to 10 s", self.timer_tick),
             );
         }
         if self.initial_rto.is_zero() || self.initial_rto > self.max_rto {

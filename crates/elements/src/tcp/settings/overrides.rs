@@ -26,7 +26,7 @@ impl Settings {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
             max_dupthresh tlp max_ack_delay prr frto eifel undo adapt_rto timeout_reduces_again limited_transmit
             recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto rate_halving counted_pipe retransmission_restarts_timer
-            clock_granularity retries syn_retries send_buffer receive_window nagle cwnd_validation
+            clock_granularity timer_tick retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
             paws_tolerance accecn_option challenge_ack_interval
@@ -195,6 +195,9 @@ pub struct Overrides {
     /// `"off"`, or how many segments and how long an acknowledgment may wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<DelayedAck>,
+    /// The retransmission timer and round-trip times count ticks of so long; 0 s: no ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_tick: Option<Duration>,
     /// Lower bound of the retransmission timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rto: Option<Duration>,

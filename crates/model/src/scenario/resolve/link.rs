@@ -1,6 +1,6 @@
 //! Links, direction by direction.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use anabranch_core::{
     packet::Direction,
@@ -10,14 +10,15 @@ use anabranch_core::{
 use super::{
     Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
     route::{Graph, Routes},
+    side_file,
     wire::{self, Wire},
 };
 use crate::scenario::{
     error::{Error, Fault},
-    format::{File, OneWay, Queue},
+    format::{File, OneWay, Queue, Service},
     kind::Kind,
     path::no_such,
-    types::{impair, queue},
+    types::{Trace, impair, queue},
 };
 
 /// The values of one direction, and the path of each in the file.
@@ -26,6 +27,9 @@ struct Effective<'a> {
     delay: Duration,
     queue: (&'a Queue, Vec<&'a str>),
     impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
+    service: (&'a Kind<Service>, Vec<&'a str>),
+    /// Where the rate stands.
+    rate_path: Vec<&'a str>,
     up: bool,
 }
 
@@ -45,8 +49,11 @@ impl<'a> Effective<'a> {
         };
         let own_queue = own.and_then(|own| own.queue.as_ref());
         let own_impair = own.and_then(|own| own.impair.as_ref());
+        let own_service = own.and_then(|own| own.service.as_ref());
+        let own_rate = own.and_then(|own| own.rate);
         Self {
-            rate: own.and_then(|own| own.rate).unwrap_or(link.rate),
+            rate: own_rate.unwrap_or(link.rate),
+            rate_path: path("rate", own_rate.is_some()),
             delay: own.and_then(|own| own.delay).unwrap_or(link.delay),
             queue: (
                 own_queue.unwrap_or(&link.queue),
@@ -56,8 +63,45 @@ impl<'a> Effective<'a> {
                 own_impair.unwrap_or(&link.impair),
                 path("impair", own_impair.is_some()),
             ),
+            service: (
+                own_service.unwrap_or(&link.service),
+                path("service", own_service.is_some()),
+            ),
             up: own.and_then(|own| own.up).unwrap_or(link.up),
         }
+    }
+
+    /// The trace that the link's capacity follows, if it does.
+    fn trace(&self, resolver: &Resolver<'_>, wire: &Wire) -> Result<Option<Arc<Trace>>, Error> {
+        let (service, path) = &self.service;
+        let Service::Trace(trace) = resolver.build(service, path)? else {
+            return Ok(None);
+        };
+        let refuse = |path: &[&str], message: &str, help: &str| {
+            Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
+        };
+        if wire.section == "group" {
+            return refuse(
+                path,
+                "the members of a group send at a fixed rate",
+                "expected `service = \"fixed\"`, or a link",
+            );
+        }
+        if self.rate.rate().is_some() {
+            return refuse(
+                &self.rate_path,
+                "this rate stands beside a trace, which says when the link can send",
+                "expected `rate` or a trace; where only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
+            );
+        }
+        let place = [&path[..], &["file"]].concat();
+        side_file::read(
+            resolver,
+            (&place, &trace.file),
+            "a trace: a time in whole milliseconds on each line",
+            Trace::parse,
+        )
+        .map(|trace| Some(Arc::new(trace)))
     }
 }
 
@@ -70,10 +114,15 @@ pub(super) fn direction(
 ) -> Result<ResolvedDirection, Error> {
     let name = &wire.name;
     let effective = Effective::of(wire, direction);
+    let trace = effective.trace(resolver, wire)?;
+    let rate = match &trace {
+        Some(trace) => Some(trace.mean_rate()),
+        None => effective.rate.rate(),
+    };
     let (queue_spec, queue_path) = effective.queue;
     let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
     if let Some(key) = queue.in_bdp() {
-        let Some(rate) = effective.rate.rate() else {
+        let Some(rate) = rate else {
             let noun = key.last().map_or("limit", |key| *key);
             return Err(resolver.error(
                 &[&queue_path[..], key].concat(),
@@ -97,7 +146,15 @@ pub(super) fn direction(
     let mut impair = Vec::new();
     for (k, kind) in list.iter().enumerate() {
         let position = k.to_string();
-        let config = resolver.build(kind, &[&path[..], &[&position]].concat())?;
+        let place = [&path[..], &[&position]].concat();
+        let config = resolver.build(kind, &place)?;
+        if let Err(wrong) = config.check() {
+            return Err(resolver.error(
+                &[&place[..], wrong.key].concat(),
+                wrong.message,
+                vec![format!("expected {}", wrong.expected)],
+            ));
+        }
         let nth = count.entry(config.name().to_owned()).or_default();
         impair.push(ResolvedImpairment {
             element: format!(
@@ -110,7 +167,8 @@ pub(super) fn direction(
         *nth += 1;
     }
     Ok(ResolvedDirection {
-        rate: effective.rate.rate(),
+        rate,
+        trace,
         delay: effective.delay,
         base_rtt: rtt,
         queue,
@@ -244,7 +302,7 @@ pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
 fn both_ways(
     link: &ResolvedLink,
     own: [&Option<OneWay>; 2],
-    service: &Kind<crate::scenario::format::Service>,
+    service: &Kind<Service>,
 ) -> [OneWay; 2] {
     let services = own.map(|own| {
         own.as_ref()
@@ -261,10 +319,13 @@ fn both_ways(
 
 fn one_way(
     direction: &ResolvedDirection,
-    service: Kind<crate::scenario::format::Service>,
+    service: Kind<Service>,
 ) -> OneWay {
     OneWay {
-        rate: Some(direction.rate.map_or(LinkRate::Unlimited, LinkRate::Rate)),
+        rate: Some(match direction.rate {
+            Some(rate) if direction.trace.is_none() => LinkRate::Rate(rate),
+            _ => LinkRate::Unlimited,
+        }),
         delay: Some(direction.delay),
         queue: Some(Queue {
             discipline: Kind::BuiltIn(direction.queue.clone()),
