@@ -8,7 +8,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("impair", &["gilbert-elliott", "jitter"]),
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
     ("service", &["trace"]),
-    ("restore", &["in-order", "timed", "adaptive"]),
     ("stack", &["linux", "linux-6.18", "bsd44-lite"]),
 ];
 
