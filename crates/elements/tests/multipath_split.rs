@@ -4,8 +4,9 @@ use anabranch_core::{
     packet::ConnectionId,
     units::{Instant, Rate},
 };
+use anabranch_core::{tunnel::Report, units::Duration};
 use anabranch_elements::multipath::split::{
-    Init, Split, View,
+    AnySplit, Config, Init, Split, View, deficit, earliest_arrival, lowest_delay, redundant,
     weighted_round_robin::{Params, WeightedRoundRobin},
 };
 use proptest::prelude::*;
@@ -21,6 +22,15 @@ fn routes(rates: &[u64]) -> Init {
 
 fn round_robin(rates: &[u64]) -> WeightedRoundRobin {
     WeightedRoundRobin::new(&Params::default(), &routes(rates))
+}
+
+/// Those whose shares follow the line rates when there is always something to send.
+fn following() -> [Config; 3] {
+    [
+        Config::WeightedRoundRobin(Params::default()),
+        Config::Deficit(deficit::Params::default()),
+        Config::EarliestArrival(earliest_arrival::Params::default()),
+    ]
 }
 
 /// The routes of packets of these sizes.
@@ -104,8 +114,12 @@ proptest! {
                 sum += u64::from(*size);
                 sum <= enough + u64::from(LARGEST)
             });
-            let off = worst_share(&rates, &taken(&mut round_robin(&rates), sizes));
-            prop_assert!(off <= 0.01, "{off}");
+            let sizes: Vec<u32> = sizes.collect();
+            for config in following() {
+                let mut split = config.build(&routes(&rates));
+                let off = worst_share(&rates, &taken(&mut split, sizes.iter().copied()));
+                prop_assert!(off <= 0.01, "{}: {off}", config.name());
+            }
         }
     }
 }
@@ -142,4 +156,87 @@ fn equal_routes_and_sizes_take_turns() {
         .collect();
     assert_eq!(order.iter().filter(|route| **route == 1).count(), 6);
     assert!(order.windows(2).all(|pair| pair != [0, 0]), "{order:?}");
+}
+
+/// What the other end says of a packet that took so long, in milliseconds, by clocks that differ by `offset`.
+fn report(route: u8, route_number: u16, delay_ms: u32, offset: u32) -> Report {
+    Report {
+        route,
+        loss: 0,
+        route_number,
+        delay: (delay_ms * 1_000).wrapping_add(offset),
+    }
+}
+
+/// Sends one packet of 1,250 bytes: 10 ms at 1 Mbit/s.
+fn send(split: &mut AnySplit, at: Instant) -> u16 {
+    let mut chosen = Vec::new();
+    let view = View {
+        size: 1_250,
+        connection: ConnectionId(0),
+        index: 0,
+    };
+    split.split(at, view, &mut chosen);
+    assert_eq!(chosen.len(), 1);
+    chosen[0]
+}
+
+/// The route with the longer way waits until the other has as much in front of it; the clocks of the two ends do not matter.
+#[test]
+fn earliest_arrival_goes_by_delay_and_backlog() {
+    for offset in [0, 123_456_789, u32::MAX - 20_000] {
+        let config = Config::EarliestArrival(earliest_arrival::Params::default());
+        let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
+        let now = Instant::START;
+        assert_eq!([send(&mut split, now), send(&mut split, now)], [0, 1]);
+        // Sending took 10 ms each; the second way takes 35 ms longer than the first.
+        split.hear(now, &report(0, 0, 15, offset));
+        split.hear(now, &report(1, 0, 50, offset));
+        let later = Instant::from_millis(20);
+        let order: Vec<u16> = (0..8).map(|_| send(&mut split, later)).collect();
+        assert_eq!(order, [0, 0, 0, 0, 1, 0, 1, 0], "{offset}");
+    }
+}
+
+/// A route that was bad once is tried again.
+#[test]
+fn what_was_heard_long_ago_is_believed_less() {
+    let config = Config::EarliestArrival(earliest_arrival::Params::default());
+    let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
+    let now = Instant::START;
+    assert_eq!([send(&mut split, now), send(&mut split, now)], [0, 1]);
+    split.hear(now, &report(0, 0, 500, 0));
+    split.hear(now, &report(1, 0, 15, 0));
+    let second = |k: u64| Instant::START + Duration::from_secs(k);
+    assert!((1..9).all(|k| send(&mut split, second(k)) == 1));
+    assert!((9..20).any(|k| send(&mut split, second(k)) == 0));
+}
+
+#[test]
+fn lowest_delay_fills_the_quickest_route_first() {
+    let config = Config::LowestDelay(lowest_delay::Params::default());
+    let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
+    let now = Instant::START;
+    // Nothing is known: the first while no more than 20 ms wait, then the other, then the emptier one.
+    let order: Vec<u16> = (0..8).map(|_| send(&mut split, now)).collect();
+    assert_eq!(order, [0, 0, 0, 1, 1, 1, 0, 1]);
+    split.hear(now, &report(0, 0, 60, 0));
+    split.hear(now, &report(1, 0, 15, 0));
+    let later = Instant::from_millis(200);
+    let order: Vec<u16> = (0..4).map(|_| send(&mut split, later)).collect();
+    assert_eq!(order, [1, 1, 1, 0]);
+}
+
+#[test]
+fn redundant_takes_every_route() {
+    let config = Config::Redundant(redundant::Params::default());
+    let mut split = config.build(&routes(&[1_000_000; 5]));
+    let mut chosen = Vec::new();
+    let view = View {
+        size: 1_500,
+        connection: ConnectionId(0),
+        index: 0,
+    };
+    split.split(Instant::START, view, &mut chosen);
+    assert_eq!(chosen, [0, 1, 2, 3, 4]);
 }

@@ -41,7 +41,7 @@ pub struct Exit<B: Body> {
     duplicates: Duplicates,
     window: Window,
     held: Pool<Transport<B>>,
-    /// When each of those held arrived, by handle.
+    /// When each of those held arrived, by handle; never, where a handle is free.
     arrived: Vec<Instant>,
     held_bytes: u64,
     report: RestoreReport,
@@ -80,10 +80,14 @@ impl<B: Body> Exit<B> {
         let measured = self.window.contains(now);
         for id in self.released.drain(..) {
             let packet = &self.held[id];
+            let arrived = std::mem::replace(&mut self.arrived[id.0 as usize], Instant::NEVER);
+            assert!(
+                arrived != Instant::NEVER,
+                "a restorer lets each packet go once"
+            );
             self.held_bytes -= u64::from(packet.size);
             if measured {
-                let waited = now.saturating_since(self.arrived[id.0 as usize]);
-                self.report.released(waited);
+                self.report.released(now.saturating_since(arrived));
             }
             out.forward(packet.clone());
             self.held.free(id);

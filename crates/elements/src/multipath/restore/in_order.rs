@@ -197,21 +197,12 @@ impl Restore for InOrder {
         let flow = self.flows.get_mut(&connection).expect("it was entered");
         let at = near(flow.line.next, tcp.seq);
         let end = at + u64::from(tcp.len);
-        if at > flow.line.next {
-            while !self.held.admits(packet.size) && !self.held.is_empty() {
-                self.alarm(None, released);
-            }
-        }
-        // What had to go for want of room may have been the last of this connection.
-        self.enter(connection, tcp, released);
-        let flow = self.flows.get_mut(&connection).expect("it was entered");
         flow.ended |= tcp.ends;
         if let Some(highest) = flow.highest.get_mut(usize::from(packet.tunnel.route)) {
             *highest = (*highest).max(at);
         }
         let line = &mut flow.line;
-        if at <= line.next || !self.held.admits(packet.size) {
-            self.gaps_given_up += u64::from(at > line.next);
+        if at <= line.next {
             released.push(packet.packet);
             line.next = line.next.max(end);
             line.release(&mut self.held, released);
@@ -227,6 +218,10 @@ impl Restore for InOrder {
             };
             line.hold(&mut self.held, waiting);
             line.arm(connection, &mut self.alarms);
+            while self.held.is_over() {
+                // Whoever may wait least gives up first. An alarm that came too early is put off.
+                self.alarm(None, released);
+            }
         }
         self.pass(now, connection, released);
         self.leave(connection);

@@ -65,12 +65,13 @@ impl Held {
             bytes: 0,
         }
     }
-    /// Whether a packet of this size may join.
-    pub(super) fn admits(&self, size: u32) -> bool {
-        self.limit.admits(self.packets, self.bytes + u64::from(size))
-    }
-    pub(super) const fn is_empty(&self) -> bool {
-        self.packets == 0
+    /// Whether more is held than may be.
+    pub(super) fn is_over(&self) -> bool {
+        match self.limit {
+            Limit::Packets(limit) => self.packets > limit,
+            Limit::Bytes(limit) => self.bytes > limit.get(),
+            Limit::Unlimited | Limit::Bdp(_) => false,
+        }
     }
 }
 

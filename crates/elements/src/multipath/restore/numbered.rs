@@ -16,10 +16,8 @@ pub(super) enum Outcome {
     Due,
     /// One with a higher number had been let go before it.
     Late,
-    /// It waits for those before it.
+    /// It waits for those before it, if there was room.
     Held,
-    /// There was no room for it, so those before it were given up.
-    NoRoom,
 }
 
 /// All flows.
@@ -75,19 +73,6 @@ impl Numbered {
             line.release(&mut self.held, released);
             return Outcome::Due;
         }
-        while !self.held.admits(packet.size) && !self.held.is_empty() {
-            // Whoever may wait least gives up first. An alarm that came too early is put off.
-            self.alarm(None, released);
-        }
-        let line = &mut self.flows[flow];
-        if at <= line.next || !self.held.admits(packet.size) {
-            // What was let go was of this flow, or the packet alone is more than there may be.
-            self.gaps_given_up += u64::from(at > line.next);
-            released.push(packet.packet);
-            line.next = line.next.max(at + 1);
-            line.release(&mut self.held, released);
-            return Outcome::NoRoom;
-        }
         let waiting = Waiting {
             at,
             end: at + 1,
@@ -102,6 +87,10 @@ impl Numbered {
             line.armed = None;
         }
         line.arm(number(flow), &mut self.alarms);
+        while self.held.is_over() {
+            // Whoever may wait least gives up first. An alarm that came too early is put off.
+            self.alarm(None, released);
+        }
         Outcome::Held
     }
 
