@@ -1,6 +1,6 @@
 //! Types of splitters' and restorers' parameters: what is outside its bounds cannot be built.
 
-use anabranch_core::units::{Duration, text::Limit};
+use anabranch_core::units::{Bytes, Duration, text::Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -44,6 +44,11 @@ millis!(Wait Silence Backlog);
 pub struct Memory(Limit);
 
 impl Memory {
+    /// The most packets.
+    pub const MAX_PACKETS: u64 = 1_000_000;
+    /// The most bytes: so many packets of 1,500.
+    pub const MAX_BYTES: u64 = 1_500 * Self::MAX_PACKETS;
+
     /// So many packets.
     #[must_use]
     pub const fn packets(packets: u64) -> Self {
@@ -60,7 +65,13 @@ impl TryFrom<Limit> for Memory {
     type Error = String;
     fn try_from(limit: Limit) -> Result<Self, String> {
         match limit {
-            Limit::Packets(_) | Limit::Bytes(_) => Ok(Self(limit)),
+            Limit::Packets(packets) if packets <= Self::MAX_PACKETS => Ok(Self(limit)),
+            Limit::Bytes(bytes) if bytes.get() <= Self::MAX_BYTES => Ok(Self(limit)),
+            Limit::Packets(_) | Limit::Bytes(_) => Err(format!(
+                "{limit} is out of range; expected {} or {} at most",
+                Limit::Packets(Self::MAX_PACKETS),
+                Bytes::new(Self::MAX_BYTES)
+            )),
             Limit::Unlimited => Err(
                 "a restorer's memory is limited; expected packets or bytes, for example \"4096 packets\""
                     .to_owned(),
@@ -88,8 +99,14 @@ impl JsonSchema for Memory {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = Limit::json_schema(generator);
-        for key in ["description", "x-maximum"] {
-            schema.remove(key);
+        schema.remove("description");
+        let most = Limit::Packets(Self::MAX_PACKETS).to_string();
+        schema.insert("x-maximum".to_owned(), most.into());
+        for key in ["x-units", "pattern"] {
+            let text = schema.get(key).and_then(serde_json::Value::as_str);
+            let text = text.unwrap_or_default().replace("^unlimited$|", "");
+            let text = text.replace("bdp, ", "").replace("|bdp", "");
+            schema.insert(key.to_owned(), text.into());
         }
         schema.insert("examples".to_owned(), serde_json::json!(["4096 packets", "4 MiB"]));
         schema

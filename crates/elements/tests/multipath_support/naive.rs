@@ -108,21 +108,14 @@ impl Restore for Naive {
             }
             return;
         }
-        if at > next && self.fault != Fault::Greedy {
-            while self.held.len() >= self.memory {
-                let ((flow, at), _) = self.eldest().expect("there are some");
-                self.give_up(flow, at, released);
-            }
-        }
-        let next = *self.next.entry(flow).or_default();
-        if at < next {
-            released.push(packet.packet);
-            return;
-        }
         if let Some((other, _)) = self.held.insert((flow, at), (packet.packet, now)) {
             released.push(other);
         }
         self.run(flow, released);
+        while self.held.len() > self.memory && self.fault != Fault::Greedy {
+            let ((flow, at), _) = self.eldest().expect("there are some");
+            self.give_up(flow, at, released);
+        }
     }
     fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
         while let Some(((flow, at), since)) = self.eldest()
