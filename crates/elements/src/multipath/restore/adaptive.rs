@@ -9,6 +9,9 @@
 //! A flow with a gap then waits until one of these:
 //!
 //! - what is missing arrives;
+//! - routes that keep their order have lost as many packets as are missing, in the time between the packets before and behind
+//!   the gap: a number that a route has skipped is lost, and when it was sent is known to lie between its neighbours. Losses that
+//!   explain one gap explain no other;
 //! - every route that lives has delivered something sent after the first packet behind the gap. Where routes keep their order
 //!   the missing packets are lost. The study's method A has this rule for the packets of one flow; the tunnel's times make it
 //!   one for all flows, so that a thin flow learns from thick ones. Where a route has been seen not to keep its order
@@ -27,7 +30,10 @@
 //! # Not implemented
 //! - What a sender's TCP makes of reordering is not measured: a sender that bears it would do better without waiting.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
 
 use anabranch_core::{
     packet::PacketId,
@@ -108,6 +114,19 @@ struct Route {
     unordered: f64,
 }
 
+/// Packets that a route has skipped.
+#[derive(Debug)]
+struct Skipped {
+    /// When they were sent: between these, by the sender's clock in microseconds.
+    after: u64,
+    before: u64,
+    /// How many explain no gap yet.
+    packets: u64,
+}
+
+/// Most losses that are remembered, of all routes.
+const MOST_SKIPPED: usize = 256;
+
 /// The restorer at work.
 #[derive(Debug)]
 pub struct Adaptive {
@@ -115,6 +134,9 @@ pub struct Adaptive {
     silence: Duration,
     flows: Numbered,
     gaps: Vec<Gaps>,
+    /// By flow: when the packet before the one that is due left.
+    last: Vec<u64>,
+    skipped: VecDeque<Skipped>,
     lateness: Lateness,
     routes: Vec<Route>,
     /// The latest departure seen.
@@ -133,6 +155,8 @@ impl Adaptive {
             silence: params.silence.get(),
             flows: Numbered::new(params.memory),
             gaps: Vec::new(),
+            last: Vec::new(),
+            skipped: VecDeque::new(),
             lateness: Lateness::new(limit + limit),
             routes: (0..init.routes).map(|_| Route::default()).collect(),
             clock: FIRST,
@@ -165,6 +189,16 @@ impl Adaptive {
             let ahead = packet.tunnel.route_number.wrapping_sub(route.top).cast_signed();
             let behind = route.begun && ahead < 0;
             route.unordered += (f64::from(u8::from(behind)) - route.unordered) / 256.0;
+            if ahead > 1 && route.begun && route.unordered < UNORDERED {
+                if self.skipped.len() == MOST_SKIPPED {
+                    self.skipped.pop_front();
+                }
+                self.skipped.push_back(Skipped {
+                    after: route.departed,
+                    before: departed,
+                    packets: u64::from(ahead.unsigned_abs()) - 1,
+                });
+            }
             if !behind {
                 route.top = packet.tunnel.route_number;
             }
@@ -204,6 +238,28 @@ impl Adaptive {
         }
     }
 
+    /// Gives up the gap that a flow waits for if what is missing has been lost.
+    fn explain(&mut self, flow: usize, released: &mut Vec<PacketId>) -> bool {
+        let Some((missing, departed)) = self.flows.gap(flow) else {
+            return false;
+        };
+        let last = self.last[flow];
+        let fits = |skipped: &&mut Skipped| skipped.after <= departed && skipped.before >= last;
+        let explained: u64 = self.skipped.iter_mut().filter(fits).map(|s| s.packets).sum();
+        if explained < missing {
+            return false;
+        }
+        let mut left = missing;
+        for skipped in self.skipped.iter_mut().filter(fits) {
+            let taken = skipped.packets.min(left);
+            skipped.packets -= taken;
+            left -= taken;
+        }
+        self.skipped.retain(|skipped| skipped.packets > 0);
+        self.flows.give_up(flow, released);
+        true
+    }
+
     /// Wants to know when routes pass the gap that a flow waits for.
     fn watch(&mut self, flow: usize) {
         let Some(first) = self.flows.first(flow) else {
@@ -224,11 +280,18 @@ impl Restore for Adaptive {
             self.gaps.resize_with(flow + 1, Gaps::default);
         }
         self.lateness.arrive(now, &mut self.gaps[flow], at, FIRST);
+        if flow >= self.last.len() {
+            self.last.resize(flow + 1, 0);
+        }
         let due = now + self.patience();
         let before = self.flows.first(flow).map(|first| first.at);
         let outcome = self
             .flows
             .arrive(packet, place, departed, due, released);
+        while !self.skipped.is_empty() && self.explain(flow, released) {}
+        if self.flows.first(flow).is_none() {
+            self.last[flow] = self.last[flow].max(departed);
+        }
         let after = self.flows.first(flow).map(|first| first.at);
         if after.is_some() && (after != before || outcome == Outcome::Held && after == Some(at)) {
             self.watch(flow);
