@@ -81,7 +81,7 @@ impl Split for LowestDelay {
             if backlog < emptiest.1 {
                 emptiest = (number, backlog);
             }
-            let rest = self.routes.rest(now, number);
+            let rest = self.routes.rest(number);
             if backlog <= self.backlog && open.is_none_or(|(_, least)| rest < least) {
                 open = Some((number, rest));
             }
