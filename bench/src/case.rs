@@ -180,8 +180,7 @@ impl Case {
                 if !gateway::NAMES.contains(&name.as_str()) {
                     return None;
                 }
-                let mut builder =
-                    dumbbell::builder(self.flows, end, dumbbell::Path::Gateway(name));
+                let mut builder = dumbbell::builder(self.flows, end, dumbbell::Path::Gateway(name));
                 builder.fast_path(false);
                 builder
             }

@@ -62,9 +62,8 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         }
     };
     let back = LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
-    let pair = gateway.and_then(|name| {
-        gateway::stops(&mut builder, &name, rate?, BOTTLENECK_DELAY, BDP_PACKETS)
-    });
+    let pair = gateway
+        .and_then(|name| gateway::stops(&mut builder, &name, rate?, BOTTLENECK_DELAY, BDP_PACKETS));
     let [forward, reverse] = if let Some(pair) = pair {
         pair
     } else if is_group {

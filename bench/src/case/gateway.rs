@@ -45,36 +45,39 @@ pub fn stops(
     let has_header = split.needs_header() || restore.needs_header();
     let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
     let rate = Rate::new(rate.bits_per_s() / ROUTES)?;
-    let mut stops = ["forward", "reverse"].into_iter().enumerate().map(|(way, direction)| {
-        let ports = (0..ROUTES)
-            .map(|k| {
-                let delay = delay + Duration::from_millis(k);
-                let name = format!("link.route-{k}.{direction}");
-                builder.link(LinkSpec::new(name, Some(rate), delay).limit(limit / ROUTES))
-            })
-            .collect();
-        let overhead = if has_header { 52 } else { 0 };
-        let window = builder.window();
-        let entrance = Entrance::new(EntranceParts {
-            split: split.build(&split::Init {
-                rates: vec![Some(rate); count],
-            }),
-            overhead,
-            routes: count,
-            peer: peers[way].clone(),
-            window,
+    let mut stops = ["forward", "reverse"]
+        .into_iter()
+        .enumerate()
+        .map(|(way, direction)| {
+            let ports = (0..ROUTES)
+                .map(|k| {
+                    let delay = delay + Duration::from_millis(k);
+                    let name = format!("link.route-{k}.{direction}");
+                    builder.link(LinkSpec::new(name, Some(rate), delay).limit(limit / ROUTES))
+                })
+                .collect();
+            let overhead = if has_header { 52 } else { 0 };
+            let window = builder.window();
+            let entrance = Entrance::new(EntranceParts {
+                split: split.build(&split::Init {
+                    rates: vec![Some(rate); count],
+                }),
+                overhead,
+                routes: count,
+                peer: peers[way].clone(),
+                window,
+            });
+            let exit = Exit::new(ExitParts {
+                restore: restore.build(&restore::Init { routes: count }),
+                overhead,
+                peer: peers[1 - way].clone(),
+                window,
+            });
+            let ids: [MiddleboxId; 2] = [
+                builder.middlebox(Box::new(entrance), ports),
+                builder.middlebox(Box::new(exit), Vec::new()),
+            ];
+            ids.map(Stop::Middlebox).to_vec()
         });
-        let exit = Exit::new(ExitParts {
-            restore: restore.build(&restore::Init { routes: count }),
-            overhead,
-            peer: peers[1 - way].clone(),
-            window,
-        });
-        let ids: [MiddleboxId; 2] = [
-            builder.middlebox(Box::new(entrance), ports),
-            builder.middlebox(Box::new(exit), Vec::new()),
-        ];
-        ids.map(Stop::Middlebox).to_vec()
-    });
     Some([stops.next()?, stops.next()?])
 }

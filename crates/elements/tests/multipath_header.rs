@@ -50,10 +50,7 @@ fn what_is_no_header_is_refused() {
     assert_eq!(with(0x12), Err(DecodeError::Flags(2)));
     assert_eq!(with(0x19), Err(DecodeError::Flags(8)));
     for length in 0..OCTETS {
-        assert_eq!(
-            decode(&good[..length]),
-            Err(DecodeError::TooShort(length))
-        );
+        assert_eq!(decode(&good[..length]), Err(DecodeError::TooShort(length)));
     }
     // What is reserved is not looked at.
     let mut octets = good;
@@ -62,12 +59,13 @@ fn what_is_no_header_is_refused() {
 }
 
 fn any_header() -> impl Strategy<Value = Header> {
-    let report = any::<(u8, u16, u16, u32)>().prop_map(|(route, loss, route_number, delay)| Report {
-        route,
-        loss,
-        route_number,
-        delay,
-    });
+    let report =
+        any::<(u8, u16, u16, u32)>().prop_map(|(route, loss, route_number, delay)| Report {
+            route,
+            loss,
+            route_number,
+            delay,
+        });
     (any::<(u8, u16, u32, u16, u32)>(), prop::option::of(report)).prop_map(
         |((route, flow, number, route_number, sent), report)| Header {
             route,

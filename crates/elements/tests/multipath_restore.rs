@@ -148,7 +148,10 @@ fn in_order_gives_up_when_every_route_has_passed_the_gap() {
         ..promise(Order::Tcp, 1)
     };
     let outcome = run(&trial, build(&long, &trial), promise).expect("kept");
-    assert_eq!((outcome.report.gaps_given_up, outcome.report.waited), (1, 1));
+    assert_eq!(
+        (outcome.report.gaps_given_up, outcome.report.waited),
+        (1, 1)
+    );
     assert_eq!(outcome.report.released_by_timer, 0);
 }
 
@@ -177,7 +180,10 @@ fn adaptive_waits_out_the_skew() {
     let outcome = run(
         &trial,
         build(&adaptive(100), &trial),
-        Promise { memory: 100, ..promise(Order::Tunnel, WAIT) },
+        Promise {
+            memory: 100,
+            ..promise(Order::Tunnel, WAIT)
+        },
     )
     .expect("kept");
     assert_eq!(outcome.report.gaps_given_up, 0);
@@ -192,7 +198,10 @@ fn adaptive_does_not_wait_for_what_is_lost() {
     let outcome = run(
         &trial,
         build(&adaptive(100), &trial),
-        Promise { memory: 100, ..promise(Order::Tunnel, 2) },
+        Promise {
+            memory: 100,
+            ..promise(Order::Tunnel, 2)
+        },
     )
     .expect("no more than two pauses");
     assert_eq!(outcome.report.gaps_given_up, lost.len() as u64);
@@ -207,7 +216,10 @@ fn timed_gives_up_at_its_limit() {
     let outcome = run(
         &trial,
         build(&timed(100), &trial),
-        Promise { memory: 100, ..promise(Order::Tunnel, WAIT) },
+        Promise {
+            memory: 100,
+            ..promise(Order::Tunnel, WAIT)
+        },
     )
     .expect("kept");
     assert!(outcome.report.gaps_given_up > 0);

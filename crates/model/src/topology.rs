@@ -12,8 +12,8 @@ use anabranch_elements::{
 
 use crate::{
     network::{
-        App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec, MiddleboxId, Network,
-        Script, Stop, Traffic,
+        App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
+        MiddleboxId, Network, Script, Stop, Traffic,
     },
     record::{Tapping, Taps},
     scenario::{
@@ -151,7 +151,9 @@ pub fn compile_tapped<B: Body>(
                         stops.push(Stop::Link(links[hop.link].1[hop.direction as usize]));
                     }
                     Step::Gateway { gateway, direction } => {
-                        stops.extend(gateways[gateway].ends[direction as usize].map(Stop::Middlebox));
+                        stops.extend(
+                            gateways[gateway].ends[direction as usize].map(Stop::Middlebox),
+                        );
                     }
                 }
             }

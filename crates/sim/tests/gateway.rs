@@ -328,7 +328,10 @@ fn every_pair_delivers_every_file() {
                         crossed += count("sent_packets") + count("dropped_packets");
                     }
                 }
-                assert_eq!(entered, crossed, "{pair:?}, scenario {number}, {name}\n{text}");
+                assert_eq!(
+                    entered, crossed,
+                    "{pair:?}, scenario {number}, {name}\n{text}"
+                );
             }
         }
     }

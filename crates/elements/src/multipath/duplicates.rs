@@ -43,7 +43,12 @@ impl Duplicates {
         #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
         let distance = header.number.wrapping_sub(flow.top as u32).cast_signed();
         let at = flow.top.wrapping_add_signed(i64::from(distance));
-        let bit = |at: u64| (usize::try_from(at % WINDOW / 64).unwrap_or(0), 1_u64 << (at % 64));
+        let bit = |at: u64| {
+            (
+                usize::try_from(at % WINDOW / 64).unwrap_or(0),
+                1_u64 << (at % 64),
+            )
+        };
         if at < flow.top {
             if flow.top - at > WINDOW {
                 return false;

@@ -84,8 +84,7 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
         return Err(DecodeError::Flags(flags & !REPORT));
     }
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let four =
-        |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let header = Header {
         route: head[1],
         flow: two(2),

@@ -108,7 +108,10 @@ impl JsonSchema for Memory {
             let text = text.replace("bdp, ", "").replace("|bdp", "");
             schema.insert(key.to_owned(), text.into());
         }
-        schema.insert("examples".to_owned(), serde_json::json!(["4096 packets", "4 MiB"]));
+        schema.insert(
+            "examples".to_owned(),
+            serde_json::json!(["4096 packets", "4 MiB"]),
+        );
         schema
     }
 }

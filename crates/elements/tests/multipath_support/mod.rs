@@ -58,16 +58,22 @@ pub fn trials() -> impl Strategy<Value = Trial> {
     ];
     let copy = prop_oneof![8 => Just(None), 1 => (0_u64..20_000).prop_map(Some)];
     let pause = prop_oneof![3 => 0_u64..50, 3 => 50_u64..5_000, 1 => Just(80_000)];
-    let step = (0_u32..4, 1_u32..60, pause, delay, copy, prop::bool::weighted(0.1)).prop_map(
-        |(flow, len, pause, delay, copy, again)| Step {
+    let step = (
+        0_u32..4,
+        1_u32..60,
+        pause,
+        delay,
+        copy,
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(flow, len, pause, delay, copy, again)| Step {
             flow,
             len,
             pause,
             delay,
             copy,
             again,
-        },
-    );
+        });
     (
         2_usize..5,
         prop::collection::vec(0_u64..30_000, 4),
@@ -266,7 +272,9 @@ impl Ledger<'_> {
         }
         let key = (flow, place.at, index);
         let Some(since) = self.held.get_mut(&key).and_then(Vec::pop) else {
-            return Err(format!("flow {flow}, packet {index} went on once too often"));
+            return Err(format!(
+                "flow {flow}, packet {index} went on once too often"
+            ));
         };
         if self.held[&key].is_empty() {
             self.held.remove(&key);
@@ -364,7 +372,11 @@ fn receive(
         return Err("no report".to_owned());
     };
     let copies: u64 = ledger.counts.values().map(|(arrived, _)| arrived - 1).sum();
-    let dropped = if promise.order == Order::Tunnel { copies } else { 0 };
+    let dropped = if promise.order == Order::Tunnel {
+        copies
+    } else {
+        0
+    };
     let checks = [
         ("gaps given up", report.gaps_given_up, ledger.skipped),
         ("duplicates", report.duplicates, dropped),

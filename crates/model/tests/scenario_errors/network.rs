@@ -213,7 +213,10 @@ fn gateways() {
             ),
             (
                 "memory without limit",
-                bad("\"none\"", "{ kind = \"adaptive\", memory = \"unlimited\" }"),
+                bad(
+                    "\"none\"",
+                    "{ kind = \"adaptive\", memory = \"unlimited\" }",
+                ),
             ),
             (
                 "memory in bandwidth-delay products",

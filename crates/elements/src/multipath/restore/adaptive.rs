@@ -186,7 +186,11 @@ impl Adaptive {
             }
         }
         if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
-            let ahead = packet.tunnel.route_number.wrapping_sub(route.top).cast_signed();
+            let ahead = packet
+                .tunnel
+                .route_number
+                .wrapping_sub(route.top)
+                .cast_signed();
             let behind = route.begun && ahead < 0;
             route.unordered += (f64::from(u8::from(behind)) - route.unordered) / 256.0;
             if ahead > 1 && route.begun && route.unordered < UNORDERED {
@@ -245,7 +249,12 @@ impl Adaptive {
         };
         let last = self.last[flow];
         let fits = |skipped: &&mut Skipped| skipped.after <= departed && skipped.before >= last;
-        let explained: u64 = self.skipped.iter_mut().filter(fits).map(|s| s.packets).sum();
+        let explained: u64 = self
+            .skipped
+            .iter_mut()
+            .filter(fits)
+            .map(|s| s.packets)
+            .sum();
         if explained < missing {
             return false;
         }
@@ -266,7 +275,12 @@ impl Adaptive {
             return;
         };
         let (departed, route) = (first.departed, first.route);
-        let entry = (departed, route, u32::try_from(flow).expect("16 bits"), first.at);
+        let entry = (
+            departed,
+            route,
+            u32::try_from(flow).expect("16 bits"),
+            first.at,
+        );
         self.passing.push(Reverse(entry));
     }
 }
@@ -285,9 +299,7 @@ impl Restore for Adaptive {
         }
         let due = now + self.patience();
         let before = self.flows.first(flow).map(|first| first.at);
-        let outcome = self
-            .flows
-            .arrive(packet, place, departed, due, released);
+        let outcome = self.flows.arrive(packet, place, departed, due, released);
         while !self.skipped.is_empty() && self.explain(flow, released) {}
         if self.flows.first(flow).is_none() {
             self.last[flow] = self.last[flow].max(departed);

@@ -124,7 +124,12 @@ impl Line {
     }
 
     /// Lets those go that may not wait past `now`, with all before them. How many gaps were given up.
-    pub(super) fn sound(&mut self, now: Instant, held: &mut Held, released: &mut Vec<PacketId>) -> u64 {
+    pub(super) fn sound(
+        &mut self,
+        now: Instant,
+        held: &mut Held,
+        released: &mut Vec<PacketId>,
+    ) -> u64 {
         let mut gaps = 0;
         while let Some(hastiest) = self.hastiest().filter(|hastiest| hastiest.due <= now) {
             gaps += self.give_up(hastiest.at, held, released);
@@ -134,7 +139,12 @@ impl Line {
 
     /// Lets those go whose place is `at` or before it, whatever is missing among them, and the run that
     /// follows. How many gaps were given up.
-    pub(super) fn give_up(&mut self, at: u64, held: &mut Held, released: &mut Vec<PacketId>) -> u64 {
+    pub(super) fn give_up(
+        &mut self,
+        at: u64,
+        held: &mut Held,
+        released: &mut Vec<PacketId>,
+    ) -> u64 {
         let mut gaps = 0;
         while let Some(first) = self.waiting.front()
             && first.at <= at

@@ -56,7 +56,8 @@ impl Numbered {
     /// How many packets a flow waits for, and when the first behind them left.
     pub(super) fn gap(&self, flow: usize) -> Option<(u64, u64)> {
         let line = &self.flows[flow];
-        line.first().map(|first| (first.at - line.next, first.departed))
+        line.first()
+            .map(|first| (first.at - line.next, first.departed))
     }
 
     /// A packet at this place has arrived, which left at `departed`; if it must wait, then until `due` at most.

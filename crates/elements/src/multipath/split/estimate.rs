@@ -66,11 +66,14 @@ impl Route {
     }
     /// Whether nothing has been sent for so long.
     pub(super) fn is_idle(&self, now: Instant, span: Duration) -> bool {
-        self.last.is_none_or(|last| now.saturating_since(last) >= span)
+        self.last
+            .is_none_or(|last| now.saturating_since(last) >= span)
     }
     /// How long until a packet of this size sent now has left.
     pub(super) fn leaving(&self, now: Instant, size: u32) -> Duration {
-        let sending = self.sending.map_or(Duration::ZERO, |sending| sending.of(size));
+        let sending = self
+            .sending
+            .map_or(Duration::ZERO, |sending| sending.of(size));
         self.backlog(now) + sending
     }
     /// A packet of this size is sent.

@@ -77,14 +77,15 @@ pub(super) fn by_name<B: Body>(
     network: &Network<B>,
     gateways: &[CompiledGateway],
 ) -> Map<String, Value> {
-    let direction = |[split, restore]: [MiddleboxId; 2], routes: &[String]| {
-        match (network.gateway_report(split), network.gateway_report(restore)) {
-            (Some(Report::Split(sent)), Some(Report::Restore(restored))) => {
-                let summary = GatewaySummary::of(routes, &sent.routes, &restored);
-                serde_json::to_value(summary).expect("plain data")
-            }
-            _ => Value::Null,
+    let direction = |[split, restore]: [MiddleboxId; 2], routes: &[String]| match (
+        network.gateway_report(split),
+        network.gateway_report(restore),
+    ) {
+        (Some(Report::Split(sent)), Some(Report::Restore(restored))) => {
+            let summary = GatewaySummary::of(routes, &sent.routes, &restored);
+            serde_json::to_value(summary).expect("plain data")
         }
+        _ => Value::Null,
     };
     let both = |gateway: &CompiledGateway| {
         let mut directions = Map::new();

@@ -76,7 +76,10 @@ fn overhead(
         .ok()
         .filter(|bytes| *bytes <= MAX_OVERHEAD)
         .ok_or_else(|| {
-            wrong(format!("a tunnel does not add {given} to each packet"), least)
+            wrong(
+                format!("a tunnel does not add {given} to each packet"),
+                least,
+            )
         })?;
     match needs {
         Some((kind, needs)) if bytes < least => Err(wrong(
