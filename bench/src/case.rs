@@ -12,6 +12,7 @@ use anabranch::{
 
 mod contract;
 pub mod dumbbell;
+pub mod gateway;
 mod parking_lot;
 pub mod queues;
 pub mod stack;
@@ -35,6 +36,8 @@ pub enum Kind {
     Queues,
     /// The dumbbell with a group of eight as its bottleneck, on the general path.
     Group,
+    /// The dumbbell with a pair of gateways and eight routes as its bottleneck, on the general path.
+    Gateway,
 }
 
 impl Kind {
@@ -56,6 +59,7 @@ impl Kind {
             Self::Contract => "contract",
             Self::Queues => "queues",
             Self::Group => "group",
+            Self::Gateway => "gateway",
         }
     }
     /// The numbers of flows that it runs with; 0 where the scenario says how many.
@@ -67,6 +71,7 @@ impl Kind {
             Self::Contract => &[0],
             Self::Queues => &[10],
             Self::Group => &[1, 10],
+            Self::Gateway => &[10, 1000],
         }
     }
     /// What a reader must know of this version's case.
@@ -88,7 +93,7 @@ pub struct Case {
     pub kind: Kind,
     /// How many flows that send from start to end.
     pub flows: u32,
-    /// The scenario's name, for [`Kind::Contract`]; the queue's, for [`Kind::Queues`].
+    /// The scenario's name, for [`Kind::Contract`]; the queue's, for [`Kind::Queues`]; the restorer's, for [`Kind::Gateway`].
     pub scenario: Option<String>,
 }
 
@@ -131,7 +136,16 @@ impl Case {
                 .flows()
                 .iter()
                 .filter(|n| flows.is_empty() || flows.contains(n));
-            cases.extend(wanted.map(|&n| Self::new(kind, n)));
+            for &n in wanted {
+                if kind == Kind::Gateway {
+                    cases.extend(gateway::NAMES.map(|name| Self {
+                        scenario: Some(name.to_owned()),
+                        ..Self::new(kind, n)
+                    }));
+                } else {
+                    cases.push(Self::new(kind, n));
+                }
+            }
         }
         cases
     }
@@ -158,6 +172,15 @@ impl Case {
             }
             Kind::Group => {
                 let mut builder = dumbbell::builder(self.flows, end, dumbbell::Path::Group);
+                builder.fast_path(false);
+                builder
+            }
+            Kind::Gateway => {
+                let name = self.scenario.clone()?;
+                if !gateway::NAMES.contains(&name.as_str()) {
+                    return None;
+                }
+                let mut builder = dumbbell::builder(self.flows, end, dumbbell::Path::Gateway(name));
                 builder.fast_path(false);
                 builder
             }

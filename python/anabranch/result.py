@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from anabranch import _engine
-    from anabranch.summary import FlowSummary, GroupSummary, LinkSummary, Summary
+    from anabranch.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary, Summary
     from anabranch.why import Why
 
 TABLES = ("flows", "links", "samples", "link_samples", "group_samples", "packets", "window_events")
@@ -53,6 +53,11 @@ class RunResult:
     def groups(self) -> dict[str, GroupSummary]:
         """Per aggregated link: members, changes, energy."""
         return self.summary.get("groups", {})
+
+    @property
+    def gateways(self) -> dict[str, dict[str, GatewaySummary]]:
+        """Per gateway and direction: what took which route, what waited to be put in order, and for how long."""
+        return self.summary.get("gateways", {})
 
     def table(self, name: str) -> pl.DataFrame:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.

@@ -122,6 +122,28 @@ class GroupSummary(TypedDict, total=False):
     lacpdus_lost: int
 
 
+class RouteSummary(TypedDict, total=False):
+    """What a gateway sent over one route, copies and what the tunnel adds counted."""
+
+    sent_packets: int
+    sent_bytes: int
+
+
+class GatewaySummary(TypedDict, total=False):
+    """One direction of a gateway: what was sent over which route, and what was held back to restore order."""
+
+    routes: dict[str, RouteSummary]
+    released_packets: int
+    held_packets: int
+    released_by_timer: int
+    gaps_given_up: int
+    duplicates_dropped: int
+    max_held_packets: int
+    max_held_bytes: int
+    mean_wait_ms: float | None
+    p95_wait_ms: float | None
+
+
 class FairnessSummary(TypedDict, total=False):
     """Jain's index over the flows' goodputs (1/n‥1)."""
 
@@ -153,6 +175,7 @@ class Summary(TypedDict, total=False):
     flows: dict[str, FlowSummary]
     links: dict[str, dict[str, LinkSummary]]
     groups: dict[str, GroupSummary]
+    gateways: dict[str, dict[str, GatewaySummary]]
     fairness: FairnessSummary
     engine_stats: EngineStats
 

@@ -264,6 +264,7 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
         ("flows", "flow"),
         ("links", "link"),
         ("groups", "group"),
+        ("gateways", "gateway"),
         ("fairness", "fairness"),
     ):
         walk(singular, summary.get(section, {}))

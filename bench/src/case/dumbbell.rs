@@ -10,7 +10,7 @@ use anabranch::{
     units::{Duration, Fraction, Instant, Rate},
 };
 
-use super::{queues, stack};
+use super::{gateway, queues, stack};
 
 /// Bandwidth-delay product of the bottleneck in packets: 1 Gbit/s × 40 ms ÷ 1,500 bytes.
 pub const BDP_PACKETS: u64 = 3_333;
@@ -33,6 +33,8 @@ pub enum Path {
     Queue(Box<queue::Config>),
     /// As clean, over a group whose members have an eighth of the rate each, with the study's controller.
     Group,
+    /// As clean, over a pair of gateways whose routes have an eighth of the rate each, with this restorer.
+    Gateway(String),
 }
 
 /// `flows` bulk flows over a bottleneck of 1 Gbit/s.
@@ -42,8 +44,12 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
     let bottleneck =
         LinkSpec::new("link.bottleneck.forward", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
     let is_group = path == Path::Group;
+    let gateway = match &path {
+        Path::Gateway(name) => Some(name.clone()),
+        _ => None,
+    };
     let (bottleneck, ecn) = match path {
-        Path::Clean | Path::Group => (bottleneck, EcnMode::Off),
+        Path::Clean | Path::Group | Path::Gateway(_) => (bottleneck, EcnMode::Off),
         Path::Queue(config) => (bottleneck.queue(*config), EcnMode::Off),
         Path::RedAndLoss => {
             let loss = bernoulli_loss::Params {
@@ -56,10 +62,15 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         }
     };
     let back = LinkSpec::new("link.bottleneck.reverse", rate, BOTTLENECK_DELAY).limit(BDP_PACKETS);
-    let [forward, reverse] = if is_group {
-        builder.group(group([bottleneck, back])).1
+    let pair = gateway
+        .and_then(|name| gateway::stops(&mut builder, &name, rate?, BOTTLENECK_DELAY, BDP_PACKETS));
+    let [forward, reverse] = if let Some(pair) = pair {
+        pair
+    } else if is_group {
+        let links = builder.group(group([bottleneck, back])).1;
+        links.map(|link| vec![Stop::Link(link)])
     } else {
-        [bottleneck, back].map(|link| builder.link(link))
+        [bottleneck, back].map(|link| vec![Stop::Link(builder.link(link))])
     };
     let settings = stack::settings(ecn);
     for index in 0..flows {
@@ -70,8 +81,8 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         let (left, right) = (side(&mut builder, "left"), side(&mut builder, "right"));
         builder.flow(FlowSpec {
             name: format!("bulk/{index}"),
-            route: [left[0], forward, right[0]].map(Stop::Link).to_vec(),
-            return_route: [right[1], reverse, left[1]].map(Stop::Link).to_vec(),
+            route: through(left[0], &forward, right[0]),
+            return_route: through(right[1], &reverse, left[1]),
             start: start(index, flows),
             stop: None,
             traffic: Traffic::Tcp {
@@ -82,6 +93,11 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
         });
     }
     builder
+}
+
+fn through(first: LinkId, middle: &[Stop], last: LinkId) -> Vec<Stop> {
+    let ends = [first, last].map(Stop::Link);
+    [&ends[..1], middle, &ends[1..]].concat()
 }
 
 /// Eight members in the place of these links.

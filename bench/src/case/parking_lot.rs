@@ -78,6 +78,7 @@ pub fn builder(bulk: u32, end: Instant) -> Builder<Length> {
             control: stack::control(),
             rate: TRANSFERS_PER_S,
             sizes: SIZES,
+            profile: None,
         };
         path.add_flow(
             &mut builder,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use anabranch::{
     body::Length,
-    network::{App, Builder, Datagrams, FlowSpec, LinkSpec, Stop, Traffic as Sends},
+    network::{App, Builder, Datagrams, FlowSpec, LinkSpec, Stop, Timing, Traffic as Sends},
     packet::{ConnectionId, FlowId},
     queue::{self, Init, Item, QueueContext, QueueDiscipline, red::Red},
     tcp::EcnMode,
@@ -139,7 +139,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
     let rate = Rate::from_bytes_per(Bytes::new(PAYLOAD.into()), interval).expect("it takes time");
     let pace = Pace::new(rate, PAYLOAD).expect("slow enough");
     let datagrams = Datagrams {
-        pace,
+        timing: Timing::Paced(pace),
         headers: HEADERS,
     };
     flow("heavy".to_owned(), HALF, Sends::Datagrams(datagrams));

@@ -32,7 +32,7 @@
 //! are built with [`network::Builder`].
 #![forbid(unsafe_code)]
 
-pub use anabranch_core::{digest, math, packet, registry, reordering, rng, trace, units};
+pub use anabranch_core::{digest, math, packet, registry, reordering, rng, trace, tunnel, units};
 pub use anabranch_elements::{
     aggregation,
     body::{self, Body, Length, Octets},
@@ -40,7 +40,7 @@ pub use anabranch_elements::{
     heavy::{self, HeavyFlows},
     host::{self, Host},
     impair::{self, Impairment},
-    link, middlebox,
+    link, middlebox, multipath,
     queue::{self, QueueDiscipline},
     tcp,
     transport::{self, Transport},

@@ -11,4 +11,5 @@ pub mod reordering;
 pub mod ring;
 pub mod rng;
 pub mod trace;
+pub mod tunnel;
 pub mod units;

@@ -1,6 +1,8 @@
 //! Packets on their way: a small header that queues and links look at, and a payload that they
 //! do not.
 
+use crate::tunnel::Header;
+
 /// A flow of the scenario: one copy of one `[flow.NAME]`, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u32);
@@ -97,6 +99,9 @@ pub struct Packet<P> {
     pub ecn: Ecn,
     /// Differentiated services code point (RFC 2474).
     pub dscp: u8,
+    /// What a gateway's tunnel says of it; means something between the two ends of a gateway alone, and
+    /// elsewhere is what an earlier packet left.
+    pub tunnel: Header,
     /// What it carries.
     pub payload: P,
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use anabranch_core::{packet::Packet, trace::Fate, units::Instant};
 
-use crate::{body::Body, transport::Transport};
+use crate::{body::Body, multipath::Report, transport::Transport};
 
 /// A packet as a middlebox holds it.
 pub type Held<B> = Packet<Transport<B>>;
@@ -21,6 +21,10 @@ pub trait Middlebox<B: Body>: fmt::Debug + Send {
     fn on_timer(&mut self, _now: Instant, _out: &mut Output<B>) {}
     /// When to call [`Middlebox::on_timer`]; asked after every other call.
     fn timer(&self) -> Option<Instant> {
+        None
+    }
+    /// What it counted, if it is an end of a gateway.
+    fn report(&self) -> Option<Report> {
         None
     }
 }

@@ -17,6 +17,7 @@ use anabranch_core::{
 use anabranch_elements::{
     body::Body,
     middlebox::{Middlebox, Output},
+    multipath,
 };
 
 use crate::{
@@ -142,6 +143,11 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn element_names(&self) -> &[String] {
         &self.element_names
+    }
+    /// What an end of a gateway has counted; `None` of any other middlebox.
+    #[must_use]
+    pub fn gateway_report(&self, middlebox: MiddleboxId) -> Option<multipath::Report> {
+        self.middleboxes[middlebox.0 as usize].middlebox.report()
     }
     /// Captures from here on.
     pub fn tap(&mut self, taps: Taps) {

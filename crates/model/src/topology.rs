@@ -11,14 +11,14 @@ use anabranch_elements::{
     body::Body,
     host::Host,
     link::service::Traced,
-    multipath::{Entrance, Exit, split},
+    multipath::{Entrance, EntranceParts, Exit, ExitParts, Peer, restore, split},
     tcp::Settings,
 };
 
 use crate::{
     network::{
-        App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec, Network,
-        Script, Stop, Timing, Traffic,
+        App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
+        MiddleboxId, Network, Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
     scenario::{
@@ -64,6 +64,8 @@ pub struct Compiled<B: Body> {
     pub links: Vec<(String, [LinkId; 2])>,
     /// Groups by name.
     pub groups: Vec<(String, GroupId)>,
+    /// Gateways, in the order of the file.
+    pub gateways: Vec<CompiledGateway>,
 }
 
 /// Compiles a scenario. `hosts` take the place of the TCP of the flows they name; a name that is no
@@ -154,7 +156,9 @@ pub fn compile_tapped<B: Body>(
                         stops.push(Stop::Link(links[hop.link].1[hop.direction as usize]));
                     }
                     Step::Gateway { gateway, direction } => {
-                        stops.extend(gateways[gateway][direction as usize]);
+                        stops.extend(
+                            gateways[gateway].ends[direction as usize].map(Stop::Middlebox),
+                        );
                     }
                 }
             }
@@ -189,6 +193,7 @@ pub fn compile_tapped<B: Body>(
         network,
         links,
         groups,
+        gateways,
     })
 }
 
@@ -306,15 +311,30 @@ fn pace(paced: &Paced) -> Pace {
         .expect("resolving fills the payload in and checks the times")
 }
 
-/// The two ends of each gateway, by direction: where packets enter and where they come out.
+/// A gateway in the network.
+#[derive(Debug, Clone)]
+pub struct CompiledGateway {
+    /// Its name.
+    pub name: String,
+    /// The names of its routes.
+    pub routes: Vec<String>,
+    /// By direction: where packets enter and where they come out.
+    pub ends: [[MiddleboxId; 2]; 2],
+}
+
+/// The two ends of each gateway.
 fn gateways<B: Body>(
     builder: &mut Builder<B>,
     resolved: &Resolved,
     links: &[(String, [LinkId; 2])],
-) -> Vec<[[Stop; 2]; 2]> {
+) -> Vec<CompiledGateway> {
     let mut all = Vec::with_capacity(resolved.gateways.len());
     for (number, gateway) in resolved.gateways.iter().enumerate() {
-        all.push(Direction::BOTH.map(|direction| {
+        let count = gateway.routes.len();
+        let has_header = gateway.split.needs_header() || gateway.restore.needs_header();
+        // At the first end packets enter forward and come out in reverse.
+        let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
+        let ends = Direction::BOTH.map(|direction| {
             let step = Step::Gateway {
                 gateway: number,
                 direction,
@@ -326,8 +346,19 @@ fn gateways<B: Body>(
             };
             let ports = routes().map(|hop| links[hop.link].1[hop.direction as usize]);
             let name = format!("gateway.{}.{}", gateway.name, direction.name());
-            let entrance = Entrance::new(gateway.split.build(&init), gateway.overhead);
-            let exit = Exit::new(gateway.restore.build(), gateway.overhead);
+            let entrance = Entrance::new(EntranceParts {
+                split: gateway.split.build(&init),
+                overhead: gateway.overhead,
+                routes: count,
+                peer: peers[direction as usize].clone(),
+                window: builder.window(),
+            });
+            let exit = Exit::new(ExitParts {
+                restore: gateway.restore.build(&restore::Init { routes: count }),
+                overhead: gateway.overhead,
+                peer: peers[direction.opposite() as usize].clone(),
+                window: builder.window(),
+            });
             [
                 builder.named_middlebox(
                     format!("{name}.split"),
@@ -336,8 +367,13 @@ fn gateways<B: Body>(
                 ),
                 builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
             ]
-            .map(Stop::Middlebox)
-        }));
+        });
+        let name = |hop: &Hop| links[hop.link].0.clone();
+        all.push(CompiledGateway {
+            name: gateway.name.clone(),
+            routes: gateway.routes.iter().map(name).collect(),
+            ends,
+        });
     }
     all
 }

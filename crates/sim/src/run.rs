@@ -207,6 +207,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             mut network,
             links,
             groups,
+            gateways,
         } = simulation.compile()?;
         let end = network.end();
         let mut samples = Samples::default();
@@ -240,7 +241,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             resolved_scenario: resolved.json.clone(),
             platform: PLATFORM.to_owned(),
         };
-        let summary = Summary::of(&mut network, about, &links, &groups);
+        let summary = Summary::of(&mut network, about, &links, &groups, &gateways);
         Ok(Finished {
             summary,
             network,

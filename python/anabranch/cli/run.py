@@ -133,6 +133,20 @@ def _print(result: RunResult) -> None:
                 figure(group.get("changes")),
             )  # fmt: skip
         out.print(groups)
+    if result.gateways:
+        gateways = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for heading in ("gateway", "direction", "released\npackets", "held", "gaps\ngiven up", "duplicates\ndropped",
+                        "max held\npackets", "mean wait\nms", "p95 wait\nms"):  # fmt: skip
+            gateways.add_column(heading, justify="left" if heading in ("gateway", "direction") else "right")
+        for name, both in result.gateways.items():
+            for direction, gateway in both.items():
+                gateways.add_row(
+                    name, direction, figure(gateway.get("released_packets")), figure(gateway.get("held_packets")),
+                    figure(gateway.get("gaps_given_up")), figure(gateway.get("duplicates_dropped")),
+                    figure(gateway.get("max_held_packets")), figure(gateway.get("mean_wait_ms")),
+                    figure(gateway.get("p95_wait_ms")),
+                )  # fmt: skip
+        out.print(gateways)
     if len(result.flows) > 1:
         out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
     if result.digest:

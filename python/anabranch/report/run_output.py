@@ -55,6 +55,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
     body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", _flows(result), _links(result)]
     if result.groups:
         body.append(_groups(result))
+    if result.gateways:
+        body.append(_gateways(result))
     if charts:
         body.append(
             "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run.</p>"
@@ -108,6 +110,20 @@ def _groups(result: RunResult) -> str:
     return "<h2>Groups</h2>" + table(
         ("group", "mean active members", "member-seconds off", "energy (J)", "energy (J/Gbit)", "changes",
          "LACPDUs sent", "of them lost"), rows,
+    )  # fmt: skip
+
+
+def _gateways(result: RunResult) -> str:
+    rows = (
+        (name, direction, figure(k.get("released_packets")), figure(k.get("held_packets")),
+         figure(k.get("gaps_given_up")), figure(k.get("duplicates_dropped")), figure(k.get("max_held_packets")),
+         figure(k.get("mean_wait_ms")), figure(k.get("p95_wait_ms")))
+        for name, directions in result.gateways.items()
+        for direction, k in directions.items()
+    )  # fmt: skip
+    return "<h2>Gateways</h2>" + table(
+        ("gateway", "direction", "released (packets)", "held", "gaps given up", "duplicates dropped",
+         "max held (packets)", "mean wait (ms)", "p95 wait (ms)"), rows, left=2,
     )  # fmt: skip
 
 

@@ -5,62 +5,138 @@ use anabranch_core::{
     units::Instant,
 };
 
-use super::restore::{AnyRestore, Arrived, Restore};
+use super::{
+    duplicates::Duplicates,
+    micros,
+    peer::Peer,
+    report::{Report, RestoreReport},
+    restore::{AnyRestore, Arrived, Restore, TcpPlace},
+};
 use crate::{
     body::Body,
+    link::Window,
     middlebox::{Held, Middlebox, Output},
     transport::Transport,
 };
+
+/// What an exit is made of.
+#[derive(Debug)]
+pub struct ExitParts {
+    /// When a packet goes on.
+    pub restore: AnyRestore,
+    /// What the tunnel added to each packet, in bytes.
+    pub overhead: u32,
+    /// The end that it stands at, where the tunnel writes its header.
+    pub peer: Option<Peer>,
+    /// When counts are taken.
+    pub window: Window,
+}
 
 /// The end of a gateway where packets go out. It keeps those that the restorer holds back.
 #[derive(Debug)]
 pub struct Exit<B: Body> {
     restore: AnyRestore,
-    /// What the tunnel added to each packet.
     overhead: u32,
+    peer: Option<Peer>,
+    duplicates: Duplicates,
+    window: Window,
     held: Pool<Transport<B>>,
+    /// When each of those held arrived, by handle; never, where a handle is free.
+    arrived: Vec<Instant>,
+    held_bytes: u64,
+    report: RestoreReport,
     /// Those that go on now, in order.
     released: Vec<PacketId>,
 }
 
 impl<B: Body> Exit<B> {
-    /// One that restores order by `restore` and takes `overhead` bytes off each packet.
+    /// One of these parts.
     #[must_use]
-    pub fn new(restore: AnyRestore, overhead: u32) -> Self {
+    pub fn new(parts: ExitParts) -> Self {
         Self {
-            restore,
-            overhead,
+            restore: parts.restore,
+            overhead: parts.overhead,
+            peer: parts.peer,
+            duplicates: Duplicates::default(),
+            window: parts.window,
             held: Pool::default(),
+            arrived: Vec::new(),
+            held_bytes: 0,
+            report: RestoreReport::default(),
             released: Vec::new(),
         }
     }
 
-    fn release(&mut self, out: &mut Output<B>) {
+    /// Whether it is another copy of what has arrived, and what the header says is noted.
+    fn hear(&mut self, now: Instant, packet: &Held<B>) -> bool {
+        let Some(peer) = &self.peer else {
+            return false;
+        };
+        peer.arrived(micros(now), &packet.tunnel);
+        self.duplicates.is_copy(&packet.tunnel)
+    }
+
+    fn release(&mut self, now: Instant, gaps_before: u64, out: &mut Output<B>) {
+        let measured = self.window.contains(now);
         for id in self.released.drain(..) {
-            out.forward(self.held[id].clone());
+            let packet = &self.held[id];
+            let arrived = std::mem::replace(&mut self.arrived[id.0 as usize], Instant::NEVER);
+            assert!(
+                arrived != Instant::NEVER,
+                "a restorer lets each packet go once"
+            );
+            self.held_bytes -= u64::from(packet.size);
+            if measured {
+                self.report.released(now.saturating_since(arrived));
+            }
+            out.forward(packet.clone());
             self.held.free(id);
+        }
+        if measured {
+            self.report.holds(self.held.len() as u64, self.held_bytes);
+            self.report.gaps_given_up += self.restore.gaps_given_up() - gaps_before;
         }
     }
 }
 
 impl<B: Body> Middlebox<B> for Exit<B> {
     fn on_packet(&mut self, now: Instant, mut packet: Held<B>, out: &mut Output<B>) {
+        if self.hear(now, &packet) {
+            self.report.duplicates += u64::from(self.window.contains(now));
+            return;
+        }
         packet.size = packet.size.saturating_sub(self.overhead);
-        let (size, connection, index) = (packet.size, packet.connection, packet.index);
+        let (size, connection, tunnel) = (packet.size, packet.connection, packet.tunnel);
+        let tcp = TcpPlace::of(&packet.payload);
+        let id = self.held.insert(packet);
+        if self.arrived.len() <= id.0 as usize {
+            self.arrived.push(now);
+        }
+        self.arrived[id.0 as usize] = now;
+        self.held_bytes += u64::from(size);
         let arrived = Arrived {
-            packet: self.held.insert(packet),
+            packet: id,
             size,
             connection,
-            index,
+            tunnel,
+            tcp,
         };
+        let gaps = self.restore.gaps_given_up();
         self.restore.arrive(now, arrived, &mut self.released);
-        self.release(out);
+        self.release(now, gaps, out);
     }
     fn on_timer(&mut self, now: Instant, out: &mut Output<B>) {
+        let gaps = self.restore.gaps_given_up();
         self.restore.on_timer(now, &mut self.released);
-        self.release(out);
+        if self.window.contains(now) {
+            self.report.released_by_timer += self.released.len() as u64;
+        }
+        self.release(now, gaps, out);
     }
     fn timer(&self) -> Option<Instant> {
         self.restore.timer()
+    }
+    fn report(&self) -> Option<Report> {
+        Some(Report::Restore(Box::new(self.report.clone())))
     }
 }

@@ -7,10 +7,21 @@ use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     packet::{ConnectionId, PacketId},
+    tunnel::Header,
     units::Instant,
 };
 
-use crate::component::{self, components};
+use crate::{
+    body::Body,
+    component::{self, components},
+    tcp::Flags,
+    transport::Transport,
+};
+
+mod alarms;
+mod lateness;
+mod line;
+mod numbered;
 
 /// A packet as a restorer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +30,44 @@ pub struct Arrived {
     pub packet: PacketId,
     /// Size of the IP packet in bytes, without what the tunnel added.
     pub size: u32,
-    /// The connection it belongs to.
+    /// The connection it belongs to; on a wire, its addresses, ports and protocol.
     pub connection: ConnectionId,
-    /// Its number within the connection and direction.
-    pub index: u32,
+    /// What the tunnel says of it. Its route is known in any case; the rest only to a restorer whose
+    /// configuration needs the tunnel's header.
+    pub tunnel: Header,
+    /// Its place in the stream of TCP; `None` for anything else.
+    pub tcp: Option<TcpPlace>,
+}
+
+/// Where a segment stands in its stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpPlace {
+    /// Its sequence number.
+    pub seq: u32,
+    /// The sequence numbers that it takes: octets, SYN, FIN.
+    pub len: u32,
+    /// It opens the connection.
+    pub opens: bool,
+    /// It ends it: FIN or RST.
+    pub ends: bool,
+}
+
+impl TcpPlace {
+    /// That of a segment.
+    #[must_use]
+    pub fn of<B: Body>(transport: &Transport<B>) -> Option<Self> {
+        let Transport::Tcp(segment) = transport else {
+            return None;
+        };
+        let flags = segment.flags;
+        let marks = u32::from(flags.any(Flags::SYN)) + u32::from(flags.any(Flags::FIN));
+        Some(Self {
+            seq: segment.seq,
+            len: segment.body.len() + marks,
+            opens: flags.any(Flags::SYN),
+            ends: flags.any(Flags::FIN | Flags::RST),
+        })
+    }
 }
 
 /// A restorer of one direction. Every packet is released once.
@@ -36,19 +81,44 @@ pub trait Restore: fmt::Debug + Send {
     fn timer(&self) -> Option<Instant> {
         None
     }
+    /// Gaps that it waited for in vain.
+    fn gaps_given_up(&self) -> u64 {
+        0
+    }
+}
+
+/// What a restorer is made from besides its own parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Init {
+    /// How many routes there are.
+    pub routes: usize,
 }
 
 /// Makes a restorer from outside the workspace.
-pub type Factory = Arc<dyn Fn() -> Box<dyn Restore> + Send + Sync>;
+pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn Restore> + Send + Sync>;
 
 /// A restorer from outside the workspace, as a scenario carries it.
 pub type Custom = component::Custom<Factory>;
 
 components! {
-    enum AnyRestore: Restore();
+    enum AnyRestore: Restore(init: &Init);
 
     #[serde(rename = "none")]
     none::Unrestored,
+    in_order::InOrder,
+    timed::Timed,
+    adaptive::Adaptive,
+}
+
+impl Config {
+    /// Whether the tunnel must write its header.
+    #[must_use]
+    pub const fn needs_header(&self) -> bool {
+        match self {
+            Self::Unrestored(_) | Self::InOrder(_) => false,
+            Self::Timed(_) | Self::Adaptive(_) | Self::Custom(_) => true,
+        }
+    }
 }
 
 impl Restore for AnyRestore {
@@ -60,5 +130,8 @@ impl Restore for AnyRestore {
     }
     fn timer(&self) -> Option<Instant> {
         each!(self, r => r.timer())
+    }
+    fn gaps_given_up(&self) -> u64 {
+        each!(self, r => r.gaps_given_up())
     }
 }

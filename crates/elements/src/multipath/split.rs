@@ -7,10 +7,13 @@ use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     packet::ConnectionId,
+    tunnel::Report,
     units::{Instant, Rate},
 };
 
 use crate::component::{self, components};
+
+mod estimate;
 
 /// What a splitter may see of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub trait Split: fmt::Debug + Send {
     /// Adds the routes that this packet takes to `routes`, each a number below [`Init::rates`]'s
     /// length: one as a rule, several for copies, never none.
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>);
+    /// The other end has told what it sees of a route; comes before the [`Split::split`] of the packet that goes by it.
+    fn hear(&mut self, _now: Instant, _report: &Report) {}
 }
 
 /// What a splitter is made from besides its own parameters.
@@ -47,18 +52,42 @@ components! {
     enum AnySplit: Split(init: &Init);
 
     weighted_round_robin::WeightedRoundRobin,
+    deficit::Deficit,
+    lowest_delay::LowestDelay,
+    earliest_arrival::EarliestArrival,
+    redundant::Redundant,
 }
 
 impl Config {
     /// Whether every route must have a rate.
     #[must_use]
     pub const fn needs_rates(&self) -> bool {
-        matches!(self, Self::WeightedRoundRobin(_))
+        match self {
+            Self::WeightedRoundRobin(_)
+            | Self::Deficit(_)
+            | Self::LowestDelay(_)
+            | Self::EarliestArrival(_) => true,
+            Self::Redundant(_) | Self::Custom(_) => false,
+        }
+    }
+    /// Whether the tunnel must write its header: reports come in it, and copies are told by it.
+    #[must_use]
+    pub const fn needs_header(&self) -> bool {
+        match self {
+            Self::WeightedRoundRobin(_) | Self::Deficit(_) => false,
+            Self::LowestDelay(_)
+            | Self::EarliestArrival(_)
+            | Self::Redundant(_)
+            | Self::Custom(_) => true,
+        }
     }
 }
 
 impl Split for AnySplit {
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
         each!(self, s => s.split(now, packet, routes));
+    }
+    fn hear(&mut self, now: Instant, report: &Report) {
+        each!(self, s => s.hear(now, report));
     }
 }

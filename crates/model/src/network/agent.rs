@@ -6,6 +6,7 @@ use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
     reordering::Arrival,
     trace::{ElementId, Fate},
+    tunnel::Header,
     units::Instant,
 };
 use anabranch_elements::{
@@ -437,6 +438,7 @@ fn blank<B: Body>() -> Packet<Transport<B>> {
         retransmission: false,
         ecn: Ecn::NotEct,
         dscp: 0,
+        tunnel: Header::default(),
         payload: Transport::Tcp(Segment::default()),
     }
 }

@@ -92,6 +92,11 @@ impl<B: Body> Builder<B> {
         self.packet_log = on;
         self
     }
+    /// When counts are taken.
+    #[must_use]
+    pub const fn window(&self) -> Window {
+        self.window
+    }
     /// Adds one direction of a link.
     ///
     /// # Panics

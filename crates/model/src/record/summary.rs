@@ -9,8 +9,15 @@ use anabranch_elements::{aggregation::energy::PortTimes, body::Body, tcp::Refusa
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::network::{
-    Completions, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network, OneWayDelay,
+mod gateway;
+
+pub use gateway::{GatewaySummary, RouteSummary};
+
+use crate::{
+    network::{
+        Completions, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network, OneWayDelay,
+    },
+    topology::CompiledGateway,
 };
 
 /// The version of the summary's form.
@@ -43,6 +50,8 @@ pub struct Summary {
     pub links: Map<String, Value>,
     /// Link groups by name.
     pub groups: Map<String, Value>,
+    /// Gateways by name, then `forward` and `reverse`.
+    pub gateways: Map<String, Value>,
     /// How the flows share.
     pub fairness: Fairness,
     /// What the engine did.
@@ -414,6 +423,7 @@ impl Summary {
         about: About,
         links: &[(String, [LinkId; 2])],
         groups: &[(String, GroupId)],
+        gateways: &[CompiledGateway],
     ) -> Self {
         let mut flows = Map::new();
         let mut goodputs = Vec::new();
@@ -457,6 +467,7 @@ impl Summary {
             flows,
             links: by_link,
             groups: by_group,
+            gateways: gateway::by_name(network, gateways),
             fairness: Fairness {
                 jain_index: jain_index(&goodputs),
             },

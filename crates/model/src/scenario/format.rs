@@ -245,9 +245,10 @@ pub struct Gateway {
     pub split: Kind<split::Config>,
     /// How order is restored where the routes end.
     pub restore: Kind<restore::Config>,
-    /// Bytes that the tunnel adds to each packet on the routes, up to 1500.
-    #[serde(default)]
-    pub overhead: Bytes,
+    /// Bytes that the tunnel adds to each packet on the routes, up to 1500; by default 0, or, where `split` or `restore`
+    /// needs the tunnel's header, its 24 bytes and the 28 of IPv4 and UDP around it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Bytes>,
 }
 
 /// What an end host adds.

@@ -6,7 +6,6 @@ use super::format::{Family, File};
 /// Names by seam. A name that is built in is available, listed or not.
 const NAMES: &[(&str, &[&str])] = &[
     ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
-    ("restore", &["in-order", "timed", "adaptive"]),
     ("stack", &["linux", "linux-6.18"]),
 ];
 

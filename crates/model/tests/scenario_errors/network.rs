@@ -195,8 +195,37 @@ fn gateways() {
             ),
             ("no restorer", bad("restore = \"none\"\n", "")),
             ("unknown restorer", bad("\"none\"", "\"nine\"")),
-            ("not yet: restorer", bad("\"none\"", "\"in-order\"")),
             ("too much overhead", and("overhead = \"2 kB\"\n")),
+            (
+                "less than the header that a restorer needs",
+                bad("\"none\"\n", "\"timed\"\noverhead = \"20 bytes\"\n"),
+            ),
+            (
+                "less than the header that a splitter needs",
+                bad(
+                    "{ kind = \"weighted-round-robin\" }",
+                    "\"redundant\"\noverhead = \"23 bytes\"",
+                ),
+            ),
+            (
+                "a wait beyond its bounds",
+                bad("\"none\"", "{ kind = \"timed\", limit = \"2000 s\" }"),
+            ),
+            (
+                "memory without limit",
+                bad(
+                    "\"none\"",
+                    "{ kind = \"adaptive\", memory = \"unlimited\" }",
+                ),
+            ),
+            (
+                "memory in bandwidth-delay products",
+                bad("\"none\"", "{ kind = \"in-order\", memory = \"2 bdp\" }"),
+            ),
+            (
+                "too much memory",
+                bad("\"none\"", "{ kind = \"timed\", memory = \"2 GB\" }"),
+            ),
             (
                 "a change in mid-run",
                 and("[[at]]\ntime = \"2 s\"\nset = { \"gateway.tunnel.restore\" = \"none\" }\n"),

@@ -16,7 +16,7 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Arrived, Restore};
+use super::{Arrived, Init, Restore};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -41,7 +41,7 @@ pub struct Unrestored;
 impl Unrestored {
     /// There is only one.
     #[must_use]
-    pub const fn new(_params: &Params) -> Self {
+    pub const fn new(_params: &Params, _init: &Init) -> Self {
         Self
     }
 }

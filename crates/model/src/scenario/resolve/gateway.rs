@@ -1,6 +1,7 @@
 //! Gateways: which links are their routes.
 
 use anabranch_core::{packet::Direction, units::Bytes};
+use anabranch_elements::multipath::{header, restore, split};
 
 use super::{Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
 use crate::scenario::{
@@ -32,27 +33,64 @@ pub(super) fn gateways(
         }
         let ends = ends(resolver, graph, name, table)?;
         let routes = routes(resolver, graph, &gateways, (name, table), ends)?;
-        let overhead = u32::try_from(table.overhead.get())
-            .ok()
-            .filter(|bytes| *bytes <= MAX_OVERHEAD)
-            .ok_or_else(|| {
-                let most = Bytes::new(u64::from(MAX_OVERHEAD));
-                resolver.error(
-                    &["gateway", name, "overhead"],
-                    format!("a tunnel does not add {} to each packet", table.overhead),
-                    vec![format!("expected 0 bytes to {most}")],
-                )
-            })?;
+        let split = resolver.build(&table.split, &["gateway", name, "split"])?;
+        let restore = resolver.build(&table.restore, &["gateway", name, "restore"])?;
+        let overhead = overhead(resolver, (name, table), &split, &restore)?;
         gateways.push(ResolvedGateway {
             name: name.clone(),
             ends,
             routes,
-            split: resolver.build(&table.split, &["gateway", name, "split"])?,
-            restore: resolver.build(&table.restore, &["gateway", name, "restore"])?,
+            split,
+            restore,
             overhead,
         });
     }
     Ok(gateways)
+}
+
+/// What the tunnel adds to each packet: what the file says, or as much as is needed.
+fn overhead(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+    split: &split::Config,
+    restore: &restore::Config,
+) -> Result<u32, Error> {
+    let needs = match (split.needs_header(), restore.needs_header()) {
+        (_, true) => Some(("restorer", restore.name())),
+        (true, false) => Some(("splitter", split.name())),
+        (false, false) => None,
+    };
+    let Some(given) = table.overhead else {
+        return Ok(needs.map_or(0, |_| header::SIZE + header::CARRIER));
+    };
+    let wrong = |message: String, least: u32| {
+        let [least, most] = [least, MAX_OVERHEAD].map(|bytes| Bytes::new(u64::from(bytes)));
+        resolver.error(
+            &["gateway", name, "overhead"],
+            message,
+            vec![format!("expected {least} to {most}")],
+        )
+    };
+    let least = needs.map_or(0, |_| header::SIZE);
+    let bytes = u32::try_from(given.get())
+        .ok()
+        .filter(|bytes| *bytes <= MAX_OVERHEAD)
+        .ok_or_else(|| {
+            wrong(
+                format!("a tunnel does not add {given} to each packet"),
+                least,
+            )
+        })?;
+    match needs {
+        Some((kind, needs)) if bytes < least => Err(wrong(
+            format!(
+                "the {kind} `{needs}` needs the tunnel's header, {}, and the tunnel adds {given}",
+                Bytes::new(u64::from(header::SIZE))
+            ),
+            least,
+        )),
+        _ => Ok(bytes),
+    }
 }
 
 fn ends(
@@ -180,5 +218,6 @@ pub(super) fn write_out(file: &mut File, gateways: &[ResolvedGateway]) {
     for ((_, table), gateway) in file.gateway.0.iter_mut().zip(gateways) {
         table.split = Kind::BuiltIn(gateway.split.clone());
         table.restore = Kind::BuiltIn(gateway.restore.clone());
+        table.overhead = Some(Bytes::new(u64::from(gateway.overhead)));
     }
 }

@@ -1,0 +1,110 @@
+//! Copies of what has arrived already, told by the tunnel's numbers.
+//!
+//! A window of numbers per flow, as receivers of IPsec keep one (RFC 4303 §3.4.3). What lies below the window could be either
+//! and counts as new: a copy too many does less harm than a packet lost.
+
+use anabranch_core::tunnel::Header;
+
+/// Numbers that the window spans.
+pub const WINDOW: u64 = 1_024;
+const WORDS: usize = (WINDOW / 64) as usize;
+
+#[derive(Debug, Clone)]
+struct Flow {
+    /// The place behind the highest number seen; the first number's is 2^32, so that there are some below.
+    top: u64,
+    /// One bit per place, modulo the window.
+    seen: [u64; WORDS],
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self {
+            top: 1 << 32,
+            seen: [0; WORDS],
+        }
+    }
+}
+
+/// What has been seen of all flows.
+#[derive(Debug, Default)]
+pub struct Duplicates {
+    flows: Vec<Flow>,
+}
+
+impl Duplicates {
+    /// Whether a packet has arrived before. It counts as arrived from now on.
+    pub fn is_copy(&mut self, header: &Header) -> bool {
+        let flow = usize::from(header.flow);
+        if flow >= self.flows.len() {
+            self.flows.resize(flow + 1, Flow::default());
+        }
+        let flow = &mut self.flows[flow];
+        #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
+        let distance = header.number.wrapping_sub(flow.top as u32).cast_signed();
+        let at = flow.top.wrapping_add_signed(i64::from(distance));
+        let bit = |at: u64| {
+            (
+                usize::try_from(at % WINDOW / 64).unwrap_or(0),
+                1_u64 << (at % 64),
+            )
+        };
+        if at < flow.top {
+            if flow.top - at > WINDOW {
+                return false;
+            }
+            let (word, bit) = bit(at);
+            let copy = flow.seen[word] & bit != 0;
+            flow.seen[word] |= bit;
+            return copy;
+        }
+        if at - flow.top >= WINDOW {
+            flow.seen = [0; WORDS];
+        } else {
+            for passed in flow.top..at {
+                let (word, bit) = bit(passed);
+                flow.seen[word] &= !bit;
+            }
+        }
+        let (word, bit) = bit(at);
+        flow.seen[word] |= bit;
+        flow.top = at + 1;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(number: u32) -> Header {
+        Header {
+            number,
+            ..Header::default()
+        }
+    }
+
+    #[test]
+    fn copies_within_the_window_are_found_whatever_comes_between() {
+        let mut duplicates = Duplicates::default();
+        for number in [0, 2, 1, 70, 1_023, 3, 1_024, 5_000] {
+            assert!(!duplicates.is_copy(&header(number)), "{number}");
+        }
+        for number in [5_000, 5_000] {
+            assert!(duplicates.is_copy(&header(number)), "{number}");
+        }
+        assert!(!duplicates.is_copy(&header(4_999)));
+        assert!(duplicates.is_copy(&header(4_999)));
+        // Below the window: nobody knows.
+        assert!(!duplicates.is_copy(&header(1)));
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let mut duplicates = Duplicates::default();
+        for number in (0..6).map(|k| 0x3fff_ffff_u32.wrapping_mul(k)) {
+            assert!(!duplicates.is_copy(&header(number)), "{number:#x}");
+            assert!(duplicates.is_copy(&header(number)), "{number:#x}");
+        }
+    }
+}

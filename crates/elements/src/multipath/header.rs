@@ -1,0 +1,102 @@
+//! The tunnel's header as octets: version 1.
+//!
+//! 24 octets in network order stand before the IP packet:
+//!
+//! ```text
+//!  0  version (high 4 bits), flags (low 4 bits)
+//!  1  route
+//!  2  flow (2 octets)
+//!  4  number within the flow (4)
+//!  8  time of departure, microseconds (4)
+//! 12  number on the route (2)
+//! 14  report: route (1)
+//! 15  reserved (1)
+//! 16  report: loss, in 2^-16 (2)
+//! 18  report: number on the route of the last packet (2)
+//! 20  report: delay of that packet, microseconds (4)
+//! ```
+//!
+//! Flag 1 says that there is a report; without it the octets from 14 on are zero. Reading believes nothing: what is
+//! too short, of another version, or has flags that the version does not know is refused, since a flag may change
+//! what follows. The reserved octet is sent as zero and not looked at. Why the header is as it is:
+//! `docs/decisions/018-tunnel-header.md`.
+
+use anabranch_core::tunnel::{Header, Report};
+
+/// Octets of a header.
+pub const OCTETS: usize = 24;
+/// The same, as packets count.
+pub const SIZE: u32 = 24;
+/// Octets around it where nothing else is said: an IPv4 and a UDP header.
+pub const CARRIER: u32 = 20 + 8;
+
+const VERSION: u8 = 1;
+/// There is a report.
+const REPORT: u8 = 1;
+
+/// Why octets are no header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// There are too few.
+    #[error("a tunnel header has {OCTETS} octets, not {0}")]
+    TooShort(usize),
+    /// Written by another version.
+    #[error("the tunnel's version is {VERSION}, not {0}")]
+    Version(u8),
+    /// Flags that have no meaning.
+    #[error("there are no flags {0:#x} in version {VERSION} of the tunnel")]
+    Flags(u8),
+}
+
+/// Writes a header.
+#[must_use]
+pub fn encode(header: &Header) -> [u8; OCTETS] {
+    let mut octets = [0; OCTETS];
+    octets[0] = VERSION << 4;
+    octets[1] = header.route;
+    octets[2..4].copy_from_slice(&header.flow.to_be_bytes());
+    octets[4..8].copy_from_slice(&header.number.to_be_bytes());
+    octets[8..12].copy_from_slice(&header.sent.to_be_bytes());
+    octets[12..14].copy_from_slice(&header.route_number.to_be_bytes());
+    if let Some(report) = header.report {
+        octets[0] |= REPORT;
+        octets[14] = report.route;
+        octets[16..18].copy_from_slice(&report.loss.to_be_bytes());
+        octets[18..20].copy_from_slice(&report.route_number.to_be_bytes());
+        octets[20..24].copy_from_slice(&report.delay.to_be_bytes());
+    }
+    octets
+}
+
+/// Reads a header, and gives what follows it: the packet.
+///
+/// # Errors
+/// [`DecodeError`] where these octets are not a header of this version.
+pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
+    let Some((head, rest)) = octets.split_first_chunk::<OCTETS>() else {
+        return Err(DecodeError::TooShort(octets.len()));
+    };
+    let (version, flags) = (head[0] >> 4, head[0] & 0xf);
+    if version != VERSION {
+        return Err(DecodeError::Version(version));
+    }
+    if flags & !REPORT != 0 {
+        return Err(DecodeError::Flags(flags & !REPORT));
+    }
+    let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let header = Header {
+        route: head[1],
+        flow: two(2),
+        number: four(4),
+        sent: four(8),
+        route_number: two(12),
+        report: (flags & REPORT != 0).then(|| Report {
+            route: head[14],
+            loss: two(16),
+            route_number: two(18),
+            delay: four(20),
+        }),
+    };
+    Ok((header, rest))
+}

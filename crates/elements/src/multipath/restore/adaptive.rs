@@ -1,0 +1,325 @@
+//! Adaptive: waits as long as what is missing is likely to come, and not at all where it is not.
+//!
+//! It sees packets and the time. From them it measures
+//!
+//! - how late those are that others of their flow have overtaken, and how many never come, whether it waited for them or
+//!   not ([`lateness`](super::lateness));
+//! - what each route has delivered last, by the sender's clock, and whether packets overtake each other on one route.
+//!
+//! A flow with a gap then waits until one of these:
+//!
+//! - what is missing arrives;
+//! - routes that keep their order have lost as many packets as are missing, in the time between the packets before and behind
+//!   the gap: a number that a route has skipped is lost, and when it was sent is known to lie between its neighbours. Losses that
+//!   explain one gap explain no other;
+//! - every route that lives has delivered something sent after the first packet behind the gap. Where routes keep their order
+//!   the missing packets are lost. The study's method A has this rule for the packets of one flow; the tunnel's times make it
+//!   one for all flows, so that a thin flow learns from thick ones. Where a route has been seen not to keep its order
+//!   ([`UNORDERED`]) the rule rests;
+//! - as long has passed as nearly all late packets took lately ([`QUANTILE`]), `limit` at most.
+//!
+//! Where hardly any of what was missing came after all ([`WORTH`]), gaps are losses, waiting only delays what the sender
+//! must learn, and packets go on as they come: the study's method B. Each is chosen for each gap of each flow.
+//!
+//! Source: ours; the rule of the routes is method A of T. Hayashi et al., "Performance Evaluation of TCP Communication using
+//! Multiple Routes", and the bound that of RFC 2890 §2.2.
+//!
+//! # Differs from Linux
+//! - Linux restores no order between interfaces.
+//!
+//! # Not implemented
+//! - What a sender's TCP makes of reordering is not measured: a sender that bears it would do better without waiting.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+};
+
+use anabranch_core::{
+    packet::PacketId,
+    registry::{Meta, Source},
+    units::{Duration, Instant},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Arrived, Init, Restore,
+    lateness::{Gaps, Lateness},
+    line::{FIRST, near},
+    numbered::{Numbered, Outcome},
+};
+use crate::multipath::params::{Memory, Silence, Wait};
+
+/// Share of late packets that a wait is long enough for.
+pub const QUANTILE: f64 = 0.98;
+/// Share of missing packets that must come after all for waiting to be worth it.
+pub const WORTH: f64 = 0.1;
+/// Missing packets that must be known of before shares mean something.
+pub const ENOUGH: u32 = 16;
+/// Share of packets of a route that come behind a later one of the same route, above which the route keeps no order.
+pub const UNORDERED: f64 = 0.005;
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "adaptive",
+    title: "Adaptive",
+    summary: "Measures how late and how often lost packets are, and waits for what is likely to come.",
+    sources: &[
+        Source {
+            id: "Hayashi et al., \"Performance Evaluation of TCP Communication using Multiple Routes\"",
+            items: &["method A", "method B"],
+        },
+        Source {
+            id: "RFC 2890",
+            items: &["§2.2"],
+        },
+    ],
+};
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The longest time that a packet waits, whatever was measured.
+    pub limit: Wait,
+    /// A route on which nothing has arrived for so long is taken to be dead.
+    pub silence: Silence,
+    /// The most that waits, all flows of a direction together: packets or bytes.
+    pub memory: Memory,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            limit: Wait::from_millis(500),
+            silence: Silence::from_millis(1_000),
+            memory: Memory::packets(4_096),
+        }
+    }
+}
+
+/// What is known of a route.
+#[derive(Debug, Default)]
+struct Route {
+    /// When a packet arrived there last, at first when any did.
+    heard: Option<Instant>,
+    /// A packet has arrived there.
+    begun: bool,
+    /// The highest number on it.
+    top: u16,
+    /// The latest departure of what it delivered, in microseconds by the sender's clock.
+    departed: u64,
+    /// Share of its packets that came behind a later one.
+    unordered: f64,
+}
+
+/// Packets that a route has skipped.
+#[derive(Debug)]
+struct Skipped {
+    /// When they were sent: between these, by the sender's clock in microseconds.
+    after: u64,
+    before: u64,
+    /// How many explain no gap yet.
+    packets: u64,
+}
+
+/// Most losses that are remembered, of all routes.
+const MOST_SKIPPED: usize = 256;
+
+/// The restorer at work.
+#[derive(Debug)]
+pub struct Adaptive {
+    limit: Duration,
+    silence: Duration,
+    flows: Numbered,
+    gaps: Vec<Gaps>,
+    /// By flow: when the packet before the one that is due left.
+    last: Vec<u64>,
+    skipped: VecDeque<Skipped>,
+    lateness: Lateness,
+    routes: Vec<Route>,
+    /// The latest departure seen.
+    clock: u64,
+    /// Gaps that routes may pass: departure of the first packet behind it, its route, flow and place.
+    passing: BinaryHeap<Reverse<(u64, u8, u32, u64)>>,
+}
+
+impl Adaptive {
+    /// Over so many routes.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let limit = params.limit.get();
+        Self {
+            limit,
+            silence: params.silence.get(),
+            flows: Numbered::new(params.memory),
+            gaps: Vec::new(),
+            last: Vec::new(),
+            skipped: VecDeque::new(),
+            lateness: Lateness::new(limit + limit),
+            routes: (0..init.routes).map(|_| Route::default()).collect(),
+            clock: FIRST,
+            passing: BinaryHeap::new(),
+        }
+    }
+
+    /// How long a packet behind a gap waits at most.
+    fn patience(&self) -> Duration {
+        if self.lateness.known() < ENOUGH {
+            return self.limit;
+        }
+        if self.lateness.filled() < WORTH {
+            return Duration::ZERO;
+        }
+        let late = self.lateness.quantile(QUANTILE);
+        late.map_or(self.limit, |late| late.min(self.limit))
+    }
+
+    /// What an arrival says of its route. Its departure.
+    fn hear(&mut self, now: Instant, packet: &Arrived) -> u64 {
+        let departed = near(self.clock, packet.tunnel.sent);
+        self.clock = self.clock.max(departed);
+        if self.routes.iter().all(|route| route.heard.is_none()) {
+            for route in &mut self.routes {
+                route.heard = Some(now);
+            }
+        }
+        if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
+            let ahead = packet
+                .tunnel
+                .route_number
+                .wrapping_sub(route.top)
+                .cast_signed();
+            let behind = route.begun && ahead < 0;
+            route.unordered += (f64::from(u8::from(behind)) - route.unordered) / 256.0;
+            if ahead > 1 && route.begun && route.unordered < UNORDERED {
+                if self.skipped.len() == MOST_SKIPPED {
+                    self.skipped.pop_front();
+                }
+                self.skipped.push_back(Skipped {
+                    after: route.departed,
+                    before: departed,
+                    packets: u64::from(ahead.unsigned_abs()) - 1,
+                });
+            }
+            if !behind {
+                route.top = packet.tunnel.route_number;
+            }
+            route.departed = route.departed.max(departed);
+            route.heard = Some(now);
+            route.begun = true;
+        }
+        departed
+    }
+
+    /// Gives up the gaps that every route has passed.
+    fn pass(&mut self, now: Instant, released: &mut Vec<PacketId>) {
+        if self.passing.is_empty() {
+            return;
+        }
+        let silence = self.silence;
+        let lives = |route: &Route| {
+            let heard = route.heard.map(|heard| now.saturating_since(heard));
+            heard.is_some_and(|silent| silent < silence)
+        };
+        let in_order = |route: &Route| route.unordered < UNORDERED;
+        if !self.routes.iter().all(in_order) {
+            self.passing.clear();
+            return;
+        }
+        while let Some(&Reverse((departed, own, flow, at))) = self.passing.peek() {
+            let mut others = (0..).zip(&self.routes).filter(|(number, _)| *number != own);
+            if !others.all(|(_, route)| !lives(route) || route.departed > departed) {
+                return;
+            }
+            self.passing.pop();
+            let flow = flow as usize;
+            if self.flows.first(flow).is_some_and(|first| first.at == at) {
+                self.flows.give_up(flow, released);
+                self.watch(flow);
+            }
+        }
+    }
+
+    /// Gives up the gap that a flow waits for if what is missing has been lost.
+    fn explain(&mut self, flow: usize, released: &mut Vec<PacketId>) -> bool {
+        let Some((missing, departed)) = self.flows.gap(flow) else {
+            return false;
+        };
+        let last = self.last[flow];
+        let fits = |skipped: &&mut Skipped| skipped.after <= departed && skipped.before >= last;
+        let explained: u64 = self
+            .skipped
+            .iter_mut()
+            .filter(fits)
+            .map(|s| s.packets)
+            .sum();
+        if explained < missing {
+            return false;
+        }
+        let mut left = missing;
+        for skipped in self.skipped.iter_mut().filter(fits) {
+            let taken = skipped.packets.min(left);
+            skipped.packets -= taken;
+            left -= taken;
+        }
+        self.skipped.retain(|skipped| skipped.packets > 0);
+        self.flows.give_up(flow, released);
+        true
+    }
+
+    /// Wants to know when routes pass the gap that a flow waits for.
+    fn watch(&mut self, flow: usize) {
+        let Some(first) = self.flows.first(flow) else {
+            return;
+        };
+        let (departed, route) = (first.departed, first.route);
+        let entry = (
+            departed,
+            route,
+            u32::try_from(flow).expect("16 bits"),
+            first.at,
+        );
+        self.passing.push(Reverse(entry));
+    }
+}
+
+impl Restore for Adaptive {
+    fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>) {
+        let departed = self.hear(now, &packet);
+        let place = self.flows.place(&packet);
+        let (flow, at) = place;
+        if flow >= self.gaps.len() {
+            self.gaps.resize_with(flow + 1, Gaps::default);
+        }
+        self.lateness.arrive(now, &mut self.gaps[flow], at, FIRST);
+        if flow >= self.last.len() {
+            self.last.resize(flow + 1, 0);
+        }
+        let due = now + self.patience();
+        let before = self.flows.first(flow).map(|first| first.at);
+        let outcome = self.flows.arrive(packet, place, departed, due, released);
+        while !self.skipped.is_empty() && self.explain(flow, released) {}
+        if self.flows.first(flow).is_none() {
+            self.last[flow] = self.last[flow].max(departed);
+        }
+        let after = self.flows.first(flow).map(|first| first.at);
+        if after.is_some() && (after != before || outcome == Outcome::Held && after == Some(at)) {
+            self.watch(flow);
+        }
+        if due <= now {
+            self.flows.on_timer(now, released);
+        }
+        self.pass(now, released);
+    }
+    fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
+        self.flows.on_timer(now, released);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.flows.timer()
+    }
+    fn gaps_given_up(&self) -> u64 {
+        self.flows.gaps_given_up
+    }
+}

@@ -1,0 +1,176 @@
+//! How late the packets are that others overtake, and how many never come: what a restorer can measure
+//! whether it waits for them or not.
+
+use std::collections::VecDeque;
+
+use anabranch_core::units::{Duration, Instant};
+
+/// Most gaps of one flow that are followed at once.
+const MOST_GAPS: usize = 64;
+/// Observations after which old ones count half.
+const MEMORY: u32 = 512;
+/// Four buckets per octave of microseconds, up to 16.8 s.
+const BUCKETS: usize = 96;
+
+/// Numbers of a flow that have not arrived though a higher one has.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    from: u64,
+    to: u64,
+    noticed: Instant,
+}
+
+/// The gaps of one flow.
+#[derive(Debug, Default)]
+pub(super) struct Gaps {
+    /// The place behind the highest that has arrived.
+    top: u64,
+    open: VecDeque<Gap>,
+}
+
+/// What all flows have seen lately.
+#[derive(Debug)]
+pub(super) struct Lateness {
+    buckets: [u32; BUCKETS],
+    /// Came after others.
+    late: u32,
+    /// Never came.
+    lost: u32,
+    /// How long a gap is followed.
+    horizon: Duration,
+}
+
+impl Lateness {
+    pub(super) const fn new(horizon: Duration) -> Self {
+        Self {
+            buckets: [0; BUCKETS],
+            late: 0,
+            lost: 0,
+            horizon,
+        }
+    }
+
+    /// A packet of a flow has arrived; `first` is the place of number 0.
+    pub(super) fn arrive(&mut self, now: Instant, gaps: &mut Gaps, at: u64, first: u64) {
+        while let Some(oldest) = gaps.open.front()
+            && (now.saturating_since(oldest.noticed) > self.horizon || gaps.open.len() > MOST_GAPS)
+        {
+            let missing = oldest.to - oldest.from;
+            self.lost += u32::try_from(missing).unwrap_or(MEMORY).min(MEMORY);
+            gaps.open.pop_front();
+        }
+        gaps.top = gaps.top.max(first);
+        if at >= gaps.top {
+            if at > gaps.top {
+                let from = gaps.top;
+                gaps.open.push_back(Gap {
+                    from,
+                    to: at,
+                    noticed: now,
+                });
+            }
+            gaps.top = at + 1;
+        } else if let Some(place) = gaps
+            .open
+            .iter()
+            .rposition(|gap| (gap.from..gap.to).contains(&at))
+        {
+            let gap = gaps.open[place];
+            self.count(now.saturating_since(gap.noticed));
+            gaps.open[place].to = at;
+            if at + 1 < gap.to {
+                let rest = Gap {
+                    from: at + 1,
+                    ..gap
+                };
+                gaps.open.insert(place + 1, rest);
+            }
+            if gap.from == at {
+                gaps.open.remove(place);
+            }
+        }
+        if self.late + self.lost >= MEMORY {
+            self.fade();
+        }
+    }
+
+    fn count(&mut self, late: Duration) {
+        self.buckets[bucket(late)] += 1;
+        self.late += 1;
+    }
+
+    fn fade(&mut self) {
+        for count in &mut self.buckets {
+            *count /= 2;
+        }
+        self.late = self.buckets.iter().sum();
+        self.lost /= 2;
+    }
+
+    /// How many gaps are known of, filled or not.
+    pub(super) const fn known(&self) -> u32 {
+        self.late + self.lost
+    }
+    /// Share of what was missing that came after all, 0 to 1; 1 while nothing is known.
+    pub(super) fn filled(&self) -> f64 {
+        match self.known() {
+            0 => 1.0,
+            known => f64::from(self.late) / f64::from(known),
+        }
+    }
+    /// The lateness that this share of the late ones does not exceed; `None` while nothing is known.
+    pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
+        let wanted = f64::from(self.late) * share;
+        let mut sum = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            sum += count;
+            if sum > 0 && f64::from(sum) >= wanted {
+                return Some(end(bucket));
+            }
+        }
+        None
+    }
+}
+
+/// Octave and the two bits behind the leading one.
+fn bucket(late: Duration) -> usize {
+    let micros = (late.as_picos() / 1_000_000).max(4);
+    let octave = micros.ilog2();
+    let quarter = (micros >> (octave - 2)) & 3;
+    (4 * (octave as usize - 2) + usize::try_from(quarter).unwrap_or(0)).min(BUCKETS - 1)
+}
+
+/// What no value in a bucket exceeds.
+fn end(bucket: usize) -> Duration {
+    let (octave, quarter) = (bucket / 4 + 2, bucket as u64 % 4);
+    Duration::from_micros((5 + quarter) << (octave - 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_lie_below_the_end_of_their_bucket() {
+        for micros in (0..100_000).chain([1_000_000, 3_999_999]) {
+            let late = Duration::from_micros(micros);
+            let end = end(bucket(late));
+            assert!(late < end, "{late} {end}");
+            assert!(micros < 4 || end.as_picos() <= late.as_picos() / 4 * 5 + 1_000_000);
+        }
+    }
+
+    #[test]
+    fn what_comes_late_is_told_from_what_is_lost() {
+        let ms = Instant::from_millis;
+        let mut all = Lateness::new(Duration::from_millis(100));
+        let mut gaps = Gaps::default();
+        // 1 comes 8 ms after 2; 3 and 4 never come.
+        for (at, place) in [(0, 0), (1, 2), (9, 1), (10, 5), (11, 6), (200, 7)] {
+            all.arrive(ms(at), &mut gaps, place, 0);
+        }
+        assert_eq!((all.late, all.lost), (1, 2));
+        let quantile = all.quantile(0.99).expect("one was late");
+        assert!(quantile >= Duration::from_millis(8) && quantile <= Duration::from_millis(10));
+    }
+}

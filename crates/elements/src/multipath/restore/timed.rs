@@ -1,0 +1,93 @@
+//! Timed: a packet waits for those before it, but no longer than a limit.
+//!
+//! Order is that of the tunnel's numbers within a flow, so anything can be carried. A packet that arrives after
+//! one with a higher number was let go passes at once. When a packet has waited for `limit`, it goes on with all
+//! that wait before it, in order, and what is missing among them is given up. Where memory is full the flow whose
+//! packet would go first by its time gives up at once.
+//!
+//! Source: RFC 2890 §2.2, which has a tunnel's receiver buffer what comes out of sequence, with a timer and a
+//! bound on the buffer.
+//!
+//! # Differs from Linux
+//! - A GRE tunnel with sequence numbers drops there what comes late. Nothing is dropped here, as RFC 2890 allows for
+//!   protocols that bear reordering.
+//! - RFC 2890's bound on the buffer is per flow; here it is for all flows together.
+//!
+//! # Not implemented
+//! - Nothing.
+
+use anabranch_core::{
+    packet::PacketId,
+    registry::{Meta, Source},
+    units::{Duration, Instant},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Arrived, Init, Restore, numbered::Numbered};
+use crate::multipath::params::{Memory, Wait};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "timed",
+    title: "Timed",
+    summary: "A packet waits for those before it in its flow, but no longer than a limit.",
+    sources: &[Source {
+        id: "RFC 2890",
+        items: &["§2.2"],
+    }],
+};
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The longest time that a packet waits for those before it.
+    pub limit: Wait,
+    /// The most that waits, all flows of a direction together: packets or bytes.
+    pub memory: Memory,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            limit: Wait::from_millis(100),
+            memory: Memory::packets(4_096),
+        }
+    }
+}
+
+/// The restorer at work.
+#[derive(Debug)]
+pub struct Timed {
+    limit: Duration,
+    flows: Numbered,
+}
+
+impl Timed {
+    /// With these parameters.
+    #[must_use]
+    pub const fn new(params: &Params, _init: &Init) -> Self {
+        Self {
+            limit: params.limit.get(),
+            flows: Numbered::new(params.memory),
+        }
+    }
+}
+
+impl Restore for Timed {
+    fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>) {
+        let place = self.flows.place(&packet);
+        self.flows
+            .arrive(packet, place, 0, now + self.limit, released);
+    }
+    fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
+        self.flows.on_timer(now, released);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.flows.timer()
+    }
+    fn gaps_given_up(&self) -> u64 {
+        self.flows.gaps_given_up
+    }
+}

@@ -1,0 +1,98 @@
+//! What is reported of gateways.
+
+use std::collections::BTreeMap;
+
+use anabranch_elements::{
+    body::Body,
+    multipath::{Report, RestoreReport},
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    network::{MiddleboxId, Network},
+    topology::CompiledGateway,
+};
+
+/// What is reported of one direction of a gateway.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GatewaySummary {
+    /// By route: what the splitter sent there.
+    pub routes: BTreeMap<String, RouteSummary>,
+    /// Packets that went on where the routes end.
+    pub released_packets: u64,
+    /// Of these, the ones that had waited for others.
+    pub held_packets: u64,
+    /// Of these, the ones that went on because a time had come.
+    pub released_by_timer: u64,
+    /// Gaps in a flow's order that were waited for in vain.
+    pub gaps_given_up: u64,
+    /// Copies that were dropped since their packet had arrived already.
+    pub duplicates_dropped: u64,
+    /// The most packets that waited at once.
+    pub max_held_packets: u64,
+    /// The most bytes that waited at once.
+    pub max_held_bytes: u64,
+    /// Mean time that packets waited, those that did not counted too.
+    pub mean_wait_ms: Option<f64>,
+    /// 95th percentile of the same.
+    pub p95_wait_ms: Option<f64>,
+}
+
+/// What was sent over a route.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RouteSummary {
+    /// Packets, copies counted.
+    pub sent_packets: u64,
+    /// Their bytes, with what the tunnel adds.
+    pub sent_bytes: u64,
+}
+
+impl GatewaySummary {
+    fn of(names: &[String], sent: &[(u64, u64)], restored: &RestoreReport) -> Self {
+        let route = |(name, (packets, bytes)): (&String, &(u64, u64))| {
+            let sent = RouteSummary {
+                sent_packets: *packets,
+                sent_bytes: *bytes,
+            };
+            (name.clone(), sent)
+        };
+        Self {
+            routes: names.iter().zip(sent).map(route).collect(),
+            released_packets: restored.released,
+            held_packets: restored.waited,
+            released_by_timer: restored.released_by_timer,
+            gaps_given_up: restored.gaps_given_up,
+            duplicates_dropped: restored.duplicates,
+            max_held_packets: restored.max_held_packets,
+            max_held_bytes: restored.max_held_bytes,
+            mean_wait_ms: restored.mean_wait_ms(),
+            p95_wait_ms: restored.p95_wait().map(|wait| wait.as_millis_f64()),
+        }
+    }
+}
+
+/// All gateways, by name and direction.
+pub(super) fn by_name<B: Body>(
+    network: &Network<B>,
+    gateways: &[CompiledGateway],
+) -> Map<String, Value> {
+    let direction = |[split, restore]: [MiddleboxId; 2], routes: &[String]| match (
+        network.gateway_report(split),
+        network.gateway_report(restore),
+    ) {
+        (Some(Report::Split(sent)), Some(Report::Restore(restored))) => {
+            let summary = GatewaySummary::of(routes, &sent.routes, &restored);
+            serde_json::to_value(summary).expect("plain data")
+        }
+        _ => Value::Null,
+    };
+    let both = |gateway: &CompiledGateway| {
+        let mut directions = Map::new();
+        for (name, ids) in ["forward", "reverse"].into_iter().zip(gateway.ends) {
+            directions.insert(name.to_owned(), direction(ids, &gateway.routes));
+        }
+        (gateway.name.clone(), Value::Object(directions))
+    };
+    gateways.iter().map(both).collect()
+}
