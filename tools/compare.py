@@ -21,6 +21,8 @@ from rich.table import Table
 from comparison import (
     fairness_mixes_study,
     fairness_study,
+    link_aggregation_study,
+    link_frontier_study,
     linux_reordering,
     linux_single_flow,
     linux_two_flows,
@@ -50,6 +52,8 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         reordering_study,
         fairness_study,
         fairness_mixes_study,
+        link_aggregation_study,
+        link_frontier_study,
     )
 }
 

@@ -37,7 +37,9 @@ def goodput(study: Drawing, experiment: str) -> Figure:
             if time >= kept[-1][0] + SPAN_S - 1e-6:
                 kept.append((time, value))
         rate = [(after - before) * 8e-6 / (end - start) for (start, before), (end, after) in pairwise(kept)]
-        axes.plot([time for time, _ in kept[1:]], rate, color=colour, label=study.results.definition.variants[variant].label)
+        axes.plot(
+            [time for time, _ in kept[1:]], rate, color=colour, label=study.results.definition.variants[variant].label
+        )
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Goodput (Mbit/s)")
     axes.set_ylim(0, 820)
@@ -56,7 +58,9 @@ def windows(study: Drawing) -> Figure:
         axes.set_ylabel("Window (packets)", color=COLOURS[0])
         axes.set_ylim(bottom=0)
         links = axes.twinx()
-        links.plot(*study.line(f"members[{variant}]", "time_s", "on"), color=COLOURS[1], linewidth=0.9, drawstyle="steps-post")
+        links.plot(
+            *study.line(f"members[{variant}]", "time_s", "on"), color=COLOURS[1], linewidth=0.9, drawstyle="steps-post"
+        )
         links.set_ylim(0, 8.5)
         links.set_yticks(range(0, 9, 2))
         links.set_ylabel("Links on", color=COLOURS[1])
