@@ -8,7 +8,10 @@ mod common;
 
 use std::fmt::Write;
 
-use anabranch_core::rng::{Draw, Stream};
+use anabranch_core::{
+    math::powf,
+    rng::{Draw, Stream},
+};
 use anabranch_elements::body::Length;
 use anabranch_sim::Simulation;
 use common::resolve;
@@ -38,7 +41,16 @@ fn between(draw: &mut Draw, low: f64, high: f64) -> f64 {
 
 /// From `low` to `high`, each octave as likely.
 fn spread(draw: &mut Draw, low: f64, high: f64) -> f64 {
-    low * (high / low).powf(draw.uniform())
+    low * powf(high / low, draw.uniform())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float-to-int cast saturates"
+)]
+const fn whole(value: f64) -> u64 {
+    value as u64
 }
 
 fn path(seed: u64, number: u64) -> Path {
@@ -46,11 +58,11 @@ fn path(seed: u64, number: u64) -> Path {
     let count = 2 + (draw.bits() % 3) as usize;
     let route = |draw: &mut Draw| {
         let (lossy, jittery) = (draw.uniform() < 0.5, draw.uniform() < 0.5);
-        let mean = spread(draw, 1.0, 50.0) as u64;
-        let every = spread(draw, 20.0, 2_000.0) as u64;
+        let mean = whole(spread(draw, 1.0, 50.0));
+        let every = whole(spread(draw, 20.0, 2_000.0));
         Route {
-            kbit_s: spread(draw, 1_000.0, 16_000.0) as u64,
-            delay_ms: spread(draw, 4.0, 100.0) as u64,
+            kbit_s: whole(spread(draw, 1_000.0, 16_000.0)),
+            delay_ms: whole(spread(draw, 4.0, 100.0)),
             loss: if lossy { spread(draw, 1e-4, 1e-2) } else { 0.0 },
             jitter_ms: jittery.then_some((mean, every)),
         }
@@ -61,11 +73,11 @@ fn path(seed: u64, number: u64) -> Path {
         0 => None,
         1 => {
             let factor = between(draw, 0.3, 1.0);
-            let rate = (routes[which].kbit_s as f64 * factor) as u64;
+            let rate = whole(routes[which].kbit_s as f64 * factor);
             Some((which, format!("rate\" = \"{rate} kbit/s")))
         }
         2 => {
-            let delay = spread(draw, 4.0, 100.0) as u64;
+            let delay = whole(spread(draw, 4.0, 100.0));
             Some((which, format!("delay\" = \"{delay} ms")))
         }
         _ => Some((which, "up\" = false, \"".to_owned())),
