@@ -2,9 +2,9 @@
 
 use anabranch_core::{
     packet::ConnectionId,
+    tunnel::Report,
     units::{Instant, Rate},
 };
-use anabranch_core::{tunnel::Report, units::Duration};
 use anabranch_elements::multipath::split::{
     AnySplit, Config, Init, Split, View, deficit, earliest_arrival, lowest_delay, redundant,
     weighted_round_robin::{Params, WeightedRoundRobin},

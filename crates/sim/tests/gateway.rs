@@ -338,3 +338,23 @@ fn every_pair_delivers_every_file() {
     assert!(held > 1_000, "{held}");
     assert!(copies > 1_000, "{copies}");
 }
+
+/// The contract's file runs as it stands, and with every other restorer; what waits stays within bounds.
+#[test]
+fn the_contract_runs() {
+    let text = include_str!("../../model/tests/contract/multipath.toml");
+    assert!(text.contains("kind = \"in-order\""));
+    for restore in ["in-order", "none", "timed", "adaptive"] {
+        let text = text.replace("kind = \"in-order\"", &format!("kind = \"{restore}\""));
+        let run = run(&text, true);
+        let flow = &run.summary.flows["main"];
+        assert_eq!(flow["delivered_bytes"].as_u64(), Some(2_000_000), "{restore}");
+        let seconds = flow["flow_completion_time_s"].as_f64().expect("it is whole");
+        // Both routes together need 62.5 s for the data alone, one of them 125 s.
+        assert!((62.5..250.0).contains(&seconds), "{restore}: {seconds}");
+        let forward = &run.summary.gateways["tunnel"]["forward"];
+        let held = forward["held_packets"].as_u64().expect("a count");
+        assert_eq!(held > 0, restore != "none", "{restore}: {held}");
+        assert!(forward["max_held_packets"].as_u64() <= Some(4_096));
+    }
+}

@@ -31,7 +31,7 @@ pub(super) struct Gaps {
 /// What all flows have seen lately.
 #[derive(Debug)]
 pub(super) struct Lateness {
-    buckets: [u32; BUCKETS],
+    buckets: Box<[u32; BUCKETS]>,
     /// Came after others.
     late: u32,
     /// Never came.
@@ -41,9 +41,9 @@ pub(super) struct Lateness {
 }
 
 impl Lateness {
-    pub(super) const fn new(horizon: Duration) -> Self {
+    pub(super) fn new(horizon: Duration) -> Self {
         Self {
-            buckets: [0; BUCKETS],
+            buckets: Box::new([0; BUCKETS]),
             late: 0,
             lost: 0,
             horizon,
@@ -100,7 +100,7 @@ impl Lateness {
     }
 
     fn fade(&mut self) {
-        for count in &mut self.buckets {
+        for count in self.buckets.iter_mut() {
             *count /= 2;
         }
         self.late = self.buckets.iter().sum();

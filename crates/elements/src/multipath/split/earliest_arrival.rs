@@ -84,7 +84,7 @@ impl EarliestArrival {
 impl Split for EarliestArrival {
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
         let mut chosen = (0, true, f64::INFINITY);
-        for (route, known) in self.routes.routes.iter().enumerate() {
+        for (route, known) in self.routes.all.iter().enumerate() {
             let silent = self.routes.is_silent(route, self.silence);
             let leaving = known.leaving(now, packet.size).as_secs_f64() * 1e6;
             let arrival = leaving + self.routes.rest(route);
@@ -93,9 +93,9 @@ impl Split for EarliestArrival {
             }
         }
         let chosen = chosen.0;
-        self.routes.routes[chosen].send(now, packet.size);
+        self.routes.all[chosen].send(now, packet.size);
         routes.push(number(chosen));
-        for (route, known) in self.routes.routes.iter_mut().enumerate() {
+        for (route, known) in self.routes.all.iter_mut().enumerate() {
             if route != chosen && known.is_idle(now, self.probe) {
                 known.send(now, packet.size);
                 routes.push(number(route));

@@ -40,7 +40,7 @@ pub(super) struct Route {
 /// All routes of a splitter.
 #[derive(Debug)]
 pub(super) struct Routes {
-    pub(super) routes: Vec<Route>,
+    pub(super) all: Vec<Route>,
     /// The delay of the first report: rests are counted from it.
     origin: Option<u32>,
     /// When the latest packet was sent of which something has been heard.
@@ -91,7 +91,7 @@ impl Route {
 impl Routes {
     pub(super) fn new(init: &Init) -> Self {
         Self {
-            routes: init.rates.iter().map(|rate| Route::new(*rate)).collect(),
+            all: init.rates.iter().map(|rate| Route::new(*rate)).collect(),
             origin: None,
             heard: None,
         }
@@ -100,7 +100,7 @@ impl Routes {
     /// The other end reports.
     pub(super) fn hear(&mut self, now: Instant, report: &Report) {
         let origin = *self.origin.get_or_insert(report.delay);
-        let Some(route) = self.routes.get_mut(usize::from(report.route)) else {
+        let Some(route) = self.all.get_mut(usize::from(report.route)) else {
             return;
         };
         let age = route.next.wrapping_sub(report.route_number);
@@ -125,8 +125,8 @@ impl Routes {
     /// Whether a route is silent: of a packet sent there nothing has been heard, though something has of one sent `silence`
     /// later elsewhere, besides what the route is known to take longer. Where nothing at all is heard no route is silent.
     pub(super) fn is_silent(&self, route: usize, silence: Duration) -> bool {
-        let longer = Duration::from_nanos((self.rest(route) * 1e3) as u64);
-        match (self.routes[route].unheard, self.heard) {
+        let longer = Duration::from_secs_f64(self.rest(route) * 1e-6);
+        match (self.all[route].unheard, self.heard) {
             (Some(unheard), Some(heard)) => heard.saturating_since(unheard) > silence + longer,
             _ => false,
         }
@@ -134,13 +134,13 @@ impl Routes {
 
     /// The smallest rest that has been reported of any route.
     fn least(&self) -> f64 {
-        let rests = self.routes.iter().filter_map(|route| route.rest);
+        let rests = self.all.iter().filter_map(|route| route.rest);
         rests.fold(f64::INFINITY, f64::min)
     }
 
     /// The rest of a route above the smallest, in microseconds. Nothing known counts as nothing, so that it becomes known.
     pub(super) fn rest(&self, route: usize) -> f64 {
-        let rest = self.routes[route].rest;
+        let rest = self.all[route].rest;
         rest.map_or(0.0, |rest| rest - self.least())
     }
 }

@@ -76,7 +76,7 @@ impl Split for LowestDelay {
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
         let mut open: Option<(usize, f64)> = None;
         let mut emptiest = (0, Duration::from_picos(u64::MAX));
-        for (number, route) in self.routes.routes.iter().enumerate() {
+        for (number, route) in self.routes.all.iter().enumerate() {
             let backlog = route.backlog(now);
             if backlog < emptiest.1 {
                 emptiest = (number, backlog);
@@ -87,7 +87,7 @@ impl Split for LowestDelay {
             }
         }
         let chosen = open.map_or(emptiest.0, |(number, _)| number);
-        self.routes.routes[chosen].send(now, packet.size);
+        self.routes.all[chosen].send(now, packet.size);
         routes.push(number(chosen));
     }
     fn hear(&mut self, now: Instant, report: &Report) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_core::units::Duration;
 use anabranch_elements::{
     body::Body,
     multipath::{Report, RestoreReport},
@@ -67,7 +68,7 @@ impl GatewaySummary {
             max_held_packets: restored.max_held_packets,
             max_held_bytes: restored.max_held_bytes,
             mean_wait_ms: restored.mean_wait_ms(),
-            p95_wait_ms: restored.p95_wait().map(|wait| wait.as_millis_f64()),
+            p95_wait_ms: restored.p95_wait().map(Duration::as_millis_f64),
         }
     }
 }
