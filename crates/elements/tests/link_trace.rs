@@ -161,6 +161,8 @@ fn capacity_and_mean_rate_are_what_the_lines_say() {
     assert_eq!(mean("1"), Rate::from_mbit_per_s(12));
     assert_eq!(mean("1000"), Rate::new(12_000).expect("above zero"));
     assert_eq!(mean("2\n4"), Rate::from_mbit_per_s(6));
+    // Once in 49 days.
+    assert_eq!(mean("4294967295"), Rate::new(1).expect("above zero"));
 }
 
 #[test]

@@ -76,9 +76,9 @@ impl ImpairParams for Params {
     fn take_file(&mut self, text: &str) -> Result<(), Misread> {
         self.file = None;
         for (at, word) in lines(text) {
-            if let Ok(packet) = word.parse() {
+            if let Ok(packet) = word.parse::<u64>() {
                 self.packets.push(packet);
-            } else if let Ok(time) = word.parse() {
+            } else if let Ok(time) = word.parse::<Duration>() {
                 self.times.push(time);
             } else {
                 let message = format!("{word:?} is neither a packet's number nor a time");
