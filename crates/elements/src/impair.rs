@@ -13,7 +13,7 @@ use anabranch_core::{
 
 use crate::component::{self, components};
 
-pub use crate::queue::Contradiction;
+pub use crate::{queue::Contradiction, side_file::Misread};
 
 /// What an impairment decided for one packet; the link carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +74,17 @@ pub trait ImpairParams: Default {
     fn check(&self) -> Result<(), Contradiction> {
         Ok(())
     }
+    /// The file that is to be read first, its path as written; the key is `file`.
+    fn file(&self) -> Option<&str> {
+        None
+    }
+    /// Takes the file's text in its place.
+    ///
+    /// # Errors
+    /// With the first line that does not fit.
+    fn take_file(&mut self, _text: &str) -> Result<(), Misread> {
+        Ok(())
+    }
 }
 
 components! {
@@ -95,6 +106,18 @@ impl Config {
     /// With the first that do not.
     pub fn check(&self) -> Result<(), Contradiction> {
         each!(self, params => params.check(), custom => Ok(()))
+    }
+    /// The file that is to be read before they are used, its path as written; the key is `file`.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        each!(self, params => params.file(), custom => None)
+    }
+    /// Takes the file's text in its place.
+    ///
+    /// # Errors
+    /// With the first line that does not fit.
+    pub fn take_file(&mut self, text: &str) -> Result<(), Misread> {
+        each!(self, params => params.take_file(text), custom => Ok(()))
     }
 }
 

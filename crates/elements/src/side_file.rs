@@ -2,7 +2,9 @@
 //!
 //! Reading the file is the caller's; here its text becomes values, and what is wrong with it gets a place.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 /// What is wrong in a file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,21 @@ impl Misread {
             message: message.into(),
             expected: expected.into(),
         }
+    }
+}
+
+/// The schema of a path to such a file.
+pub(crate) struct FileName;
+
+impl JsonSchema for FileName {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> Cow<'static, str> {
+        "FileName".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "x-type": "path" })
     }
 }
 

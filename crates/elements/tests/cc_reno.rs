@@ -64,6 +64,19 @@ fn bytes_beyond_a_window_count_towards_the_next() {
     assert_eq!(windows, [4.0, 5.0, 6.0, 6.0, 7.0]);
 }
 
+/// RFC 2525 §2.6: with 20 segments a round trip adds 20 eighths besides, the more the larger the window.
+#[test]
+fn an_extra_eighth_grows_with_the_window() {
+    let config = reno(Params {
+        avoidance: Avoidance::Acks,
+        extra_eighth: true,
+        ..Params::default()
+    });
+    assert_near(after_round_trip(&config, 20, 1, true), 23.42, 0.005);
+    assert_near(after_round_trip(&config, 40, 1, true), 45.94, 0.005);
+    assert_eq!(after_round_trip(&config, 20, 1, false), 40.0);
+}
+
 #[test]
 fn counting_acks_grows_half_as_fast_with_delayed_acks() {
     let config = reno(Params {

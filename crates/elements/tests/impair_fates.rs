@@ -207,6 +207,41 @@ fn a_list_loses_what_it_names() {
     );
 }
 
+/// Lists in files: numbers and times, comments and blank lines.
+#[test]
+fn lists_are_read_from_files() {
+    let read = |kind: &str, params: Value, text: &str| {
+        let mut config = config(kind, params);
+        assert_eq!((config.file(), config.check()), (Some("list.txt"), Ok(())));
+        config
+            .take_file(text)
+            .map(|()| config)
+            .map_err(|wrong| text[wrong.at].to_owned())
+    };
+    let list = json!({ "file": "list.txt", "packets": [3] });
+    assert_eq!(
+        read("loss-list", list.clone(), "# lost\n10\n\n 2.5 s # later\n"),
+        Ok(config(
+            "loss-list",
+            json!({ "packets": [3, 10], "times": ["2.5 s"] })
+        ))
+    );
+    assert_eq!(read("loss-list", list, "10\n2.5\n"), Err("2.5".to_owned()));
+    let table = json!({ "distribution": "table", "file": "list.txt" });
+    assert_eq!(
+        read("jitter", table.clone(), "1 ms\n20 us\n"),
+        Ok(config(
+            "jitter",
+            json!({ "distribution": "table", "table": ["1 ms", "20 us"] })
+        ))
+    );
+    assert_eq!(
+        read("jitter", table.clone(), "1 ms\n20\n"),
+        Err("20".to_owned())
+    );
+    assert_eq!(read("jitter", table, "# none\n"), Err(String::new()));
+}
+
 #[test]
 fn what_does_not_go_together_is_refused() {
     for (kind, params, key) in [

@@ -104,11 +104,12 @@ fn random_traffic_leaves_as_one_by_one() {
         let packets: Vec<(Instant, u64)> = (0..40)
             .map(|_| {
                 // Bursts, gaps, and arrivals at the instants of opportunities.
-                at = at + match d.bits() % 4 {
-                    0 => Duration::from_millis(u64::from(d.bits() % 8)),
-                    1 => Duration::from_micros(u64::from(d.bits() % 9_000)),
-                    _ => Duration::ZERO,
-                };
+                at = at
+                    + match d.bits() % 4 {
+                        0 => Duration::from_millis(u64::from(d.bits() % 8)),
+                        1 => Duration::from_micros(u64::from(d.bits() % 9_000)),
+                        _ => Duration::ZERO,
+                    };
                 (at, 1 + u64::from(d.bits() % 3_000))
             })
             .collect();
@@ -122,7 +123,11 @@ fn random_traffic_leaves_as_one_by_one() {
                 done
             })
             .collect();
-        assert_eq!(through, one_by_one(&times, &packets), "{times:?} {packets:?}");
+        assert_eq!(
+            through,
+            one_by_one(&times, &packets),
+            "{times:?} {packets:?}"
+        );
         // Capacity counts each opportunity once, however the time is cut.
         let cuts = [ms(0), ms(1), ms(2), at, at + Duration::from_millis(7)];
         let end = *cuts.iter().max().expect("some");
@@ -138,13 +143,26 @@ fn random_traffic_leaves_as_one_by_one() {
 fn capacity_and_mean_rate_are_what_the_lines_say() {
     let service = traced("2\n3\n7");
     let opportunities = |from, to| service.capacity(ms(from), ms(to)) / 12_000.0;
-    for (from, to, count) in [(0, 1, 0), (0, 2, 1), (2, 3, 1), (3, 7, 1), (0, 7, 3), (0, 70, 30), (7, 9, 1)] {
-        assert!((opportunities(from, to) - f64::from(count)).abs() < 1e-9, "{from} {to}");
+    for (from, to, count) in [
+        (0, 1, 0),
+        (0, 2, 1),
+        (2, 3, 1),
+        (3, 7, 1),
+        (0, 7, 3),
+        (0, 70, 30),
+        (7, 9, 1),
+    ] {
+        assert!(
+            (opportunities(from, to) - f64::from(count)).abs() < 1e-9,
+            "{from} {to}"
+        );
     }
     let mean = |text: &str| Trace::parse(text).expect("a trace").mean_rate();
     assert_eq!(mean("1"), Rate::from_mbit_per_s(12));
     assert_eq!(mean("1000"), Rate::new(12_000).expect("above zero"));
     assert_eq!(mean("2\n4"), Rate::from_mbit_per_s(6));
+    // Once in 49 days.
+    assert_eq!(mean("4294967295"), Rate::new(1).expect("above zero"));
 }
 
 #[test]
@@ -166,15 +184,30 @@ fn what_is_no_trace_has_a_place() {
     for (text, place, message) in [
         ("", "", "the trace has no opportunity to send"),
         ("# nothing\n\n", "", "the trace has no opportunity to send"),
-        ("0\n0\n", "0", "the trace takes no time: all of it is at 0 ms"),
-        ("1\n5\n3\n", "3", "the trace goes back in time: 3 ms after 5 ms"),
+        (
+            "0\n0\n",
+            "0",
+            "the trace takes no time: all of it is at 0 ms",
+        ),
+        (
+            "1\n5\n3\n",
+            "3",
+            "the trace goes back in time: 3 ms after 5 ms",
+        ),
         ("1\n2.5\n", "2.5", "\"2.5\" is no time"),
         ("1 2\n", "1 2", "\"1 2\" is no time"),
         ("-1\n", "-1", "\"-1\" is no time"),
-        ("4294967296\n", "4294967296", "4294967296 ms is too late for a trace"),
+        (
+            "4294967296\n",
+            "4294967296",
+            "4294967296 ms is too late for a trace",
+        ),
     ] {
         let wrong = Trace::parse(text).expect_err(text);
-        assert_eq!((&text[wrong.at.clone()], wrong.message.as_str()), (place, message));
+        assert_eq!(
+            (&text[wrong.at.clone()], wrong.message.as_str()),
+            (place, message)
+        );
         assert!(!wrong.expected.is_empty());
     }
 }

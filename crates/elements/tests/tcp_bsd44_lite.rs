@@ -56,8 +56,19 @@ fn acknowledged(s: &Settings, arrives_ms: u64) -> Instant {
 #[test]
 fn acknowledgments_wait_for_the_next_tick_of_200_ms() {
     let s = bsd();
-    for (arrives, leaves) in [(110, 200), (199, 200), (200, 400), (201, 400), (390, 400), (1_050, 1_200)] {
-        assert_eq!(acknowledged(&s, arrives), ms(leaves), "arrived at {arrives} ms");
+    for (arrives, leaves) in [
+        (110, 200),
+        (199, 200),
+        (200, 400),
+        (201, 400),
+        (390, 400),
+        (1_050, 1_200),
+    ] {
+        assert_eq!(
+            acknowledged(&s, arrives),
+            ms(leaves),
+            "arrived at {arrives} ms"
+        );
     }
     let DelayedAck::On(mut table) = s.delayed_ack else {
         panic!("it delays")
@@ -87,13 +98,22 @@ fn every_second_segment_is_acknowledged_at_once() {
     // The first segment alone, as the initial window is one; from there on by two.
     assert_eq!(acks[0], 1);
     assert_eq!(net.ends[1].stats().delivered_bytes, 536 * 12);
-    assert!(acks.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{acks:?}");
+    assert!(
+        acks.windows(2).all(|pair| pair[1] - pair[0] <= 2),
+        "{acks:?}"
+    );
 }
 
 /// A lost SYN: twelve ticks, from whenever within a tick.
 #[test]
 fn a_syn_is_sent_again_with_the_twelfth_tick() {
-    for (start, again) in [(0, 6_000), (1, 6_000), (499, 6_000), (500, 6_500), (730, 6_500)] {
+    for (start, again) in [
+        (0, 6_000),
+        (1, 6_000),
+        (499, 6_000),
+        (500, 6_500),
+        (730, 6_500),
+    ] {
         let mut net = closed(&bsd(), ms(start), &[]);
         net.link.loss = 1.0;
         net.open();
@@ -127,11 +147,19 @@ fn timeouts_end_with_ticks_and_double() {
         .map(|(at, ..)| *at)
         .collect();
     assert_eq!(net.ends[1].stats().delivered_bytes, 100);
-    assert!(sent[1..].iter().all(|at| at.as_picos() % ms(500).as_picos() == 0), "{sent:?}");
+    assert!(
+        sent[1..]
+            .iter()
+            .all(|at| at.as_picos() % ms(500).as_picos() == 0),
+        "{sent:?}"
+    );
     // The handshake crossed no tick: SRTT is one tick, RTTVAR half of one, the timeout three.
     let gaps: Vec<Duration> = sent.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let seconds = Duration::from_millis(1_500);
-    assert!(gaps[0] > seconds - Duration::from_millis(500) && gaps[0] <= seconds, "{gaps:?}");
+    assert!(
+        gaps[0] > seconds - Duration::from_millis(500) && gaps[0] <= seconds,
+        "{gaps:?}"
+    );
     for (n, gap) in gaps.iter().enumerate().skip(1) {
         assert_eq!(*gap, seconds * (1 << n), "{gaps:?}");
     }

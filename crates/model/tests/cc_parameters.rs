@@ -168,6 +168,7 @@ const fn cubic(control: &'static str) -> [Case; 13] {
 const CASES: [Case; 47] = [
     packets("reno", &["slow_start_limit"]),
     word("reno", &["avoidance"], "`acks`"),
+    switch("reno", &["extra_eighth"]),
     word("reno", &["reduce_from"], "cwnd"),
     packets("cubic-plus", &["restart_cwnd"]),
     word("cubic-plus", &["restart_ssthresh"], "`keep`"),

@@ -161,8 +161,8 @@ fn jitter_adds_its_mean_and_reorders_where_it_may() {
     let fifo = datagrams("[{ kind = \"jitter\", mean = \"8 ms\" }]", 60);
     let mean = number(flow(&fifo, "mean_one_way_delay_ms"));
     assert!(mean > 18.1 + bound, "{mean}");
-    assert_eq!(number(flow(&fifo, "reordered_ratio")), 0.0);
-    assert_eq!(number(forward(&fifo, "reordered_packets")), 0.0);
+    assert!(number(flow(&fifo, "reordered_ratio")) <= 0.0);
+    assert_eq!(forward(&fifo, "reordered_packets").as_u64(), Some(0));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn what_is_damaged_counts_as_lost_and_has_its_own_fate() {
         .rows()
         .filter(|row| row.lost.is_some_and(|(_, fate)| fate == Fate::Corrupted))
         .count();
-    assert_eq!(number(forward(&run, "lost_packets")), damaged as f64);
+    assert_eq!(forward(&run, "lost_packets").as_u64(), Some(damaged as u64));
     assert!(
         log.rows()
             .all(|row| row.lost.is_none() || row.received.is_none())

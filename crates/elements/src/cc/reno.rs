@@ -75,6 +75,8 @@ pub struct Params {
     pub slow_start_limit: SlowStartLimit,
     /// How congestion avoidance counts what is acknowledged.
     pub avoidance: Avoidance,
+    /// In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525 §2.6).
+    pub extra_eighth: bool,
     /// What a reduction is taken from.
     pub reduce_from: OrStack<ReductionBase>,
 }
@@ -84,6 +86,7 @@ impl Default for Params {
         Self {
             slow_start_limit: SlowStartLimit::default(),
             avoidance: Avoidance::Bytes,
+            extra_eighth: false,
             reduce_from: OrStack::Stack,
         }
     }
@@ -104,6 +107,8 @@ impl ControlParams for Params {
 #[derive(Debug)]
 pub struct Reno {
     avoidance: Avoidance,
+    /// Bytes that every ACK adds in congestion avoidance besides.
+    extra: u64,
     reduce_from: ReductionBase,
     count: WindowCount,
     /// In bytes.
@@ -138,6 +143,7 @@ impl Reno {
         };
         Self {
             avoidance: params.avoidance,
+            extra: if params.extra_eighth { smss / 8 } else { 0 },
             reduce_from: params.reduce_from.or(init.stack.reduce_from),
             count: init.stack.window_count,
             slow_start_limit: smss as f64
@@ -159,6 +165,7 @@ impl Reno {
 
     fn avoid_congestion(&mut self, acked: u64) {
         let window = &mut self.window;
+        window.cwnd += self.extra;
         match self.avoidance {
             Avoidance::Bytes => {
                 window.bytes_acked += acked;

@@ -120,6 +120,7 @@ impl WestwoodPlus {
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         let reno = reno::Params {
+            extra_eighth: false,
             slow_start_limit: params.slow_start_limit,
             avoidance: params.avoidance,
             reduce_from: params.reduce_from,

@@ -29,7 +29,8 @@ use serde::{Deserialize, Serialize};
 pub use self::distribution::{Distribution, Shape};
 
 use self::distribution::Sampler;
-use super::{Contradiction, ImpairParams, Impairment, Verdict, View};
+use super::{Contradiction, ImpairParams, Impairment, Misread, Verdict, View};
+use crate::side_file::{FileName, lines};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -70,6 +71,11 @@ pub struct Params {
     /// The delays of `"table"`, of which each is drawn as often as any other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub table: Vec<Duration>,
+    /// A text file with these delays instead, one to a line with its unit; its path counts from where the scenario's
+    /// file is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FileName")]
+    pub file: Option<String>,
     /// How long a delay that was drawn holds for all packets; 0 s: each packet has its own.
     pub every: Duration,
     /// Whether packets may overtake each other; otherwise the route stays FIFO.
@@ -79,6 +85,29 @@ pub struct Params {
 impl ImpairParams for Params {
     fn check(&self) -> Result<(), Contradiction> {
         self.check_distribution()
+    }
+    fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+    fn take_file(&mut self, text: &str) -> Result<(), Misread> {
+        self.file = None;
+        for (at, word) in lines(text) {
+            let delay = word.parse::<Duration>();
+            let delay = delay.map_err(|wrong| {
+                let expected = wrong.help.strip_prefix("expected ").unwrap_or(&wrong.help);
+                Misread::new(at.clone(), wrong.message.clone(), expected)
+            })?;
+            self.table.push(delay);
+        }
+        if self.table.is_empty() {
+            let end = text.len();
+            return Err(Misread::new(
+                end..end,
+                "there are no delays to draw from",
+                "a delay on each line, for example 5 ms",
+            ));
+        }
+        Ok(())
     }
 }
 

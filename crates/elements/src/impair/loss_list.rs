@@ -18,7 +18,8 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Contradiction, ImpairParams, Impairment, Verdict, View};
+use super::{Contradiction, ImpairParams, Impairment, Misread, Verdict, View};
+use crate::side_file::{FileName, lines};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -42,6 +43,11 @@ pub struct Params {
     /// twice loses two packets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub times: Vec<Duration>,
+    /// A text file with more of both, one to a line: a bare number for a packet, a time with its unit. Its path counts
+    /// from where the scenario's file is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "FileName")]
+    pub file: Option<String>,
 }
 
 impl ImpairParams for Params {
@@ -55,12 +61,29 @@ impl ImpairParams for Params {
                 expected: "each number once".to_owned(),
             });
         }
-        if self.packets.is_empty() && self.times.is_empty() {
+        if self.packets.is_empty() && self.times.is_empty() && self.file.is_none() {
             return Err(Contradiction {
                 key: &[],
                 message: "`loss-list` names nothing to lose".to_owned(),
-                expected: "`packets`, for example packets = [10, 11], or `times`".to_owned(),
+                expected: "`packets`, for example packets = [10, 11], `times` or `file`".to_owned(),
             });
+        }
+        Ok(())
+    }
+    fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+    fn take_file(&mut self, text: &str) -> Result<(), Misread> {
+        self.file = None;
+        for (at, word) in lines(text) {
+            if let Ok(packet) = word.parse::<u64>() {
+                self.packets.push(packet);
+            } else if let Ok(time) = word.parse::<Duration>() {
+                self.times.push(time);
+            } else {
+                let message = format!("{word:?} is neither a packet's number nor a time");
+                return Err(Misread::new(at, message, "for example 10, or 2.5 s"));
+            }
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ impl RttEstimator {
     /// acknowledgment. All is kept in whole eighths (SRTT) and quarters (RTTVAR) of a tick, of which one is the
     /// least, and the timeout in whole ticks (Wright and Stevens, TCP/IP Illustrated, Volume 2, ch. 25).
     pub fn sample_ticks(&mut self, crossed: u64, tick: Duration, bounds: &Bounds) {
-        let crossed = i64::try_from(crossed.min(1 << 20)).expect("it is small");
+        let crossed = crossed.min(1 << 20).cast_signed();
         let whole = |time: Duration, parts: u64| {
             i64::try_from(time.as_picos() / (tick.as_picos() / parts).max(1)).unwrap_or(i64::MAX)
         };

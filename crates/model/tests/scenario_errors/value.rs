@@ -108,7 +108,7 @@ fn kinds() {
                 ),
             ),
             (
-                "not yet: impairment",
+                "an impairment that says nothing",
                 with("queue = ", "impair = [\"jitter\"]\nqueue = "),
             ),
             (
@@ -116,8 +116,8 @@ fn kinds() {
                 with("\"reno\"", "{ kind = \"bbr3\", loss_threshold = 0.9 }"),
             ),
             (
-                "not yet: stack",
-                with("stack = \"rfc\"", "stack = \"bsd44-lite\""),
+                "a tick that is none",
+                with("cc = ", "transport = { timer_tick = \"11 s\" }\ncc = "),
             ),
             (
                 "unknown stack",

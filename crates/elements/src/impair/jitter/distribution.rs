@@ -52,11 +52,18 @@ impl Params {
             })
         };
         if self.distribution == Distribution::Table {
-            if self.table.is_empty() {
+            if self.file.is_some() && !self.table.is_empty() {
+                return wrong(
+                    &["file"],
+                    "the delays are given twice".to_owned(),
+                    "`table` or `file`".to_owned(),
+                );
+            }
+            if self.table.is_empty() && self.file.is_none() {
                 return wrong(
                     &["distribution"],
                     "there are no delays to draw from".to_owned(),
-                    "a `table` of one or more, for example [\"0 ms\", \"5 ms\", \"40 ms\"]"
+                    "a `table` of one or more, for example [\"0 ms\", \"5 ms\", \"40 ms\"], or a `file`"
                         .to_owned(),
                 );
             }
@@ -67,9 +74,13 @@ impl Params {
                     "no `mean`, or another distribution".to_owned(),
                 );
             }
-        } else if !self.table.is_empty() {
+        } else if !self.table.is_empty() || self.file.is_some() {
             return wrong(
-                &["table"],
+                if self.file.is_some() {
+                    &["file"]
+                } else {
+                    &["table"]
+                },
                 "a table of delays, and another distribution".to_owned(),
                 "`distribution = \"table\"` beside it".to_owned(),
             );

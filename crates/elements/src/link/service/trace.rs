@@ -86,13 +86,16 @@ impl Trace {
         Duration::from_picos(u64::from(self.last_ms()) * MS)
     }
 
-    /// What it delivers per time in the long run.
+    /// What it delivers per time in the long run, in whole bits per second and one at least.
+    ///
+    /// # Panics
+    /// Never: the largest trace in the least time is below what a [`Rate`] holds.
     #[must_use]
     pub fn mean_rate(&self) -> Rate {
         let bits = u128::from(self.len()) * u128::from(OPPORTUNITY) * 1_000;
         let rate = bits / u128::from(self.last_ms());
-        let rate = u64::try_from(rate).ok().and_then(Rate::new);
-        rate.expect("12,000 bits in 49 days are more than one in a second")
+        let rate = u64::try_from(rate.max(1)).unwrap_or(u64::MAX);
+        Rate::new(rate).expect("it is one at least")
     }
 
     fn len(&self) -> u64 {

@@ -6,12 +6,60 @@ use anabranch_core::{
 };
 
 use super::{Profile, rfc::rfc};
-use crate::{
-    tcp::{
-        ack::DelayedAckTable,
-        settings::{DelayedAck, Recovery, Settings},
-    },
+use crate::tcp::{
+    ack::DelayedAckTable,
+    settings::{DelayedAck, Recovery, Settings},
 };
+
+const REASONS: &[(&str, &str)] = &[
+    (
+        "mss",
+        "512 to hosts that are not on the same network (Volume 2, ch. 27); studies set 536",
+    ),
+    ("initial_cwnd", "one segment (Volume 2, ch. 24)"),
+    ("sack", "not yet known (RFC 2018 is of 1996)"),
+    (
+        "timestamps",
+        "off, so that headers have 40 bytes; the system has them (RFC 1323), with a clock of 500 ms",
+    ),
+    (
+        "window_scaling",
+        "off with timestamps; no buffer of its time needs it",
+    ),
+    (
+        "recovery",
+        "ends with the first acknowledgment of new data; what else is missing waits for the timer (Volume 2, ch. 29)",
+    ),
+    ("limited_transmit", "of 2001 (RFC 3042)"),
+    (
+        "delayed_ack",
+        "every second segment at once; a timer for all connections acknowledges every 200 ms what waits (Volume 2, ch. 25)",
+    ),
+    (
+        "timer_tick",
+        "one timer of 500 ms counts retransmission timeouts and round-trip times (Volume 2, ch. 25)",
+    ),
+    ("min_rto", "two ticks (Volume 2, ch. 25)"),
+    ("max_rto", "64 s (Volume 2, ch. 25)"),
+    ("initial_rto", "6 s: twelve ticks (Volume 2, ch. 25)"),
+    ("retries", "twelve (Volume 2, ch. 25)"),
+    ("syn_retries", "what 75 s leave room for (Volume 2, ch. 25)"),
+    ("send_buffer", "8 KiB, as shipped"),
+    (
+        "receive_window",
+        "8 KiB, as shipped; studies of fast paths set more",
+    ),
+    ("nagle", "on (Volume 2, ch. 26)"),
+    (
+        "reduce_from",
+        "half of the window, or of the peer's if that is smaller (Volume 2, ch. 29): what is in flight while there is enough to send",
+    ),
+    (
+        "cwnd_validation",
+        "the window grows whether it is used or not",
+    ),
+    ("time_wait", "one minute: twice 30 s (Volume 2, ch. 25)"),
+];
 
 pub(super) fn bsd44_lite() -> Profile {
     Profile {
@@ -36,48 +84,9 @@ pub(super) fn bsd44_lite() -> Profile {
         },
         aliases: &[],
         cc: "reno",
-        reasons: &[
-            (
-                "mss",
-                "512 to hosts that are not on the same network (Volume 2, ch. 27); studies set 536",
-            ),
-            ("initial_cwnd", "one segment (Volume 2, ch. 24)"),
-            ("sack", "not yet known (RFC 2018 is of 1996)"),
-            (
-                "timestamps",
-                "off, so that headers have 40 bytes; the system has them (RFC 1323), with a clock of 500 ms",
-            ),
-            ("window_scaling", "off with timestamps; no buffer of its time needs it"),
-            (
-                "recovery",
-                "ends with the first acknowledgment of new data; what else is missing waits for the timer (Volume 2, ch. 29)",
-            ),
-            ("limited_transmit", "of 2001 (RFC 3042)"),
-            (
-                "delayed_ack",
-                "every second segment at once; a timer for all connections acknowledges every 200 ms what waits (Volume 2, ch. 25)",
-            ),
-            (
-                "timer_tick",
-                "one timer of 500 ms counts retransmission timeouts and round-trip times (Volume 2, ch. 25)",
-            ),
-            ("min_rto", "two ticks (Volume 2, ch. 25)"),
-            ("max_rto", "64 s (Volume 2, ch. 25)"),
-            ("initial_rto", "6 s: twelve ticks (Volume 2, ch. 25)"),
-            ("retries", "twelve (Volume 2, ch. 25)"),
-            ("syn_retries", "what 75 s leave room for (Volume 2, ch. 25)"),
-            ("send_buffer", "8 KiB, as shipped"),
-            ("receive_window", "8 KiB, as shipped; studies of fast paths set more"),
-            ("nagle", "on (Volume 2, ch. 26)"),
-            (
-                "reduce_from",
-                "half of the window, or of the peer's if that is smaller (Volume 2, ch. 29): what is in flight while there is enough to send",
-            ),
-            ("cwnd_validation", "the window grows whether it is used or not"),
-            ("time_wait", "one minute: twice 30 s (Volume 2, ch. 25)"),
-        ],
+        reasons: REASONS,
         not_modelled: &[
-            "growth in congestion avoidance with each acknowledgment, by an eighth of a segment more than Reno's (RFC 2525 §2.6): here `cc` says how the window grows",
+            "growth in congestion avoidance with each acknowledgment, and by an eighth of a segment too much (RFC 2525 §2.6): `cc = { kind = \"reno\", avoidance = \"acks\", extra_eighth = true }` has it",
             "one round-trip time measured at a time: here each acknowledgment is a sample",
             "ticks that begin when the host does: here all hosts' begin with the run",
             "the persist timer's ticks, and the second SYN's timeout of 24 s",

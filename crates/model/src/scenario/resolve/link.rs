@@ -147,13 +147,19 @@ pub(super) fn direction(
     for (k, kind) in list.iter().enumerate() {
         let position = k.to_string();
         let place = [&path[..], &[&position]].concat();
-        let config = resolver.build(kind, &place)?;
+        let mut config = resolver.build(kind, &place)?;
+        if let Some(file) = config.file().map(str::to_owned) {
+            if let Err(wrong) = config.check() {
+                return Err(contradiction(resolver, &place, wrong));
+            }
+            let path = [&place[..], &["file"]].concat();
+            let noun = "a text file with a value on each line";
+            side_file::read(resolver, (&path, &file), noun, |text| {
+                config.take_file(text)
+            })?;
+        }
         if let Err(wrong) = config.check() {
-            return Err(resolver.error(
-                &[&place[..], wrong.key].concat(),
-                wrong.message,
-                vec![format!("expected {}", wrong.expected)],
-            ));
+            return Err(contradiction(resolver, &place, wrong));
         }
         let nth = count.entry(config.name().to_owned()).or_default();
         impair.push(ResolvedImpairment {
@@ -176,6 +182,14 @@ pub(super) fn direction(
         impair,
         up: effective.up,
     })
+}
+
+fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contradiction) -> Error {
+    resolver.error(
+        &[place, wrong.key].concat(),
+        wrong.message,
+        vec![format!("expected {}", wrong.expected)],
+    )
 }
 
 /// The flows that a queue's parameters name must exist.
@@ -317,10 +331,7 @@ fn both_ways(
     ]
 }
 
-fn one_way(
-    direction: &ResolvedDirection,
-    service: Kind<Service>,
-) -> OneWay {
+fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
     OneWay {
         rate: Some(match direction.rate {
             Some(rate) if direction.trace.is_none() => LinkRate::Rate(rate),

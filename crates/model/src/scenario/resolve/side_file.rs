@@ -31,7 +31,10 @@ pub(super) fn read<T>(
     };
     if bytes.len() > MAX_BYTES {
         let most = MAX_BYTES >> 20;
-        return refuse(format!("`{name}` has {} bytes, and {most} MiB is the most", bytes.len()));
+        return refuse(format!(
+            "`{name}` has {} bytes, and {most} MiB is the most",
+            bytes.len()
+        ));
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
