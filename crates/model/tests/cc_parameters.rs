@@ -165,7 +165,7 @@ const fn cubic(control: &'static str) -> [Case; 13] {
     ]
 }
 
-const CASES: [Case; 47] = [
+const CASES: [Case; 48] = [
     packets("reno", &["slow_start_limit"]),
     word("reno", &["avoidance"], "`acks`"),
     switch("reno", &["extra_eighth"]),

@@ -348,8 +348,14 @@ fn the_contract_runs() {
         let text = text.replace("kind = \"in-order\"", &format!("kind = \"{restore}\""));
         let run = run(&text, true);
         let flow = &run.summary.flows["main"];
-        assert_eq!(flow["delivered_bytes"].as_u64(), Some(2_000_000), "{restore}");
-        let seconds = flow["flow_completion_time_s"].as_f64().expect("it is whole");
+        assert_eq!(
+            flow["delivered_bytes"].as_u64(),
+            Some(2_000_000),
+            "{restore}"
+        );
+        let seconds = flow["flow_completion_time_s"]
+            .as_f64()
+            .expect("it is whole");
         // Both routes together need 62.5 s for the data alone, one of them 125 s.
         assert!((62.5..250.0).contains(&seconds), "{restore}: {seconds}");
         let forward = &run.summary.gateways["tunnel"]["forward"];
