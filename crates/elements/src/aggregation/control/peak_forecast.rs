@@ -4,13 +4,19 @@
 //! is woken now must be awake for is the *peak*, the largest of the bins until it is: those within the lead, and
 //! one more. By how much peaks exceeded their bases is remembered for some time, an empirical distribution. The
 //! group gets the fewest members that carry the base and an excess that is exceeded with a probability of
-//! `risk` at most. Until an eighth of the memory is filled all members stay on.
+//! `risk` at most; it loses one at a time. Until an eighth of the memory is filled all members stay on.
 //!
-//! `risk` is not a parameter. Consecutive peaks overlap, members come in whole numbers, and distributions
+//! The risk is not a parameter. Consecutive peaks overlap, members come in whole numbers, and distributions
 //! change, so how often bins are overloaded does not follow from it. It is found by feedback: the
 //! controller knows when its members come and how much arrived, and so which bins were overloaded. Each of these
-//! divides `risk` by a constant, and every other bin multiplies it by as much as keeps the balance if the share
+//! divides the risk by a constant, and every other bin multiplies it by as much as keeps the balance if the share
 //! `overloaded` of bins is. It stays between 1/10,000 and 1/10.
+//!
+//! *Scales.* Senders behind a link that is faster than the group, above all TCP in bursts of a window, fill bins
+//! that not even all members carry. Bins are then too short to say how many members are needed: the queue has to
+//! take the bursts anyway. So the same is done with bins of twice the length, of four times, and so on up to
+//! [`SCALES`] of them, and the shortest counts whose bins are carried by all members but for the share
+//! `overloaded`. With longer bins the risk stays at its first value.
 //!
 //! It needs to see nothing but arrivals and time: neither the queue nor the network.
 //!
@@ -49,7 +55,7 @@ pub const META: Meta = Meta {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The time over which arriving bytes are counted, and from one decision to the next.
+    /// The shortest time over which arriving bytes are counted, and from one decision to the next.
     pub bin: Span,
     /// How many bins the recent load is the mean of.
     pub window: Count<100_000>,
@@ -100,15 +106,37 @@ const FIRST_RISK: f64 = 0.01;
 const LEAST_RISK: f64 = 0.000_1;
 const MOST_RISK: f64 = 0.1;
 
+/// How many lengths of bins there are, each twice the one before.
+pub const SCALES: u32 = 7;
+
 /// The controller at work.
 #[derive(Debug)]
 pub struct PeakForecast {
     bin: Duration,
     bin_end: Instant,
+    /// Bins that have ended.
+    bins: u64,
     members: u32,
     /// What one member carries in a bin, in bytes.
     share: f64,
     bytes: u64,
+    scales: Vec<Scale>,
+    /// Of the shortest bins.
+    risk: f64,
+    /// What a bin that is not overloaded multiplies the risk by.
+    growth: f64,
+    /// The share of bins that may be overloaded.
+    overloaded: f64,
+    active: Active,
+}
+
+/// What is known of bins of one length.
+#[derive(Debug)]
+struct Scale {
+    /// In shortest bins.
+    length: u32,
+    /// Of the bin that has not ended, in members times shortest bins.
+    sum: f64,
     window: usize,
     /// Bins that a peak is the largest of.
     horizon: usize,
@@ -117,10 +145,9 @@ pub struct PeakForecast {
     /// The bases of the last bins, the newest last.
     bases: VecDeque<f64>,
     excesses: Excesses,
-    risk: f64,
-    /// What a bin that is not overloaded multiplies the risk by.
-    growth: f64,
-    active: Active,
+    /// Of the bins in memory, which not even all members carried, and how many.
+    beyond: VecDeque<bool>,
+    beyond_count: u32,
 }
 
 /// By how much peaks exceeded their bases, lately.
@@ -225,50 +252,17 @@ impl Active {
     }
 }
 
-impl PeakForecast {
-    /// With nothing counted and all members on.
-    #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a memory of 10,000,000 bins at most"
-    )]
-    pub fn new(params: &Params, init: &Init<'_>) -> Self {
-        let bin = params.bin.get();
-        let memory = (params.memory.get().as_picos() / bin.as_picos()) as usize;
-        let lead = init.lead.as_picos().div_ceil(bin.as_picos()) as usize;
-        let overloaded = params.overloaded.get();
-        Self {
-            bin,
-            bin_end: Instant::START + bin,
-            members: init.members,
-            share: super::moving_average::bytes_in(init.rate, bin),
-            bytes: 0,
-            window: params.window.get() as usize,
-            horizon: lead.saturating_add(1),
-            loads: VecDeque::new(),
-            bases: VecDeque::new(),
-            excesses: Excesses::new(memory, init.members),
-            risk: FIRST_RISK,
-            growth: math::powf(BACK_OFF, overloaded / (1.0 - overloaded).max(1e-9)),
-            active: Active {
-                wanted: init.members,
-                waking: VecDeque::new(),
-                count: init.members,
-                lead: init.lead,
-            },
-        }
-    }
-
+impl Scale {
     /// A bin has ended: what it says of the past.
-    fn learn(&mut self, load: f64) {
-        let begin = Instant::from_picos(self.bin_end.as_picos() - self.bin.as_picos());
-        let carried = self.active.mean(begin, self.bin_end);
-        let factor = if load > carried {
-            1.0 / BACK_OFF
-        } else {
-            self.growth
-        };
-        self.risk = (self.risk * factor).clamp(LEAST_RISK, MOST_RISK);
+    fn learn(&mut self, load: f64, members: u32) {
+        let beyond = load > f64::from(members);
+        self.beyond.push_back(beyond);
+        self.beyond_count += u32::from(beyond);
+        if self.beyond.len() > self.excesses.memory
+            && let Some(old) = self.beyond.pop_front()
+        {
+            self.beyond_count -= u32::from(old);
+        }
         self.loads.push_back(load);
         if self.loads.len() > self.window.max(self.horizon) {
             self.loads.pop_front();
@@ -286,6 +280,66 @@ impl PeakForecast {
         let recent = self.loads.iter().rev().take(self.window);
         recent.sum::<f64>() / self.loads.len().clamp(1, self.window) as f64
     }
+    /// Whether all members carry its bins, but for this share.
+    fn is_carried(&self, but_for: f64) -> bool {
+        f64::from(self.beyond_count) <= but_for * self.beyond.len() as f64
+    }
+}
+
+impl PeakForecast {
+    /// With nothing counted and all members on.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a memory of 10,000,000 bins at most"
+    )]
+    pub fn new(params: &Params, init: &Init<'_>) -> Self {
+        let bin = params.bin.get();
+        let memory = params.memory.get().as_picos();
+        let overloaded = params.overloaded.get();
+        let scale = |number: u32| {
+            let length = 1_u32 << number;
+            let picos = bin.as_picos() * u64::from(length);
+            Scale {
+                length,
+                sum: 0.0,
+                window: params.window.get() as usize,
+                horizon: (init.lead.as_picos().div_ceil(picos) as usize).saturating_add(1),
+                loads: VecDeque::new(),
+                bases: VecDeque::new(),
+                excesses: Excesses::new((memory / picos) as usize, init.members),
+                beyond: VecDeque::new(),
+                beyond_count: 0,
+            }
+        };
+        Self {
+            bin,
+            bin_end: Instant::START + bin,
+            bins: 0,
+            members: init.members,
+            share: super::moving_average::bytes_in(init.rate, bin),
+            bytes: 0,
+            scales: (0..SCALES).map(scale).collect(),
+            risk: FIRST_RISK,
+            growth: math::powf(BACK_OFF, overloaded / (1.0 - overloaded).max(1e-9)),
+            overloaded,
+            active: Active {
+                wanted: init.members,
+                waking: VecDeque::new(),
+                count: init.members,
+                lead: init.lead,
+            },
+        }
+    }
+
+    /// The shortest bins' risk, by whether the last was overloaded without need.
+    fn adapt(&mut self, load: f64) {
+        let begin = Instant::from_picos(self.bin_end.as_picos() - self.bin.as_picos());
+        let carried = self.active.mean(begin, self.bin_end);
+        let overloaded = load > carried && load <= f64::from(self.members);
+        let factor = if overloaded { 1.0 / BACK_OFF } else { self.growth };
+        self.risk = (self.risk * factor).clamp(LEAST_RISK, MOST_RISK);
+    }
 }
 
 impl Controller for PeakForecast {
@@ -298,12 +352,30 @@ impl Controller for PeakForecast {
     }
     fn decide(&mut self, now: Instant) -> u32 {
         let load = std::mem::take(&mut self.bytes) as f64 / self.share;
-        self.learn(load);
+        self.adapt(load);
         self.bin_end = self.bin_end + self.bin;
-        let members = match self.excesses.quantile(self.risk) {
-            Some(excess) => super::moving_average::whole(self.base() + excess, self.members),
+        self.bins += 1;
+        for scale in &mut self.scales {
+            scale.sum += load;
+            if self.bins.is_multiple_of(u64::from(scale.length)) {
+                let load = std::mem::take(&mut scale.sum) / f64::from(scale.length);
+                scale.learn(load, self.members);
+            }
+        }
+        let carried = |scale: &&Scale| scale.is_carried(self.overloaded);
+        let chosen = self.scales.iter().find(carried).or(self.scales.last());
+        let wanted = self.active.wanted;
+        let members = match chosen {
+            Some(scale) if !self.bins.is_multiple_of(u64::from(scale.length)) => wanted,
+            Some(scale) => {
+                let risk = if scale.length == 1 { self.risk } else { FIRST_RISK };
+                scale.excesses.quantile(risk).map_or(self.members, |excess| {
+                    super::moving_average::whole(scale.base() + excess, self.members)
+                })
+            }
             None => self.members,
         };
+        let members = members.max(wanted - 1);
         self.active.want(now, members);
         members
     }
