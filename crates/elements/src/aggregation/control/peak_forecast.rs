@@ -16,7 +16,8 @@
 //! that not even all members carry. Bins are then too short to say how many members are needed: the queue has to
 //! take the bursts anyway. So the same is done with bins of twice the length, of four times, and so on up to
 //! [`SCALES`] of them, and the shortest counts whose bins are carried by all members but for the share
-//! `overloaded`. With longer bins the risk stays at its first value.
+//! `overloaded`. With longer bins the risk stays at its first value, and a member leaves at most every `release`: bursts
+//! that came out of more members need some round trips to spread out, and until then the queue holds them.
 //!
 //! It needs to see nothing but arrivals and time: neither the queue nor the network.
 //!
@@ -63,6 +64,9 @@ pub struct Params {
     pub memory: Span,
     /// The share of bins that may be overloaded in the long run, 0 to 1.
     pub overloaded: Share,
+    /// From one member's leaving to the next one's where longer bins decide: several round trips, so that bursts
+    /// can spread out.
+    pub release: Span,
 }
 
 impl Default for Params {
@@ -72,6 +76,7 @@ impl Default for Params {
             window: Count::new(4),
             memory: Span::from_micros(8_000_000),
             overloaded: Share::new(0.0007),
+            release: Span::from_micros(100_000),
         }
     }
 }
@@ -128,6 +133,9 @@ pub struct PeakForecast {
     /// The share of bins that may be overloaded.
     overloaded: f64,
     active: Active,
+    release: Duration,
+    /// When the last member left.
+    released: Instant,
 }
 
 /// What is known of bins of one length.
@@ -323,6 +331,8 @@ impl PeakForecast {
             risk: FIRST_RISK,
             growth: math::powf(BACK_OFF, overloaded / (1.0 - overloaded).max(1e-9)),
             overloaded,
+            release: params.release.get(),
+            released: Instant::START,
             active: Active {
                 wanted: init.members,
                 waking: VecDeque::new(),
@@ -375,7 +385,15 @@ impl Controller for PeakForecast {
             }
             None => self.members,
         };
-        let members = members.max(wanted - 1);
+        let at_once = chosen.is_none_or(|scale| scale.length == 1);
+        let members = if members >= wanted {
+            members
+        } else if at_once || now.saturating_since(self.released) >= self.release {
+            self.released = now;
+            wanted - 1
+        } else {
+            wanted
+        };
         self.active.want(now, members);
         members
     }
