@@ -6,7 +6,7 @@ use anabranch_elements::{
         self, Config, Controller, Init, Percentile, Share, Span, Utilization, Weight,
         ewma_hysteresis, moving_average,
         oracle::{self, optimum},
-        peak_percentile,
+        peak_forecast, peak_percentile,
     },
     heavy::Count,
 };
@@ -268,6 +268,46 @@ proptest! {
     }
 }
 
+/// A steady load of two and a half members, then one of five and a half in one step. Fails for a forecast that stays with all
+/// members, gives them up below the load, or comes late: by the lead and two bins at most.
+#[test]
+fn peak_forecast_follows_the_load() {
+    let lead = Duration::from_micros(2_000);
+    let config = Config::PeakForecast(peak_forecast::Params::default());
+    let mut control = config.build(&Init { lead, ..init() });
+    let mut wanted = Vec::new();
+    for ms in 0..20_000_u64 {
+        let now = Instant::from_millis(ms);
+        while control.next_decision() <= now {
+            wanted.push(control.decide(now));
+        }
+        // A byte per microsecond and member.
+        control.on_arrival(now, if ms < 10_000 { 2_500 } else { 5_500 });
+    }
+    assert!(wanted[..900].iter().all(|members| *members == 8), "it learns first");
+    assert!(wanted[3_000..9_990].iter().all(|members| *members == 3));
+    // What arrives from 10,000 ms on is decided by from 10,001 ms on.
+    assert!(wanted[10_004..].iter().all(|members| *members >= 6));
+    assert!(wanted[19_000..].iter().all(|members| *members == 6));
+}
+
+/// Bursts of ten members' load for 4 ms of every 8: five in the mean. With bins of 1 ms all members would stay on
+/// for ever.
+#[test]
+fn peak_forecast_takes_longer_bins_for_bursts() {
+    let config = Config::PeakForecast(peak_forecast::Params::default());
+    let mut control = config.build(&init());
+    let mut last = 0;
+    for ms in 0..30_000_u64 {
+        let now = Instant::from_millis(ms);
+        while control.next_decision() <= now {
+            last = control.decide(now);
+        }
+        control.on_arrival(now, if ms % 8 < 4 { 9_600 } else { 0 });
+    }
+    assert_eq!(last, 5);
+}
+
 /// Ten bins of which two need more. One may be given up: that in which two more are needed.
 #[test]
 fn the_oracle_gives_up_what_costs_most() {
@@ -309,6 +349,11 @@ fn contradictions_are_told() {
     assert_eq!(wrong.key, ["section"]);
     let wrong = peak(1_000, 2_500, 50_000).expect_err("no multiple");
     assert_eq!(wrong.key, ["section"]);
+    let forecast = Config::PeakForecast(peak_forecast::Params {
+        memory: span(50_000),
+        ..peak_forecast::Params::default()
+    });
+    assert_eq!(forecast.check().expect_err("too few").key, ["memory"]);
     let ewma = Config::EwmaHysteresis(ewma_hysteresis::Params {
         low: Utilization::new(0.8),
         ..ewma_hysteresis::Params::default()

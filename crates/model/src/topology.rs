@@ -24,7 +24,7 @@ use crate::{
     scenario::{
         Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGroup, Step, What,
     },
-    workload::{self, Level, Pace, Paced, Profile, Sendings, sendings},
+    workload::{self, Level, Pace, Paced, Sendings, sendings},
 };
 
 /// The engine's own choices: none of them changes a result.
@@ -199,15 +199,14 @@ pub fn compile_tapped<B: Body>(
 
 /// When UDP sends, and how much.
 fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
-    let stream = |part: &str| Stream::new(seed, &format!("flow.{}.{part}", flow.name));
-    let level = |profile: Profile| Level::new(profile, stream("workload.profile"));
+    let stream = Stream::new(seed, &format!("flow.{}.workload", flow.name));
+    let level = |profile| Level::of_flow(profile, seed, &flow.name);
     let sendings = match &flow.workload {
-        workload::Config::Paced(paced) => match paced.profile {
+        workload::Config::Paced(paced) => match level(paced.profile) {
             None => return Timing::Paced(pace(paced)),
-            Some(profile) => {
-                let phase = stream("workload").at(0).uniform();
+            Some(level) => {
+                let phase = stream.at(0).uniform();
                 let payload = pace(paced).payload();
-                let level = level(profile);
                 Sendings::Varying(sendings::Varying::new(
                     paced.rate, payload, level, phase, flow.start,
                 ))
@@ -219,8 +218,8 @@ fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
                 now: flow.start,
                 rate: poisson.rate.bits_per_s() as f64 / 8.0 / mean,
                 payload: octets(poisson.sizes.0.fixed()).expect("resolving refuses other sizes"),
-                level: poisson.profile.map(level),
-                stream: stream("workload"),
+                level: level(poisson.profile),
+                stream,
                 count: 0,
             })
         }
@@ -229,13 +228,7 @@ fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
                 .and_then(|payload| Pace::new(on_off.rate, payload))
                 .expect("resolving fills the payload in and checks the times");
             let (on, off) = (on_off.on.0, on_off.off.0);
-            Sendings::OnOff(sendings::OnOff::new(
-                pace,
-                on,
-                off,
-                stream("workload"),
-                flow.start,
-            ))
+            Sendings::OnOff(sendings::OnOff::new(pace, on, off, stream, flow.start))
         }
         workload::Config::Replay(_) => {
             let replayed = flow

@@ -73,6 +73,7 @@ fn every_controller_runs_and_saves_what_it_can() {
         ("peak-percentile", 2.0),
         ("moving-average", 2.0),
         ("ewma-hysteresis", 2.0),
+        ("peak-forecast", 2.0),
         ("oracle", 1.01),
         ("lpi", 8.0),
     ] {

@@ -100,6 +100,7 @@ components! {
     peak_percentile::PeakPercentile,
     moving_average::MovingAverage,
     ewma_hysteresis::EwmaHysteresis,
+    peak_forecast::PeakForecast,
     oracle::Oracle,
     lpi::Lpi,
 }

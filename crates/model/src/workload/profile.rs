@@ -145,6 +145,13 @@ impl Level {
         level
     }
 
+    /// Of a flow of a run with this seed, if it has a profile.
+    #[must_use]
+    pub fn of_flow(profile: Option<Profile>, seed: u64, flow: &str) -> Option<Self> {
+        let name = format!("flow.{flow}.workload.profile");
+        profile.map(|profile| Self::new(profile, Stream::new(seed, &name)))
+    }
+
     fn draw_burst(&mut self, bursts: &Bursts, after: Instant) {
         let mean = (bursts.every - bursts.length).as_secs_f64();
         let pause = self.stream.at(self.drawn).exponential(mean);

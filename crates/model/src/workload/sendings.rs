@@ -168,9 +168,10 @@ impl Replay {
     }
 }
 
-impl Sendings {
-    /// The next datagram; `None` if there are no more.
-    pub fn next(&mut self) -> Option<Sending> {
+impl Iterator for Sendings {
+    type Item = Sending;
+
+    fn next(&mut self) -> Option<Sending> {
         let sending = match self {
             Self::Poisson(poisson) => poisson.next(),
             Self::Varying(varying) => varying.next(),
@@ -185,12 +186,11 @@ impl Poisson {
     fn next(&mut self) -> Sending {
         let mut draw = self.stream.at(self.count);
         self.count += 1;
-        self.now = match &mut self.level {
-            Some(level) => level.next_point(self.now, self.rate, &mut draw),
-            None => {
-                let pause = draw.exponential(1.0 / self.rate);
-                self.now.saturating_add(Duration::from_secs_f64(pause))
-            }
+        self.now = if let Some(level) = &mut self.level {
+            level.next_point(self.now, self.rate, &mut draw)
+        } else {
+            let pause = draw.exponential(1.0 / self.rate);
+            self.now.saturating_add(Duration::from_secs_f64(pause))
         };
         Sending {
             at: self.now,

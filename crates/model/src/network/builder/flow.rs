@@ -112,10 +112,7 @@ impl<B: Body> Network<B> {
                     flow: id,
                     rate,
                     sizes,
-                    level: profile.map(|profile| {
-                        let name = format!("flow.{}.workload.profile", flow.name);
-                        Level::new(profile, Stream::new(placing.seed, &name))
-                    }),
+                    level: Level::of_flow(profile, placing.seed, &flow.name),
                     stream: Stream::new(placing.seed, &format!("flow.{}.workload", flow.name)),
                     stop: stop.unwrap_or(run.end()),
                     route,

@@ -308,8 +308,8 @@ fn ip_offset(frame: &Frame<'_>, packet: u64) -> Result<Option<usize>, RecordingE
     let is_ip = |kind: Option<u16>| matches!(kind, Some(0x0800 | 0x86dd));
     let (mut at, header) = match Linktype(frame.link_type) {
         Linktype::ETHERNET => (12, 2),
-        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => return Ok(Some(0)),
-        Linktype(12 | 14) => return Ok(Some(0)),
+        // 12 and 14 are what some systems write for raw IP.
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 | Linktype(12 | 14) => return Ok(Some(0)),
         Linktype::LINUX_SLL => (14, 2),
         Linktype(276) => return Ok(is_ip(two(0)).then_some(20)),
         Linktype(link_type) => return Err(RecordingError::LinkType { packet, link_type }),
