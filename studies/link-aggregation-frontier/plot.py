@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from anabranch.plot.study import Drawing
 
+OPEN_LOOP = {"on_off", "daily", "square", "capture"}
+"""Traffic that is the same under every controller."""
+
 
 def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
     """Draw the frontier."""
@@ -21,7 +24,7 @@ def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
 def frontier(study: Drawing) -> Figure:
     """Draw a panel for each experiment: down is cheaper, right is faster."""
     definition = study.results.definition
-    names = list(definition.experiments)
+    names = [name for name in definition.experiments if name not in OPEN_LOOP]
     across = 4
     down = -(-(len(names) + 1) // across)
     figure, single = study.new_figure(7.6, 2.0 * down)
@@ -31,7 +34,7 @@ def frontier(study: Drawing) -> Figure:
     for axes, name in zip(panels.flat, names, strict=False):
         handles = []
         for index, variant in enumerate(definition.variants):
-            if variant == "always_on":
+            if variant in {"always_on", "optimum"}:
                 continue
             goodput = mean(study, f"goodput_share[{variant}]", name)
             energy = mean(study, f"energy_share[{variant}]", name)
