@@ -284,7 +284,10 @@ fn peak_forecast_follows_the_load() {
         // A byte per microsecond and member.
         control.on_arrival(now, if ms < 10_000 { 2_500 } else { 5_500 });
     }
-    assert!(wanted[..900].iter().all(|members| *members == 8), "it learns first");
+    assert!(
+        wanted[..900].iter().all(|members| *members == 8),
+        "it learns first"
+    );
     assert!(wanted[3_000..9_990].iter().all(|members| *members == 3));
     // What arrives from 10,000 ms on is decided by from 10,001 ms on.
     assert!(wanted[10_004..].iter().all(|members| *members >= 6));

@@ -347,7 +347,11 @@ impl PeakForecast {
         let begin = Instant::from_picos(self.bin_end.as_picos() - self.bin.as_picos());
         let carried = self.active.mean(begin, self.bin_end);
         let overloaded = load > carried && load <= f64::from(self.members);
-        let factor = if overloaded { 1.0 / BACK_OFF } else { self.growth };
+        let factor = if overloaded {
+            1.0 / BACK_OFF
+        } else {
+            self.growth
+        };
         self.risk = (self.risk * factor).clamp(LEAST_RISK, MOST_RISK);
     }
 }
@@ -378,10 +382,17 @@ impl Controller for PeakForecast {
         let members = match chosen {
             Some(scale) if !self.bins.is_multiple_of(u64::from(scale.length)) => wanted,
             Some(scale) => {
-                let risk = if scale.length == 1 { self.risk } else { FIRST_RISK };
-                scale.excesses.quantile(risk).map_or(self.members, |excess| {
-                    super::moving_average::whole(scale.base() + excess, self.members)
-                })
+                let risk = if scale.length == 1 {
+                    self.risk
+                } else {
+                    FIRST_RISK
+                };
+                scale
+                    .excesses
+                    .quantile(risk)
+                    .map_or(self.members, |excess| {
+                        super::moving_average::whole(scale.base() + excess, self.members)
+                    })
             }
             None => self.members,
         };
