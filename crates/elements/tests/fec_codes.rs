@@ -2,7 +2,7 @@
 //! promises exactly what their form on octets keeps.
 
 use anabranch_elements::fec::code::{
-    AnyCode, Code, Cover, Parity, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor,
+    AnyCode, Code, Cover, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor,
 };
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn packets(most: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 /// The redundant packets of one block over everything.
-fn block(code: AnyCode, sources: &[Vec<u8>], n: u16) -> Vec<(Cover, Parity)> {
+fn block(code: AnyCode, sources: &[Vec<u8>], n: u16) -> Vec<(Cover, Vec<u8>)> {
     let slices: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
     let n = n.min(u16::try_from(code.most_redundant(1)).expect("few"));
     (0..)
@@ -40,7 +40,7 @@ fn rebuilt(
     code: AnyCode,
     sources: &[Vec<u8>],
     lost: &[bool],
-    redundant: &[(Cover, Parity)],
+    redundant: &[(Cover, Vec<u8>)],
 ) -> Vec<usize> {
     let left: Vec<Option<&[u8]>> = sources
         .iter()
@@ -49,11 +49,13 @@ fn rebuilt(
         .collect();
     let present: Vec<bool> = lost.iter().map(|lost| !lost).collect();
     let covers: Vec<Cover> = redundant.iter().map(|(cover, _)| *cover).collect();
-    let borrowed: Vec<(Cover, &Parity)> = redundant.iter().map(|(c, p)| (*c, p)).collect();
+    let borrowed: Vec<(Cover, &[u8])> = redundant.iter().map(|(c, p)| (*c, p.as_slice())).collect();
     let decoded = code.decode(&left, &borrowed);
     for (place, packet) in &decoded {
         assert!(lost[*place], "{code:?} rebuilt what was there");
-        assert_eq!(packet, &sources[*place], "{code:?}");
+        let (content, padding) = packet.split_at(sources[*place].len());
+        assert_eq!(content, sources[*place], "{code:?}");
+        assert!(padding.iter().all(|octet| *octet == 0), "{code:?}");
     }
     let places: Vec<usize> = decoded.into_iter().map(|(place, _)| place).collect();
     assert_eq!(places, code.recoverable(&present, &covers), "{code:?}");
@@ -131,7 +133,7 @@ proptest! {
         sources in packets(20),
         lost in prop::collection::vec(prop::bool::weighted(0.3), 20),
         forged in prop::collection::vec(
-            (0_usize..25, 0_usize..300, any::<u16>(), any::<u16>(), any::<[u8; 2]>(),
+            (0_usize..25, 0_usize..300, any::<u16>(), any::<u16>(),
                 prop::collection::vec(any::<u8>(), 0..90)),
             0..6,
         ),
@@ -140,13 +142,13 @@ proptest! {
         let left: Vec<Option<&[u8]>> = sources.iter().zip(&lost)
             .map(|(source, lost)| (!lost).then_some(source.as_slice()))
             .collect();
-        let forged: Vec<(Cover, Parity)> = forged.into_iter()
-            .map(|(first, count, key, of, lengths, body)| {
+        let forged: Vec<(Cover, Vec<u8>)> = forged.into_iter()
+            .map(|(first, count, key, of, body)| {
                 let (key, of) = if small { (key % 3, of % 4) } else { (key, of) };
-                (Cover { first, count, key, of }, Parity { lengths, body })
+                (Cover { first, count, key, of }, body)
             })
             .collect();
-        let borrowed: Vec<(Cover, &Parity)> = forged.iter().map(|(c, p)| (*c, p)).collect();
+        let borrowed: Vec<(Cover, &[u8])> = forged.iter().map(|(c, p)| (*c, p.as_slice())).collect();
         for code in CODES {
             for (place, _) in code.decode(&left, &borrowed) {
                 prop_assert!(left[place].is_none());
@@ -156,7 +158,7 @@ proptest! {
 }
 
 /// A redundant packet after every `step` packets, over the last `window`.
-fn slide(sources: &[Vec<u8>], step: usize, window: usize) -> Vec<(Cover, Parity)> {
+fn slide(sources: &[Vec<u8>], step: usize, window: usize) -> Vec<(Cover, Vec<u8>)> {
     let slices: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
     (step..=sources.len())
         .step_by(step)

@@ -4,8 +4,8 @@
 //! makes redundancy and rebuilds what is missing. On presence alone ([`Code::recoverable`]) it says which
 //! packets would be rebuilt, which is all that a simulation of lengths needs.
 //!
-//! Packets of different lengths count as padded with zeros to the longest; their lengths are coded with
-//! them ([`Parity::lengths`]), so that what is rebuilt has its own.
+//! Packets of different lengths count as padded with zeros to the longest, and come back padded: how long
+//! they were is the business of whoever names them.
 //!
 //! Adding one is a file in `code/` and an arm of [`AnyCode`].
 
@@ -35,15 +35,6 @@ impl Cover {
     }
 }
 
-/// What a redundant packet holds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Parity {
-    /// The lengths of the packets covered, two octets each, coded as their content is.
-    pub lengths: [u8; 2],
-    /// Their content, coded.
-    pub body: Vec<u8>,
-}
-
 /// A code.
 pub trait Code {
     /// The most packets that one redundant packet can cover.
@@ -54,15 +45,16 @@ pub trait Code {
     ///
     /// # Panics
     /// If there are more sources or redundant packets than the code allows, or none.
-    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Parity>;
+    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>>;
     /// The places of the packets that are not `present` and can be rebuilt, in ascending order.
     fn recoverable(&self, present: &[bool], redundant: &[Cover]) -> Vec<usize>;
-    /// The packets that are not there and can be rebuilt, in the order of their places. Whoever made the
-    /// redundant packets may have lied: what cannot be is left out, and nothing panics.
+    /// The packets that are not there and can be rebuilt, in the order of their places, padded with zeros.
+    /// Whoever made the redundant packets may have lied: then nonsense may come back, or less, but nothing
+    /// panics.
     fn decode(
         &self,
         sources: &[Option<&[u8]>],
-        redundant: &[(Cover, &Parity)],
+        redundant: &[(Cover, &[u8])],
     ) -> Vec<(usize, Vec<u8>)>;
 }
 
@@ -94,7 +86,7 @@ impl Code for AnyCode {
     fn most_redundant(&self, sources: u32) -> u32 {
         each!(self, code => code.most_redundant(sources))
     }
-    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Parity> {
+    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>> {
         each!(self, code => code.encode(sources, key, n))
     }
     fn recoverable(&self, present: &[bool], redundant: &[Cover]) -> Vec<usize> {
@@ -103,29 +95,8 @@ impl Code for AnyCode {
     fn decode(
         &self,
         sources: &[Option<&[u8]>],
-        redundant: &[(Cover, &Parity)],
+        redundant: &[(Cover, &[u8])],
     ) -> Vec<(usize, Vec<u8>)> {
         each!(self, code => code.decode(sources, redundant))
     }
-}
-
-/// A rebuilt packet as it was: `lengths` octets of `body`, behind which only padding may be. `None` if
-/// that cannot be.
-pub(super) fn cut(lengths: [u8; 2], mut body: Vec<u8>) -> Option<Vec<u8>> {
-    let len = usize::from(u16::from_be_bytes(lengths));
-    if len > body.len() || body[len..].iter().any(|octet| *octet != 0) {
-        return None;
-    }
-    body.truncate(len);
-    Some(body)
-}
-
-/// A length as it is coded.
-///
-/// # Panics
-/// If a packet is longer than IP can carry.
-pub(super) fn length_of(packet: &[u8]) -> [u8; 2] {
-    u16::try_from(packet.len())
-        .expect("a packet is shorter than 64 KiB")
-        .to_be_bytes()
 }

@@ -11,7 +11,7 @@
 
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
-use super::{Code, Cover, Parity, cut, length_of};
+use super::{Code, Cover};
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,12 +20,15 @@ pub struct ReedSolomon;
 /// The most of either kind in a block.
 const MOST: usize = 255;
 
-/// A packet as the code takes it: its length, itself, zeros.
-fn framed(packet: &[u8], size: usize, frame: &mut Vec<u8>) {
+/// A packet as the code takes it: with zeros behind.
+fn padded<'a>(packet: &'a [u8], size: usize, frame: &'a mut Vec<u8>) -> &'a [u8] {
+    if packet.len() == size {
+        return packet;
+    }
     frame.clear();
-    frame.extend_from_slice(&length_of(packet));
     frame.extend_from_slice(packet);
     frame.resize(size, 0);
+    frame
 }
 
 /// The redundant packets that say something of one block.
@@ -68,38 +71,34 @@ impl ReedSolomon {
     /// `None` if the redundant packets cannot be a block's.
     fn rebuild(
         sources: &[Option<&[u8]>],
-        block: &[(Cover, &Parity)],
+        block: &[(Cover, &[u8])],
     ) -> Option<Vec<(usize, Vec<u8>)>> {
         let (cover, first) = *block.first()?;
-        let size = first.body.len() + 2;
+        let size = first.len();
         let mut decoder =
             ReedSolomonDecoder::new(cover.count, usize::from(cover.of), size).ok()?;
-        let mut frame = Vec::with_capacity(size);
+        let mut frame = Vec::new();
         for (k, place) in cover.places().enumerate() {
             if let Some(source) = sources[place] {
-                if source.len() + 2 > size {
+                if source.len() > size {
                     return None;
                 }
-                framed(source, size, &mut frame);
-                decoder.add_original_shard(k, &frame).ok()?;
+                let shard = padded(source, size, &mut frame);
+                decoder.add_original_shard(k, shard).ok()?;
             }
         }
         for (cover, parity) in block {
-            frame.clear();
-            frame.extend_from_slice(&parity.lengths);
-            frame.extend_from_slice(&parity.body);
             decoder
-                .add_recovery_shard(usize::from(cover.key), &frame)
+                .add_recovery_shard(usize::from(cover.key), parity)
                 .ok()?;
         }
         let result = decoder.decode().ok()?;
-        result
-            .restored_original_iter()
-            .map(|(k, shard)| {
-                let (lengths, body) = shard.split_first_chunk()?;
-                Some((cover.first + k, cut(*lengths, body.to_vec())?))
-            })
-            .collect()
+        let restored = result.restored_original_iter();
+        Some(
+            restored
+                .map(|(k, shard)| (cover.first + k, shard.to_vec()))
+                .collect(),
+        )
     }
 }
 
@@ -110,28 +109,21 @@ impl Code for ReedSolomon {
     fn most_redundant(&self, _sources: u32) -> u32 {
         255
     }
-    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Parity> {
+    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>> {
         assert!(key == 0, "a block's redundant packets are made together");
         let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0);
         // The code works on pairs of octets.
-        let size = (longest + 2).next_multiple_of(2);
+        let size = longest.next_multiple_of(2).max(2);
         let mut encoder = ReedSolomonEncoder::new(sources.len(), usize::from(n), size)
             .expect("a block of 1 to 255 packets and 1 to 255 redundant ones");
-        let mut frame = Vec::with_capacity(size);
+        let mut frame = Vec::new();
         for source in sources {
-            framed(source, size, &mut frame);
             encoder
-                .add_original_shard(&frame)
+                .add_original_shard(padded(source, size, &mut frame))
                 .expect("as many as were announced, of one size");
         }
         let result = encoder.encode().expect("all of them are there");
-        result
-            .recovery_iter()
-            .map(|shard| Parity {
-                lengths: [shard[0], shard[1]],
-                body: shard[2..].to_vec(),
-            })
-            .collect()
+        result.recovery_iter().map(<[u8]>::to_vec).collect()
     }
     fn recoverable(&self, present: &[bool], redundant: &[Cover]) -> Vec<usize> {
         let mut places: Vec<_> = blocks(redundant)
@@ -145,7 +137,7 @@ impl Code for ReedSolomon {
     fn decode(
         &self,
         sources: &[Option<&[u8]>],
-        redundant: &[(Cover, &Parity)],
+        redundant: &[(Cover, &[u8])],
     ) -> Vec<(usize, Vec<u8>)> {
         let present: Vec<_> = sources.iter().map(Option::is_some).collect();
         let covers: Vec<_> = redundant.iter().map(|(cover, _)| *cover).collect();

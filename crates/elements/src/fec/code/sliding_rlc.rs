@@ -6,8 +6,8 @@
 //! windows of successive redundant packets overlap.
 //!
 //! # Differs from RFC 8681
-//! - Packets and not FECFRAME's symbols are what is coded; a length of two octets stands before each
-//!   without the RFC's flow identifier (§4.1.1 has both).
+//! - Packets and not FECFRAME's symbols are what is coded, without the flow identifier and the length that
+//!   stand before each there (§4.1.1).
 //! - A window has 255 packets at most, and there are no signalled windows: every redundant packet names
 //!   what it covers.
 //!
@@ -15,7 +15,7 @@
 //! - Coding over GF(2) (§4.2) and lower densities (§3.6).
 
 use super::{
-    Code, Cover, Parity, cut, length_of,
+    Code, Cover,
     linear::{Settled, settle},
 };
 use crate::fec::{gf256, tinymt32::TinyMt32};
@@ -95,7 +95,7 @@ impl Code for SlidingRlc {
     fn most_redundant(&self, _sources: u32) -> u32 {
         255
     }
-    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Parity> {
+    fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>> {
         assert!(
             (1..=Self::MOST).contains(&sources.len()),
             "a window of 1 to 255 packets"
@@ -103,14 +103,10 @@ impl Code for SlidingRlc {
         let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0);
         (0..n)
             .map(|k| {
-                let mut parity = Parity {
-                    lengths: [0; 2],
-                    body: vec![0; longest],
-                };
+                let mut parity = vec![0; longest];
                 let factors = coefficients(key.wrapping_add(k), sources.len());
                 for (source, factor) in sources.iter().zip(factors) {
-                    gf256::multiply_add(&mut parity.lengths, &length_of(source), factor);
-                    gf256::multiply_add(&mut parity.body, source, factor);
+                    gf256::multiply_add(&mut parity, source, factor);
                 }
                 parity
             })
@@ -124,39 +120,36 @@ impl Code for SlidingRlc {
     fn decode(
         &self,
         sources: &[Option<&[u8]>],
-        redundant: &[(Cover, &Parity)],
+        redundant: &[(Cover, &[u8])],
     ) -> Vec<(usize, Vec<u8>)> {
         let present: Vec<_> = sources.iter().map(Option::is_some).collect();
         let covers: Vec<_> = redundant.iter().map(|(cover, _)| *cover).collect();
         let system = System::new(&present, &covers);
         // What each redundant packet says of the missing ones alone.
-        let right_sides: Vec<Parity> = system
+        let right_sides: Vec<Vec<u8>> = system
             .equations
             .iter()
             .map(|(k, factors)| {
-                let (cover, parity) = &redundant[*k];
-                let mut rest = (*parity).clone();
+                let (cover, parity) = redundant[*k];
+                let mut rest = parity.to_vec();
                 for (place, factor) in cover.places().zip(factors) {
                     if let Some(source) = sources[place] {
-                        gf256::multiply_add(&mut rest.lengths, &length_of(source), *factor);
-                        if rest.body.len() < source.len() {
-                            rest.body.resize(source.len(), 0);
+                        if rest.len() < source.len() {
+                            rest.resize(source.len(), 0);
                         }
-                        gf256::multiply_add(&mut rest.body, source, *factor);
+                        gf256::multiply_add(&mut rest, source, *factor);
                     }
                 }
                 rest
             })
             .collect();
-        let longest = right_sides.iter().map(|side| side.body.len()).max();
-        let rebuilt = system.settled.iter().filter_map(|one| {
-            let mut lengths = [0; 2];
-            let mut body = vec![0; longest.unwrap_or(0)];
+        let longest = right_sides.iter().map(Vec::len).max().unwrap_or(0);
+        let rebuilt = system.settled.iter().map(|one| {
+            let mut packet = vec![0; longest];
             for (side, factor) in right_sides.iter().zip(&one.factors) {
-                gf256::multiply_add(&mut lengths, &side.lengths, *factor);
-                gf256::multiply_add(&mut body, &side.body, *factor);
+                gf256::multiply_add(&mut packet, side, *factor);
             }
-            Some((system.missing[one.unknown], cut(lengths, body)?))
+            (system.missing[one.unknown], packet)
         });
         rebuilt.collect()
     }

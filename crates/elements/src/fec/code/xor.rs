@@ -5,7 +5,7 @@
 //! # Not implemented
 //! - More than one redundant packet for a group, as interleaved parity has.
 
-use super::{Code, Cover, Parity, cut, length_of};
+use super::{Code, Cover};
 use crate::fec::gf256;
 
 /// See the module.
@@ -14,41 +14,24 @@ pub struct Xor;
 
 /// The sum of the packets so far, in the room of one packet: what both ends keep of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sum(Parity);
+pub struct Sum(Vec<u8>);
 
 impl Sum {
     /// Adds a packet; adding it again takes it away.
     pub fn add(&mut self, packet: &[u8]) {
-        let Parity { lengths, body } = &mut self.0;
-        gf256::add(lengths, &length_of(packet));
-        if body.len() < packet.len() {
-            body.resize(packet.len(), 0);
+        if self.0.len() < packet.len() {
+            self.0.resize(packet.len(), 0);
         }
-        gf256::add(body, packet);
+        gf256::add(&mut self.0, packet);
     }
-    /// Adds a redundant packet.
-    pub fn add_parity(&mut self, parity: &Parity) {
-        let Parity { lengths, body } = &mut self.0;
-        gf256::add(lengths, &parity.lengths);
-        if body.len() < parity.body.len() {
-            body.resize(parity.body.len(), 0);
-        }
-        gf256::add(body, &parity.body);
-    }
-    /// The redundant packet of what was added.
+    /// The octets of the sum.
     #[must_use]
-    pub fn parity(&self) -> &Parity {
+    pub fn octets(&self) -> &[u8] {
         &self.0
-    }
-    /// What is missing from the sum for it to be nothing, if that can be a packet.
-    #[must_use]
-    pub fn into_missing(self) -> Option<Vec<u8>> {
-        cut(self.0.lengths, self.0.body)
     }
     /// Forgets what was added and keeps the room.
     pub fn clear(&mut self) {
-        self.0.lengths = [0; 2];
-        self.0.body.clear();
+        self.0.clear();
     }
 }
 
@@ -59,7 +42,7 @@ impl Code for Xor {
     fn most_redundant(&self, _sources: u32) -> u32 {
         1
     }
-    fn encode(&self, sources: &[&[u8]], _key: u16, n: u16) -> Vec<Parity> {
+    fn encode(&self, sources: &[&[u8]], _key: u16, n: u16) -> Vec<Vec<u8>> {
         assert!(n == 1 && !sources.is_empty(), "one sum of something");
         let mut sum = Sum::default();
         for source in sources {
@@ -69,11 +52,10 @@ impl Code for Xor {
     }
     fn recoverable(&self, present: &[bool], redundant: &[Cover]) -> Vec<usize> {
         let lone = redundant.iter().filter_map(|cover| {
-            let mut missing = cover
-                .places()
-                .filter(|place| present.get(*place) == Some(&false));
-            let first = missing.next()?;
-            (cover.places().end <= present.len() && missing.next().is_none()).then_some(first)
+            let covered = present.get(cover.places())?;
+            let mut missing = (cover.first..).zip(covered).filter(|(_, here)| !**here);
+            let (place, _) = missing.next()?;
+            missing.next().is_none().then_some(place)
         });
         let mut places: Vec<_> = lone.collect();
         places.sort_unstable();
@@ -83,7 +65,7 @@ impl Code for Xor {
     fn decode(
         &self,
         sources: &[Option<&[u8]>],
-        redundant: &[(Cover, &Parity)],
+        redundant: &[(Cover, &[u8])],
     ) -> Vec<(usize, Vec<u8>)> {
         let present: Vec<_> = sources.iter().map(Option::is_some).collect();
         let mut rebuilt: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -92,14 +74,12 @@ impl Code for Xor {
                 continue;
             };
             let mut sum = Sum::default();
-            sum.add_parity(parity);
+            sum.add(parity);
             for source in sources[cover.places()].iter().flatten() {
                 sum.add(source);
             }
-            if !rebuilt.iter().any(|(known, _)| *known == place)
-                && let Some(packet) = sum.into_missing()
-            {
-                rebuilt.push((place, packet));
+            if !rebuilt.iter().any(|(known, _)| *known == place) {
+                rebuilt.push((place, sum.0));
             }
         }
         rebuilt.sort_unstable_by_key(|(place, _)| *place);
