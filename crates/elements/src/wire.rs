@@ -14,12 +14,14 @@
 
 mod checksum;
 mod error;
+mod fec;
 mod ip;
 mod option;
 mod tcp;
 mod udp;
 
 pub use checksum::Checksum;
+pub use fec::{decode_redundant, encode_redundant};
 pub use error::{DecodeError, Discards, EncodeError};
 pub use ip::{Carried, IpHeader, Protocol, Version, decode_ip, encode_ip};
 pub use option::{OptionIter, TcpOption, iter_options};
