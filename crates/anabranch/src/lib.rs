@@ -37,7 +37,7 @@ pub use anabranch_elements::{
     aggregation,
     body::{self, Body, Length, Octets},
     cc::{self, CongestionControl},
-    heavy::{self, HeavyFlows},
+    fec, heavy::{self, HeavyFlows},
     host::{self, Host},
     impair::{self, Impairment},
     link, middlebox, multipath,
