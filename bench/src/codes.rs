@@ -43,7 +43,10 @@ pub fn print() {
         })
         .collect();
     let packets: Vec<&[u8]> = memory.iter().map(Vec::as_slice).collect();
-    println!("{:<24}{:>6}{:>6}{:>14}{:>14}", "code", "data", "red.", "encode GB/s", "rebuild GB/s");
+    println!(
+        "{:<24}{:>6}{:>6}{:>14}{:>14}",
+        "code", "data", "red.", "encode GB/s", "rebuild GB/s"
+    );
     let mut to = vec![0; SIZE * PACKETS];
     let copy = speed(
         |packets| {

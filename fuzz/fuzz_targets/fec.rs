@@ -5,16 +5,20 @@
 //! or its redundancy comes, changed as the octets behind say.
 #![no_main]
 
+use anabranch_core::units::Instant;
 use anabranch_elements::{
     body::{Body, Octets},
     fec::{
-        Config, Params, Redundant, Stats, packet::Tag, receiver::Receiver, redundancy::{Choice, View}, sender::Sender,
+        Config, Params, Redundant, Stats,
+        packet::Tag,
+        receiver::Receiver,
+        redundancy::{Choice, View},
+        sender::Sender,
     },
     heavy::Count,
     tcp::{Flags, Segment, Seq},
     wire,
 };
-use anabranch_core::units::Instant;
 use libfuzzer_sys::fuzz_target;
 
 const SIZE: usize = 16;
@@ -30,18 +34,28 @@ fuzz_target!(|bytes: &[u8]| {
         redundant: (how % 3 > 0).then(|| Count::new(2)),
         ..Params::default()
     };
-    let config = [Config::Xor, Config::ReedSolomon, Config::SlidingRlc][usize::from(how % 3)](params);
+    let config =
+        [Config::Xor, Config::ReedSolomon, Config::SlidingRlc][usize::from(how % 3)](params);
     let (code, params) = config.parts().expect("it is on");
     let mut sender: Sender<Octets> = Sender::new(code, &config, params);
     let mut receiver: Receiver<Octets> = Receiver::new(code);
     let (mut stats, mut recovered) = (Stats::default(), Vec::new());
     let first = Seq::first(u32::MAX - 100);
-    let view = View { now: Instant::START, cwnd: 10 };
+    let view = View {
+        now: Instant::START,
+        cwnd: 10,
+    };
     let (mut next, mut sent) = (first, Vec::new());
     let mut input = rest.iter().copied();
     while let Some(what) = input.next() {
-        let len = if what & 0x30 == 0 { usize::from(what >> 6) + 1 } else { SIZE };
-        let octets: Vec<u8> = (0..len).map(|k| (sent.len() * 7 + k * 13).to_le_bytes()[0] ^ what).collect();
+        let len = if what & 0x30 == 0 {
+            usize::from(what >> 6) + 1
+        } else {
+            SIZE
+        };
+        let octets: Vec<u8> = (0..len)
+            .map(|k| (sent.len() * 7 + k * 13).to_le_bytes()[0] ^ what)
+            .collect();
         let mut segment = Segment {
             seq: next.wire(),
             flags: Flags::ACK,
@@ -68,7 +82,11 @@ fuzz_target!(|bytes: &[u8]| {
         for one in recovered.drain(..) {
             let from = usize::try_from(one.start.since(first)).expect("it was sent");
             let to = from + one.body.len() as usize;
-            assert_eq!(one.body.octets(), sent.get(from..to), "nothing else comes back");
+            assert_eq!(
+                one.body.octets(),
+                sent.get(from..to),
+                "nothing else comes back"
+            );
         }
     }
 });

@@ -21,8 +21,8 @@ mod tcp;
 mod udp;
 
 pub use checksum::Checksum;
-pub use fec::{decode_redundant, encode_redundant};
 pub use error::{DecodeError, Discards, EncodeError};
+pub use fec::{decode_redundant, encode_redundant};
 pub use ip::{Carried, IpHeader, Protocol, Version, decode_ip, encode_ip};
 pub use option::{OptionIter, TcpOption, iter_options};
 pub use tcp::{Ports, TcpHeader, TcpPacket, decode_tcp, encode_tcp};

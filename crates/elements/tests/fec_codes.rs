@@ -193,9 +193,7 @@ fn bursts_within_the_window_come_back() {
             // All those that cover the burst as a whole and are as many as it is long.
             let covering: Vec<_> = redundant
                 .iter()
-                .filter(|(cover, _)| {
-                    cover.first <= start && cover.places().end >= start + burst
-                })
+                .filter(|(cover, _)| cover.first <= start && cover.places().end >= start + burst)
                 .take(burst)
                 .cloned()
                 .collect();

@@ -107,7 +107,11 @@ impl<B: Body> Net<B> {
 
     /// The next thing happens; `false` if nothing will.
     fn step(&mut self) -> bool {
-        let arrival = self.flying.keys().next().map_or(Instant::NEVER, |(at, _)| *at);
+        let arrival = self
+            .flying
+            .keys()
+            .next()
+            .map_or(Instant::NEVER, |(at, _)| *at);
         let deadline = self.ends[0].deadline().min(self.ends[1].deadline());
         let at = arrival.min(deadline);
         if at == Instant::NEVER {
@@ -167,7 +171,11 @@ fn forge<B: Body>(redundant: &mut Redundant<B>, draw: u64) {
         4 => redundant.key ^= 1,
         5 => redundant.lengths ^= 1 << small,
         _ => {
-            let mut octets = redundant.body.octets().map(<[u8]>::to_vec).unwrap_or_default();
+            let mut octets = redundant
+                .body
+                .octets()
+                .map(<[u8]>::to_vec)
+                .unwrap_or_default();
             if let Some(octet) = octets.get_mut(usize::try_from(small * 50).expect("small")) {
                 *octet ^= 0x41;
             }
@@ -277,7 +285,11 @@ fn one_loss_in_a_group_needs_no_retransmission() {
             let mut net = Net::new("ns2-sack1", &config, fate);
             let (received, again) = net.transfer(sent.clone());
             assert!(received == sent);
-            assert_eq!(net.ends[0].tcp().stats().fast_recoveries, 0, "{code} {place}");
+            assert_eq!(
+                net.ends[0].tcp().stats().fast_recoveries,
+                0,
+                "{code} {place}"
+            );
             assert_eq!(again, 0, "{code} {place}");
             repaired += net.ends[1].stats().recovered_packets;
         }

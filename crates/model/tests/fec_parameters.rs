@@ -42,7 +42,10 @@ fn wrong_parameters_have_a_place() {
         (r#""xro""#, ""),
         (r#"{ kind = "xor", group = 0, redundancy = "fixed" }"#, ""),
         (r#"{ kind = "xor", redundancy = "fixd" }"#, ""),
-        (r#"{ kind = "xor", redundancy = "loss-adaptive", redundant = 2 }"#, ""),
+        (
+            r#"{ kind = "xor", redundancy = "loss-adaptive", redundant = 2 }"#,
+            "",
+        ),
         (r#"{ kind = "xor", redundant = 2 }"#, ""),
         (r#"{ kind = "xor", fmax = 70000 }"#, ""),
         (r#"{ kind = "xor", fmax = -1 }"#, ""),
@@ -55,7 +58,10 @@ fn wrong_parameters_have_a_place() {
         (r#"{ kind = "reed-solomon", fmax = 256 }"#, ""),
         (r#"{ kind = "reed-solomon", redundant = 256 }"#, ""),
         (r#"{ kind = "reed-solomon", redundant = 0 }"#, ""),
-        (r#"{ kind = "reed-solomon", redundancy = "fixed", group = 300 }"#, ""),
+        (
+            r#"{ kind = "reed-solomon", redundancy = "fixed", group = 300 }"#,
+            "",
+        ),
         (r#"{ kind = "sliding-rlc", window = 256 }"#, ""),
         (r#""xor""#, r#"transport = { mss = "65480 bytes" }"#),
     ];

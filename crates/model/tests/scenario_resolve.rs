@@ -204,9 +204,7 @@ fn the_fec_example() {
 /// The other examples of the contract are read as a whole, and refused for what they need.
 #[test]
 fn the_examples_for_later_say_what_is_missing() {
-    let cases = [
-        ("multipath.toml", include_str!("contract/multipath.toml")),
-    ];
+    let cases = [("multipath.toml", include_str!("contract/multipath.toml"))];
     for (name, text) in cases {
         let scenario = Scenario::parse(text, name, &extensions()).expect(name);
         if let Err(error) = scenario.resolve(None) {

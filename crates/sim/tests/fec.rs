@@ -8,8 +8,7 @@ use serde_json::Value;
 const CONTRACT: &str = include_str!("../../../scenarios/fec.toml");
 
 fn run_on<B: anabranch_elements::body::Body>(sets: &[&str]) -> Finished<B> {
-    let mut scenario =
-        Scenario::parse(CONTRACT, "fec.toml", &Extensions::default()).expect("TOML");
+    let mut scenario = Scenario::parse(CONTRACT, "fec.toml", &Extensions::default()).expect("TOML");
     for set in sets {
         scenario.set(set).expect("a path and a value");
     }
@@ -44,10 +43,19 @@ fn the_example_of_the_contract_runs() {
     assert!((number(&fec["redundant_packets"]) / sent - rate).abs() < 1e-12);
     let goodput = |flow: &Value| number(&flow["goodput_mbit_s"]);
     assert!(goodput(&with) > 2.0 * goodput(&without));
-    let ends = ["repaired", "retransmitted", "second_gap", "group_over", "timeout"];
+    let ends = [
+        "repaired",
+        "retransmitted",
+        "second_gap",
+        "group_over",
+        "timeout",
+    ];
     let ended: f64 = ends.iter().map(|end| number(&fec["releases"][end])).sum();
     // The last hold may still be on.
-    assert!((0.0..=1.0).contains(&(number(&fec["holds"]) - ended)), "{fec}");
+    assert!(
+        (0.0..=1.0).contains(&(number(&fec["holds"]) - ended)),
+        "{fec}"
+    );
 }
 
 /// What is measured begins with the warm-up's end for redundancy as for all else.

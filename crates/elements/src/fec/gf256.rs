@@ -9,6 +9,10 @@ const POLYNOMIAL: u8 = 0x1d;
 /// Products, a row for each factor.
 static PRODUCTS: [[u8; 256]; 256] = products();
 
+#[expect(
+    clippy::large_stack_arrays,
+    reason = "it is made when the program is compiled"
+)]
 const fn products() -> [[u8; 256]; 256] {
     let mut table = [[0; 256]; 256];
     let mut a = 1;

@@ -77,7 +77,8 @@ pub struct Hidden(u8);
 impl Hidden {
     /// So many more.
     pub const fn add(&mut self, losses: u32) {
-        self.0 = (self.0 as u32).wrapping_add(losses) as u8 & 7;
+        let [low, ..] = losses.to_le_bytes();
+        self.0 = self.0.wrapping_add(low) & 7;
     }
     /// How many more than `earlier`, as far as three bits tell.
     #[must_use]
@@ -161,7 +162,8 @@ mod tests {
     #[test]
     fn the_last_length_follows_from_the_xor_of_all() {
         for (count, last) in [(1, 700), (2, 1_460), (3, 1), (4, 1_000), (9, 1_460)] {
-            let lengths = (1..count).fold(last, |xor, _| xor ^ 1_460);
+            let whole: u16 = 1_460;
+            let lengths = (1..count).fold(last, |xor, _| xor ^ whole);
             let packet = Redundant {
                 count,
                 size: if count == 1 { last } else { 1_460 },

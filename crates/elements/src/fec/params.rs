@@ -171,7 +171,9 @@ impl Config {
         let Some((code, params)) = self.parts() else {
             return 0;
         };
-        let own = params.redundant.map_or(ADAPTIVE_MOST, |_| params.redundant());
+        let own = params
+            .redundant
+            .map_or(ADAPTIVE_MOST, |_| params.redundant());
         own.min(u16::try_from(code.most_redundant(1)).unwrap_or(u16::MAX))
     }
 
@@ -195,21 +197,30 @@ impl Config {
         if params.fmax > u32::from(u16::MAX) {
             return wrong(
                 &["fmax"],
-                format!("`fmax` is {}; a group has 65535 packets at most", params.fmax),
+                format!(
+                    "`fmax` is {}; a group has 65535 packets at most",
+                    params.fmax
+                ),
                 "0 for no limit, or 1 to 65535".to_owned(),
             );
         }
         if params.fmax > most {
             return wrong(
                 &["fmax"],
-                format!("`fmax` is {}, and `{name}` covers {most} packets at most", params.fmax),
+                format!(
+                    "`fmax` is {}, and `{name}` covers {most} packets at most",
+                    params.fmax
+                ),
                 format!("0 for no limit but the code's, or 1 to {most}"),
             );
         }
         if params.redundancy == Choice::Fixed && params.group.get() > most {
             return wrong(
                 &["group"],
-                format!("`group` is {}, and `{name}` covers {most} packets at most", params.group.get()),
+                format!(
+                    "`group` is {}, and `{name}` covers {most} packets at most",
+                    params.group.get()
+                ),
                 format!("1 to {most}"),
             );
         }
@@ -219,7 +230,10 @@ impl Config {
         {
             return wrong(
                 &["redundant"],
-                format!("`redundant` is {}, and `{name}` makes {most} redundant packet of a group", redundant.get()),
+                format!(
+                    "`redundant` is {}, and `{name}` makes {most} redundant packet of a group",
+                    redundant.get()
+                ),
                 "1, or another code: `reed-solomon`, `sliding-rlc`".to_owned(),
             );
         }
@@ -293,7 +307,15 @@ pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
     let schema = || schemars::schema_for!(Params);
     vec![
         (&XOR, Config::Xor(Params::default()), schema()),
-        (&REED_SOLOMON, Config::ReedSolomon(Params::default()), schema()),
-        (&SLIDING_RLC, Config::SlidingRlc(Params::default()), schema()),
+        (
+            &REED_SOLOMON,
+            Config::ReedSolomon(Params::default()),
+            schema(),
+        ),
+        (
+            &SLIDING_RLC,
+            Config::SlidingRlc(Params::default()),
+            schema(),
+        ),
     ]
 }

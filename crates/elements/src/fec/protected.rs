@@ -4,10 +4,7 @@
 //! Sans-I/O as the [`Endpoint`] is; the owner uses [`Protected::tcp_mut`] for what an application does, and
 //! nothing else of it.
 
-use anabranch_core::{
-    packet::Ecn,
-    units::Instant,
-};
+use anabranch_core::{packet::Ecn, units::Instant};
 
 use super::{
     hold::{Hold, Reason},
@@ -212,7 +209,8 @@ impl<B: Body> Protected<B> {
 
     fn reserve(&mut self) {
         let packets = self.sender.in_flight() as u64;
-        self.tcp.reserve_window(packets * u64::from(self.tcp.smss()));
+        self.tcp
+            .reserve_window(packets * u64::from(self.tcp.smss()));
     }
 
     /// The next packet to send. To be called until `None`, after everything else that is called.

@@ -106,7 +106,7 @@ impl<B: Body> Sender<B> {
         if self.group.count > 0 && (len > self.group.size || segment.seq != self.group.next) {
             self.close();
         }
-        let shape = self.shape(view);
+        let most = self.shape(view).sources;
         self.tag.write(segment);
         let octets = segment.body.octets();
         let share = octets.map_or(0, |octets| checksum(segment.seq, octets));
@@ -138,7 +138,7 @@ impl<B: Body> Sender<B> {
                 body: segment.body.clone(),
             });
         }
-        if u32::from(group.count) >= shape.sources || len < group.size {
+        if u32::from(group.count) >= most || len < group.size {
             self.close();
         }
     }
@@ -231,6 +231,9 @@ impl<B: Body> Sender<B> {
     }
 
     /// The next redundant packet, which leaves now. `una`: what is acknowledged, to tell its number by.
+    ///
+    /// # Panics
+    /// Never: the lengths of what was made here are right.
     pub fn take_due(&mut self, now: Instant, una: Seq) -> Option<Redundant<B>> {
         let packet = self.due.pop_front()?;
         if self.occupies {

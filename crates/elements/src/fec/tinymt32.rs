@@ -30,20 +30,25 @@ impl TinyMt32 {
     }
 
     fn step(&mut self) {
-        let [a, b, c, d] = self.0;
-        let mut x = (a & 0x7fff_ffff) ^ b ^ c;
+        let [first, second, third, fourth] = self.0;
+        let mut x = (first & 0x7fff_ffff) ^ second ^ third;
         x ^= x << 1;
-        let y = d ^ (d >> 1) ^ x;
+        let y = fourth ^ (fourth >> 1) ^ x;
         let odd = 0_u32.wrapping_sub(y & 1);
-        self.0 = [b, c ^ (odd & MAT1), x ^ (y << 10) ^ (odd & MAT2), y];
+        self.0 = [
+            second,
+            third ^ (odd & MAT1),
+            x ^ (y << 10) ^ (odd & MAT2),
+            y,
+        ];
     }
 
     /// The next number.
     pub fn next_u32(&mut self) -> u32 {
         self.step();
-        let [a, _, c, d] = self.0;
-        let sum = a.wrapping_add(c >> 8);
-        d ^ sum ^ (0_u32.wrapping_sub(sum & 1) & TMAT)
+        let [first, _, third, fourth] = self.0;
+        let sum = first.wrapping_add(third >> 8);
+        fourth ^ sum ^ (0_u32.wrapping_sub(sum & 1) & TMAT)
     }
 
     /// The next number's lowest octet (RFC 8682 §2.3).

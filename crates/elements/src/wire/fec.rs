@@ -4,8 +4,8 @@
 //! size, the XOR of their lengths and the key, and four octets of checksum ([`Redundant`]).
 
 use super::{
-    Carried, DecodeError, EncodeError, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption, TcpPacket,
-    decode_ip, decode_tcp, encode_tcp, iter_options,
+    Carried, DecodeError, EncodeError, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption,
+    TcpPacket, decode_ip, decode_tcp, encode_tcp, iter_options,
 };
 use crate::{
     body::{Body, Octets},

@@ -11,8 +11,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Body,
-    cc,
-    fec,
+    cc, fec,
     host::{Arrived, Departing, Host},
     tcp::{Endpoint, RetransmitCause, Role, Segment, Settings, State},
     transport::Transport,

@@ -308,7 +308,9 @@ impl<B: Body> Network<B> {
         let snapshot = tcp.map(|(endpoint, _)| endpoint.snapshot());
         let receiver = &self.agents[connection * 2 + 1].end;
         let (exchanges, one_way_delay) = match receiver {
-            End::Tcp(_, App::Scripted(script)) | End::Protected(_, App::Scripted(script)) => (script.exchanges().cloned(), None),
+            End::Tcp(_, App::Scripted(script)) | End::Protected(_, App::Scripted(script)) => {
+                (script.exchanges().cloned(), None)
+            }
             End::Udp(end) => (None, end.one_way_delay().cloned()),
             _ => (None, None),
         };

@@ -13,6 +13,9 @@ pub struct Settled {
 
 /// Gauss-Jordan elimination: the unknowns that the equations settle. Each equation is a row with one
 /// coefficient per unknown.
+///
+/// # Panics
+/// If a row is shorter than there are unknowns.
 #[must_use]
 pub fn settle(mut rows: Vec<Vec<u8>>, unknowns: usize) -> Vec<Settled> {
     let n = rows.len();

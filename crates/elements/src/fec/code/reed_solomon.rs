@@ -75,8 +75,7 @@ impl ReedSolomon {
     ) -> Option<Vec<(usize, Vec<u8>)>> {
         let (cover, first) = *block.first()?;
         let size = first.len();
-        let mut decoder =
-            ReedSolomonDecoder::new(cover.count, usize::from(cover.of), size).ok()?;
+        let mut decoder = ReedSolomonDecoder::new(cover.count, usize::from(cover.of), size).ok()?;
         let mut frame = Vec::new();
         for (k, place) in cover.places().enumerate() {
             if let Some(source) = sources[place] {

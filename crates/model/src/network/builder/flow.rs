@@ -145,7 +145,12 @@ impl<B: Body> Network<B> {
                 control,
                 what,
             } => {
-                let mut ends = exchange_ends(&settings, &control, &spec.fec, Script::exchange(&what, window));
+                let mut ends = exchange_ends(
+                    &settings,
+                    &control,
+                    &spec.fec,
+                    Script::exchange(&what, window),
+                );
                 // It does not open the connection, which is when the other end's log begins.
                 if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
