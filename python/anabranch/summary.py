@@ -22,9 +22,9 @@ class FecReleases(TypedDict, total=False):
 class FecSummary(TypedDict, total=False):
     """What forward error correction did for a flow. Rates are ratios (0‥1).
 
-    ``redundancy_rate`` is redundant packets over all sent but pure acknowledgments, ``effective_recovery_rate`` redundant
-    packets that brought something back over redundant packets sent. ``hidden_losses`` are those that TCP did not hear
-    of, as the sender was told of them.
+    ``redundancy_rate`` is redundant packets over all sent but pure acknowledgments, ``effective_recovery_rate``
+    redundant packets that brought something back over redundant packets sent. ``hidden_losses`` are those that TCP did
+    not hear of, as the sender was told of them.
     """
 
     redundant_packets: int

@@ -293,7 +293,9 @@ class Results:
         if "*" not in path and quantity.capacity is None:
             if path not in outcome.figures:
                 part = path.rpartition(".")[0]
-                if part.rpartition(".")[2] in PARTS and not any(name.startswith(f"{part}.") for name in outcome.figures):
+                if part.rpartition(".")[2] in PARTS and not any(
+                    name.startswith(f"{part}.") for name in outcome.figures
+                ):
                     # This variant's flow does not have the part at all: no error correction, say.
                     return None
                 raise self._unknown(quantity, path, outcome.figures)

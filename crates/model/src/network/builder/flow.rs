@@ -86,7 +86,7 @@ impl<B: Body> Network<B> {
             window,
             settings: None,
             control: None,
-            fec: spec.fec.clone(),
+            fec: spec.fec,
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
@@ -134,7 +134,7 @@ impl<B: Body> Network<B> {
                     App::File(size) => size,
                     _ => u64::MAX,
                 };
-                let ends = tcp_ends(&settings, &control, &spec.fec, app);
+                let ends = tcp_ends(&settings, &control, &flow.fec, app);
                 (flow.settings, flow.control) = (Some(settings), Some(control));
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;
@@ -145,12 +145,8 @@ impl<B: Body> Network<B> {
                 control,
                 what,
             } => {
-                let mut ends = exchange_ends(
-                    &settings,
-                    &control,
-                    &spec.fec,
-                    Script::exchange(&what, window),
-                );
+                let scripts = Script::exchange(&what, window);
+                let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
                 // It does not open the connection, which is when the other end's log begins.
                 if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
