@@ -11,7 +11,7 @@
 //! 5. [`sender`]: the open group, the redundant packets due, and which of them count as in flight.
 //! 6. [`receiver`]: what has come of each group, what it brings back, and when that is hopeless.
 //! 7. [`hold`]: acknowledgments held back, and what they say when they leave.
-//! 8. [`protected`]: a TCP endpoint inside the layer; all that the network sees of the flow.
+//! 8. [`layer`]: all that beside an endpoint; [`protected`]: an endpoint with it, as one thing.
 //! 9. In [`tcp`](crate::tcp): a window with room kept for redundancy, octets that were rebuilt, and losses
 //!    that only the layer saw. Nothing there is asked of a flow without the layer.
 //! 10. In the model: which flows have it, and its counters in the results.
@@ -20,6 +20,7 @@ pub mod code;
 pub mod crc32c;
 pub mod gf256;
 pub mod hold;
+pub mod layer;
 pub mod packet;
 pub mod params;
 pub mod protected;
@@ -29,6 +30,7 @@ pub mod sender;
 pub mod stats;
 pub mod tinymt32;
 
+pub use layer::Layer;
 pub use packet::Redundant;
 pub use params::{Config, Params};
 pub use protected::Protected;

@@ -245,10 +245,6 @@ impl<B: Body> Receiver<B> {
             return Verdict::Nothing;
         };
         let end = first + u64::from(span);
-        if end <= self.floor {
-            // It comes late, or twice.
-            return Verdict::Nothing;
-        }
         let mut verdict = Verdict::Nothing;
         if first >= top && !self.slides() {
             // Nothing of its group has come.
@@ -270,6 +266,10 @@ impl<B: Body> Receiver<B> {
         }
         if !self.slides() {
             self.usual = packet.key >> 8;
+        }
+        if end <= self.floor {
+            // It comes late, or twice.
+            return verdict;
         }
         let before = recovered.len();
         let whole = self.bring_back((first, end), packet, recovered, stats);

@@ -11,10 +11,11 @@
 //! f(n, m) = N λ (1 − 1/b)^m + ½ (N λ)² (1 − 1/b)^(m − 1) (1 + (m − 1)/b).
 //!
 //! (The second factor is the chance that two geometric lengths exceed m together.) An incomplete group is a
-//! congestion signal. Reno's window w then takes w/2 round trips to come back, in which w²/8 packets less leave than
-//! would have (half of a triangle, Mathis et al. 1997 §2). So of n packets a share of f w²/(8 n) is given up, and
-//! redundancy takes a share of m/N. The controller picks the n and m for which m/N + f w²/(8 n) is least; for
-//! single losses and m = 1 this is about n = 4/(p w): four losses in w windows, whatever w and p are.
+//! congestion signal, and takes w/2 of Reno's window w. Each packet makes the window grow by 1/w otherwise, so that of the
+//! growth a share of f w²/(2 n) is lost; redundancy takes a share of m/N of what is sent. The controller picks the n and m
+//! for which m/N + f w²/(2 n) is least; for single losses with probability p and m = 1 this is about n = 2/(p w). (Where
+//! the path is full and the window only comes back to what it was, w²/8 packets are lost, half of a triangle, and not
+//! w²/2: there the groups are half as long as they need be.)
 //!
 //! λ is the inverse of the mean loss interval as TFRC measures it (RFC 5348 §5.4): eight intervals, the last four
 //! of which count less, and the open one if that makes the mean longer. Losses less than a group apart belong to one
@@ -109,7 +110,7 @@ impl LossAdaptive {
     }
 }
 
-/// m/N + f w²/(8 n): see the module.
+/// m/N + f w²/(2 n): see the module.
 fn cost(n: u32, m: u16, (lambda, b): (f64, f64), cwnd: f64) -> f64 {
     let tail_length = m - 1;
     let (n, m) = (f64::from(n), f64::from(m));
@@ -121,7 +122,7 @@ fn cost(n: u32, m: u16, (lambda, b): (f64, f64), cwnd: f64) -> f64 {
     let one = begun * tail * longer;
     let two = 0.5 * begun * begun * tail * (1.0 + (m - 1.0) / b);
     let lost = (one + two).min(1.0);
-    m / total + lost * cwnd * cwnd / (8.0 * n)
+    m / total + lost * cwnd * cwnd / (2.0 * n)
 }
 
 impl Redundancy for LossAdaptive {
@@ -186,10 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn single_losses_give_groups_of_about_four_windows_worth() {
+    fn single_losses_give_the_groups_of_the_derivation() {
         for (interval, cwnd) in [(2_000, 200), (2_000, 400), (500, 100), (10_000, 1_000)] {
             let shape = after(1, interval, 1).next_group(&view(cwnd));
-            let expected = 4.0 * f64::from(interval) / f64::from(cwnd);
+            let expected = 2.0 * f64::from(interval) / f64::from(cwnd);
             let ratio = f64::from(shape.sources) / expected;
             assert!((0.75..1.3).contains(&ratio), "{shape:?} for {expected}");
         }

@@ -62,6 +62,11 @@ impl<B: Body> Endpoint<B> {
         true
     }
 
+    /// Something is to be sent, though not by TCP itself.
+    pub const fn wake(&mut self) {
+        self.wanted.wake = true;
+    }
+
     /// Gives an acknowledgment that was held back the time at which it leaves.
     pub fn restamp(&self, now: Instant, segment: &mut Segment<B>) {
         segment.timestamps = segment.timestamps.map(|old| Timestamps {
