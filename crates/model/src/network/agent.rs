@@ -33,8 +33,10 @@ use crate::event_queue::{Class, Entry, Source};
     reason = "nearly all of them are the large one, and a box would cost a look-up per packet"
 )]
 pub enum End<B: Body> {
-    /// Our TCP, and the layer of error correction beside it, if there is one.
-    Tcp(Endpoint<B>, App, Option<Box<fec::Layer<B>>>),
+    /// Our TCP.
+    Tcp(Endpoint<B>, App),
+    /// Our TCP inside a layer of error correction.
+    Protected(Box<fec::Protected<B>>, App),
     /// An end of a UDP flow.
     Udp(Box<UdpEnd>),
     /// A user's stack.
@@ -45,21 +47,49 @@ pub enum End<B: Body> {
 
 /// What is not our TCP stands behind a call, so that our TCP is told by one comparison.
 impl<B: Body> End<B> {
+    /// Our TCP and its application, protected or not.
+    pub(super) fn tcp(&self) -> Option<(&Endpoint<B>, &App)> {
+        match self {
+            Self::Tcp(endpoint, app) => Some((endpoint, app)),
+            Self::Protected(layer, app) => Some((layer.tcp(), app)),
+            _ => None,
+        }
+    }
+    /// The same, to be changed.
+    pub(super) fn tcp_mut(&mut self) -> Option<(&mut Endpoint<B>, &mut App)> {
+        match self {
+            Self::Tcp(endpoint, app) => Some((endpoint, app)),
+            Self::Protected(layer, app) => Some((layer.tcp_mut(), app)),
+            _ => None,
+        }
+    }
+
     /// When it wants to go on by itself.
     #[inline(never)]
     fn timer(&self) -> Instant {
         match self {
-            Self::Tcp(endpoint, ..) => endpoint.deadline(),
+            Self::Tcp(endpoint, _) => endpoint.deadline(),
+            Self::Protected(layer, _) => layer.deadline(),
             Self::Udp(end) => end.timer(),
             Self::Host(host) => host.timer().unwrap_or(Instant::NEVER),
             Self::Vacant => Instant::NEVER,
         }
     }
 
-    /// A packet reaches UDP or a host from outside.
+    /// A packet reaches what is not our bare TCP. Whether it holds data that was there already.
     #[inline(never)]
-    fn on_packet(&mut self, now: Instant, packet: &Packet<Transport<B>>, arrival: Option<Arrival>) {
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        packet: &Packet<Transport<B>>,
+        arrival: Option<Arrival>,
+    ) -> bool {
         match self {
+            Self::Protected(layer, _) => {
+                let before = layer.tcp().stats().duplicate_segments;
+                layer.on_packet(now, &packet.payload, packet.ecn);
+                return layer.tcp().stats().duplicate_segments != before;
+            }
             Self::Udp(end) => {
                 let len = packet.payload.payload_len();
                 end.on_datagram(now, packet.index, len, arrival);
@@ -74,13 +104,28 @@ impl<B: Body> End<B> {
             }
             Self::Tcp(..) | Self::Vacant => {}
         }
+        false
     }
 
-    /// Takes what UDP or a host from outside wants to send. Whether a transfer is complete.
+    /// Takes what anything but our bare TCP wants to send. `wake`: when its application wants to go on.
+    /// Whether a transfer is complete.
     #[inline(never)]
-    fn send(&mut self, way: &mut Way<'_, B>, conn: &mut Connection) -> bool {
+    fn send(&mut self, way: &mut Way<'_, B>, conn: &mut Connection, wake: &mut Instant) -> bool {
         let now = way.fabric.now;
         let delivered = match self {
+            Self::Protected(layer, app) => {
+                if !matches!(app, App::Finished) {
+                    drive(layer.tcp_mut(), app, now, wake);
+                }
+                while let Some(out) = layer.poll_transmit(now) {
+                    way.send_protected(conn, out);
+                }
+                let endpoint = layer.tcp();
+                if way.direction == Direction::Forward {
+                    conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+                }
+                endpoint.stats().delivered_bytes
+            }
             Self::Udp(end) => {
                 while let Some((offset, out)) = end.poll_transmit(now) {
                     way.send(conn, out, offset);
@@ -141,8 +186,7 @@ impl<B: Body> AgentSlot<B> {
     #[inline]
     fn deadline(&self) -> Instant {
         let inner = match &self.end {
-            End::Tcp(endpoint, _, None) => endpoint.deadline(),
-            End::Tcp(endpoint, _, Some(layer)) => endpoint.deadline().min(layer.deadline()),
+            End::Tcp(endpoint, _) => endpoint.deadline(),
             other => other.timer(),
         };
         inner.min(self.start).min(self.stop)
@@ -166,7 +210,10 @@ impl<B: Body> AgentSlot<B> {
     /// Whether nothing more will come of it: both ways closed.
     pub(super) fn is_over(&self) -> bool {
         match &self.end {
-            End::Tcp(endpoint, ..) => matches!(endpoint.state(), State::Closed | State::TimeWait),
+            End::Tcp(endpoint, _) => matches!(endpoint.state(), State::Closed | State::TimeWait),
+            End::Protected(layer, _) => {
+                matches!(layer.tcp().state(), State::Closed | State::TimeWait)
+            }
             End::Udp(_) | End::Host(_) => false,
             End::Vacant => true,
         }
@@ -209,16 +256,10 @@ impl<B: Body> Network<B> {
             }
         }
         match &mut slot.end {
-            End::Tcp(endpoint, _, layer) => {
+            End::Tcp(endpoint, _) => {
                 if let Transport::Tcp(segment) = &packet.payload {
                     let before = endpoint.stats().duplicate_segments;
-                    if let Some(layer) = layer {
-                        layer.before(endpoint, segment);
-                    }
                     endpoint.on_segment(fabric.now, segment, packet.ecn);
-                    if let Some(layer) = layer {
-                        layer.after(fabric.now, endpoint, segment);
-                    }
                     // Data that was there already, in a packet that the network did not double: one of
                     // the two sendings was needless.
                     if endpoint.stats().duplicate_segments != before
@@ -226,13 +267,14 @@ impl<B: Body> Network<B> {
                     {
                         conn.receiver.spurious_retransmissions += 1;
                     }
-                } else if let (Transport::Redundant(redundant), Some(layer)) =
-                    (&packet.payload, layer)
-                {
-                    layer.on_redundant(fabric.now, endpoint, redundant);
                 }
             }
-            other => other.on_packet(fabric.now, packet, arrival),
+            other => {
+                let twice = other.on_packet(fabric.now, packet, arrival);
+                if twice && arrival.is_some_and(|arrival| !arrival.duplicate) {
+                    conn.receiver.spurious_retransmissions += 1;
+                }
+            }
         }
         fabric.pool.free(id);
         self.after_agent(index);
@@ -253,14 +295,17 @@ impl<B: Body> Network<B> {
         if slot.start <= now {
             slot.start = Instant::NEVER;
             match &mut slot.end {
-                // Its own timer, not the flow's start: what is due is done below.
-                End::Tcp(_, App::Scripted(script), _) if script.has_begun() => {}
-                End::Tcp(endpoint, ..) => {
-                    if self.fabric.probe.logs() {
-                        endpoint.keep_window_log();
+                end @ (End::Tcp(..) | End::Protected(..)) => match end.tcp_mut() {
+                    // Its own timer, not the flow's start: what is due is done below.
+                    Some((_, App::Scripted(script))) if script.has_begun() => {}
+                    Some((endpoint, _)) => {
+                        if self.fabric.probe.logs() {
+                            endpoint.keep_window_log();
+                        }
+                        endpoint.open(now);
                     }
-                    endpoint.open(now);
-                }
+                    None => {}
+                },
                 End::Udp(end) => end.start(),
                 End::Host(host) => host.start(now),
                 End::Vacant => {}
@@ -269,11 +314,13 @@ impl<B: Body> Network<B> {
         if slot.stop <= now {
             slot.stop = Instant::NEVER;
             match &mut slot.end {
-                End::Tcp(endpoint, app, _) => {
-                    endpoint.close();
-                    match app {
-                        App::Scripted(script) => script.stop(),
-                        app => *app = App::Finished,
+                end @ (End::Tcp(..) | End::Protected(..)) => {
+                    if let Some((endpoint, app)) = end.tcp_mut() {
+                        endpoint.close();
+                        match app {
+                            App::Scripted(script) => script.stop(),
+                            app => *app = App::Finished,
+                        }
                     }
                 }
                 End::Udp(end) => end.stop(),
@@ -281,14 +328,8 @@ impl<B: Body> Network<B> {
             }
         }
         match &mut slot.end {
-            End::Tcp(endpoint, _, layer) => {
-                if endpoint.deadline() <= now {
-                    endpoint.on_deadline(now);
-                }
-                if let Some(layer) = layer {
-                    layer.after_deadline(now, endpoint);
-                }
-            }
+            End::Tcp(endpoint, _) if endpoint.deadline() <= now => endpoint.on_deadline(now),
+            End::Protected(layer, _) if layer.deadline() <= now => layer.on_deadline(now),
             End::Host(host) if host.timer().is_some_and(|due| due <= now) => host.on_timer(now),
             _ => {}
         }
@@ -320,24 +361,11 @@ impl<B: Body> Network<B> {
         };
         let mut complete = false;
         match &mut slot.end {
-            End::Tcp(endpoint, app, layer) => {
+            End::Tcp(endpoint, app) => {
                 if !matches!(app, App::Finished) {
                     drive(endpoint, app, way.fabric.now, &mut slot.start);
                 }
-                loop {
-                    if let Some(layer) = layer {
-                        way.send_own(conn, endpoint, layer);
-                    }
-                    if endpoint.may_transmit() && way.send_segment(conn, endpoint, layer) {
-                        continue;
-                    }
-                    let closes = layer
-                        .as_mut()
-                        .is_some_and(|layer| layer.close_group(endpoint));
-                    if !closes {
-                        break;
-                    }
-                }
+                while endpoint.may_transmit() && way.send_segment(conn, endpoint) {}
                 let now = way.fabric.now;
                 if direction == Direction::Forward {
                     conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
@@ -345,7 +373,7 @@ impl<B: Body> Network<B> {
                     complete = conn.note_delivery(now, endpoint.stats().delivered_bytes);
                 }
             }
-            other => complete = other.send(&mut way, conn),
+            other => complete = other.send(&mut way, conn, &mut slot.start),
         }
         slot.arm_timer(index, fabric);
         let of_workload = conn.spawner.is_some();
@@ -370,12 +398,7 @@ impl<B: Body> Way<'_, B> {
     /// Sends the next segment of an endpoint, if it has one. The segment is written where it stays.
     #[expect(clippy::inline_always, reason = "measured: it is called in one loop")]
     #[inline(always)]
-    fn send_segment(
-        &mut self,
-        conn: &mut Connection,
-        endpoint: &mut Endpoint<B>,
-        layer: &mut Option<Box<fec::Layer<B>>>,
-    ) -> bool {
+    fn send_segment(&mut self, conn: &mut Connection, endpoint: &mut Endpoint<B>) -> bool {
         let id = self.fabric.pool.reserve(blank);
         let packet = &mut self.fabric.pool[id];
         let place = match &mut packet.payload {
@@ -386,13 +409,6 @@ impl<B: Body> Way<'_, B> {
             self.fabric.pool.free(id);
             return false;
         };
-        if let Some(layer) = layer {
-            let again = departure.retransmission.is_some();
-            if !layer.pass(self.fabric.now, endpoint, place, again) {
-                self.fabric.pool.free(id);
-                return true;
-            }
-        }
         packet.size = departure.size;
         packet.ecn = departure.ecn;
         packet.dscp = 0;
@@ -421,23 +437,20 @@ impl<B: Body> Way<'_, B> {
         self.fabric.go_on(id);
     }
 
-    /// Sends what the layer of error correction has to send by itself.
-    #[inline(never)]
-    fn send_own(
-        &mut self,
-        conn: &mut Connection,
-        endpoint: &mut Endpoint<B>,
-        layer: &mut fec::Layer<B>,
-    ) {
-        while let Some(out) = layer.next_own(self.fabric.now, endpoint) {
-            let departing = Departing {
-                transport: out.transport,
-                size: out.size,
-                ecn: out.ecn,
-                dscp: 0,
-            };
-            self.send(conn, departing, 0);
+    /// Sends what leaves the layer of error correction.
+    fn send_protected(&mut self, conn: &mut Connection, out: fec::protected::Outgoing<B>) {
+        let id = self.fabric.pool.insert(Packet {
+            size: out.size,
+            ecn: out.ecn,
+            retransmission: out.retransmission.is_some(),
+            payload: out.transport,
+            ..blank()
+        });
+        self.address(conn, id);
+        if self.fabric.probe.is_on() {
+            self.observe_sent(conn, id, 0, out.retransmission);
         }
+        self.fabric.go_on(id);
     }
 
     /// Whose the packet is, which, and where it goes.
@@ -472,10 +485,14 @@ impl<B: Body> Way<'_, B> {
                     u64::from(segment.seq.wrapping_sub(conn.iss[self.direction as usize])),
                     segment.body.len(),
                 ),
-                Transport::Redundant(redundant) => {
-                    let iss = conn.iss[self.direction as usize];
-                    (u64::from(redundant.first.wrapping_sub(iss)), 0)
-                }
+                Transport::Redundant(redundant) => (
+                    u64::from(
+                        redundant
+                            .first
+                            .wrapping_sub(conn.iss[self.direction as usize]),
+                    ),
+                    0,
+                ),
                 Transport::Datagram(body) => (offset, body.len()),
             };
             probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
@@ -554,9 +571,9 @@ fn ends<B: Body>(
     ends.map(|(role, app)| {
         let endpoint = Endpoint::new(settings, control.build(&init), role, 0)
             .with_timer_rule(control.timer_rule());
-        match fec::Layer::new(fec) {
-            None => End::Tcp(endpoint, app, None),
-            Some(layer) => End::Tcp(layer.prepare(endpoint), app, Some(Box::new(layer))),
+        match fec {
+            fec::Config::Off => End::Tcp(endpoint, app),
+            fec => End::Protected(Box::new(fec::Protected::new(endpoint, fec)), app),
         }
     })
 }

@@ -180,10 +180,8 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, &Stats)> {
         let connection = self.flows[flow.0 as usize].connection?;
-        match &self.agents[connection as usize * 2].end {
-            End::Tcp(endpoint, ..) => Some((endpoint.snapshot(), endpoint.stats())),
-            _ => None,
-        }
+        let (endpoint, _) = self.agents[connection as usize * 2].end.tcp()?;
+        Some((endpoint.snapshot(), endpoint.stats()))
     }
     /// Bytes delivered in order to a flow's receiving end so far.
     #[must_use]
@@ -196,7 +194,8 @@ impl<B: Body> Network<B> {
 
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
-            End::Tcp(endpoint, ..) => *endpoint.stats(),
+            End::Tcp(endpoint, _) => *endpoint.stats(),
+            End::Protected(layer, _) => *layer.tcp().stats(),
             End::Udp(end) => end.stats(),
             End::Host(host) => Stats {
                 delivered_bytes: host.delivered_bytes(),
@@ -206,10 +205,8 @@ impl<B: Body> Network<B> {
         }
     }
     fn refused_by(&self, agent: usize) -> Refusals {
-        match &self.agents[agent].end {
-            End::Tcp(endpoint, ..) => endpoint.refusals(),
-            _ => Refusals::default(),
-        }
+        let tcp = self.agents[agent].end.tcp();
+        tcp.map_or_else(Refusals::default, |(endpoint, _)| endpoint.refusals())
     }
     pub(super) fn counters(&self, connection: usize) -> Base {
         let (sender, receiver) = (connection * 2, connection * 2 + 1);
@@ -218,7 +215,7 @@ impl<B: Body> Network<B> {
             receiver: self.stats_of(receiver),
             refused: self.refused_by(sender).plus(&self.refused_by(receiver)),
             fec: match (&self.agents[sender].end, &self.agents[receiver].end) {
-                (End::Tcp(_, _, Some(sender)), End::Tcp(_, _, Some(receiver))) => {
+                (End::Protected(sender, _), End::Protected(receiver, _)) => {
                     Some(Box::new([*sender.stats(), *receiver.stats()]))
                 }
                 _ => None,
@@ -307,13 +304,13 @@ impl<B: Body> Network<B> {
         let end = if completed { last } else { end };
         let (mean_cwnd_bytes, mean_srtt_ms) = conn.sender.finish(end);
         let summary = conn.receiver.reordering.summary();
-        let snapshot = match &self.agents[connection * 2].end {
-            End::Tcp(endpoint, ..) => Some(endpoint.snapshot()),
-            _ => None,
-        };
+        let tcp = self.agents[connection * 2].end.tcp();
+        let snapshot = tcp.map(|(endpoint, _)| endpoint.snapshot());
         let receiver = &self.agents[connection * 2 + 1].end;
         let (exchanges, one_way_delay) = match receiver {
-            End::Tcp(_, App::Scripted(script), _) => (script.exchanges().cloned(), None),
+            End::Tcp(_, App::Scripted(script)) | End::Protected(_, App::Scripted(script)) => {
+                (script.exchanges().cloned(), None)
+            }
             End::Udp(end) => (None, end.one_way_delay().cloned()),
             _ => (None, None),
         };

@@ -98,7 +98,7 @@ impl<B: Body> Network<B> {
         for (side, end) in ends.into_iter().enumerate() {
             self.agents[place * 2 + side].end = end;
         }
-        if let End::Tcp(endpoint, ..) = &mut self.agents[place * 2].end {
+        if let Some((endpoint, _)) = self.agents[place * 2].end.tcp_mut() {
             if self.fabric.probe.logs() {
                 endpoint.keep_window_log();
             }

@@ -148,7 +148,7 @@ impl<B: Body> Network<B> {
                 let scripts = Script::exchange(&what, window);
                 let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
                 // It does not open the connection, which is when the other end's log begins.
-                if let (true, End::Tcp(server, ..)) = (self.fabric.probe.logs(), &mut ends[0]) {
+                if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
                 }
                 (flow.settings, flow.control) = (Some(settings), Some(control));
