@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 mod case;
 mod child;
+mod codes;
 mod cost;
 mod detectors;
 mod guard;
@@ -57,6 +58,9 @@ struct Options {
     /// How detectors of heavy flows do: precision, delay, cost, memory.
     #[arg(long)]
     detectors: bool,
+    /// What error-correcting codes cost per byte.
+    #[arg(long)]
+    codes: bool,
     /// Compare instructions per packet and digests with the record instead of measuring.
     #[arg(long)]
     guard: bool,
@@ -95,6 +99,10 @@ fn main() -> ExitCode {
             })
         }
         None if options.detectors => detectors::print().map(|()| ExitCode::SUCCESS),
+        None if options.codes => {
+            codes::print();
+            Ok(ExitCode::SUCCESS)
+        }
         None if options.guard || options.record => run_guard(&options),
         None => run_benchmark(&options),
     };

@@ -9,13 +9,35 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
+class FecReleases(TypedDict, total=False):
+    """Why the receiver let acknowledgments go that it had held: how often for each reason."""
+
+    repaired: int
+    retransmitted: int
+    second_gap: int
+    group_over: int
+    timeout: int
+
+
 class FecSummary(TypedDict, total=False):
-    """What forward error correction did for a flow. Rates are ratios (0‥1)."""
+    """What forward error correction did for a flow. Rates are ratios (0‥1).
+
+    ``redundancy_rate`` is redundant packets over all sent but pure acknowledgments, ``effective_recovery_rate``
+    redundant packets that brought something back over redundant packets sent. ``hidden_losses`` are those that TCP did
+    not hear of, as the sender was told of them.
+    """
 
     redundant_packets: int
+    redundant_bytes: int
     recovered_packets: int
     redundancy_rate: float | None
     effective_recovery_rate: float | None
+    holds: int
+    held_acks: int
+    releases: FecReleases
+    hidden_losses: int
+    hidden_reductions: int
+    refused_packets: int
 
 
 class ReorderingSummary(TypedDict, total=False):

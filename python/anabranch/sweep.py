@@ -28,7 +28,7 @@ MAX_POINTS = 1_000_000
 """Runs in one sweep. More is a mistake in the grid."""
 
 
-_PARTS = ("reordering", "transfers", "fec")
+PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
 
 
@@ -255,7 +255,7 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
         if isinstance(value, Mapping):
             for key, inner in value.items():
                 # A part that a flow does not have (no error correction, say) is no figure.
-                if (distributions or key != "reordering") and not (inner is None and key in _PARTS):
+                if (distributions or key != "reordering") and not (inner is None and key in PARTS):
                     walk(f"{prefix}.{key}", inner)
         elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             flat[prefix] = None if value is None else float(value)

@@ -16,6 +16,7 @@ KINDS = {
     "split": ("Splitters", "`split` of a gateway"),
     "restore": ("Restorers", "`restore` of a gateway"),
     "remedy": ("Remedies for reordering", "`transport.reordering` of a flow"),
+    "fec": ("Error correction", "`fec` of a flow"),
     "reorder": ("Reordering inside a queue", "`reorder` of a queue"),
     "stack": ("Stack profiles", "`stack` of a flow"),
     "workload": ("Workloads", "`workload` of a flow"),

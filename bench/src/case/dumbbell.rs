@@ -3,6 +3,7 @@
 use anabranch::{
     aggregation::{Spread, control, energy::PowerModel, lacp::LacpRate},
     body::Length,
+    fec,
     impair::{self, bernoulli_loss},
     network::{App, Builder, FlowSpec, GroupSpec, LinkId, LinkSpec, Stop, Traffic},
     queue,
@@ -90,6 +91,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
                 control: stack::control(),
                 app: App::Bulk,
             },
+            fec: fec::Config::Off,
         });
     }
     builder

@@ -3,6 +3,7 @@
 
 use anabranch::{
     body::Length,
+    fec,
     network::{App, Builder, FlowSpec, LinkId, LinkSpec, Stop, Traffic},
     tcp::EcnMode,
     units::{Bytes, Duration, Instant, Rate},
@@ -141,6 +142,7 @@ impl Path {
             start,
             stop: None,
             traffic,
+            fec: fec::Config::Off,
         });
     }
 }

@@ -121,6 +121,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
             start,
             stop: None,
             traffic,
+            fec: anabranch::fec::Config::Off,
         })
     };
     let others = traffic.flows - 1;

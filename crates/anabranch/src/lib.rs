@@ -37,6 +37,7 @@ pub use anabranch_elements::{
     aggregation,
     body::{self, Body, Length, Octets},
     cc::{self, CongestionControl},
+    fec,
     heavy::{self, HeavyFlows},
     host::{self, Host},
     impair::{self, Impairment},

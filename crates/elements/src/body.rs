@@ -23,6 +23,9 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
     /// Content for an application that does not care which: `len` octets.
     #[must_use]
     fn filler(len: u32) -> Self;
+    /// Content with these octets; `len` of whatever where content is only a length.
+    #[must_use]
+    fn from_octets(octets: &[u8], len: u32) -> Self;
     /// Puts `next` behind `self`.
     fn append(&mut self, next: &Self);
     /// The octets themselves; `None` where only their number is known.
@@ -51,6 +54,9 @@ impl Body for Length {
     fn filler(len: u32) -> Self {
         Self(len)
     }
+    fn from_octets(_octets: &[u8], len: u32) -> Self {
+        Self(len)
+    }
     #[inline]
     fn append(&mut self, next: &Self) {
         self.0 += next.0;
@@ -71,6 +77,9 @@ impl Body for Octets {
     fn filler(len: u32) -> Self {
         // A period that is no power of two, so that a shifted copy does not look right.
         Self((0..=250).cycle().take(len as usize).collect())
+    }
+    fn from_octets(octets: &[u8], _len: u32) -> Self {
+        Self(octets.to_vec())
     }
     fn append(&mut self, next: &Self) {
         self.0.extend_from_slice(&next.0);

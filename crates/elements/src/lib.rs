@@ -8,6 +8,7 @@ pub mod aggregation;
 pub mod body;
 pub mod cc;
 pub mod component;
+pub mod fec;
 pub mod heavy;
 pub mod host;
 pub mod impair;

@@ -1,12 +1,14 @@
 //! What a packet's payload is to its end hosts.
 
-use crate::{body::Body, tcp::Segment};
+use crate::{body::Body, fec::Redundant, tcp::Segment};
 
 /// The transport header and content of a packet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Transport<B> {
     /// A TCP segment.
     Tcp(Segment<B>),
+    /// Redundancy of a TCP connection.
+    Redundant(Redundant<B>),
     /// Anything else, opaque to the network: a UDP datagram, a QUIC packet.
     Datagram(B),
 }
@@ -17,6 +19,7 @@ impl<B: Body> Transport<B> {
     pub fn payload_len(&self) -> u32 {
         match self {
             Self::Tcp(segment) => segment.body.len(),
+            Self::Redundant(redundant) => redundant.body.len(),
             Self::Datagram(body) => body.len(),
         }
     }

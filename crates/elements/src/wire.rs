@@ -14,6 +14,7 @@
 
 mod checksum;
 mod error;
+mod fec;
 mod ip;
 mod option;
 mod tcp;
@@ -21,6 +22,7 @@ mod udp;
 
 pub use checksum::Checksum;
 pub use error::{DecodeError, Discards, EncodeError};
+pub use fec::{decode_redundant, encode_redundant};
 pub use ip::{Carried, IpHeader, Protocol, Version, decode_ip, encode_ip};
 pub use option::{OptionIter, TcpOption, iter_options};
 pub use tcp::{Ports, TcpHeader, TcpPacket, decode_tcp, encode_tcp};

@@ -4,7 +4,7 @@
 use anabranch_core::registry::{Meta, Source};
 use anabranch_elements::{
     aggregation::control,
-    cc, impair,
+    cc, fec, impair,
     multipath::{restore, split},
     queue, tcp,
 };
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 /// A component as it is listed and explained.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`, `workload`,
+    /// The family: `cc`, `queue`, `reorder`, `impair`, `control`, `split`, `restore`, `remedy`, `fec`, `workload`,
     /// `stack`.
     pub kind: &'static str,
     /// The name that scenario files use.
@@ -106,6 +106,11 @@ pub fn catalog() -> Vec<Entry> {
         tcp::recovery::remedy::registry()
             .into_iter()
             .map(|(meta, config, schema)| component("remedy", meta, &config, &schema)),
+    );
+    entries.extend(
+        fec::params::registry()
+            .into_iter()
+            .map(|(meta, config, schema)| component("fec", meta, &config, &schema)),
     );
     entries.extend(workloads());
     entries.extend(tcp::profiles().iter().map(stack));

@@ -180,6 +180,7 @@ pub fn compile_tapped<B: Body>(
             start: flow.start,
             stop: flow.stop,
             traffic,
+            fec: flow.fec.clone(),
         });
     }
     if let Some((name, _)) = hosts.first() {

@@ -17,7 +17,7 @@ from anabranch.errors import UserError, nearest
 from anabranch.limits import check_jobs, thread_count
 from anabranch.study.definition import Definition, Experiment, Quantity, Wrong, as_sets, fill
 from anabranch.study.series import Cell, Key, NoValueError, Series
-from anabranch.sweep import flatten
+from anabranch.sweep import PARTS, flatten
 
 if TYPE_CHECKING:
     import polars as pl
@@ -292,6 +292,12 @@ class Results:
         path = quantity.path or ""
         if "*" not in path and quantity.capacity is None:
             if path not in outcome.figures:
+                part = path.rpartition(".")[0]
+                if part.rpartition(".")[2] in PARTS and not any(
+                    name.startswith(f"{part}.") for name in outcome.figures
+                ):
+                    # This variant's flow does not have the part at all: no error correction, say.
+                    return None
                 raise self._unknown(quantity, path, outcome.figures)
             return outcome.figures[path]
         values = {n: v for n, v in outcome.figures.items() if fnmatch.fnmatchcase(n, path)}

@@ -16,6 +16,7 @@ mod growth;
 mod handshake;
 mod header;
 mod input;
+mod layered;
 mod loss_timers;
 mod measurement;
 mod output;
@@ -298,6 +299,8 @@ struct Cold<B> {
     extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
     reset_by: Option<Ending>,
+    /// Octets of the window that are taken by what is not data, where there may be such.
+    reserved: Option<u64>,
 }
 
 /// What only some stacks need.
@@ -433,6 +436,7 @@ impl<B: Body> Endpoint<B> {
                 default_mss: handshake::DEFAULT_MSS,
                 extras: None,
                 reset_by: None,
+                reserved: None,
             }),
         }
     }

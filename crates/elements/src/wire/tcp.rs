@@ -7,8 +7,8 @@ use super::{
 use crate::tcp::Flags;
 
 const HEADER: usize = 20;
-/// FIN to AE.
-const FLAG_BITS: u16 = 0x1ff;
+/// FIN to AE, and the three bits that are reserved behind them, which [`fec`](crate::fec::packet) uses.
+const FLAG_BITS: u16 = 0xfff;
 
 /// Ports of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

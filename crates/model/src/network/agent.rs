@@ -11,7 +11,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Body,
-    cc,
+    cc, fec,
     host::{Arrived, Departing, Host},
     tcp::{Endpoint, RetransmitCause, Role, Segment, Settings, State},
     transport::Transport,
@@ -35,6 +35,8 @@ use crate::event_queue::{Class, Entry, Source};
 pub enum End<B: Body> {
     /// Our TCP.
     Tcp(Endpoint<B>, App),
+    /// Our TCP inside a layer of error correction.
+    Protected(Box<fec::Protected<B>>, App),
     /// An end of a UDP flow.
     Udp(Box<UdpEnd>),
     /// A user's stack.
@@ -45,21 +47,49 @@ pub enum End<B: Body> {
 
 /// What is not our TCP stands behind a call, so that our TCP is told by one comparison.
 impl<B: Body> End<B> {
+    /// Our TCP and its application, protected or not.
+    pub(super) fn tcp(&self) -> Option<(&Endpoint<B>, &App)> {
+        match self {
+            Self::Tcp(endpoint, app) => Some((endpoint, app)),
+            Self::Protected(layer, app) => Some((layer.tcp(), app)),
+            _ => None,
+        }
+    }
+    /// The same, to be changed.
+    pub(super) fn tcp_mut(&mut self) -> Option<(&mut Endpoint<B>, &mut App)> {
+        match self {
+            Self::Tcp(endpoint, app) => Some((endpoint, app)),
+            Self::Protected(layer, app) => Some((layer.tcp_mut(), app)),
+            _ => None,
+        }
+    }
+
     /// When it wants to go on by itself.
     #[inline(never)]
     fn timer(&self) -> Instant {
         match self {
             Self::Tcp(endpoint, _) => endpoint.deadline(),
+            Self::Protected(layer, _) => layer.deadline(),
             Self::Udp(end) => end.timer(),
             Self::Host(host) => host.timer().unwrap_or(Instant::NEVER),
             Self::Vacant => Instant::NEVER,
         }
     }
 
-    /// A packet reaches UDP or a host from outside.
+    /// A packet reaches what is not our bare TCP. Whether it holds data that was there already.
     #[inline(never)]
-    fn on_packet(&mut self, now: Instant, packet: &Packet<Transport<B>>, arrival: Option<Arrival>) {
+    fn on_packet(
+        &mut self,
+        now: Instant,
+        packet: &Packet<Transport<B>>,
+        arrival: Option<Arrival>,
+    ) -> bool {
         match self {
+            Self::Protected(layer, _) => {
+                let before = layer.tcp().stats().duplicate_segments;
+                layer.on_packet(now, &packet.payload, packet.ecn);
+                return layer.tcp().stats().duplicate_segments != before;
+            }
             Self::Udp(end) => {
                 let len = packet.payload.payload_len();
                 end.on_datagram(now, packet.index, len, arrival);
@@ -74,13 +104,28 @@ impl<B: Body> End<B> {
             }
             Self::Tcp(..) | Self::Vacant => {}
         }
+        false
     }
 
-    /// Takes what UDP or a host from outside wants to send. Whether a transfer is complete.
+    /// Takes what anything but our bare TCP wants to send. `wake`: when its application wants to go on.
+    /// Whether a transfer is complete.
     #[inline(never)]
-    fn send(&mut self, way: &mut Way<'_, B>, conn: &mut Connection) -> bool {
+    fn send(&mut self, way: &mut Way<'_, B>, conn: &mut Connection, wake: &mut Instant) -> bool {
         let now = way.fabric.now;
         let delivered = match self {
+            Self::Protected(layer, app) => {
+                if !matches!(app, App::Finished) {
+                    drive(layer.tcp_mut(), app, now, wake);
+                }
+                while let Some(out) = layer.poll_transmit(now) {
+                    way.send_protected(conn, out);
+                }
+                let endpoint = layer.tcp();
+                if way.direction == Direction::Forward {
+                    conn.sender.update(now, endpoint.cwnd(), endpoint.srtt());
+                }
+                endpoint.stats().delivered_bytes
+            }
             Self::Udp(end) => {
                 while let Some((offset, out)) = end.poll_transmit(now) {
                     way.send(conn, out, offset);
@@ -166,6 +211,9 @@ impl<B: Body> AgentSlot<B> {
     pub(super) fn is_over(&self) -> bool {
         match &self.end {
             End::Tcp(endpoint, _) => matches!(endpoint.state(), State::Closed | State::TimeWait),
+            End::Protected(layer, _) => {
+                matches!(layer.tcp().state(), State::Closed | State::TimeWait)
+            }
             End::Udp(_) | End::Host(_) => false,
             End::Vacant => true,
         }
@@ -221,7 +269,12 @@ impl<B: Body> Network<B> {
                     }
                 }
             }
-            other => other.on_packet(fabric.now, packet, arrival),
+            other => {
+                let twice = other.on_packet(fabric.now, packet, arrival);
+                if twice && arrival.is_some_and(|arrival| !arrival.duplicate) {
+                    conn.receiver.spurious_retransmissions += 1;
+                }
+            }
         }
         fabric.pool.free(id);
         self.after_agent(index);
@@ -242,14 +295,17 @@ impl<B: Body> Network<B> {
         if slot.start <= now {
             slot.start = Instant::NEVER;
             match &mut slot.end {
-                // Its own timer, not the flow's start: what is due is done below.
-                End::Tcp(_, App::Scripted(script)) if script.has_begun() => {}
-                End::Tcp(endpoint, _) => {
-                    if self.fabric.probe.logs() {
-                        endpoint.keep_window_log();
+                end @ (End::Tcp(..) | End::Protected(..)) => match end.tcp_mut() {
+                    // Its own timer, not the flow's start: what is due is done below.
+                    Some((_, App::Scripted(script))) if script.has_begun() => {}
+                    Some((endpoint, _)) => {
+                        if self.fabric.probe.logs() {
+                            endpoint.keep_window_log();
+                        }
+                        endpoint.open(now);
                     }
-                    endpoint.open(now);
-                }
+                    None => {}
+                },
                 End::Udp(end) => end.start(),
                 End::Host(host) => host.start(now),
                 End::Vacant => {}
@@ -258,11 +314,13 @@ impl<B: Body> Network<B> {
         if slot.stop <= now {
             slot.stop = Instant::NEVER;
             match &mut slot.end {
-                End::Tcp(endpoint, app) => {
-                    endpoint.close();
-                    match app {
-                        App::Scripted(script) => script.stop(),
-                        app => *app = App::Finished,
+                end @ (End::Tcp(..) | End::Protected(..)) => {
+                    if let Some((endpoint, app)) = end.tcp_mut() {
+                        endpoint.close();
+                        match app {
+                            App::Scripted(script) => script.stop(),
+                            app => *app = App::Finished,
+                        }
                     }
                 }
                 End::Udp(end) => end.stop(),
@@ -271,6 +329,7 @@ impl<B: Body> Network<B> {
         }
         match &mut slot.end {
             End::Tcp(endpoint, _) if endpoint.deadline() <= now => endpoint.on_deadline(now),
+            End::Protected(layer, _) if layer.deadline() <= now => layer.on_deadline(now),
             End::Host(host) if host.timer().is_some_and(|due| due <= now) => host.on_timer(now),
             _ => {}
         }
@@ -314,7 +373,7 @@ impl<B: Body> Network<B> {
                     complete = conn.note_delivery(now, endpoint.stats().delivered_bytes);
                 }
             }
-            other => complete = other.send(&mut way, conn),
+            other => complete = other.send(&mut way, conn, &mut slot.start),
         }
         slot.arm_timer(index, fabric);
         let of_workload = conn.spawner.is_some();
@@ -344,7 +403,7 @@ impl<B: Body> Way<'_, B> {
         let packet = &mut self.fabric.pool[id];
         let place = match &mut packet.payload {
             Transport::Tcp(segment) => segment,
-            other @ Transport::Datagram(_) => segment_in(other),
+            other => segment_in(other),
         };
         let Some(departure) = endpoint.poll_transmit_into(self.fabric.now, place) else {
             self.fabric.pool.free(id);
@@ -374,6 +433,22 @@ impl<B: Body> Way<'_, B> {
         self.address(conn, id);
         if self.fabric.probe.is_on() {
             self.observe_sent(conn, id, offset, None);
+        }
+        self.fabric.go_on(id);
+    }
+
+    /// Sends what leaves the layer of error correction.
+    fn send_protected(&mut self, conn: &mut Connection, out: fec::protected::Outgoing<B>) {
+        let id = self.fabric.pool.insert(Packet {
+            size: out.size,
+            ecn: out.ecn,
+            retransmission: out.retransmission.is_some(),
+            payload: out.transport,
+            ..blank()
+        });
+        self.address(conn, id);
+        if self.fabric.probe.is_on() {
+            self.observe_sent(conn, id, 0, out.retransmission);
         }
         self.fabric.go_on(id);
     }
@@ -409,6 +484,14 @@ impl<B: Body> Way<'_, B> {
                 Transport::Tcp(segment) => (
                     u64::from(segment.seq.wrapping_sub(conn.iss[self.direction as usize])),
                     segment.body.len(),
+                ),
+                Transport::Redundant(redundant) => (
+                    u64::from(
+                        redundant
+                            .first
+                            .wrapping_sub(conn.iss[self.direction as usize]),
+                    ),
+                    0,
                 ),
                 Transport::Datagram(body) => (offset, body.len()),
             };
@@ -449,7 +532,7 @@ fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     *place = Transport::Tcp(Segment::default());
     match place {
         Transport::Tcp(segment) => segment,
-        Transport::Datagram(_) => unreachable!("it was just made one"),
+        _ => unreachable!("it was just made one"),
     }
 }
 
@@ -457,11 +540,11 @@ fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
 pub(super) fn tcp_ends<B: Body>(
     settings: &Arc<Settings>,
     control: &cc::Config,
+    fec: &fec::Config,
     app: App,
 ) -> [End<B>; 2] {
     ends(
-        settings,
-        control,
+        (settings, control, fec),
         [(Role::Active, app), (Role::Passive, App::Sink)],
     )
 }
@@ -470,26 +553,28 @@ pub(super) fn tcp_ends<B: Body>(
 pub(super) fn exchange_ends<B: Body>(
     settings: &Arc<Settings>,
     control: &cc::Config,
+    fec: &fec::Config,
     scripts: [Script; 2],
 ) -> [End<B>; 2] {
     let [server, client] = scripts.map(|script| App::Scripted(Box::new(script)));
     ends(
-        settings,
-        control,
+        (settings, control, fec),
         [(Role::Passive, server), (Role::Active, client)],
     )
 }
 
 fn ends<B: Body>(
-    settings: &Arc<Settings>,
-    control: &cc::Config,
+    (settings, control, fec): (&Arc<Settings>, &cc::Config, &fec::Config),
     ends: [(Role, App); 2],
 ) -> [End<B>; 2] {
     let init = settings.init();
     ends.map(|(role, app)| {
         let endpoint = Endpoint::new(settings, control.build(&init), role, 0)
             .with_timer_rule(control.timer_rule());
-        End::Tcp(endpoint, app)
+        match fec {
+            fec::Config::Off => End::Tcp(endpoint, app),
+            fec => End::Protected(Box::new(fec::Protected::new(endpoint, fec)), app),
+        }
     })
 }
 

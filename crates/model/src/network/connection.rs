@@ -9,7 +9,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Body,
-    cc,
+    cc, fec,
     link::Window,
     tcp::{Refusals, Settings, Snapshot, Stats},
 };
@@ -50,6 +50,9 @@ pub(super) struct Base {
     pub(super) receiver: Stats,
     /// Of both ends together.
     pub(super) refused: Refusals,
+    /// Of the layer of error correction at both ends; the sender's half of the one, the receiver's of the
+    /// other.
+    pub(super) fec: Option<Box<[fec::Stats; 2]>>,
 }
 
 impl Connection {
@@ -85,6 +88,8 @@ pub(super) struct Flow<B: Body> {
     /// Our TCP's switches and control; UDP and hosts from outside have none.
     pub(super) settings: Option<Arc<Settings>>,
     pub(super) control: Option<cc::Config>,
+    /// Their error correction.
+    pub(super) fec: fec::Config,
     pub(super) totals: Totals,
     pub(super) body: std::marker::PhantomData<B>,
 }
@@ -148,6 +153,8 @@ pub struct FlowReport {
     pub exchanges: Option<Completions>,
     /// Delays of datagrams, over UDP.
     pub one_way_delay: Option<OneWayDelay>,
+    /// The layer of error correction, where there is one: the sending end's counters, the receiving end's.
+    pub fec: Option<Box<[fec::Stats; 2]>>,
 }
 
 impl<B: Body> Network<B> {
@@ -173,10 +180,8 @@ impl<B: Body> Network<B> {
     #[must_use]
     pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, &Stats)> {
         let connection = self.flows[flow.0 as usize].connection?;
-        match &self.agents[connection as usize * 2].end {
-            End::Tcp(endpoint, _) => Some((endpoint.snapshot(), endpoint.stats())),
-            _ => None,
-        }
+        let (endpoint, _) = self.agents[connection as usize * 2].end.tcp()?;
+        Some((endpoint.snapshot(), endpoint.stats()))
     }
     /// Bytes delivered in order to a flow's receiving end so far.
     #[must_use]
@@ -190,6 +195,7 @@ impl<B: Body> Network<B> {
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
             End::Tcp(endpoint, _) => *endpoint.stats(),
+            End::Protected(layer, _) => *layer.tcp().stats(),
             End::Udp(end) => end.stats(),
             End::Host(host) => Stats {
                 delivered_bytes: host.delivered_bytes(),
@@ -199,10 +205,8 @@ impl<B: Body> Network<B> {
         }
     }
     fn refused_by(&self, agent: usize) -> Refusals {
-        match &self.agents[agent].end {
-            End::Tcp(endpoint, _) => endpoint.refusals(),
-            _ => Refusals::default(),
-        }
+        let tcp = self.agents[agent].end.tcp();
+        tcp.map_or_else(Refusals::default, |(endpoint, _)| endpoint.refusals())
     }
     pub(super) fn counters(&self, connection: usize) -> Base {
         let (sender, receiver) = (connection * 2, connection * 2 + 1);
@@ -210,6 +214,12 @@ impl<B: Body> Network<B> {
             sender: self.stats_of(sender),
             receiver: self.stats_of(receiver),
             refused: self.refused_by(sender).plus(&self.refused_by(receiver)),
+            fec: match (&self.agents[sender].end, &self.agents[receiver].end) {
+                (End::Protected(sender, _), End::Protected(receiver, _)) => {
+                    Some(Box::new([*sender.stats(), *receiver.stats()]))
+                }
+                _ => None,
+            },
         }
     }
     /// The measured time begins for a flow: remember its counters.
@@ -294,13 +304,13 @@ impl<B: Body> Network<B> {
         let end = if completed { last } else { end };
         let (mean_cwnd_bytes, mean_srtt_ms) = conn.sender.finish(end);
         let summary = conn.receiver.reordering.summary();
-        let snapshot = match &self.agents[connection * 2].end {
-            End::Tcp(endpoint, _) => Some(endpoint.snapshot()),
-            _ => None,
-        };
+        let tcp = self.agents[connection * 2].end.tcp();
+        let snapshot = tcp.map(|(endpoint, _)| endpoint.snapshot());
         let receiver = &self.agents[connection * 2 + 1].end;
         let (exchanges, one_way_delay) = match receiver {
-            End::Tcp(_, App::Scripted(script)) => (script.exchanges().cloned(), None),
+            End::Tcp(_, App::Scripted(script)) | End::Protected(_, App::Scripted(script)) => {
+                (script.exchanges().cloned(), None)
+            }
             End::Udp(end) => (None, end.one_way_delay().cloned()),
             _ => (None, None),
         };
@@ -322,6 +332,7 @@ impl<B: Body> Network<B> {
             completions: None,
             exchanges,
             one_way_delay,
+            fec: sums.fec,
         }
     }
 
@@ -366,6 +377,7 @@ impl<B: Body> Network<B> {
             }),
             exchanges: None,
             one_way_delay: None,
+            fec: sums.fec,
         }
     }
 }
@@ -385,6 +397,11 @@ impl Base {
             self.sender = self.sender.since(&base.sender);
             self.receiver = self.receiver.since(&base.receiver);
             self.refused = self.refused.since(&base.refused);
+            if let (Some(fec), Some(earlier)) = (&mut self.fec, &base.fec) {
+                for (fec, earlier) in fec.iter_mut().zip(earlier.iter()) {
+                    *fec = fec.since(earlier);
+                }
+            }
         }
         self
     }
@@ -392,6 +409,12 @@ impl Base {
         self.sender = self.sender.plus(&other.sender);
         self.receiver = self.receiver.plus(&other.receiver);
         self.refused = self.refused.plus(&other.refused);
+        if let Some(others) = &other.fec {
+            let sums = self.fec.get_or_insert_default();
+            for (sum, other) in sums.iter_mut().zip(others.iter()) {
+                *sum = sum.plus(other);
+            }
+        }
     }
 }
 

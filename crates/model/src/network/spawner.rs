@@ -74,7 +74,7 @@ impl<B: Body> Network<B> {
         let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
             unreachable!("a workload of many runs over our TCP")
         };
-        let ends = tcp_ends(&settings, control, App::File(size));
+        let ends = tcp_ends(&settings, control, &flow.fec, App::File(size));
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;
@@ -98,7 +98,7 @@ impl<B: Body> Network<B> {
         for (side, end) in ends.into_iter().enumerate() {
             self.agents[place * 2 + side].end = end;
         }
-        if let End::Tcp(endpoint, _) = &mut self.agents[place * 2].end {
+        if let Some((endpoint, _)) = self.agents[place * 2].end.tcp_mut() {
             if self.fabric.probe.logs() {
                 endpoint.keep_window_log();
             }

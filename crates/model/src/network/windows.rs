@@ -2,7 +2,7 @@
 
 use anabranch_elements::body::Body;
 
-use super::{End, Network};
+use super::Network;
 
 impl<B: Body> Network<B> {
     /// Notes what has happened to all windows since it was last noted, if packets are logged. The
@@ -21,7 +21,7 @@ impl<B: Body> Network<B> {
         let Some(log) = self.fabric.probe.log_mut() else {
             return;
         };
-        if let End::Tcp(endpoint, _) = &mut self.agents[place * 2].end {
+        if let Some((endpoint, _)) = self.agents[place * 2].end.tcp_mut() {
             log.window_events(self.connections[place].flow, &endpoint.take_window_log());
         }
     }

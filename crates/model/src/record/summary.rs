@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{packet::FlowId, reordering, units::Duration};
-use anabranch_elements::{aggregation::energy::PortTimes, body::Body, tcp::Refusal};
+use anabranch_elements::{aggregation::energy::PortTimes, body::Body, fec, tcp::Refusal};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -128,7 +128,75 @@ pub struct FlowSummary {
     /// 95th percentile of that.
     pub p95_one_way_delay_ms: Option<f64>,
     /// Forward error correction, where it is on.
-    pub fec: Option<Value>,
+    pub fec: Option<FecSummary>,
+}
+
+/// What error correction did for a flow. Everything counts the data that the flow is about, from `from` to `to`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FecSummary {
+    /// Redundant packets sent.
+    pub redundant_packets: u64,
+    /// Their IP bytes.
+    pub redundant_bytes: u64,
+    /// Data packets that were brought back.
+    pub recovered_packets: u64,
+    /// Redundant packets ÷ all packets sent, pure acknowledgments aside.
+    pub redundancy_rate: Option<f64>,
+    /// Redundant packets that brought something back ÷ redundant packets sent.
+    pub effective_recovery_rate: Option<f64>,
+    /// Times that the receiver began to hold its acknowledgments.
+    pub holds: u64,
+    /// Acknowledgments held.
+    pub held_acks: u64,
+    /// Why holds ended.
+    pub releases: FecReleases,
+    /// Losses that only the error correction saw, as the sender has heard of them.
+    pub hidden_losses: u64,
+    /// Reductions of the window for them.
+    pub hidden_reductions: u64,
+    /// Redundant packets that could not be right.
+    pub refused_packets: u64,
+}
+
+/// Why the receiver let acknowledgments go that it had held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FecReleases {
+    /// What was missing was brought back.
+    pub repaired: u64,
+    /// It was sent again, or only late.
+    pub retransmitted: u64,
+    /// More was missing from the group than its redundancy can bring back.
+    pub second_gap: u64,
+    /// The group was over.
+    pub group_over: u64,
+    /// It took too long.
+    pub timeout: u64,
+}
+
+impl FecSummary {
+    fn new([sender, receiver]: &[fec::Stats; 2], data_packets: u64) -> Self {
+        let redundant = sender.redundant_sent;
+        let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        Self {
+            redundant_packets: redundant,
+            redundant_bytes: sender.redundant_bytes,
+            recovered_packets: receiver.recovered_packets,
+            redundancy_rate: ratio(redundant, redundant + data_packets),
+            effective_recovery_rate: ratio(receiver.redundant_useful, redundant),
+            holds: receiver.holds,
+            held_acks: receiver.held_acks,
+            releases: FecReleases {
+                repaired: receiver.released_repaired,
+                retransmitted: receiver.released_retransmitted,
+                second_gap: receiver.released_second_gap,
+                group_over: receiver.released_group_over,
+                timeout: receiver.released_timeout,
+            },
+            hidden_losses: sender.hidden_losses,
+            hidden_reductions: sender.hidden_reductions,
+            refused_packets: receiver.redundant_refused,
+        }
+    }
 }
 
 /// Reordering at a receiver in more detail.
@@ -315,7 +383,10 @@ impl From<&FlowReport> for FlowSummary {
             p95_one_way_delay_ms: delay
                 .and_then(|delay| delay.percentile(95.0))
                 .map(Duration::as_millis_f64),
-            fec: None,
+            fec: report
+                .fec
+                .as_ref()
+                .map(|fec| FecSummary::new(fec, report.sender.sent_packets)),
         }
     }
 }

@@ -145,6 +145,7 @@ impl Taps {
         };
         let len = match &packet.payload {
             Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
+            Transport::Redundant(redundant) => wire::encode_redundant(&ip, ports, redundant, to),
             Transport::Datagram(body) => {
                 let carried = match body.octets() {
                     Some(octets) => Carried::Octets(octets),

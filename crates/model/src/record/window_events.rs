@@ -41,6 +41,7 @@ impl WindowRow {
             WindowChange::Timeout => "rto",
             WindowChange::Restart => "timer-rule",
             WindowChange::Mark => "ecn",
+            WindowChange::Repaired => "loss-repaired",
             WindowChange::ProbeRepaired => "tlp",
             WindowChange::Undone => "undo",
         }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     kind::{Kind, Seam},
-    types::{cc, control, impair, lacp, restore, split, tcp, workload},
+    types::{cc, control, fec, impair, lacp, restore, split, tcp, workload},
 };
 
 pub use anabranch_elements::aggregation::{Spread, energy::PowerModel};
@@ -153,26 +153,9 @@ pub struct TraceFile {
     pub file: String,
 }
 
-/// Redundancy inside a flow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fec {
-    /// None.
-    #[default]
-    Off,
-}
-
 impl Seam for Service {
     const NAME: &'static str = "service";
     const MARK: &'static str = "kind:service";
-    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
-        None
-    }
-}
-
-impl Seam for Fec {
-    const NAME: &'static str = "fec";
-    const MARK: &'static str = "kind:fec";
     fn custom(&self) -> Option<(&str, &serde_json::Value)> {
         None
     }
@@ -304,7 +287,7 @@ pub struct Flow {
     pub transport: tcp::Overrides,
     /// Redundancy inside the flow.
     #[serde(default)]
-    pub fec: Kind<Fec>,
+    pub fec: Kind<fec::Config>,
     /// What the application sends.
     #[serde(default)]
     pub workload: Kind<workload::Config>,

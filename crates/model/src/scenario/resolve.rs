@@ -27,7 +27,7 @@ use super::{
     kind::{Kind, Seam},
     path::no_such,
     tree::{Node, Value},
-    types::{Trace, cc, control, impair, lacp, queue, restore, split, tcp, workload},
+    types::{Trace, cc, control, fec, impair, lacp, queue, restore, split, tcp, workload},
     unavailable,
 };
 
@@ -227,6 +227,8 @@ pub struct ResolvedFlow {
     pub stack: tcp::Settings,
     /// The congestion control; over UDP nobody asks.
     pub cc: cc::Config,
+    /// Error correction; over UDP there is none.
+    pub fec: fec::Config,
     /// What the application sends.
     pub workload: workload::Config,
     /// What was recorded, where that is replayed.

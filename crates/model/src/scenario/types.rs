@@ -2,7 +2,7 @@
 
 pub use anabranch_elements::{
     aggregation::{control, lacp},
-    cc, impair,
+    cc, fec, impair,
     link::service::Trace,
     multipath::{restore, split},
     queue, tcp,
@@ -89,5 +89,13 @@ impl Seam for restore::Config {
         } else {
             None
         }
+    }
+}
+
+impl Seam for fec::Config {
+    const NAME: &'static str = "fec";
+    const MARK: &'static str = "kind:fec";
+    fn custom(&self) -> Option<(&str, &serde_json::Value)> {
+        None
     }
 }

@@ -5,7 +5,6 @@ use super::format::{Family, File};
 
 /// Names by seam. A name that is built in is available, listed or not.
 const NAMES: &[(&str, &[&str])] = &[
-    ("fec", &["xor", "reed-solomon", "sliding-rlc"]),
     ("stack", &["linux", "linux-6.18"]),
 ];
 

@@ -123,10 +123,6 @@ fn kinds() {
                 "unknown stack",
                 with("stack = \"rfc\"", "stack = \"ns3-2019\""),
             ),
-            (
-                "not yet: FEC",
-                with("cc = ", "fec = { kind = \"xor\", fmax = 10 }\ncc = "),
-            ),
             ("not yet: IPv6", with("cc = ", "family = 6\ncc = ")),
             ("live only", plus("[host.S]\nattach = \"namespace\"")),
             (

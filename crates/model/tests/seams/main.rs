@@ -18,6 +18,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::{Body, Length, Octets},
+    fec,
     host::{Arrived, Departing, Host},
     link::service::{Fixed, Service},
     middlebox::{Held, Middlebox, Output},
@@ -148,6 +149,7 @@ fn flow<B: Body>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<
         start: Instant::START,
         stop: None,
         traffic,
+        fec: fec::Config::Off,
     }
 }
 

@@ -316,7 +316,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// RFC 9293 §3.10.7.4, seventh and eighth: payload and FIN.
-    fn on_payload(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
+    pub(super) fn on_payload(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
         let len = u64::from(segment.body.len());
         let end = seq + len;
         if !self.state.may_receive() {

@@ -150,6 +150,7 @@ impl<B: Body> Endpoint<B> {
         if let Some(forward) = self.forward(now, place) {
             return forward;
         }
+        let cwnd = cwnd.saturating_sub(self.cold.reserved.unwrap_or(0));
         let window = self.window_in_trouble(cwnd);
         if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
             return Trouble::Waits;

@@ -22,7 +22,10 @@ use crate::{
 impl<B: Body> Endpoint<B> {
     /// What the connection has agreed on decides what the remedy must hear.
     pub(super) fn begin_remedy(&mut self) {
-        if self.settings.adapt_rto || !self.settings.timer_tick.is_zero() {
+        let attended = self.settings.adapt_rto
+            || !self.settings.timer_tick.is_zero()
+            || self.cold.reserved.is_some();
+        if attended {
             self.agreed.finder = match self.agreed.finder {
                 Finder::Rack => Finder::RackAttended,
                 _ => Finder::DuplicatesAttended,

@@ -19,6 +19,8 @@ pub enum WindowChange {
     Restart,
     /// The peer echoes a mark (RFC 3168).
     Mark,
+    /// The peer says that a loss was repaired below TCP (RFC 9265).
+    Repaired,
     /// A probe has repaired a loss (RFC 8985 §7.4.2).
     ProbeRepaired,
     /// The last reduction proved needless and is taken back.

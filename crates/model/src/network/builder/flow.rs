@@ -86,6 +86,7 @@ impl<B: Body> Network<B> {
             window,
             settings: None,
             control: None,
+            fec: spec.fec,
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
@@ -133,7 +134,7 @@ impl<B: Body> Network<B> {
                     App::File(size) => size,
                     _ => u64::MAX,
                 };
-                let ends = tcp_ends(&settings, &control, app);
+                let ends = tcp_ends(&settings, &control, &flow.fec, app);
                 (flow.settings, flow.control) = (Some(settings), Some(control));
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;
@@ -144,9 +145,10 @@ impl<B: Body> Network<B> {
                 control,
                 what,
             } => {
-                let mut ends = exchange_ends(&settings, &control, Script::exchange(&what, window));
+                let scripts = Script::exchange(&what, window);
+                let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
                 // It does not open the connection, which is when the other end's log begins.
-                if let (true, End::Tcp(server, _)) = (self.fabric.probe.logs(), &mut ends[0]) {
+                if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
                     server.keep_window_log();
                 }
                 (flow.settings, flow.control) = (Some(settings), Some(control));

@@ -6,7 +6,7 @@ use anabranch_core::units::{Duration, Instant, Rate, text::Limit};
 use anabranch_elements::{
     aggregation::{Spread, control, energy::PowerModel, lacp, members::LowPowerIdle},
     body::Body,
-    cc,
+    cc, fec,
     host::Host,
     impair,
     link::service::Service,
@@ -218,6 +218,8 @@ pub struct FlowSpec<B: Body> {
     pub stop: Option<Instant>,
     /// What runs over it.
     pub traffic: Traffic<B>,
+    /// Error correction around our TCP.
+    pub fec: fec::Config,
 }
 
 /// A middlebox.

@@ -15,7 +15,7 @@ use crate::scenario::{
     error::{Error, Fault, choice},
     format::{File, Flow, Protocol},
     kind::Kind,
-    types::{cc, tcp, workload},
+    types::{cc, fec, tcp, workload},
     unavailable,
 };
 
@@ -39,6 +39,7 @@ pub(super) fn flows(
             let path = ["flow", table, "transport", problem.field];
             resolver.fault(&path, refused(&problem))
         })?;
+        let fec = correction(resolver, table, flow, &settings)?;
         let workload = resolver.build(&flow.workload, &["flow", table, "workload"])?;
         let workload = traffic::complete(resolver, table, flow, &settings, workload)?;
         check_workload(resolver, table, &workload)?;
@@ -67,6 +68,7 @@ pub(super) fn flows(
                 udp_headers: u32::try_from(traffic::udp_headers(flow.family)).expect("a few bytes"),
                 stack: settings.clone(),
                 cc: cc.clone(),
+                fec: fec.clone(),
                 workload: workload.clone(),
                 replayed: replayed.clone(),
                 route: routes.there.clone(),
@@ -107,6 +109,37 @@ fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Se
         let path = ["flow", table, "transport", problem.field];
         resolver.fault(&path, refused(&problem))
     })
+}
+
+/// The flow's error correction, which must suit its stack.
+fn correction(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    settings: &tcp::Settings,
+) -> Result<fec::Config, Error> {
+    let path = ["flow", table, "fec"];
+    let fec = resolver.build(&flow.fec, &path)?;
+    fec.check().map_err(|wrong| {
+        resolver.error(
+            &[&path[..], wrong.key].concat(),
+            wrong.message,
+            vec![format!("expected {}", wrong.expected)],
+        )
+    })?;
+    let most = fec::packet::MOST_PAYLOAD;
+    if fec != fec::Config::Off && settings.mss > most {
+        return Err(resolver.error(
+            &path,
+            format!(
+                "the stack of `{table}` cannot carry error correction: its segments have {} bytes, and a redundant \
+                 packet has room for {most}",
+                settings.mss
+            ),
+            vec![format!("expected `fec = \"off\"`, or `transport.mss` of \"{most} bytes\" at most")],
+        ));
+    }
+    Ok(fec)
 }
 
 fn refused(problem: &tcp::Problem) -> Fault {
@@ -262,6 +295,7 @@ pub(super) fn write_out(
         table.stop = Some(table.stop.unwrap_or(duration));
         if flow.protocol == Protocol::Tcp {
             table.cc = Some(Kind::BuiltIn(flow.cc.clone()));
+            table.fec = Kind::BuiltIn(flow.fec.clone());
         }
         table.workload = Kind::BuiltIn(flow.workload.clone());
         table.route = Some(names(&flow.route));

@@ -1,0 +1,263 @@
+//! The layer itself, beside an endpoint: it is shown what comes and what leaves, and says what else leaves.
+//!
+//! Whoever owns the endpoint calls, for a segment that arrives, [`Layer::before`], the endpoint, [`Layer::after`]; for a
+//! redundant packet [`Layer::on_redundant`]; once a deadline has come, the endpoint and [`Layer::after_deadline`]; and to
+//! send, [`Layer::next_own`] until `None`, then the endpoint, whose segment is shown to [`Layer::pass`], and over
+//! again; when the endpoint has nothing, [`Layer::close_group`]. [`Protected`](super::Protected) does all that.
+
+use anabranch_core::{packet::Ecn, units::Instant};
+
+use super::{
+    hold::{Hold, Reason},
+    packet::{Hidden, Redundant},
+    params::Config,
+    receiver::{Receiver, Recovered, Verdict},
+    redundancy::{Redundancy, View},
+    sender::Sender,
+    stats::Stats,
+};
+use crate::{
+    body::Body,
+    tcp::{Endpoint, Flags, RetransmitCause, Segment, Seq},
+    transport::Transport,
+};
+
+/// A packet on its way out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outgoing<B> {
+    /// Its content.
+    pub transport: Transport<B>,
+    /// Bytes of the IPv4 packet.
+    pub size: u32,
+    /// ECN field of the IP header.
+    pub ecn: Ecn,
+    /// Its payload was sent before, and leaves again for this.
+    pub retransmission: Option<RetransmitCause>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Layer<B> {
+    sender: Sender<B>,
+    receiver: Receiver<B>,
+    hold: Hold<B>,
+    occupies_cwnd: bool,
+    recovered_is_loss: bool,
+    second_gap_releases: bool,
+    /// The peer's count of losses that only its layer saw.
+    heard: Hidden,
+    /// Behind the data that came last.
+    last_data: Seq,
+    /// What the data that is arriving means.
+    verdict: Verdict,
+    timeouts: u64,
+    recovered: Vec<Recovered<B>>,
+    stats: Stats,
+}
+
+impl<B: Body> Layer<B> {
+    /// A layer before anything was sent; `None` if there is to be no error correction.
+    #[must_use]
+    pub fn new(config: &Config) -> Option<Self> {
+        let (code, params) = config.parts()?;
+        Some(Self {
+            sender: Sender::new(code, config, params),
+            receiver: Receiver::new(code),
+            hold: Hold::new(params),
+            occupies_cwnd: params.occupies_cwnd,
+            recovered_is_loss: params.recovered_is_loss,
+            second_gap_releases: params.second_gap_releases,
+            heard: Hidden::default(),
+            last_data: Seq::START,
+            verdict: Verdict::Nothing,
+            timeouts: 0,
+            recovered: Vec::new(),
+            stats: Stats::default(),
+        })
+    }
+
+    /// The endpoint that it is to stand beside, before it begins.
+    #[must_use]
+    pub fn prepare(&self, tcp: Endpoint<B>) -> Endpoint<B> {
+        if self.occupies_cwnd {
+            tcp.with_reserved_window()
+        } else {
+            tcp
+        }
+    }
+
+    /// The layer's counters.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// When [`Self::after_deadline`] wants to be called besides the endpoint's own deadline.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.hold.deadline()
+    }
+
+    /// A deadline has come; the endpoint has dealt with its own. Early calls do nothing.
+    pub fn after_deadline(&mut self, now: Instant, tcp: &mut Endpoint<B>) {
+        if tcp.stats().timeouts != self.timeouts {
+            self.timeouts = tcp.stats().timeouts;
+            self.sender.on_timeout();
+            self.reserve(tcp);
+        }
+        if self.hold.deadline() <= now {
+            let top = tcp.rcv_nxt().max(self.last_data);
+            self.hold.give_up(Reason::Timeout, top, &mut self.stats);
+            tcp.wake();
+        }
+    }
+
+    /// A segment is about to reach the endpoint.
+    #[inline(never)]
+    pub fn before(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) {
+        self.verdict = Verdict::Nothing;
+        if segment.body.is_empty() {
+            return;
+        }
+        let rcv_nxt = tcp.rcv_nxt();
+        if tcp.state().may_receive() {
+            self.verdict = self.receiver.on_data(segment, rcv_nxt);
+        }
+        self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
+    }
+
+    /// The segment has reached the endpoint.
+    #[inline(never)]
+    pub fn after(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
+        if !segment.body.is_empty() {
+            self.judge(now, tcp, self.verdict, Reason::Retransmitted);
+        } else if !segment.flags.any(Flags::SYN | Flags::RST) {
+            // Segments of the handshake and resets use the bits for nothing.
+            self.hear(now, tcp, Hidden::read(segment));
+        }
+        if self.sender.in_flight() > 0 {
+            self.sender.on_progress(tcp.reached());
+            self.reserve(tcp);
+        }
+    }
+
+    /// A redundant packet arrives.
+    #[inline(never)]
+    pub fn on_redundant(&mut self, now: Instant, tcp: &mut Endpoint<B>, redundant: &Redundant<B>) {
+        if !tcp.state().may_receive() {
+            return;
+        }
+        let mut recovered = std::mem::take(&mut self.recovered);
+        let rcv_nxt = tcp.rcv_nxt();
+        let verdict =
+            self.receiver
+                .on_redundant(redundant, rcv_nxt, &mut recovered, &mut self.stats);
+        for Recovered { start, body } in recovered.drain(..) {
+            self.last_data = self.last_data.max(start + u64::from(body.len()));
+            tcp.on_repaired(now, start, &body);
+        }
+        self.recovered = recovered;
+        self.judge(now, tcp, verdict, Reason::Repaired);
+    }
+
+    /// What has come may begin or end a hold.
+    fn judge(&mut self, now: Instant, tcp: &Endpoint<B>, verdict: Verdict, filled: Reason) {
+        let rcv_nxt = tcp.rcv_nxt();
+        if !tcp.has_gaps() {
+            self.hold.complete(filled, rcv_nxt, &mut self.stats);
+            return;
+        }
+        self.hold.note_progress(rcv_nxt);
+        let top = rcv_nxt.max(self.last_data);
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::SecondGap if self.second_gap_releases => {
+                self.hold.give_up(Reason::SecondGap, top, &mut self.stats);
+            }
+            Verdict::Gap | Verdict::SecondGap => self.hold.begin(now, &mut self.stats),
+            Verdict::GroupOver => self.hold.give_up(Reason::GroupOver, top, &mut self.stats),
+        }
+    }
+
+    /// The peer's count of losses that TCP does not hear of.
+    fn hear(&mut self, now: Instant, tcp: &mut Endpoint<B>, hidden: Hidden) {
+        let losses = hidden.since(self.heard);
+        if losses == 0 {
+            return;
+        }
+        self.heard = hidden;
+        self.stats.hidden_losses += u64::from(losses);
+        self.sender.redundancy().on_hidden_losses(now, losses);
+        if self.recovered_is_loss && tcp.on_hidden_loss(now) {
+            self.stats.hidden_reductions += 1;
+        }
+    }
+
+    fn reserve(&self, tcp: &mut Endpoint<B>) {
+        let packets = self.sender.in_flight() as u64;
+        tcp.reserve_window(packets * u64::from(tcp.smss()));
+    }
+
+    /// What leaves besides the endpoint's segments, and before them.
+    #[inline(never)]
+    pub fn next_own(&mut self, now: Instant, tcp: &mut Endpoint<B>) -> Option<Outgoing<B>> {
+        if let Some(mut ack) = self.hold.take_released() {
+            tcp.restamp(now, &mut ack);
+            self.receiver.hidden().write(&mut ack);
+            return Some(Outgoing {
+                size: ack.ip_size(),
+                transport: Transport::Tcp(ack),
+                ecn: Ecn::NotEct,
+                retransmission: None,
+            });
+        }
+        let redundant = self.sender.take_due(now, tcp.snd_una())?;
+        self.reserve(tcp);
+        let size = redundant.ip_size();
+        self.stats.redundant_sent += 1;
+        self.stats.redundant_bytes += u64::from(size);
+        Some(Outgoing {
+            transport: Transport::Redundant(redundant),
+            size,
+            ecn: Ecn::NotEct,
+            retransmission: None,
+        })
+    }
+
+    /// The endpoint gives a segment to send, for the first time or again; it gets what the layer has to tell the peer.
+    /// `false`: it is held, and does not leave now.
+    #[inline(never)]
+    pub fn pass(
+        &mut self,
+        now: Instant,
+        tcp: &Endpoint<B>,
+        segment: &mut Segment<B>,
+        again: bool,
+    ) -> bool {
+        if !segment.body.is_empty() {
+            if !again {
+                let cwnd = tcp.cwnd().get() / u64::from(tcp.smss());
+                let cwnd = u32::try_from(cwnd).unwrap_or(u32::MAX);
+                self.sender.on_data(&View { now, cwnd }, segment);
+            }
+            self.sender.redundancy().on_sent(now, again);
+        } else if segment.flags == Flags::ACK && self.hold.is_on() {
+            let held = std::mem::take(segment);
+            self.hold.keep(held, self.last_data, &mut self.stats);
+            return false;
+        } else if !segment.flags.any(Flags::SYN | Flags::RST) {
+            self.receiver.hidden().write(segment);
+        }
+        true
+    }
+
+    /// The endpoint has nothing to send. Whether that closes a group, whose redundancy leaves now.
+    #[inline(never)]
+    pub fn close_group(&mut self, tcp: &Endpoint<B>) -> bool {
+        let closes = self.sender.has_open_group() && tcp.has_sent_all();
+        if closes {
+            self.sender.close();
+        }
+        closes
+    }
+}

@@ -1,0 +1,321 @@
+//! What a scenario may set of a flow's error correction, and what goes together.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::Duration,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::{
+    code::{AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor},
+    redundancy::Choice,
+};
+use crate::{
+    heavy::Count,
+    queue::{Contradiction, bounded::quantity},
+};
+
+quantity! {
+    /// How long acknowledgments may be held.
+    HoldTime, Duration, Duration::from_millis(1), Duration::from_secs(60)
+}
+
+/// What leaves when held acknowledgments are let go after a repair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// Each of them, saying what it would have said had nothing been lost.
+    #[default]
+    Each,
+    /// One that acknowledges everything.
+    One,
+}
+
+/// Error correction of a flow, whatever the code. Both ends are told the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Params {
+    /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`).
+    pub redundancy: Choice,
+    /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2).
+    #[schemars(range(max = 65_535))]
+    pub fmax: u32,
+    /// Data packets of every group with `redundancy = "fixed"`.
+    pub group: Count<65_535>,
+    /// Redundant packets of a group; 1 in the study. With `loss-adaptive` the most of them, and left out as
+    /// many as the code makes, 8 at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redundant: Option<Count<255>>,
+    /// Data packets that a redundant packet of `sliding-rlc` covers, those of its own group at least; left out,
+    /// 60.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Count<255>>,
+    /// The receiver holds its acknowledgments while what is missing may still be brought back (Sato et al.
+    /// §3.3).
+    pub hold_acks: bool,
+    /// How long it holds them at most; open in the study.
+    pub hold_timeout: HoldTime,
+    /// It lets them go as soon as more is missing from a group than its redundancy can bring back (Sato et al.
+    /// §3.3), and does not wait for the group to end.
+    pub second_gap_releases: bool,
+    /// What leaves when a repair lets them go; open in the study.
+    pub release: Release,
+    /// A redundant packet takes a packet's room in the congestion window until something sent after it has
+    /// arrived, or a timeout; open in the study.
+    pub occupies_cwnd: bool,
+    /// The congestion control hears of losses that were brought back, and of lost redundant packets, as of
+    /// others (RFC 9265 §3); in the study it does not.
+    pub recovered_is_loss: bool,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            redundancy: Choice::Cwnd,
+            fmax: 0,
+            group: Count::new(10),
+            redundant: None,
+            window: None,
+            hold_acks: true,
+            // RFC 6298 (2.1): what a sender without a measurement waits.
+            hold_timeout: HoldTime::from_millis(1_000),
+            second_gap_releases: true,
+            release: Release::Each,
+            occupies_cwnd: true,
+            recovered_is_loss: false,
+        }
+    }
+}
+
+impl HoldTime {
+    /// # Panics
+    /// If `ms` is 0 or above 60,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        assert!(ms >= 1 && ms <= 60_000, "1..60000 ms");
+        Self(Duration::from_millis(ms))
+    }
+}
+
+/// Redundant packets of a group that `loss-adaptive` goes up to by itself.
+const ADAPTIVE_MOST: u16 = 8;
+/// Packets that a redundant packet of the sliding window covers by itself.
+const WINDOW: u32 = 60;
+
+impl Params {
+    /// Data packets of a group at most, before the code's limit.
+    #[must_use]
+    pub fn most_sources(&self) -> u32 {
+        match self.fmax {
+            0 => u32::from(u16::MAX),
+            fmax => fmax,
+        }
+    }
+    /// Redundant packets of a group.
+    #[must_use]
+    pub fn redundant(&self) -> u16 {
+        let given = self.redundant.map_or(1, Count::get);
+        u16::try_from(given).unwrap_or(u16::MAX)
+    }
+}
+
+/// A flow's error correction, as a scenario file names it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Config {
+    /// None.
+    #[default]
+    Off,
+    /// The XOR of a group brings back one of its packets.
+    Xor(Params),
+    /// As many packets of a block come back as it has redundant ones.
+    ReedSolomon(Params),
+    /// Random sums over a window that slides along bring back most patterns of losses.
+    SlidingRlc(Params),
+}
+
+impl Config {
+    /// The code and its parameters; `None` where there is no error correction.
+    #[must_use]
+    pub const fn parts(&self) -> Option<(AnyCode, &Params)> {
+        match self {
+            Self::Off => None,
+            Self::Xor(params) => Some((AnyCode::Xor(Xor), params)),
+            Self::ReedSolomon(params) => Some((AnyCode::ReedSolomon(ReedSolomon), params)),
+            Self::SlidingRlc(params) => Some((AnyCode::SlidingRlc(SlidingRlc), params)),
+        }
+    }
+    /// The name that scenario files use.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Xor(_) => XOR.name,
+            Self::ReedSolomon(_) => REED_SOLOMON.name,
+            Self::SlidingRlc(_) => SLIDING_RLC.name,
+        }
+    }
+    /// Data packets that a redundant packet covers at least, where windows slide; 0 for blocks.
+    #[must_use]
+    pub fn window(&self) -> u32 {
+        match self {
+            Self::SlidingRlc(params) => params.window.map_or(WINDOW, Count::get),
+            _ => 0,
+        }
+    }
+    /// The most redundant packets of a group that `loss-adaptive` may choose.
+    #[must_use]
+    pub fn most_adaptive(&self) -> u16 {
+        let Some((code, params)) = self.parts() else {
+            return 0;
+        };
+        let own = params
+            .redundant
+            .map_or(ADAPTIVE_MOST, |_| params.redundant());
+        own.min(u16::try_from(code.most_redundant(1)).unwrap_or(u16::MAX))
+    }
+
+    /// Whether the parameters go together, and with the code.
+    ///
+    /// # Errors
+    /// With the first that does not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        let Some((code, params)) = self.parts() else {
+            return Ok(());
+        };
+        let name = self.name();
+        let wrong = |key, message, expected| {
+            Err(Contradiction {
+                key,
+                message,
+                expected,
+            })
+        };
+        let most = code.most_sources();
+        if params.fmax > u32::from(u16::MAX) {
+            return wrong(
+                &["fmax"],
+                format!(
+                    "`fmax` is {}; a group has 65535 packets at most",
+                    params.fmax
+                ),
+                "0 for no limit, or 1 to 65535".to_owned(),
+            );
+        }
+        if params.fmax > most {
+            return wrong(
+                &["fmax"],
+                format!(
+                    "`fmax` is {}, and `{name}` covers {most} packets at most",
+                    params.fmax
+                ),
+                format!("0 for no limit but the code's, or 1 to {most}"),
+            );
+        }
+        if params.redundancy == Choice::Fixed && params.group.get() > most {
+            return wrong(
+                &["group"],
+                format!(
+                    "`group` is {}, and `{name}` covers {most} packets at most",
+                    params.group.get()
+                ),
+                format!("1 to {most}"),
+            );
+        }
+        let most = code.most_redundant(1);
+        if let Some(redundant) = params.redundant
+            && redundant.get() > most
+        {
+            return wrong(
+                &["redundant"],
+                format!(
+                    "`redundant` is {}, and `{name}` makes {most} redundant packet of a group",
+                    redundant.get()
+                ),
+                "1, or another code: `reed-solomon`, `sliding-rlc`".to_owned(),
+            );
+        }
+        if params.window.is_some() && !matches!(self, Self::SlidingRlc(_)) {
+            return wrong(
+                &["window"],
+                format!("`{name}` codes groups one by one and has no window"),
+                "no `window` here; `fmax` bounds a group".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Description of `xor`.
+pub const XOR: Meta = Meta {
+    name: "xor",
+    title: "XOR parity inside TCP",
+    summary: "One redundant packet per group, the XOR of its packets, brings back one of them; the group follows the \
+              congestion window and acknowledgments wait for the repair.",
+    sources: &[
+        Source {
+            id: "Sato, Koga and Ikenaga, Performance Evaluation of TCP Throughput Improvement Methods Using FEC",
+            items: &["§3"],
+        },
+        Source {
+            id: "RFC 9265",
+            items: &["§3"],
+        },
+    ],
+};
+
+/// Description of `reed-solomon`.
+pub const REED_SOLOMON: Meta = Meta {
+    name: "reed-solomon",
+    title: "Reed-Solomon inside TCP",
+    summary: "A group's redundant packets bring back as many of its packets as there are of them, whichever are lost.",
+    sources: &[
+        Source {
+            id: "RFC 5510",
+            items: &["§8"],
+        },
+        Source {
+            id: "RFC 9265",
+            items: &["§3"],
+        },
+    ],
+};
+
+/// Description of `sliding-rlc`.
+pub const SLIDING_RLC: Meta = Meta {
+    name: "sliding-rlc",
+    title: "Sliding-window random linear code inside TCP",
+    summary: "Each redundant packet is a random sum over the last packets; their windows overlap, so that bursts come \
+              back from several of them.",
+    sources: &[
+        Source {
+            id: "RFC 8681",
+            items: &["§3", "§4"],
+        },
+        Source {
+            id: "RFC 9265",
+            items: &["§3"],
+        },
+    ],
+};
+
+/// Every code's self-description and defaults.
+#[must_use]
+pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
+    let schema = || schemars::schema_for!(Params);
+    vec![
+        (&XOR, Config::Xor(Params::default()), schema()),
+        (
+            &REED_SOLOMON,
+            Config::ReedSolomon(Params::default()),
+            schema(),
+        ),
+        (
+            &SLIDING_RLC,
+            Config::SlidingRlc(Params::default()),
+            schema(),
+        ),
+    ]
+}

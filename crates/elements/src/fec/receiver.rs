@@ -1,0 +1,342 @@
+//! The receiving half: what has come of each group, what its redundancy brings back, and when that is hopeless.
+//!
+//! On octets, XOR keeps a running sum in the room of one packet (Sato et al. §3.1); the other codes keep the
+//! packets that redundancy to come may cover. On lengths both keep numbers alone, and bring back the same packets.
+//!
+//! What is brought back must fit the gap, its padding must be zeros and the checksum of all that the redundant
+//! packet covers must be right ([`checksum`]); otherwise it is thrown away.
+
+mod rebuild;
+
+use std::collections::VecDeque;
+
+use super::{
+    code::{AnyCode, Code, xor::Sum},
+    packet::{Hidden, Redundant, Tag, checksum},
+    stats::Stats,
+};
+use crate::{
+    body::Body,
+    tcp::{Segment, Seq},
+};
+
+/// A data packet that is there.
+#[derive(Debug, Clone)]
+struct Kept<B> {
+    start: Seq,
+    len: u32,
+    share: u32,
+    body: B,
+}
+
+impl<B> Kept<B> {
+    fn end(&self) -> Seq {
+        self.start + u64::from(self.len)
+    }
+}
+
+/// The group whose data is arriving.
+#[derive(Debug, Default)]
+struct Open {
+    tag: Tag,
+    /// First number seen of it.
+    first: Option<Seq>,
+    /// Packets seen, and their sum.
+    count: u32,
+    checksum: u32,
+    sum: Sum,
+    /// Packets known to be missing from it.
+    missing: u32,
+    /// Redundant packets of it that came.
+    redundant: u16,
+}
+
+/// What a packet means for acknowledgments that are held, or might be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Nothing,
+    /// Something is missing that redundancy may bring back.
+    Gap,
+    /// More is missing from the group than it has redundancy for.
+    SecondGap,
+    /// The group is over, and something is missing from it.
+    GroupOver,
+}
+
+/// A packet that was brought back.
+#[derive(Debug)]
+pub struct Recovered<B> {
+    /// Its first number.
+    pub start: Seq,
+    /// Its content.
+    pub body: B,
+}
+
+/// The most redundant packets of a sliding window that are kept for later.
+const MOST_REDUNDANT: usize = 255;
+/// The most packets, from the first that one of them covers to the last, that are looked at together.
+const MOST_PLACES: u64 = 4_096;
+/// Octets ahead of all that has come; no window is so large (RFC 7323 §2.3).
+const FAR: u64 = 1 << 30;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Receiver<B> {
+    code: AnyCode,
+    /// Behind the highest octet seen.
+    top: Option<Seq>,
+    kept: VecDeque<Kept<B>>,
+    open: Open,
+    /// Redundant packets that a group had last.
+    usual: u16,
+    /// What is before this number matters to no redundant packet to come.
+    floor: Seq,
+    redundant: Vec<(Seq, Redundant<B>)>,
+    hidden: Hidden,
+}
+
+impl<B: Body> Receiver<B> {
+    /// With nothing received.
+    #[must_use]
+    pub fn new(code: AnyCode) -> Self {
+        Self {
+            code,
+            top: None,
+            kept: VecDeque::new(),
+            open: Open::default(),
+            usual: 1,
+            floor: Seq::START,
+            redundant: Vec::new(),
+            hidden: Hidden::default(),
+        }
+    }
+
+    /// Losses that only the layer saw.
+    #[must_use]
+    pub const fn hidden(&self) -> Hidden {
+        self.hidden
+    }
+
+    /// A segment with payload arrives. `rcv_nxt`: the next number that TCP expects.
+    pub fn on_data(&mut self, segment: &Segment<B>, rcv_nxt: Seq) -> Verdict {
+        let start = self.top.unwrap_or(rcv_nxt).near(segment.seq);
+        let len = segment.body.len();
+        let end = start + u64::from(len);
+        let top = *self.top.get_or_insert(rcv_nxt.min(start));
+        if end.since(top) > FAR {
+            return Verdict::Nothing;
+        }
+        let tag = Tag::read(segment);
+        let ahead = tag.is_some() && end > top;
+        let mut verdict = Verdict::Nothing;
+        if ahead && tag != self.open.tag {
+            verdict = self.begin_group(tag, start);
+        }
+        let news = self.keep(segment, start);
+        if news && tag.is_some() && tag == self.open.tag {
+            self.open.first = self.open.first.map(|first| first.min(start));
+            if !ahead {
+                // It was late, not lost.
+                self.open.missing = self.open.missing.saturating_sub(1);
+            }
+        }
+        if !ahead {
+            return verdict;
+        }
+        self.top = Some(end);
+        let gap = start.since(top);
+        if gap == 0 {
+            return verdict;
+        }
+        let packets = u32::try_from(gap.div_ceil(u64::from(len))).unwrap_or(u32::MAX);
+        self.open.missing = self.open.missing.saturating_add(packets);
+        if verdict != Verdict::Nothing {
+            verdict
+        } else if !self.slides() && self.open.missing > u32::from(self.usual) {
+            Verdict::SecondGap
+        } else {
+            Verdict::Gap
+        }
+    }
+
+    fn slides(&self) -> bool {
+        matches!(self.code, AnyCode::SlidingRlc(_))
+    }
+
+    /// Notes that a packet is there, and adds it to its group's sum. Whether that is news.
+    fn keep(&mut self, segment: &Segment<B>, start: Seq) -> bool {
+        let len = segment.body.len();
+        let end = start + u64::from(len);
+        let place = self.kept.partition_point(|kept| kept.start < start);
+        let next = self.kept.get(place).is_some_and(|next| next.start < end);
+        if next || start < self.floor || place > 0 && self.kept[place - 1].end() > start {
+            return false;
+        }
+        let octets = segment.body.octets();
+        let share = octets.map_or(0, |octets| checksum(segment.seq, octets));
+        let tag = Tag::read(segment);
+        let body = if let AnyCode::Xor(_) = self.code {
+            if tag.is_some() && tag == self.open.tag {
+                self.open.count += 1;
+                self.open.checksum = self.open.checksum.wrapping_add(share);
+                if let Some(octets) = octets {
+                    self.open.sum.add(octets);
+                }
+            }
+            B::default()
+        } else {
+            segment.body.clone()
+        };
+        let kept = Kept {
+            start,
+            len,
+            share,
+            body,
+        };
+        self.kept.insert(place, kept);
+        true
+    }
+
+    /// Something of another group arrives, ahead of all before: the last one is over.
+    fn begin_group(&mut self, tag: Tag, start: Seq) -> Verdict {
+        let Open {
+            first,
+            missing,
+            redundant,
+            ..
+        } = self.open;
+        if self.slides() {
+            self.usual = redundant.max(1);
+        }
+        let lacks = match first {
+            Some(_) => self.usual.saturating_sub(redundant),
+            None => 0,
+        };
+        // Redundancy that does not come was lost, and nobody else will notice.
+        self.hidden.add(lacks.into());
+        self.open.sum.clear();
+        self.open = Open {
+            tag,
+            first: Some(start),
+            sum: std::mem::take(&mut self.open.sum),
+            ..Open::default()
+        };
+        if lacks > 0 && missing > 0 && !self.slides() {
+            Verdict::GroupOver
+        } else {
+            Verdict::Nothing
+        }
+    }
+
+    /// A redundant packet arrives. What it brings back is put into `recovered`.
+    pub fn on_redundant(
+        &mut self,
+        packet: &Redundant<B>,
+        rcv_nxt: Seq,
+        recovered: &mut Vec<Recovered<B>>,
+        stats: &mut Stats,
+    ) -> Verdict {
+        stats.redundant_received += 1;
+        let top = *self.top.get_or_insert(rcv_nxt);
+        let first = top.near(packet.first);
+        let Some(span) = self.span(packet).filter(|_| first.since(top) <= FAR) else {
+            stats.redundant_refused += 1;
+            return Verdict::Nothing;
+        };
+        let end = first + u64::from(span);
+        let mut verdict = Verdict::Nothing;
+        if first >= top && !self.slides() {
+            // Nothing of its group has come.
+            verdict = self.begin_group(self.open.tag.next(), first);
+            self.open.missing = packet.count.into();
+        } else if end > top {
+            let tail = end.since(top).div_ceil(packet.size.into());
+            let tail = u32::try_from(tail).unwrap_or(u32::MAX);
+            self.open.missing = self.open.missing.saturating_add(tail);
+        }
+        self.top = Some(top.max(end));
+        let slides = self.slides();
+        let own = self
+            .open
+            .first
+            .is_some_and(|open| first <= open && (open < end || slides));
+        if own || self.open.first.is_none() {
+            self.open.redundant = self.open.redundant.saturating_add(1);
+        }
+        if !self.slides() {
+            self.usual = packet.key >> 8;
+        }
+        if end <= self.floor {
+            // It comes late, or twice.
+            return verdict;
+        }
+        let before = recovered.len();
+        let whole = self.bring_back((first, end), packet, recovered, stats);
+        let n = u32::try_from(recovered.len() - before).unwrap_or(u32::MAX);
+        if n > 0 {
+            stats.redundant_useful += 1;
+            stats.recovered_packets += u64::from(n);
+            self.hidden.add(n);
+            self.open.missing = self.open.missing.saturating_sub(n);
+        }
+        let last = self.open.redundant >= self.usual;
+        if self.slides() {
+            // Holes that the window has passed stay.
+            let passed = rcv_nxt < first && recovered.iter().all(|one| one.start != rcv_nxt);
+            self.forget_before(first);
+            if passed {
+                verdict = Verdict::GroupOver;
+            }
+        } else if whole || last {
+            self.forget_before(end);
+            if !whole && own {
+                verdict = Verdict::GroupOver;
+            }
+        } else {
+            self.forget_before(first);
+        }
+        verdict
+    }
+
+    /// Octets that a redundant packet covers, if it can be right.
+    fn span(&self, packet: &Redundant<B>) -> Option<u32> {
+        let size = u32::from(packet.size);
+        let body = match self.code {
+            AnyCode::ReedSolomon(_) => size.next_multiple_of(2),
+            _ => size,
+        };
+        let (of, which) = (packet.key >> 8, packet.key & 0xff);
+        let possible = packet.body.len() == body
+            && u32::from(packet.count) <= self.code.most_sources()
+            && (self.slides() || which < of);
+        packet.span().filter(|_| possible)
+    }
+
+    /// What is before this number matters no more.
+    fn forget_before(&mut self, seq: Seq) {
+        let mut floor = seq;
+        if self.slides() {
+            // Sums with a hole in them may still be of use, but not for ever.
+            let kept = &self.kept;
+            let whole = |first: Seq, packet: &Redundant<B>| {
+                let end = first + u64::from(packet.span().unwrap_or(0));
+                let from = kept.partition_point(|one| one.start < first);
+                let to = kept.partition_point(|one| one.start < end);
+                to - from >= usize::from(packet.count)
+            };
+            self.redundant
+                .retain(|(first, packet)| !whole(*first, packet));
+            let surplus = self.redundant.len().saturating_sub(MOST_REDUNDANT);
+            self.redundant.drain(..surplus);
+            for (first, _) in &self.redundant {
+                floor = floor.min(*first);
+            }
+        } else {
+            self.redundant.retain(|(first, _)| *first >= seq);
+        }
+        self.floor = self.floor.max(floor);
+        let gone = self.kept.partition_point(|kept| kept.start < self.floor);
+        self.kept.drain(..gone);
+    }
+}

@@ -1,0 +1,438 @@
+//! The layer of error correction around two endpoints on octets: the stream arrives as it was sent,
+//! whatever is lost and whoever forges redundancy, and lengths alone give the same run.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anabranch_core::{
+    packet::Ecn,
+    rng::Stream,
+    units::{Duration, Instant},
+};
+use anabranch_elements::{
+    body::{Body, Length, Octets},
+    cc,
+    fec::{Config, Params, Protected, Redundant, params::Release, redundancy::Choice},
+    heavy::Count,
+    tcp::{Endpoint, Flags, Profile, Role, State},
+    transport::Transport,
+    wire::{IpHeader, Version},
+};
+use proptest::prelude::*;
+
+/// What the network does to what the first end sends.
+#[derive(Debug, Clone, Default)]
+struct Fate {
+    seed: u64,
+    loss: f64,
+    /// Data packets lost, by their place among those sent for the first time.
+    lose: Vec<u64>,
+    /// Redundant packets are changed with this probability.
+    forge: f64,
+}
+
+struct Net<B: Body> {
+    now: Instant,
+    ends: [Protected<B>; 2],
+    fate: Fate,
+    sent: [u64; 2],
+    new_data: u64,
+    free_at: [Instant; 2],
+    flying: BTreeMap<(Instant, u64), (usize, Transport<B>)>,
+    /// Times and sizes of everything sent.
+    trace: Vec<(Instant, usize, u32)>,
+}
+
+const DELAY: Duration = Duration::from_millis(20);
+/// Between two packets on the way.
+const GAP: Duration = Duration::from_micros(200);
+
+impl<B: Body> Net<B> {
+    fn new(profile: &str, config: &Config, fate: Fate) -> Self {
+        let settings = Arc::new(Profile::named(profile).expect("it exists").settings);
+        let end = |role, iss| {
+            let control = cc::Config::Reno(cc::reno::Params::default()).build(&settings.init());
+            // Numbers that wrap soon.
+            let mut end = Protected::new(Endpoint::new(&settings, control, role, iss), config);
+            end.tcp_mut().set_auto_read(false);
+            end
+        };
+        Self {
+            now: Instant::START,
+            ends: [end(Role::Active, u32::MAX - 30_000), end(Role::Passive, 77)],
+            fate,
+            sent: [0; 2],
+            new_data: 0,
+            free_at: [Instant::START; 2],
+            flying: BTreeMap::new(),
+            trace: Vec::new(),
+        }
+    }
+
+    fn flush(&mut self) {
+        for from in 0..2 {
+            let mut n = 0;
+            while let Some(out) = self.ends[from].poll_transmit(self.now) {
+                n += 1;
+                assert!(n < 10_000, "an end sends without end");
+                let index = self.sent[from];
+                self.sent[from] += 1;
+                self.trace.push((self.now, from, out.size));
+                let mut draw =
+                    Stream::new(self.fate.seed, if from == 0 { "a" } else { "b" }).at(index);
+                let mut transport = out.transport;
+                let mut lost = from == 0 && draw.chance(self.fate.loss);
+                match &mut transport {
+                    Transport::Tcp(segment) => {
+                        if from == 0 && !segment.body.is_empty() && out.retransmission.is_none() {
+                            lost |= self.fate.lose.contains(&self.new_data);
+                            self.new_data += 1;
+                        }
+                    }
+                    Transport::Redundant(redundant) => {
+                        if draw.chance(self.fate.forge) {
+                            forge(redundant, draw.bits().into());
+                        }
+                    }
+                    Transport::Datagram(_) => unreachable!("neither end sends such"),
+                }
+                let leaves = self.now.max(self.free_at[from]);
+                self.free_at[from] = leaves + GAP;
+                if !lost {
+                    let key = (leaves + DELAY, index * 2 + from as u64);
+                    self.flying.insert(key, (1 - from, transport));
+                }
+            }
+        }
+    }
+
+    /// The next thing happens; `false` if nothing will.
+    fn step(&mut self) -> bool {
+        let arrival = self
+            .flying
+            .keys()
+            .next()
+            .map_or(Instant::NEVER, |(at, _)| *at);
+        let deadline = self.ends[0].deadline().min(self.ends[1].deadline());
+        let at = arrival.min(deadline);
+        if at == Instant::NEVER {
+            return false;
+        }
+        self.now = self.now.max(at);
+        if arrival <= deadline {
+            let (_, (to, transport)) = self.flying.pop_first().expect("it was there");
+            self.ends[to].on_packet(self.now, &transport, Ecn::NotEct);
+        } else {
+            for end in &mut self.ends {
+                if end.deadline() <= self.now {
+                    end.on_deadline(self.now);
+                }
+            }
+        }
+        self.flush();
+        true
+    }
+
+    /// Sends `body` and closes; what arrived, and how many packets had to leave again.
+    fn transfer(&mut self, body: B) -> (B, u64) {
+        self.ends[0].tcp_mut().open(self.now);
+        self.flush();
+        let mut body = Some(body);
+        let mut received = B::default();
+        for _ in 0..2_000_000 {
+            if self.ends[0].tcp().state() == State::Established
+                && let Some(body) = body.take()
+            {
+                self.ends[0].tcp_mut().write_all(body);
+                self.ends[0].tcp_mut().close();
+                self.flush();
+            }
+            received.append(&self.ends[1].tcp_mut().read(u64::MAX));
+            if self.ends[1].tcp().state() == State::CloseWait {
+                self.ends[1].tcp_mut().close();
+                self.flush();
+            }
+            if !self.step() || self.ends[1].tcp().state() == State::Closed {
+                break;
+            }
+        }
+        let again = self.ends[0].tcp().stats().retransmitted_packets;
+        (received, again)
+    }
+}
+
+/// Changes something of a redundant packet that keeps it one that might be believed.
+fn forge<B: Body>(redundant: &mut Redundant<B>, draw: u64) {
+    let small = (draw >> 8) % 7 + 1;
+    match draw % 7 {
+        0 => redundant.checksum ^= 1 << (small * 4),
+        1 => redundant.first = redundant.first.wrapping_add(u32::from(redundant.size)),
+        2 => redundant.count = redundant.count.saturating_sub(1).max(1),
+        3 => redundant.count += 1,
+        4 => redundant.key ^= 1,
+        5 => redundant.lengths ^= 1 << small,
+        _ => {
+            let mut octets = redundant
+                .body
+                .octets()
+                .map(<[u8]>::to_vec)
+                .unwrap_or_default();
+            if let Some(octet) = octets.get_mut(usize::try_from(small * 50).expect("small")) {
+                *octet ^= 0x41;
+            }
+            let len = redundant.body.len();
+            redundant.body = B::from_octets(&octets, len);
+        }
+    }
+}
+
+fn stream(len: usize, seed: u64) -> Octets {
+    let mut state = seed | 1;
+    Octets(
+        (0..len)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()[3]
+            })
+            .collect(),
+    )
+}
+
+fn with(code: usize, params: Params) -> Config {
+    [Config::Xor, Config::ReedSolomon, Config::SlidingRlc][code](params)
+}
+
+fn group(n: u32) -> Params {
+    Params {
+        redundancy: Choice::Fixed,
+        group: Count::new(n),
+        ..Params::default()
+    }
+}
+
+fn some_params() -> impl Strategy<Value = (usize, Params)> {
+    let choice = prop::sample::select(vec![Choice::Cwnd, Choice::Fixed, Choice::LossAdaptive]);
+    let switches = any::<[bool; 4]>();
+    (0..3_usize, choice, 0_u32..20, 1_u32..20, 1_u32..4, switches).prop_map(
+        |(code, redundancy, fmax, group, redundant, [hold, one, second, occupies])| {
+            let params = Params {
+                redundancy,
+                fmax,
+                group: Count::new(group),
+                redundant: (code > 0).then(|| Count::new(redundant)),
+                hold_acks: hold,
+                second_gap_releases: second,
+                occupies_cwnd: occupies,
+                release: if one { Release::One } else { Release::Each },
+                ..Params::default()
+            };
+            (code, params)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn the_stream_arrives_as_it_was_sent(
+        (code, params) in some_params(),
+        profile in prop::sample::select(vec!["ns2-sack1", "linux-6.18", "rfc", "ns3-2018"]),
+        seed: u64,
+        loss in prop::sample::select(vec![0.0, 0.01, 0.05, 0.2]),
+        forge in prop::sample::select(vec![0.0, 0.5, 1.0]),
+        len in 1_usize..150_000,
+    ) {
+        let config = with(code, params);
+        let fate = Fate { seed, loss, forge, ..Fate::default() };
+        let sent = stream(len, seed);
+        let (received, _) = Net::new(profile, &config, fate).transfer(sent.clone());
+        prop_assert!(received == sent, "{} of {} octets", received.len(), sent.len());
+    }
+
+    #[test]
+    fn lengths_alone_give_the_same_run(
+        (code, params) in some_params(),
+        seed: u64,
+        loss in prop::sample::select(vec![0.0, 0.02, 0.1]),
+        len in 1_u32..150_000,
+    ) {
+        let config = with(code, params);
+        let fate = Fate { seed, loss, ..Fate::default() };
+        let mut octets = Net::new("ns2-sack1", &config, fate.clone());
+        octets.transfer(stream(len as usize, seed));
+        let mut lengths = Net::new("ns2-sack1", &config, fate);
+        lengths.transfer(Length(len));
+        prop_assert_eq!(octets.ends[1].stats(), lengths.ends[1].stats());
+        prop_assert_eq!(octets.trace, lengths.trace);
+    }
+}
+
+/// Each packet of a transfer is lost once, in a run of its own. Those of the first windows, which have no room
+/// for a group and its redundancy, are left out.
+#[test]
+fn one_loss_in_a_group_needs_no_retransmission() {
+    for code in 0..3 {
+        let config = with(code, group(4));
+        let mut repaired = 0;
+        for place in 12..60 {
+            let fate = Fate {
+                lose: vec![place],
+                ..Fate::default()
+            };
+            let sent = stream(60 * 1_460, place);
+            let mut net = Net::new("ns2-sack1", &config, fate);
+            let (received, again) = net.transfer(sent.clone());
+            assert!(received == sent);
+            assert_eq!(
+                net.ends[0].tcp().stats().fast_recoveries,
+                0,
+                "{code} {place}"
+            );
+            assert_eq!(again, 0, "{code} {place}");
+            repaired += net.ends[1].stats().recovered_packets;
+        }
+        assert_eq!(repaired, 48, "code {code}");
+    }
+}
+
+/// Two losses in a group are more than XOR can repair: held acknowledgments leave at once, and the recovery is
+/// TCP's. Two redundant packets of a block repair them.
+#[test]
+fn a_second_loss_takes_more_than_one_redundant_packet() {
+    let fate = Fate {
+        lose: vec![41, 43],
+        ..Fate::default()
+    };
+    let sent = stream(100 * 1_460, 5);
+    let mut net = Net::new("ns2-sack1", &with(0, group(8)), fate.clone());
+    let (received, again) = net.transfer(sent.clone());
+    assert!(received == sent);
+    assert_eq!(again, 2);
+    let stats = net.ends[1].stats();
+    assert_eq!((stats.recovered_packets, stats.released_second_gap), (0, 1));
+    for code in [1, 2] {
+        let params = Params {
+            redundant: Some(Count::new(2)),
+            ..group(8)
+        };
+        let mut net = Net::new("ns2-sack1", &with(code, params), fate.clone());
+        let (received, again) = net.transfer(sent.clone());
+        assert!(received == sent);
+        assert_eq!(again, 0, "code {code}");
+        assert_eq!(net.ends[1].stats().recovered_packets, 2, "code {code}");
+    }
+}
+
+/// Without holding, duplicates start a recovery although the loss is repaired, if the group is long enough.
+#[test]
+fn without_holding_a_recovery_begins_all_the_same() {
+    for (hold_acks, recoveries) in [(true, 0), (false, 1)] {
+        let params = Params {
+            hold_acks,
+            ..group(20)
+        };
+        let fate = Fate {
+            lose: vec![61],
+            ..Fate::default()
+        };
+        let mut net = Net::new("ns2-sack1", &with(0, params), fate);
+        net.transfer(stream(200 * 1_460, 1));
+        assert_eq!(net.ends[1].stats().recovered_packets, 1);
+        assert_eq!(net.ends[0].tcp().stats().fast_recoveries, recoveries);
+    }
+}
+
+/// RFC 9265 §3: the congestion control hears of a repaired loss, and of a lost redundant packet.
+#[test]
+fn hidden_losses_reduce_the_window_if_they_are_to() {
+    for (recovered_is_loss, reductions) in [(false, 0), (true, 1)] {
+        let params = Params {
+            recovered_is_loss,
+            ..group(4)
+        };
+        let fate = Fate {
+            lose: vec![101],
+            ..Fate::default()
+        };
+        let mut net = Net::new("ns2-sack1", &with(0, params), fate);
+        let (_, again) = net.transfer(stream(300 * 1_460, 1));
+        assert_eq!(again, 0);
+        let stats = net.ends[0].stats();
+        assert_eq!(stats.hidden_losses, 1);
+        assert_eq!(stats.hidden_reductions, reductions);
+        let reduced = net.ends[0].tcp().snapshot().ssthresh.is_some();
+        assert_eq!(reduced, recovered_is_loss);
+    }
+}
+
+fn ip() -> IpHeader {
+    IpHeader {
+        version: Version::V4 {
+            source: [10, 0, 0, 1],
+            destination: [10, 0, 0, 2],
+            identification: 1,
+            dont_fragment: true,
+        },
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        hop_limit: 64,
+    }
+}
+
+/// A receiver that does not know the layer drops redundant packets: they have no ACK.
+#[test]
+fn redundancy_means_nothing_to_a_plain_receiver() {
+    use anabranch_elements::wire::{self, Ports, Prefix};
+    let redundant = Redundant {
+        first: 5,
+        count: 3,
+        size: 4,
+        lengths: 4,
+        key: 0x100,
+        checksum: 9,
+        body: Octets(vec![1, 2, 3, 4]),
+    };
+    let ip = ip();
+    let ports = Ports {
+        source: 1,
+        destination: 2,
+    };
+    let mut octets = Vec::new();
+    let len = wire::encode_redundant(&ip, ports, &redundant, Prefix::whole(&mut octets));
+    assert_eq!(len, Ok(redundant.ip_size()));
+    let segment = wire::decode(&octets).expect("it is a segment").segment;
+    assert!(!segment.flags.any(Flags::ACK));
+    assert_eq!(
+        wire::decode_redundant(&octets).map(|read| read.map(|(_, ports, read)| (ports, read))),
+        Ok(Some((ports, redundant)))
+    );
+}
+
+proptest! {
+    #[test]
+    fn redundant_packets_travel_as_they_are(
+        first: u32, count: u16, size: u16, lengths: u16, key: u16, checksum: u32,
+        body in prop::collection::vec(any::<u8>(), 0..200),
+        flip in prop::option::of((0_usize..100, 0_u8..8)),
+    ) {
+        use anabranch_elements::wire::{self, Ports, Prefix};
+        let redundant = Redundant { first, count, size, lengths, key, checksum, body: Octets(body) };
+        let ip = ip();
+        let ports = Ports { source: 1, destination: 2 };
+        let mut octets = Vec::new();
+        wire::encode_redundant(&ip, ports, &redundant, Prefix::whole(&mut octets)).expect("it fits");
+        if let Some((place, bit)) = flip {
+            let place = place % octets.len();
+            octets[place] ^= 1 << bit;
+            // One wrong bit is noticed by a checksum, or lies in a field that the checksums leave out.
+            if let Ok(Some((.., read))) = wire::decode_redundant(&octets) {
+                prop_assert_eq!(read, redundant);
+            }
+        } else {
+            let read = wire::decode_redundant(&octets).expect("it is one").expect("it is one");
+            prop_assert_eq!(read.2, redundant);
+        }
+    }
+}
