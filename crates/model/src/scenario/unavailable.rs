@@ -4,9 +4,7 @@
 use super::format::{Family, File};
 
 /// Names by seam. A name that is built in is available, listed or not.
-const NAMES: &[(&str, &[&str])] = &[
-    ("stack", &["linux", "linux-6.18"]),
-];
+const NAMES: &[(&str, &[&str])] = &[("stack", &["linux", "linux-6.18"])];
 
 /// The names of a seam that are part of the format.
 pub(super) fn names(seam: &str) -> &'static [&'static str] {
