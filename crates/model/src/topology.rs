@@ -81,6 +81,16 @@ pub fn compile<B: Body>(
     compile_tapped(resolved, engine, hosts, None)
 }
 
+/// What a change in mid-run is to the network; none where a queue without a limit gets one that has none.
+fn changed(what: &What, id: LinkId) -> Option<Change> {
+    Some(match what {
+        What::Up(up) => Change::Up(id, *up),
+        What::Rate(rate) => Change::Rate(id, *rate),
+        What::Delay(delay) => Change::Delay(id, *delay),
+        What::Queue(queue) => Change::Limit(id, queue.limit()?),
+    })
+}
+
 /// Compiles a scenario some of whose links are captured. These are never computed ahead; the
 /// results are the same.
 ///
@@ -125,16 +135,9 @@ pub fn compile_tapped<B: Body>(
         .collect();
     for change in &resolved.changes {
         let id = links[change.link].1[change.direction as usize];
-        let what = match &change.what {
-            What::Up(up) => Change::Up(id, *up),
-            What::Rate(rate) => Change::Rate(id, *rate),
-            What::Delay(delay) => Change::Delay(id, *delay),
-            What::Queue(queue) => match queue.limit() {
-                Some(limit) => Change::Limit(id, limit),
-                None => continue,
-            },
-        };
-        builder.change(change.time, what);
+        if let Some(what) = changed(&change.what, id) {
+            builder.change(change.time, what);
+        }
     }
     let processing: Vec<Option<Stop>> = resolved
         .nodes

@@ -71,15 +71,7 @@ impl<B: Body> Network<B> {
         ];
         let run = placing.run;
         let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
-        let end = spec.stop.map_or(run.end(), |stop| stop.min(run.end()));
-        let window = Window::new(spec.start.max(run.start()), end);
-        if run.start() > spec.start {
-            self.schedule(run.start(), Change::BeginMeasuring(id));
-        }
-        let stop = spec.stop.filter(|stop| *stop < run.end());
-        if let Some(stop) = stop {
-            self.schedule(stop, Change::EndMeasuring(id));
-        }
+        let (window, stop) = self.measured(id, run, spec.start, spec.stop);
         let mut flow = Flow {
             name: spec.name,
             connection: None,
@@ -168,6 +160,25 @@ impl<B: Body> Network<B> {
             }
         }
         self.flows.push(flow);
+    }
+
+    /// When a flow counts, and when it is told to stop, if it is before the run's end.
+    fn measured(
+        &mut self,
+        id: FlowId,
+        run: Window,
+        start: Instant,
+        stop: Option<Instant>,
+    ) -> (Window, Option<Instant>) {
+        let end = stop.map_or(run.end(), |stop| stop.min(run.end()));
+        if run.start() > start {
+            self.schedule(run.start(), Change::BeginMeasuring(id));
+        }
+        let stop = stop.filter(|stop| *stop < run.end());
+        if let Some(stop) = stop {
+            self.schedule(stop, Change::EndMeasuring(id));
+        }
+        (Window::new(start.max(run.start()), end), stop)
     }
 
     fn add_connection(&mut self, flow: FlowId, standing: Standing<B>) -> u32 {
