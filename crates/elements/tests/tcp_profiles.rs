@@ -64,13 +64,15 @@ fn a_reason_names_a_switch_and_what_is_left_out_is_said() {
     }
 }
 
-/// Payload and headers fill packets of 1,500 bytes.
+/// Payload and headers fill packets of 1,500 bytes; 4.4BSD sends 512 bytes where it knows nothing of the path.
 #[test]
 fn full_packets_are_1500_bytes() {
     for profile in profiles() {
         let s = &profile.settings;
         let headers = if s.timestamps { 52 } else { 40 };
-        assert_eq!(s.mss + headers, 1500, "{}", profile.meta.name);
+        let name = profile.meta.name;
+        let packet = if name == "bsd44-lite" { 552 } else { 1500 };
+        assert_eq!(s.mss + headers, packet, "{name}");
     }
 }
 

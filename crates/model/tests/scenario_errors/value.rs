@@ -382,12 +382,6 @@ fn udp() {
                 "a file",
                 flow("workload = { kind = \"file\", size = \"1 MB\" }"),
             ),
-            (
-                "many files",
-                flow(
-                    "workload = { kind = \"poisson\", rate = \"1 Mbit/s\", sizes = { kind = \"fixed\", size = \"9 kB\" } }",
-                ),
-            ),
             ("requests", flow("workload = \"request-response\"")),
             ("a stack", paced("stack = \"rfc\"")),
             ("a congestion control", paced("cc = \"cubic\"")),
