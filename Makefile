@@ -16,8 +16,11 @@ help: ## Say what the targets do
 setup: ## Set up the checkout: .tools, .venv, the engine
 	@tools/bootstrap
 
+# What controllers of link groups save takes four minutes even in quick mode: anabranch study link-aggregation-frontier
+STUDIES := $(filter-out studies/link-aggregation-frontier/,$(sort $(wildcard studies/*/)))
+
 study: setup ## Run the studies that ship, in quick mode; print claims and verdicts; write the report
-	@$(RUN) anabranch study studies/*/ --quick --out out/studies
+	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
 test: ## Run the tests, but for those marked slow

@@ -243,7 +243,7 @@ class Scenario:
             start_spread: Plus a uniform draw of up to this.
             stop: When it stops.
             count: How many alike.
-            protocol: ``"tcp"`` or ``"udp"`` (with a workload that it can carry; without ``cc``, ``stack``, ``transport``).
+            protocol: ``"tcp"`` or ``"udp"`` (a workload that it can carry; no ``cc``, ``stack``, ``transport``).
             family: 4 or 6.
             fec: Forward error correction inside TCP.
             route: Links on the way there; by fewest hops when left out.

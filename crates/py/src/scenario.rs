@@ -1,6 +1,6 @@
 //! Scenario files from Python: parse, set, resolve.
 
-use std::{fs, io, path::Path};
+use std::{fs, path::Path};
 
 use anabranch::{Extensions, Resolved, Scenario, scenario::Error};
 use pyo3::prelude::*;
@@ -21,13 +21,14 @@ pub struct Job {
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Reads a file that a scenario names.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let bytes = fs::metadata(path)?.len();
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let bytes = fs::metadata(path).map_err(|error| error.to_string())?.len();
     if bytes > MAX_FILE_BYTES {
-        let message = format!("it has {bytes} bytes; at most {MAX_FILE_BYTES} are read");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+        return Err(format!(
+            "it has {bytes} bytes; at most {MAX_FILE_BYTES} are read"
+        ));
     }
-    fs::read(path)
+    fs::read(path).map_err(|error| error.to_string())
 }
 
 impl Job {

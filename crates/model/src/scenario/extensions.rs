@@ -1,6 +1,6 @@
 //! Components that strangers bring along, by name.
 
-use std::{any::Any, collections::BTreeMap, fmt, io, path::Path, sync::Arc};
+use std::{any::Any, collections::BTreeMap, fmt, path::Path, sync::Arc};
 
 use anabranch_elements::{aggregation::control, cc, impair, queue};
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub struct Extensions {
     files: Option<Files>,
 }
 
-type Files = Arc<dyn Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync>;
+type Files = Arc<dyn Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync>;
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,24 +137,21 @@ impl Extensions {
     }
 
     /// Lets scenarios name files. Resolving asks `read` for the content of each, with its path beside the
-    /// scenario's own file: the engine itself does no I/O. Without this, scenarios that name files are refused.
+    /// scenario's own file, and shows the reason where there is none: the engine itself does no I/O. Without this, scenarios that name files are refused.
     #[must_use]
     pub fn files(
         mut self,
-        read: impl Fn(&Path) -> io::Result<Vec<u8>> + Send + Sync + 'static,
+        read: impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static,
     ) -> Self {
         self.files = Some(Arc::new(read));
         self
     }
 
     /// The content of a file.
-    pub(super) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
         match &self.files {
             Some(read) => read(path),
-            None => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "this program reads no files for scenarios",
-            )),
+            None => Err("this program reads no files for scenarios".to_owned()),
         }
     }
 
