@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable
 
 import pytest
@@ -102,13 +103,13 @@ def test_seeds_differ(found: list[Mix]) -> None:
     assert all(len(set(mix.shares)) > 1 for mix in found)
 
 
-def test_vegas_favours_those_that_mistook_a_queue_for_the_path() -> None:
-    """Mo et al. 1999. Were all round-trip times measured right, or of no effect, neither half would be ahead."""
+def test_vegas_favours_the_one_that_mistook_a_queue_for_the_path() -> None:
+    """Mo et al. 1999: who saw the path's queue and took it for the path has no less than half of the others."""
     one = mixes.case("vegas", "vegas", SHALLOW_TEN)
     for run in runs.simulate([one], mixes.NAME)[one]:
-        flows = sorted(run["flows"].values(), key=lambda flow: float(flow["goodput_mbit_s"]))
-        slow, fast = (math.fsum(flow["min_rtt_ms"] for flow in half) / 5 for half in (flows[:5], flows[5:]))
-        assert fast > slow + 1
+        flows = list(run["flows"].values())
+        mistaken = max(flows, key=lambda flow: float(flow["min_rtt_ms"]))
+        assert mistaken["goodput_mbit_s"] >= statistics.median(flow["goodput_mbit_s"] for flow in flows)
 
 
 def test_groups_are_read_from_their_own_flows() -> None:
