@@ -114,10 +114,13 @@ impl<B: Body> Sender<B> {
         if group.count == 0 {
             group.first = segment.seq;
             group.size = len;
-            // A window covers packets of one length that follow each other.
-            let fits = self.sources.back().is_some_and(|last| {
-                last.len == len && last.seq.wrapping_add(u32::from(len)) == segment.seq
-            });
+            // A window covers packets of one length that follow each other; only the last may be shorter, or the
+            // lengths would not tell where it ends.
+            let of_this_length = self.sources.front().is_some_and(|first| first.len == len);
+            let fits = of_this_length
+                && self.sources.back().is_some_and(|last| {
+                    last.len == len && last.seq.wrapping_add(u32::from(len)) == segment.seq
+                });
             if !fits {
                 self.sources.clear();
             }
@@ -231,13 +234,13 @@ impl<B: Body> Sender<B> {
     }
 
     /// The next redundant packet, which leaves now. `una`: what is acknowledged, to tell its number by.
+    ///
+    /// # Panics
+    /// Never: the lengths of what was made here are right.
     pub fn take_due(&mut self, now: Instant, una: Seq) -> Option<Redundant<B>> {
         let packet = self.due.pop_front()?;
         if self.occupies {
-            // A sliding window may hold short packets between full ones, whose lengths do not tell its end:
-            // it is no later than where full ones would have ended.
-            let full = u32::from(packet.size) * u32::from(packet.count);
-            let span = packet.span().unwrap_or(full);
+            let span = packet.span().expect("made above");
             let end = una.near(packet.first) + u64::from(span);
             self.in_flight.push_back(end);
         }
@@ -263,5 +266,48 @@ impl<B: Body> Sender<B> {
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{body::Length, fec::redundancy::Choice, heavy::Count};
+
+    /// A short packet ends a window, and packets as short as it begin another one. Fails for windows that look
+    /// at their last packet alone.
+    #[test]
+    fn a_window_has_one_short_packet_at_most() {
+        let config = Config::SlidingRlc(Params {
+            redundancy: Choice::Fixed,
+            group: Count::new(2),
+            ..Params::default()
+        });
+        let (code, params) = config.parts().expect("it is on");
+        let mut sender: Sender<Length> = Sender::new(code, &config, params);
+        let view = View {
+            now: Instant::START,
+            cwnd: 10,
+        };
+        let mut next = Seq::first(1);
+        let first = next;
+        for len in [100_u32, 100, 100, 30, 30, 30, 30, 100, 30] {
+            let mut segment = Segment {
+                seq: next.wire(),
+                body: Length::filler(len),
+                ..Segment::default()
+            };
+            let before = next;
+            next += u64::from(len);
+            sender.on_data(&view, &mut segment);
+            while let Some(packet) = sender.take_due(Instant::START, first) {
+                let end =
+                    first.near(packet.first) + u64::from(packet.span().expect("it can be told"));
+                assert!(
+                    end == next || end == before,
+                    "a window ends at {end:?}, packets end at {before:?} and {next:?}"
+                );
+            }
+        }
     }
 }
