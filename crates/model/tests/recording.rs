@@ -163,6 +163,18 @@ fn broken_captures_say_what_is_wrong() {
         wrong(&ng[..ng.len() - 3]),
         RecordingError::Truncated { after: 1 }
     );
+    // A block of unknown kind that says it is shorter than its own head and tail, in either byte order.
+    for order in [u32::to_le_bytes, u32::to_be_bytes] {
+        let magic: [u8; 4] = order(0x1a2b_3c4d);
+        let section = [&magic[..], &[0; 12]].concat();
+        let mut short = block(0x0a0d_0d0a, &section);
+        let length = order(u32::try_from(short.len()).expect("short"));
+        short[4..8].copy_from_slice(&length);
+        let end = short.len() - 4;
+        short[end..].copy_from_slice(&length);
+        short.extend([&order(0x8000_0001)[..], &order(10), &[0; 24]].concat());
+        assert_eq!(wrong(&short), RecordingError::Broken { after: 0 });
+    }
     let back = pcap(MICROS, 101, &[(9, v4(100), 100), (6, v4(200), 200)]);
     let by = Duration::from_micros(3);
     assert_eq!(wrong(&back), RecordingError::GoesBack { packet: 2, by });

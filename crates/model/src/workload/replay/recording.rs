@@ -119,8 +119,16 @@ impl Recording {
         reader.refill().map_err(|_| RecordingError::NotACapture)?;
         let mut interfaces = Vec::new();
         let mut reading = Reading::default();
+        let mut blocks = Blocks::of(file);
         // All of the file is in the reader's buffer.
         while !reader.data().is_empty() {
+            if blocks
+                .as_mut()
+                .is_some_and(|blocks| blocks.next_is_too_short(reader.data()))
+            {
+                let after = reading.frames;
+                return Err(RecordingError::Broken { after });
+            }
             match reader.next() {
                 Ok((used, block)) => {
                     if let Some(frame) = frame(&block, &mut interfaces, reading.frames)? {
@@ -166,6 +174,44 @@ impl Recording {
         self.packets
             .last()
             .map_or(Duration::ZERO, |packet| packet.time)
+    }
+}
+
+/// Where the blocks of a pcapng file end (draft-ietf-opsawg-pcapng §3.1). The reader takes it for granted that
+/// no block is shorter than what begins and ends it.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    /// The byte order of the section.
+    is_big_endian: bool,
+}
+
+impl Blocks {
+    const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+    const BIG_ENDIAN: [u8; 4] = [0x1a, 0x2b, 0x3c, 0x4d];
+    /// Type, length, and the length again.
+    const SHORTEST: u32 = 12;
+
+    /// `None` for other formats.
+    fn of(file: &[u8]) -> Option<Self> {
+        let is_big_endian = false;
+        file.starts_with(&Self::SECTION_HEADER)
+            .then_some(Self { is_big_endian })
+    }
+
+    /// Whether the block that `data` begins with says that it is shorter than any can be.
+    fn next_is_too_short(&mut self, data: &[u8]) -> bool {
+        let four = |at: usize| data.get(at..).and_then(<[u8]>::first_chunk::<4>);
+        if data.starts_with(&Self::SECTION_HEADER) {
+            self.is_big_endian = four(8) == Some(&Self::BIG_ENDIAN);
+        }
+        let length = four(4).map(|length| {
+            if self.is_big_endian {
+                u32::from_be_bytes(*length)
+            } else {
+                u32::from_le_bytes(*length)
+            }
+        });
+        length.is_some_and(|length| length < Self::SHORTEST)
     }
 }
 
