@@ -65,7 +65,7 @@ impl<B: Body> Protected<B> {
         match packet {
             Transport::Tcp(segment) => {
                 self.layer.before(&self.tcp, segment);
-                self.tcp.on_segment(now, segment, ecn);
+                self.tcp.on_segment_passed_on(now, segment, ecn);
                 self.layer.after(now, &mut self.tcp, segment);
             }
             Transport::Redundant(redundant) => {

@@ -114,9 +114,7 @@ impl<B: Body> End<B> {
         let now = way.fabric.now;
         let delivered = match self {
             Self::Protected(layer, app) => {
-                if !matches!(app, App::Finished) {
-                    drive(layer.tcp_mut(), app, now, wake);
-                }
+                drive_protected(layer.tcp_mut(), app, now, wake);
                 while let Some(out) = layer.poll_transmit(now) {
                     way.send_protected(conn, out);
                 }
@@ -581,8 +579,23 @@ fn ends<B: Body>(
 /// Octets after which a bulk application's stream repeats.
 const PATTERN: u32 = 251 * 256;
 
+/// [`drive`], out of line: it is compiled into its caller for bare TCP alone.
+#[inline(never)]
+fn drive_protected<B: Body>(
+    endpoint: &mut Endpoint<B>,
+    app: &mut App,
+    now: Instant,
+    wake: &mut Instant,
+) {
+    drive(endpoint, app, now, wake);
+}
+
 /// What the application does when it gets a chance. A scripted one says when it wants to go on.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "measured: most often nothing is to be done"
+)]
+#[inline(always)]
 fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
     // A close before the handshake is over would give the connection up (RFC 9293 §3.10.4).
     if matches!(

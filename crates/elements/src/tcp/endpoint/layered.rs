@@ -1,6 +1,6 @@
 //! What a layer below, which repairs losses ([`fec`](crate::fec)), tells TCP and asks of it.
 
-use anabranch_core::units::Instant;
+use anabranch_core::{packet::Ecn, units::Instant};
 
 use super::{Endpoint, header::timestamp};
 use crate::{
@@ -29,8 +29,15 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// [`Self::on_segment`], out of line: what most segments take is compiled into their caller alone.
+    #[inline(never)]
+    pub fn on_segment_passed_on(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        self.on_segment(now, segment, ecn);
+    }
+
     /// Octets from `start` on that were lost and have been rebuilt: they arrive now, without a segment
     /// that could tell anything else.
+    #[inline(never)]
     pub fn on_repaired(&mut self, now: Instant, start: Seq, body: &B) {
         self.wanted.wake = true;
         let segment = Segment {
