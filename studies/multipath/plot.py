@@ -1,15 +1,23 @@
-"""Figures 2, 3 and 4: throughput over what befalls each route, a panel for each method."""
+"""Figures 2, 3 and 4: throughput over what befalls each route, a panel for each method; and cuts through them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from anabranch.plot.style import COLOURS, MARKERS
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from anabranch.plot.study import Drawing
 
+CUTS = (
+    ("Without loss", "jitter", "loss == 0"),
+    ("Without jitter", "loss", "jitter == 0"),
+    ("Loss of 1 %", "jitter", "loss == 0.01"),
+)
+LINES = (("A", "both"), ("B", "both"), ("single", "alone"))
 Points = Mapping[tuple[float, float], float]
 KBIT = 1e3
 PERCENT = 100
@@ -18,25 +26,50 @@ MOST_IN_NUMBERS = 8
 
 
 def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
-    """Draw the three."""
+    """Draw them."""
     yield "figure-2", "Throughput (kbit/s) over the jitter of each route", panels(study, "jitters", ("j1", "j2"))
     yield "figure-3", "Throughput (kbit/s) over the loss of each route", panels(study, "losses", ("l1", "l2"))
     yield "figure-4", "Throughput (kbit/s) over jitter and loss of both routes", panels(study, "both", ("jitter", "loss"))
+    yield "methods", "Both methods and one route of 256 kbit/s, routes alike", methods(study)
+
+
+def methods(study: Drawing) -> Figure:
+    """Draw throughput along three cuts, with the 95 % intervals over seeds."""
+    definition = study.results.definition
+    figure, single = study.new_figure(8.4, 2.9)
+    single.remove()
+    row: Any = figure.subplots(1, len(CUTS), sharey=True)
+    for axes, (title, axis, where) in zip(row, CUTS, strict=True):
+        for place, (variant, experiment) in enumerate(LINES):
+            value = f"throughput[{variant}, {where}]"
+            low, high = (study.line(f"{end}95({value})", axis, experiment)[1] for end in ("lower", "upper"))
+            xs, ys = study.line(value, axis, experiment)
+            xs = [x * PERCENT for x in xs] if axis == "loss" else xs
+            axes.fill_between(xs, [y * KBIT for y in low], [y * KBIT for y in high], color=COLOURS[place], alpha=0.15)
+            shown_as = {"color": COLOURS[place], "marker": MARKERS[place], "label": definition.variants[variant].label}
+            axes.plot(xs, [y * KBIT for y in ys], **shown_as)
+        axes.set_title(title, fontsize=9)
+        axes.set_xlabel(label(definition.axes[axis].label, axis), fontsize=8)
+        axes.set_ylim(bottom=0)
+    row[0].set_ylabel("Throughput (kbit/s)", fontsize=8)
+    row[0].legend(loc="lower left", fontsize=7)
+    return figure
 
 
 def panels(study: Drawing, experiment: str, axes: tuple[str, str]) -> Figure:
     """Draw a panel for each variant of an experiment, all in one scale."""
     definition = study.results.definition
-    variants = definition.experiments[experiment].variants
-    squares = {variant: points(study, variant, experiment, axes) for variant in variants}
-    if axes != ("jitter", "loss"):
+    squares = {variant: points(study, variant, experiment, axes) for variant in definition.experiments[experiment].variants}
+    if experiment == "both":
+        squares["single"] = points(study, "single", "alone", axes)
+    else:
         squares = {variant: mirrored(square) for variant, square in squares.items()}
     every = [value for square in squares.values() for value in square.values()]
-    figure, single = study.new_figure(2.9 * len(variants) + 0.7, 2.9)
+    figure, single = study.new_figure(2.9 * len(squares) + 0.7, 2.9)
     single.remove()
-    row: Any = figure.subplots(1, len(variants), sharex=True, sharey=True, squeeze=False)
+    row: Any = figure.subplots(1, len(squares), sharex=True, sharey=True, squeeze=False)
     image = None
-    for place, variant in zip(row.flat, variants, strict=True):
+    for place, variant in zip(row.flat, squares, strict=True):
         image = panel(place, squares[variant], (min(every), max(every)))
         place.set_title(definition.variants[variant].label, fontsize=9)
         place.set_xlabel(label(definition.axes[axes[0]].label, axes[0]), fontsize=8)
