@@ -27,6 +27,7 @@ from comparison import (
     linux_single_flow,
     linux_two_flows,
     mixes,
+    multipath_study,
     ns2_fairness,
     ns2_sack_delay,
     ns2_single_flow,
@@ -54,6 +55,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         fairness_mixes_study,
         link_aggregation_study,
         link_frontier_study,
+        multipath_study,
     )
 }
 
