@@ -27,6 +27,7 @@ from comparison import (
     linux_single_flow,
     linux_two_flows,
     mixes,
+    multipath_frontier_study,
     multipath_study,
     ns2_fairness,
     ns2_sack_delay,
@@ -56,6 +57,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         link_aggregation_study,
         link_frontier_study,
         multipath_study,
+        multipath_frontier_study,
     )
 }
 

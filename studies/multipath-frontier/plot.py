@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from anabranch.plot.style import COLOURS, MARKERS
+from matplotlib.colors import to_rgb
+from matplotlib.patches import Patch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,9 +30,6 @@ def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
 
 def winners(study: Drawing) -> Figure:
     """Draw a panel for each stack: the colour says who is fastest, the number is ours over the best of the others."""
-    from matplotlib.colors import to_rgb
-    from matplotlib.patches import Patch
-
     definition = study.results.definition
     pale = {
         name: tuple(part + (1 - part) * PALE for part in to_rgb(COLOURS[place])) for place, name in enumerate(RIVALS)

@@ -29,7 +29,11 @@ def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
     """Draw them."""
     yield "figure-2", "Throughput (kbit/s) over the jitter of each route", panels(study, "jitters", ("j1", "j2"))
     yield "figure-3", "Throughput (kbit/s) over the loss of each route", panels(study, "losses", ("l1", "l2"))
-    yield "figure-4", "Throughput (kbit/s) over jitter and loss of both routes", panels(study, "both", ("jitter", "loss"))
+    yield (
+        "figure-4",
+        "Throughput (kbit/s) over jitter and loss of both routes",
+        panels(study, "both", ("jitter", "loss")),
+    )
     yield "methods", "Both methods and one route of 256 kbit/s, routes alike", methods(study)
 
 
@@ -59,7 +63,9 @@ def methods(study: Drawing) -> Figure:
 def panels(study: Drawing, experiment: str, axes: tuple[str, str]) -> Figure:
     """Draw a panel for each variant of an experiment, all in one scale."""
     definition = study.results.definition
-    squares = {variant: points(study, variant, experiment, axes) for variant in definition.experiments[experiment].variants}
+    squares = {
+        variant: points(study, variant, experiment, axes) for variant in definition.experiments[experiment].variants
+    }
     if experiment == "both":
         squares["single"] = points(study, "single", "alone", axes)
     else:

@@ -1,0 +1,81 @@
+"""Where several routes pay, as it ships: quick mode, its controls, and what must be so whatever the verdicts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QUICK_S = 60.0
+"""What quick mode may take on two cores that do nothing else."""
+LINE_MBIT_S = 8.0
+
+
+@pytest.fixture(scope="module")
+def outcome(run_quick: Callable[[str], tuple[dict[str, Any], float, int]]) -> tuple[dict[str, Any], float, int]:
+    return run_quick("multipath-frontier")
+
+
+@pytest.fixture(scope="module")
+def situations(outcome: tuple[dict[str, Any], float, int]) -> dict[str, dict[str, Any]]:
+    rows = next(table["rows"] for table in outcome[0]["tables"] if table["id"] == "situations")
+    return {row["experiment"]: row for row in rows}
+
+
+def test_has_the_shape_of_the_contract(outcome: tuple[dict[str, Any], float, int]) -> None:
+    document, elapsed_s, status = outcome
+    assert status == 0
+    assert (document["study"], document["mode"]) == ("multipath-frontier", "quick")
+    assert [claim["id"] for claim in document["claims"]] == ["W1", "W2", "W3", "W4"]
+    assert {claim["section"] for claim in document["claims"]} == {"Better than the paper"}
+    # With room for a machine that others use as well.
+    assert elapsed_s < 5 * QUICK_S
+    for claim in document["claims"]:
+        assert claim["verdict"] == "reproduced" or claim["why"]
+        assert claim["control"] == "not reproduced"
+
+
+def test_figures_are_possible(situations: dict[str, dict[str, Any]]) -> None:
+    routes = {"four": 4, "eight": 8}
+    for name, row in situations.items():
+        directions = 2 if name == "directions" else 1
+        for variant in ("A", "B", "ours"):
+            assert 0 < row[variant] < LINE_MBIT_S * directions * routes.get(name, 2), (name, variant)
+        assert 0 < row["route1"] < LINE_MBIT_S * directions, name
+
+
+def test_fixed_weights_go_on_feeding_a_route_that_failed(situations: dict[str, dict[str, Any]]) -> None:
+    """What the page says of routes that fail; and that the failure is there: the route alone has half of the run."""
+    for name in ("fails", "returns"):
+        row = situations[name]
+        assert row["A"] < row["route2"]
+        assert row["B"] < row["route2"] < row["ours"]
+    assert situations["fails"]["route1"] == pytest.approx(situations["plain"]["route1"] / 2, rel=0.1)
+
+
+def test_who_does_not_slow_down_for_losses_gets_both_routes(situations: dict[str, dict[str, Any]]) -> None:
+    row = situations["bbr_plain"]
+    assert all(row[variant] > 1.8 * row["route1"] for variant in ("A", "B", "ours"))
+
+
+def test_the_cells_are_of_the_runs(situations: dict[str, dict[str, Any]], checkout: Path) -> None:
+    """One cell from runs of the scenario by hand: nothing of the study's stands between them."""
+
+    def goodput(seed: int) -> float:
+        command = [
+            *(sys.executable, "-m", "anabranch", "run"),
+            *(str(checkout / "studies/multipath-frontier/two-routes.toml"), "--json", f"--seed={seed}"),
+            *(f"--set=link.isp{route}.impair.0.rate=0.0005" for route in (1, 2)),
+            *(f"--set=link.isp{route}.impair.1.mean=5 ms" for route in (1, 2)),
+            "--set=flow.main.cc=bbr",
+            "--set=gateway.tunnel.restore=none",
+        ]
+        summary = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return float(summary["flows"]["main"]["goodput_mbit_s"])
+
+    assert situations["bbr_plain"]["B"] == pytest.approx(sum(goodput(seed) for seed in range(1, 9)) / 8)
