@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from anabranch.plot.style import COLOURS, MARKERS
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
+
+from anabranch.plot.style import COLOURS, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
