@@ -66,7 +66,9 @@ def test_nobody_gets_more_than_the_routes_have(tables: dict[str, list[dict[str, 
 def test_without_jitter_and_loss_nothing_tells_the_methods_apart(tables: dict[str, list[dict[str, Any]]]) -> None:
     row = tables["by-jitter"][0]
     assert row["jitter"] == 0
-    assert row["A"] == row["B"] == pytest.approx(row["single"], rel=0.01)
+    # All but the last packet, which is shorter and may overtake the one before.
+    assert row["A"] == pytest.approx(row["B"], rel=1e-4)
+    assert row["A"] == pytest.approx(row["single"], rel=0.01)
 
 
 def test_method_a_hides_reordering_and_method_b_does_not(tables: dict[str, list[dict[str, Any]]]) -> None:
