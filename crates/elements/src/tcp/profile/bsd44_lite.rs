@@ -89,6 +89,7 @@ pub(super) fn bsd44_lite() -> Profile {
             "growth in congestion avoidance with each acknowledgment, and by an eighth of a segment too much (RFC 2525 §2.6): `cc = { kind = \"reno\", avoidance = \"acks\", extra_eighth = true }` has it",
             "one round-trip time measured at a time: here each acknowledgment is a sample",
             "ticks that begin when the host does: here all hosts' begin with the run",
+            "the congestion window's limit of 65,535 bytes; what is sent is limited by the peer's window anyway",
             "the persist timer's ticks, and the second SYN's timeout of 24 s",
         ],
         settings: Settings {
