@@ -43,7 +43,15 @@ pub fn stops(
     let (split, restore) = configs(name)?;
     let count = usize::try_from(ROUTES).ok()?;
     let has_header = split.needs_header() || restore.needs_header();
-    let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
+    let keeps = split.keeps();
+    let peer = || {
+        if keeps > 0 {
+            Peer::asking(count)
+        } else {
+            Peer::new(count)
+        }
+    };
+    let peers = [(); 2].map(|()| has_header.then(peer));
     let rate = Rate::new(rate.bits_per_s() / ROUTES)?;
     let mut stops = ["forward", "reverse"]
         .into_iter()
@@ -64,11 +72,15 @@ pub fn stops(
                 }),
                 overhead,
                 routes: count,
+                keeps,
                 peer: peers[way].clone(),
                 window,
             });
             let exit = Exit::new(ExitParts {
-                restore: restore.build(&restore::Init { routes: count }),
+                restore: restore.build(&restore::Init {
+                    routes: count,
+                    resends: keeps > 0,
+                }),
                 overhead,
                 peer: peers[1 - way].clone(),
                 window,

@@ -27,6 +27,8 @@ pub struct Report {
     pub loss: u16,
     /// [`Header::route_number`] of the packet that arrived last.
     pub route_number: u16,
+    /// How many numbers just before that one have not arrived and are asked for again.
+    pub missing: u8,
     /// How long that packet took: the time of its arrival by the clock of the one end less [`Header::sent`] by
     /// that of the other, in microseconds, modulo 2^32. The clocks' offset is in it, the same for all routes.
     pub delay: u32,

@@ -17,6 +17,8 @@ mod duplicates;
 mod entrance;
 mod exit;
 pub mod header;
+mod kept;
+mod order;
 pub mod params;
 mod peer;
 mod report;

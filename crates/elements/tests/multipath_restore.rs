@@ -61,6 +61,7 @@ fn all() -> [(Config, Promise); 3] {
 fn build(config: &Config, trial: &Trial) -> AnyRestore {
     config.build(&Init {
         routes: trial.routes,
+        resends: false,
     })
 }
 

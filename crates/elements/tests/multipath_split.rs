@@ -162,6 +162,7 @@ fn report(route: u8, route_number: u16, delay_ms: u32, offset: u32) -> Report {
         route,
         loss: 0,
         route_number,
+        missing: 0,
         delay: (delay_ms * 1_000).wrapping_add(offset),
     }
 }

@@ -248,3 +248,26 @@ fn method_b_is_found_out() {
     let [better, single] = lower_ends(["weighted-round-robin", "none"], SEED, DRAWS);
     assert!(better < 0.95 && single < 0.95, "{better} {single}");
 }
+
+#[test]
+#[ignore = "temporary"]
+fn one() {
+    let number: u64 = std::env::var("ONE").unwrap().parse().unwrap();
+    let path = path(1, number);
+    let all: Vec<usize> = (0..path.routes.len()).collect();
+    let mut text = scenario(&path, &all, Some(["earliest-arrival", "adaptive"]), number);
+    if let Ok(edit) = std::env::var("EDIT") {
+        for edit in edit.split(";;") {
+            let (a, b) = edit.split_once("=>").unwrap();
+            assert!(text.contains(a));
+            text = text.replace(a, b);
+        }
+    }
+    println!("{text}");
+    let run = Simulation::<Length>::new(&resolve(&text)).run().expect("no hosts");
+    println!("{}", serde_json::to_string_pretty(&run.summary.flows["main"]).unwrap());
+    println!("{}", serde_json::to_string_pretty(&run.summary.gateways).unwrap());
+    for (name, link) in &run.summary.links {
+        println!("{name} {} {} {}", link["forward"], "", link["reverse"]);
+    }
+}

@@ -10,7 +10,7 @@
 //!  8  time of departure, microseconds (4)
 //! 12  number on the route (2)
 //! 14  report: route (1)
-//! 15  reserved (1)
+//! 15  report: packets just before that one that are asked for again (1)
 //! 16  report: loss, in 2^-16 (2)
 //! 18  report: number on the route of the last packet (2)
 //! 20  report: delay of that packet, microseconds (4)
@@ -18,8 +18,8 @@
 //!
 //! Flag 1 says that there is a report; without it the octets from 14 on are zero. Reading believes nothing: what is
 //! too short, of another version, or has flags that the version does not know is refused, since a flag may change
-//! what follows. The reserved octet is sent as zero and not looked at. Why the header is as it is:
-//! `docs/decisions/018-tunnel-header.md`.
+//! what follows. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
+//! header is as it is: `docs/decisions/018-tunnel-header.md`.
 
 use anabranch_core::tunnel::{Header, Report};
 
@@ -61,6 +61,7 @@ pub fn encode(header: &Header) -> [u8; OCTETS] {
     if let Some(report) = header.report {
         octets[0] |= REPORT;
         octets[14] = report.route;
+        octets[15] = report.missing;
         octets[16..18].copy_from_slice(&report.loss.to_be_bytes());
         octets[18..20].copy_from_slice(&report.route_number.to_be_bytes());
         octets[20..24].copy_from_slice(&report.delay.to_be_bytes());
@@ -93,6 +94,7 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
         route_number: two(12),
         report: (flags & REPORT != 0).then(|| Report {
             route: head[14],
+            missing: head[15],
             loss: two(16),
             route_number: two(18),
             delay: four(20),

@@ -38,6 +38,45 @@ macro_rules! millis {
 }
 millis!(Wait Silence Backlog);
 
+/// How many packets of each route an entrance keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "u16", into = "u16")]
+#[schemars(inline)]
+pub struct Keep(#[schemars(range(max = 2_048))] u16);
+
+impl Keep {
+    /// The most: as many as a splitter remembers the departures of.
+    pub const MAX: u16 = 2_048;
+    /// 16 Mbit/s for three quarters of a second, at 1,500 bytes.
+    pub const DEFAULT: Self = Self(1_024);
+
+    /// So many packets.
+    #[must_use]
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl TryFrom<u16> for Keep {
+    type Error = String;
+    fn try_from(packets: u16) -> Result<Self, String> {
+        if packets <= Self::MAX {
+            Ok(Self(packets))
+        } else {
+            Err(format!(
+                "{packets} is out of range; expected 0 to {}",
+                Self::MAX
+            ))
+        }
+    }
+}
+
+impl From<Keep> for u16 {
+    fn from(keep: Keep) -> Self {
+        keep.0
+    }
+}
+
 /// How much a restorer may hold back: packets or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Limit", into = "Limit")]

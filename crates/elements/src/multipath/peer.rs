@@ -3,13 +3,23 @@
 //! The exit of one direction and the entrance of the other stand in the same box. The exit sees how long packets took on each
 //! route and how many were lost, and the entrance sends that along in the headers of what it sends; the exit reads such reports
 //! of the other box, and the entrance's splitter goes by them. Where no packets flow in the other direction nothing is reported.
+//!
+//! Where the other end keeps what it sends, numbers that a route has skipped are asked for at once and once more: a report is as
+//! likely to be lost as a packet. Not on a route that lets packets overtake each other, where what was skipped mostly comes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use anabranch_core::tunnel::{Header, Report};
 
+use super::order::Order;
+
 /// Packets of a route over which its loss is counted.
 const LOSS_BLOCK: u16 = 128;
+/// Most askings that wait to be sent; the oldest goes where there are more.
+const MOST_ASKINGS: usize = 64;
 
 /// A route as the exit sees it.
 #[derive(Debug, Default)]
@@ -22,6 +32,7 @@ struct Seen {
     arrived: u16,
     /// Share lost lately.
     loss: f64,
+    order: Order,
     /// What has not been reported.
     news: Option<Report>,
 }
@@ -33,6 +44,10 @@ struct Shared {
     reported: usize,
     /// Reports of the other end that the splitter has not heard.
     heard: Vec<Report>,
+    /// Whether the other end sends again what was lost.
+    asks: bool,
+    /// Reports that ask for something, and whether they have been sent before.
+    askings: VecDeque<(Report, bool)>,
 }
 
 /// One end of a gateway; clones are the same end.
@@ -50,6 +65,14 @@ impl Peer {
         })))
     }
 
+    /// One end, where so many routes arrive from an end that sends again what is asked for.
+    #[must_use]
+    pub fn asking(routes: usize) -> Self {
+        let peer = Self::new(routes);
+        peer.with(|shared| shared.asks = true);
+        peer
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -65,7 +88,9 @@ impl Peer {
                 route.begun = true;
                 (route.top, route.block) = (header.route_number, header.route_number);
             }
-            if header.route_number.wrapping_sub(route.top).cast_signed() > 0 {
+            let ahead = header.route_number.wrapping_sub(route.top).cast_signed();
+            route.order.arrived(ahead);
+            if ahead > 0 {
                 route.top = header.route_number;
             }
             route.arrived = route.arrived.saturating_add(1);
@@ -75,18 +100,38 @@ impl Peer {
                 route.loss += (lost - route.loss) / 4.0;
                 (route.block, route.arrived) = (route.top, 0);
             }
-            route.news = Some(Report {
+            let mut news = Report {
                 route: header.route,
                 loss: share(route.loss),
                 route_number: header.route_number,
+                missing: 0,
                 delay: clock.wrapping_sub(header.sent),
-            });
+            };
+            route.news = Some(news);
+            if shared.asks && ahead > 1 && route.order.is_kept() {
+                news.missing = u8::try_from(ahead - 1).unwrap_or(u8::MAX);
+                if shared.askings.len() == MOST_ASKINGS {
+                    shared.askings.pop_front();
+                }
+                shared.askings.push_back((news, false));
+            }
         });
     }
 
-    /// What is to be told next, each route in turn.
+    /// Whether there is something to ask for.
+    pub(super) fn asks(&self) -> bool {
+        self.with(|shared| !shared.askings.is_empty())
+    }
+
+    /// What is to be told next: what is asked for, then each route in turn.
     pub(super) fn report(&self) -> Option<Report> {
         self.with(|shared| {
+            if let Some((report, again)) = shared.askings.pop_front() {
+                if !again {
+                    shared.askings.push_back((report, true));
+                }
+                return Some(report);
+            }
             let routes = shared.seen.len();
             for step in 1..=routes {
                 let route = (shared.reported + step) % routes;

@@ -68,6 +68,11 @@ impl TcpPlace {
             ends: flags.any(Flags::FIN | Flags::RST),
         })
     }
+    /// It carries nothing that has an order.
+    #[must_use]
+    pub const fn is_pure_ack(&self) -> bool {
+        self.len == 0 && !self.ends
+    }
 }
 
 /// A restorer of one direction. Every packet is released once.
@@ -92,6 +97,8 @@ pub trait Restore: fmt::Debug + Send {
 pub struct Init {
     /// How many routes there are.
     pub routes: usize,
+    /// Whether the other end sends again what a route has lost.
+    pub resends: bool,
 }
 
 /// Makes a restorer from outside the workspace.

@@ -26,6 +26,17 @@ pub struct View {
     pub index: u32,
 }
 
+/// A packet that the other end asks for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The route that lost it, and its number there.
+    pub route: u16,
+    /// See [`Header::route_number`](anabranch_core::tunnel::Header::route_number).
+    pub route_number: u16,
+    /// Its size on the route in bytes.
+    pub size: u32,
+}
+
 /// A splitter of one direction. It sees packets and the time, never the network.
 pub trait Split: fmt::Debug + Send {
     /// Adds the routes that this packet takes to `routes`, each a number below [`Init::rates`]'s
@@ -33,6 +44,10 @@ pub trait Split: fmt::Debug + Send {
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>);
     /// The other end has told what it sees of a route; comes before the [`Split::split`] of the packet that goes by it.
     fn hear(&mut self, _now: Instant, _report: &Report) {}
+    /// The other end asks for a packet that is kept. The route that it takes this time; `None`: the loss is the sender's to notice.
+    fn resend(&mut self, _now: Instant, _missing: Missing) -> Option<u16> {
+        None
+    }
 }
 
 /// What a splitter is made from besides its own parameters.
@@ -81,6 +96,18 @@ impl Config {
             | Self::Custom(_) => true,
         }
     }
+    /// How many packets of each route are kept, to be sent again where the other end asks for them.
+    #[must_use]
+    pub fn keeps(&self) -> u16 {
+        match self {
+            Self::EarliestArrival(params) => params.keep.get(),
+            Self::WeightedRoundRobin(_)
+            | Self::Deficit(_)
+            | Self::LowestDelay(_)
+            | Self::Redundant(_)
+            | Self::Custom(_) => 0,
+        }
+    }
 }
 
 impl Split for AnySplit {
@@ -89,5 +116,8 @@ impl Split for AnySplit {
     }
     fn hear(&mut self, now: Instant, report: &Report) {
         each!(self, s => s.hear(now, report));
+    }
+    fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
+        each!(self, s => s.resend(now, missing))
     }
 }

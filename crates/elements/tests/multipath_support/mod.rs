@@ -135,6 +135,7 @@ pub fn run(trial: &Trial, restore: AnyRestore, promise: Promise) -> Result<Outco
         split: split.build(&Init { rates }),
         overhead: 52,
         routes: trial.routes,
+        keeps: 0,
         peer: peers[0].clone(),
         window: NONE_YET,
     });
@@ -172,7 +173,7 @@ fn opening(trial: &Trial, order: Order) -> Vec<Step> {
 }
 
 /// What arrives at the exit, in order, and what was sent.
-fn send(trial: &Trial, entrance: &mut Entrance, order: Order) -> (Arrivals, Places) {
+fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arrivals, Places) {
     let mut now = Instant::from_millis(1);
     let mut known = Places::new();
     let mut arrivals = Arrivals::new();

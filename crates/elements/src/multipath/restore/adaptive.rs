@@ -15,8 +15,11 @@
 //! - every route that lives has delivered something sent after the first packet behind the gap. Where routes keep their order
 //!   the missing packets are lost. The study's method A has this rule for the packets of one flow; the tunnel's times make it
 //!   one for all flows, so that a thin flow learns from thick ones. Where a route has been seen not to keep its order
-//!   ([`UNORDERED`]) the rule rests;
+//!   the rule rests;
 //! - as long has passed as nearly all late packets took lately ([`QUANTILE`]), `limit` at most.
+//!
+//! Where the other end sends again what a route has lost, the second and third rule do not hold: what was skipped comes, a round
+//! trip later, and how long that takes is measured like all lateness.
 //!
 //! Where hardly any of what was missing came after all ([`WORTH`]), gaps are losses, waiting only delays what the sender
 //! must learn, and packets go on as they come: the study's method B. Each is chosen for each gap of each flow.
@@ -45,11 +48,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Arrived, Init, Restore,
-    lateness::{Gaps, Lateness},
+    lateness::{Gaps, Late, Lateness},
     line::{FIRST, near},
     numbered::{Numbered, Outcome},
 };
-use crate::multipath::params::{Memory, Silence, Wait};
+use crate::multipath::{
+    order::Order,
+    params::{Memory, Silence, Wait},
+};
 
 /// Share of late packets that a wait is long enough for.
 pub const QUANTILE: f64 = 0.98;
@@ -57,8 +63,6 @@ pub const QUANTILE: f64 = 0.98;
 pub const WORTH: f64 = 0.1;
 /// Missing packets that must be known of before shares mean something.
 pub const ENOUGH: u32 = 16;
-/// Share of packets of a route that come behind a later one of the same route, above which the route keeps no order.
-pub const UNORDERED: f64 = 0.005;
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
@@ -110,8 +114,7 @@ struct Route {
     top: u16,
     /// The latest departure of what it delivered, in microseconds by the sender's clock.
     departed: u64,
-    /// Share of its packets that came behind a later one.
-    unordered: f64,
+    order: Order,
 }
 
 /// Packets that a route has skipped.
@@ -132,6 +135,8 @@ const MOST_SKIPPED: usize = 256;
 pub struct Adaptive {
     limit: Duration,
     silence: Duration,
+    /// What is lost is sent again: to be skipped is not to be lost for good.
+    resends: bool,
     flows: Numbered,
     gaps: Vec<Gaps>,
     /// By flow: when the packet before the one that is due left.
@@ -153,6 +158,7 @@ impl Adaptive {
         Self {
             limit,
             silence: params.silence.get(),
+            resends: init.resends,
             flows: Numbered::new(params.memory),
             gaps: Vec::new(),
             last: Vec::new(),
@@ -166,14 +172,26 @@ impl Adaptive {
 
     /// How long a packet behind a gap waits at most.
     fn patience(&self) -> Duration {
-        if self.lateness.known() < ENOUGH {
+        let quantile = |why| self.lateness.quantile(why, QUANTILE);
+        if self.awaits_copies() {
+            let late = quantile(Late::Overtaken).unwrap_or_default();
+            let resent = quantile(Late::Resent).unwrap_or(self.limit);
+            return late.max(resent).min(self.limit);
+        }
+        if self.lateness.known(Late::Overtaken) < ENOUGH {
             return self.limit;
         }
-        if self.lateness.filled() < WORTH {
+        if self.lateness.filled(Late::Overtaken) < WORTH {
             return Duration::ZERO;
         }
-        let late = self.lateness.quantile(QUANTILE);
-        late.map_or(self.limit, |late| late.min(self.limit))
+        quantile(Late::Overtaken).map_or(self.limit, |late| late.min(self.limit))
+    }
+
+    /// Whether what a route has lost is likely to be sent again.
+    fn awaits_copies(&self) -> bool {
+        self.resends
+            && (self.lateness.known(Late::Resent) < ENOUGH
+                || self.lateness.filled(Late::Resent) >= WORTH)
     }
 
     /// What an arrival says of its route. Its departure.
@@ -185,6 +203,7 @@ impl Adaptive {
                 route.heard = Some(now);
             }
         }
+        let awaits_copies = self.awaits_copies();
         if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
             let ahead = packet
                 .tunnel
@@ -192,8 +211,8 @@ impl Adaptive {
                 .wrapping_sub(route.top)
                 .cast_signed();
             let behind = route.begun && ahead < 0;
-            route.unordered += (f64::from(u8::from(behind)) - route.unordered) / 256.0;
-            if ahead > 1 && route.begun && route.unordered < UNORDERED {
+            route.order.arrived(if route.begun { ahead } else { 0 });
+            if ahead > 1 && route.begun && !awaits_copies && route.order.is_kept() {
                 if self.skipped.len() == MOST_SKIPPED {
                     self.skipped.pop_front();
                 }
@@ -223,8 +242,7 @@ impl Adaptive {
             let heard = route.heard.map(|heard| now.saturating_since(heard));
             heard.is_some_and(|silent| silent < silence)
         };
-        let in_order = |route: &Route| route.unordered < UNORDERED;
-        if !self.routes.iter().all(in_order) {
+        if !self.routes.iter().all(|route| route.order.is_kept()) {
             self.passing.clear();
             return;
         }
@@ -271,6 +289,9 @@ impl Adaptive {
 
     /// Wants to know when routes pass the gap that a flow waits for.
     fn watch(&mut self, flow: usize) {
+        if self.awaits_copies() {
+            return;
+        }
         let Some(first) = self.flows.first(flow) else {
             return;
         };
@@ -293,7 +314,8 @@ impl Restore for Adaptive {
         if flow >= self.gaps.len() {
             self.gaps.resize_with(flow + 1, Gaps::default);
         }
-        self.lateness.arrive(now, &mut self.gaps[flow], at, FIRST);
+        self.lateness
+            .arrive(now, &mut self.gaps[flow], (at, departed), FIRST);
         if flow >= self.last.len() {
             self.last.resize(flow + 1, 0);
         }

@@ -210,7 +210,7 @@ impl Restore for InOrder {
             let waiting = Waiting {
                 at,
                 end,
-                packet: packet.packet,
+                packet: Some(packet.packet),
                 size: packet.size,
                 route: packet.tunnel.route,
                 departed: 0,

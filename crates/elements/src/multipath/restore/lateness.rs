@@ -18,6 +18,18 @@ struct Gap {
     from: u64,
     to: u64,
     noticed: Instant,
+    /// When the packet left by which it was noticed, in microseconds by the sender's clock.
+    departed: u64,
+}
+
+/// Why a packet came late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Late {
+    /// Others overtook it.
+    Overtaken,
+    /// It was sent again: it left after those that overtook it.
+    Resent,
 }
 
 /// The gaps of one flow.
@@ -31,9 +43,9 @@ pub(super) struct Gaps {
 /// What all flows have seen lately.
 #[derive(Debug)]
 pub(super) struct Lateness {
-    buckets: Box<[u32; BUCKETS]>,
-    /// Came after others.
-    late: u32,
+    /// By why they were late.
+    buckets: Box<[[u32; BUCKETS]; 2]>,
+    late: [u32; 2],
     /// Never came.
     lost: u32,
     /// How long a gap is followed.
@@ -43,15 +55,21 @@ pub(super) struct Lateness {
 impl Lateness {
     pub(super) fn new(horizon: Duration) -> Self {
         Self {
-            buckets: Box::new([0; BUCKETS]),
-            late: 0,
+            buckets: Box::new([[0; BUCKETS]; 2]),
+            late: [0; 2],
             lost: 0,
             horizon,
         }
     }
 
-    /// A packet of a flow has arrived; `first` is the place of number 0.
-    pub(super) fn arrive(&mut self, now: Instant, gaps: &mut Gaps, at: u64, first: u64) {
+    /// A packet of a flow has arrived that left at `departed`; `first` is the place of number 0.
+    pub(super) fn arrive(
+        &mut self,
+        now: Instant,
+        gaps: &mut Gaps,
+        (at, departed): (u64, u64),
+        first: u64,
+    ) {
         while let Some(oldest) = gaps.open.front()
             && (now.saturating_since(oldest.noticed) > self.horizon || gaps.open.len() > MOST_GAPS)
         {
@@ -67,6 +85,7 @@ impl Lateness {
                     from,
                     to: at,
                     noticed: now,
+                    departed,
                 });
             }
             gaps.top = at + 1;
@@ -76,7 +95,12 @@ impl Lateness {
             .rposition(|gap| (gap.from..gap.to).contains(&at))
         {
             let gap = gaps.open[place];
-            self.count(now.saturating_since(gap.noticed));
+            let why = if departed > gap.departed {
+                Late::Resent
+            } else {
+                Late::Overtaken
+            };
+            self.count(why, now.saturating_since(gap.noticed));
             gaps.open[place].to = at;
             if at + 1 < gap.to {
                 let rest = Gap {
@@ -89,40 +113,42 @@ impl Lateness {
                 gaps.open.remove(place);
             }
         }
-        if self.late + self.lost >= MEMORY {
+        if self.late[0] + self.late[1] + self.lost >= MEMORY {
             self.fade();
         }
     }
 
-    fn count(&mut self, late: Duration) {
-        self.buckets[bucket(late)] += 1;
-        self.late += 1;
+    fn count(&mut self, why: Late, late: Duration) {
+        self.buckets[why as usize][bucket(late)] += 1;
+        self.late[why as usize] += 1;
     }
 
     fn fade(&mut self) {
-        for count in self.buckets.iter_mut() {
-            *count /= 2;
+        for (buckets, late) in self.buckets.iter_mut().zip(&mut self.late) {
+            for count in buckets.iter_mut() {
+                *count /= 2;
+            }
+            *late = buckets.iter().sum();
         }
-        self.late = self.buckets.iter().sum();
         self.lost /= 2;
     }
 
-    /// How many gaps are known of, filled or not.
-    pub(super) const fn known(&self) -> u32 {
-        self.late + self.lost
+    /// How many came late for this reason or never.
+    pub(super) const fn known(&self, why: Late) -> u32 {
+        self.late[why as usize] + self.lost
     }
-    /// Share of what was missing that came after all, 0 to 1; 1 while nothing is known.
-    pub(super) fn filled(&self) -> f64 {
-        match self.known() {
+    /// Share of these that came, 0 to 1; 1 while nothing is known.
+    pub(super) fn filled(&self, why: Late) -> f64 {
+        match self.known(why) {
             0 => 1.0,
-            known => f64::from(self.late) / f64::from(known),
+            known => f64::from(self.late[why as usize]) / f64::from(known),
         }
     }
-    /// The lateness that this share of the late ones does not exceed; `None` while nothing is known.
-    pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
-        let wanted = f64::from(self.late) * share;
+    /// The lateness that this share of those late for this reason does not exceed; `None` while nothing is known.
+    pub(super) fn quantile(&self, why: Late, share: f64) -> Option<Duration> {
+        let wanted = f64::from(self.late[why as usize]) * share;
         let mut sum = 0;
-        for (bucket, count) in self.buckets.iter().enumerate() {
+        for (bucket, count) in self.buckets[why as usize].iter().enumerate() {
             sum += count;
             if sum > 0 && f64::from(sum) >= wanted {
                 return Some(end(bucket));
@@ -167,10 +193,10 @@ mod tests {
         let mut gaps = Gaps::default();
         // 1 comes 8 ms after 2; 3 and 4 never come.
         for (at, place) in [(0, 0), (1, 2), (9, 1), (10, 5), (11, 6), (200, 7)] {
-            all.arrive(ms(at), &mut gaps, place, 0);
+            all.arrive(ms(at), &mut gaps, (place, place), 0);
         }
-        assert_eq!((all.late, all.lost), (1, 2));
-        let quantile = all.quantile(0.99).expect("one was late");
+        assert_eq!((all.late, all.lost), ([1, 0], 2));
+        let quantile = all.quantile(Late::Overtaken, 0.99).expect("one was late");
         assert!(quantile >= Duration::from_millis(8) && quantile <= Duration::from_millis(10));
     }
 }

@@ -16,7 +16,8 @@ pub(super) struct Waiting {
     pub(super) at: u64,
     /// The place behind it.
     pub(super) end: u64,
-    pub(super) packet: PacketId,
+    /// `None`: it has gone on already, and only its place is held.
+    pub(super) packet: Option<PacketId>,
     pub(super) size: u32,
     /// The route that it came by, and when it left, in microseconds by the sender's clock, where that is known.
     pub(super) route: u8,
@@ -118,7 +119,7 @@ impl Line {
             self.next = self.next.max(first.end);
             held.packets -= 1;
             held.bytes -= u64::from(first.size);
-            released.push(first.packet);
+            released.extend(first.packet);
             self.waiting.pop_front();
         }
     }

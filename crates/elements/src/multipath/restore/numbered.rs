@@ -60,7 +60,8 @@ impl Numbered {
             .map(|first| (first.at - line.next, first.departed))
     }
 
-    /// A packet at this place has arrived, which left at `departed`; if it must wait, then until `due` at most.
+    /// A packet at this place has arrived, which left at `departed`; if it must wait, then until `due` at most. Pure
+    /// acknowledgments do not wait, the latest says it all; that they have come is noted.
     pub(super) fn arrive(
         &mut self,
         packet: Arrived,
@@ -80,11 +81,15 @@ impl Numbered {
             line.release(&mut self.held, released);
             return Outcome::Due;
         }
+        let passes = packet.tcp.is_some_and(|tcp| tcp.is_pure_ack());
+        if passes {
+            released.push(packet.packet);
+        }
         let waiting = Waiting {
             at,
             end: at + 1,
-            packet: packet.packet,
-            size: packet.size,
+            packet: (!passes).then_some(packet.packet),
+            size: if passes { 0 } else { packet.size },
             route: packet.tunnel.route,
             departed,
             due,

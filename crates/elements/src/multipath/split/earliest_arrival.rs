@@ -8,6 +8,14 @@
 //! route that has had none for as long as `probe` gets a copy of the next one, whose original goes where it should; the other end
 //! drops whichever comes later. So what a route is worth stays known, and a probe that is lost costs nothing but its bytes.
 //!
+//! What a route loses is sent again where the other end asks for it, on the route on which it will be there first. To TCP the
+//! routes together would else lose as much as the worst of them, and one congestion control answers for all. Two kinds of loss
+//! are left to the sender, which must learn that it sends too much:
+//!
+//! - of a packet that left while more waited in front of the routes than they carry in a round trip: even a window halved at once
+//!   then keeps them busy (Villamizar and Song 1994: a buffer of one bandwidth-delay product);
+//! - of what goes beyond a twentieth of what was sent on the route ([`RESENT`]).
+//!
 //! Source: N. Kuhn et al., "DAPS: Intelligent delay-aware packet scheduling for multipath transport", IEEE ICC 2014, which sends
 //! what arrives in order; the rule of the least completion time is that of list scheduling on machines of unequal speed.
 //!
@@ -15,6 +23,7 @@
 //! - The schedulers of Multipath TCP in Linux go by round-trip time or by what waits, not by both.
 //!
 //! # Not implemented
+//! - Asking for what was lost at the end of a burst, before the route delivers something sent later.
 //! - Learning a rate that is not the line rate: what it adds shows in the rest, one report later.
 
 use anabranch_core::{
@@ -26,21 +35,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Init, Split, View,
+    Init, Missing, Split, View,
     estimate::{Routes, number},
 };
-use crate::multipath::params::Silence;
+use crate::multipath::params::{Keep, Silence};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
     name: "earliest-arrival",
     title: "Earliest arrival",
     summary: "A packet takes the route on which it will arrive first, by line rate, own backlog and reported delay.",
-    sources: &[Source {
-        id: "Kuhn et al., \"DAPS: Intelligent delay-aware packet scheduling for multipath transport\"",
-        items: &["§III"],
-    }],
+    sources: &[
+        Source {
+            id: "Kuhn et al., \"DAPS: Intelligent delay-aware packet scheduling for multipath transport\"",
+            items: &["§III"],
+        },
+        Source {
+            id: "RFC 3366",
+            items: &["§1.4", "§2"],
+        },
+    ],
 };
+
+/// Share of a route's packets that are sent again at most: what a route loses besides is more than chance.
+pub const RESENT: f64 = 0.05;
+/// Most packets that may be sent again at once after a route has lost few.
+pub const RESENT_AT_ONCE: f64 = 32.0;
 
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +70,8 @@ pub struct Params {
     pub silence: Silence,
     /// How long a route may go without a packet before it gets a copy.
     pub probe: Silence,
+    /// How many packets of each route are kept, to be sent again where the other end asks for them; 0: none are.
+    pub keep: Keep,
 }
 
 impl Default for Params {
@@ -57,6 +79,7 @@ impl Default for Params {
         Self {
             silence: Silence::from_millis(200),
             probe: Silence::from_millis(500),
+            keep: Keep::DEFAULT,
         }
     }
 }
@@ -81,28 +104,46 @@ impl EarliestArrival {
     }
 }
 
-impl Split for EarliestArrival {
-    fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
+impl EarliestArrival {
+    /// The route on which a packet of this size will be there first; one of which nothing is heard only where there is no other.
+    fn earliest(&self, now: Instant, size: u32) -> usize {
         let mut chosen = (0, true, f64::INFINITY);
         for (route, known) in self.routes.all.iter().enumerate() {
             let silent = self.routes.is_silent(route, self.silence);
-            let leaving = known.leaving(now, packet.size).as_secs_f64() * 1e6;
+            let leaving = known.leaving(now, size).as_secs_f64() * 1e6;
             let arrival = leaving + self.routes.rest(route);
             if (silent, arrival) < (chosen.1, chosen.2) {
                 chosen = (route, silent, arrival);
             }
         }
-        let chosen = chosen.0;
-        self.routes.all[chosen].send(now, packet.size);
+        chosen.0
+    }
+}
+
+impl Split for EarliestArrival {
+    fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
+        let chosen = self.earliest(now, packet.size);
+        let full = self.routes.are_full(now);
+        self.routes.all[chosen].send(now, packet.size, full);
         routes.push(number(chosen));
         for (route, known) in self.routes.all.iter_mut().enumerate() {
             if route != chosen && known.is_idle(now, self.probe) {
-                known.send(now, packet.size);
+                known.send(now, packet.size, full);
                 routes.push(number(route));
             }
         }
     }
     fn hear(&mut self, now: Instant, report: &Report) {
         self.routes.hear(now, report);
+    }
+    fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
+        let lost = self.routes.all.get_mut(usize::from(missing.route))?;
+        if !lost.had_room(missing.route_number) || !lost.afford() {
+            return None;
+        }
+        let full = self.routes.are_full(now);
+        let route = self.earliest(now, missing.size);
+        self.routes.all[route].send(now, missing.size, full);
+        Some(number(route))
     }
 }

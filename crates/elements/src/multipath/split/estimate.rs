@@ -10,7 +10,10 @@ use anabranch_core::{
     units::{Duration, Instant, Rate, SerializationDelay},
 };
 
-use super::Init;
+use super::{
+    Init,
+    earliest_arrival::{RESENT, RESENT_AT_ONCE},
+};
 
 /// Packets of a route whose predictions are remembered: reports of older ones are not used.
 const REMEMBERED: u16 = 2_048;
@@ -22,12 +25,14 @@ const FORGOTTEN: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Route {
     sending: Option<SerializationDelay>,
+    /// Bytes per second, as a weight.
+    weight: f64,
     /// When all that was sent will have left, at the line rate.
     free: Instant,
     /// The number of the next packet on the route.
     next: u16,
-    /// By number: when it was sent, and what was predicted, in microseconds.
-    sent: Vec<(Instant, u32)>,
+    /// By number.
+    sent: Vec<Departure>,
     /// When the last packet was sent, and the first of which nothing has been heard.
     last: Option<Instant>,
     unheard: Option<Instant>,
@@ -35,6 +40,22 @@ pub(super) struct Route {
     rest: Option<f64>,
     /// When that was heard.
     heard: Instant,
+    /// The number that was heard of last.
+    reported: Option<u16>,
+    /// The least time from a packet's departure until something was heard of it.
+    round_trip: Option<Duration>,
+    /// Packets that may be sent again.
+    pub(super) allowance: f64,
+}
+
+/// What is remembered of a packet.
+#[derive(Debug, Clone, Copy)]
+struct Departure {
+    at: Instant,
+    /// How long it was to wait and be sent, in microseconds.
+    predicted: u32,
+    /// See [`Routes::are_full`].
+    full: bool,
 }
 
 /// All routes of a splitter.
@@ -51,13 +72,24 @@ impl Route {
     fn new(rate: Option<Rate>) -> Self {
         Self {
             sending: rate.map(SerializationDelay::at),
+            weight: rate.map_or(0.0, |rate| rate.bits_per_s() as f64 / 8.0),
             free: Instant::START,
             next: 0,
-            sent: vec![(Instant::START, 0); usize::from(REMEMBERED)],
+            sent: vec![
+                Departure {
+                    at: Instant::START,
+                    predicted: 0,
+                    full: false
+                };
+                usize::from(REMEMBERED)
+            ],
             last: None,
             unheard: None,
             rest: None,
             heard: Instant::START,
+            reported: None,
+            round_trip: None,
+            allowance: RESENT_AT_ONCE,
         }
     }
     /// How long a packet sent now would wait for those before it.
@@ -76,15 +108,37 @@ impl Route {
             .map_or(Duration::ZERO, |sending| sending.of(size));
         self.backlog(now) + sending
     }
-    /// A packet of this size is sent.
-    pub(super) fn send(&mut self, now: Instant, size: u32) {
+    /// A packet of this size is sent, while the routes are full or not.
+    pub(super) fn send(&mut self, now: Instant, size: u32, full: bool) {
         let leaving = self.leaving(now, size);
         self.free = now + leaving;
         let predicted = u32::try_from(leaving.as_nanos() / 1_000).unwrap_or(u32::MAX);
-        self.sent[usize::from(self.next % REMEMBERED)] = (now, predicted);
+        self.sent[usize::from(self.next % REMEMBERED)] = Departure {
+            at: now,
+            predicted,
+            full,
+        };
         self.last = Some(now);
         self.unheard.get_or_insert(now);
         self.next = self.next.wrapping_add(1);
+        self.allowance = (self.allowance + RESENT).min(RESENT_AT_ONCE);
+    }
+    /// How many packets ago this number was sent, from 1; `None` if that is not remembered.
+    fn age(&self, number: u16) -> Option<u16> {
+        let age = self.next.wrapping_sub(number);
+        (1..=REMEMBERED).contains(&age).then_some(age)
+    }
+    /// Whether the packet with this number was sent while the routes were not full.
+    pub(super) fn had_room(&self, number: u16) -> bool {
+        self.age(number).is_some() && !self.sent[usize::from(number % REMEMBERED)].full
+    }
+    /// Whether one more of its packets may be sent again, which is then counted.
+    pub(super) fn afford(&mut self) -> bool {
+        let affords = self.allowance >= 1.0;
+        if affords {
+            self.allowance -= 1.0;
+        }
+        affords
     }
 }
 
@@ -103,15 +157,27 @@ impl Routes {
         let Some(route) = self.all.get_mut(usize::from(report.route)) else {
             return;
         };
-        let age = route.next.wrapping_sub(report.route_number);
-        if age == 0 || age > REMEMBERED {
+        let Some(age) = route.age(report.route_number) else {
+            return;
+        };
+        // What is asked for twice comes with what was known the first time.
+        let is_news = |before: u16| report.route_number.wrapping_sub(before).cast_signed() > 0;
+        if !route.reported.is_none_or(is_news) {
             return;
         }
-        let (sent, predicted) = route.sent[usize::from(report.route_number % REMEMBERED)];
+        route.reported = Some(report.route_number);
+        let Departure {
+            at: sent,
+            predicted,
+            ..
+        } = route.sent[usize::from(report.route_number % REMEMBERED)];
         let following = report.route_number.wrapping_add(1);
-        let next = route.sent[usize::from(following % REMEMBERED)].0;
+        let next = route.sent[usize::from(following % REMEMBERED)].at;
         route.unheard = (age > 1).then_some(next);
         self.heard = self.heard.max(Some(sent));
+        let round_trip = now.saturating_since(sent);
+        let least = route.round_trip.unwrap_or(round_trip);
+        route.round_trip = Some(least.min(round_trip));
         let delay = report.delay.wrapping_sub(origin).cast_signed();
         let rest = f64::from(delay) - f64::from(predicted);
         let since = now.saturating_since(route.heard).as_secs_f64() / FORGOTTEN.as_secs_f64();
@@ -130,6 +196,20 @@ impl Routes {
             (Some(unheard), Some(heard)) => heard.saturating_since(unheard) > silence + longer,
             _ => false,
         }
+    }
+
+    /// Whether so much waits in front of all routes together as they carry in a round trip of each. A window of congestion
+    /// control that is halved then keeps them busy.
+    pub(super) fn are_full(&self, now: Instant) -> bool {
+        let (mut waiting, mut carried) = (0.0, 0.0);
+        for route in &self.all {
+            let Some(round_trip) = route.round_trip else {
+                return false;
+            };
+            waiting += route.weight * route.backlog(now).as_secs_f64();
+            carried += route.weight * round_trip.as_secs_f64();
+        }
+        waiting > carried
     }
 
     /// The smallest rest that has been reported of any route.
