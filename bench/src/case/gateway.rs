@@ -43,15 +43,7 @@ pub fn stops(
     let (split, restore) = configs(name)?;
     let count = usize::try_from(ROUTES).ok()?;
     let has_header = split.needs_header() || restore.needs_header();
-    let keeps = split.keeps();
-    let peer = || {
-        if keeps > 0 {
-            Peer::asking(count)
-        } else {
-            Peer::new(count)
-        }
-    };
-    let peers = [(); 2].map(|()| has_header.then(peer));
+    let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
     let rate = Rate::new(rate.bits_per_s() / ROUTES)?;
     let mut stops = ["forward", "reverse"]
         .into_iter()
@@ -72,15 +64,12 @@ pub fn stops(
                 }),
                 overhead,
                 routes: count,
-                keeps,
+                keeps: split.keeps(),
                 peer: peers[way].clone(),
                 window,
             });
             let exit = Exit::new(ExitParts {
-                restore: restore.build(&restore::Init {
-                    routes: count,
-                    resends: keeps > 0,
-                }),
+                restore: restore.build(&restore::Init { routes: count }),
                 overhead,
                 peer: peers[1 - way].clone(),
                 window,

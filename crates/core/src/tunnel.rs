@@ -14,6 +14,8 @@ pub struct Header {
     pub route_number: u16,
     /// When it left, by the sender's own clock: microseconds, modulo 2^32.
     pub sent: u32,
+    /// The sender keeps what it sends on the route just now, and sends it again where it is asked to.
+    pub kept: bool,
     /// What the sender has seen of a route that leads to it.
     pub report: Option<Report>,
 }

@@ -10,11 +10,12 @@ const HEADER: Header = Header {
     number: 0x0304_0506,
     route_number: 0x0708,
     sent: 0x090a_0b0c,
+    kept: false,
     report: Some(Report {
         route: 5,
         loss: 0x0d0e,
         route_number: 0x0f10,
-        missing: 0x15,
+        missing: 0,
         delay: 0x1112_1314,
     }),
 };
@@ -23,9 +24,21 @@ const HEADER: Header = Header {
 #[test]
 fn golden_bytes() {
     let with_report = [
-        0x11, 3, 1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 7, 8, 5, 21, 13, 14, 15, 16, 17, 18, 19, 20,
+        0x11, 3, 1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 7, 8, 5, 0, 13, 14, 15, 16, 17, 18, 19, 20,
     ];
     assert_eq!(encode(&HEADER), with_report);
+    // Asking for packets, and for being asked.
+    let asking = Header {
+        kept: true,
+        report: HEADER.report.map(|report| Report {
+            missing: 0x15,
+            ..report
+        }),
+        ..HEADER
+    };
+    let mut asks = with_report;
+    (asks[0], asks[15]) = (0x13, 0x15);
+    assert_eq!(encode(&asking), asks);
     let mut without = [0; OCTETS];
     without[..14].copy_from_slice(&with_report[..14]);
     without[0] = 0x10;
@@ -48,7 +61,7 @@ fn what_is_no_header_is_refused() {
     assert_eq!(with(0x11), Ok(HEADER));
     assert_eq!(with(0x21), Err(DecodeError::Version(2)));
     assert_eq!(with(0x01), Err(DecodeError::Version(0)));
-    assert_eq!(with(0x12), Err(DecodeError::Flags(2)));
+    assert_eq!(with(0x14), Err(DecodeError::Flags(4)));
     assert_eq!(with(0x19), Err(DecodeError::Flags(8)));
     for length in 0..OCTETS {
         assert_eq!(decode(&good[..length]), Err(DecodeError::TooShort(length)));
@@ -66,13 +79,14 @@ fn any_header() -> impl Strategy<Value = Header> {
                 delay,
             }
         });
-    (any::<(u8, u16, u32, u16, u32)>(), prop::option::of(report)).prop_map(
-        |((route, flow, number, route_number, sent), report)| Header {
+    (any::<(u8, u16, u32, u16, u32, bool)>(), prop::option::of(report)).prop_map(
+        |((route, flow, number, route_number, sent, kept), report)| Header {
             route,
             flow,
             number,
             route_number,
             sent,
+            kept,
             report,
         },
     )

@@ -61,7 +61,6 @@ fn all() -> [(Config, Promise); 3] {
 fn build(config: &Config, trial: &Trial) -> AnyRestore {
     config.build(&Init {
         routes: trial.routes,
-        resends: false,
     })
 }
 

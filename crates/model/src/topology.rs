@@ -330,12 +330,7 @@ fn gateways<B: Body>(
         let count = gateway.routes.len();
         let has_header = gateway.split.needs_header() || gateway.restore.needs_header();
         // At the first end packets enter forward and come out in reverse.
-        let keeps = gateway.split.keeps();
-        let peers = [(); 2].map(|()| match (has_header, keeps > 0) {
-            (false, _) => None,
-            (true, false) => Some(Peer::new(count)),
-            (true, true) => Some(Peer::asking(count)),
-        });
+        let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
         let ends = Direction::BOTH.map(|direction| {
             let step = Step::Gateway {
                 gateway: number,
@@ -352,15 +347,12 @@ fn gateways<B: Body>(
                 split: gateway.split.build(&init),
                 overhead: gateway.overhead,
                 routes: count,
-                keeps,
+                keeps: gateway.split.keeps(),
                 peer: peers[direction as usize].clone(),
                 window: builder.window(),
             });
             let exit = Exit::new(ExitParts {
-                restore: gateway.restore.build(&restore::Init {
-                    routes: count,
-                    resends: keeps > 0,
-                }),
+                restore: gateway.restore.build(&restore::Init { routes: count }),
                 overhead: gateway.overhead,
                 peer: peers[direction.opposite() as usize].clone(),
                 window: builder.window(),

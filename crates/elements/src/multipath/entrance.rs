@@ -106,6 +106,7 @@ impl<B: Body> Entrance<B> {
             flow,
             number,
             sent: micros(now),
+            kept: self.kept.is_used() && self.split.keeps(),
             report: peer.report(),
             ..Header::default()
         }
@@ -159,6 +160,7 @@ impl<B: Body> Entrance<B> {
         };
         let header = Header {
             sent: micros(now),
+            kept: self.split.keeps(),
             report: None,
             ..copy.tunnel
         };
@@ -177,6 +179,7 @@ impl<B: Body> Entrance<B> {
         let mut copy = small.clone();
         let header = Header {
             sent: micros(now),
+            kept: false,
             report: peer.report(),
             ..copy.tunnel
         };

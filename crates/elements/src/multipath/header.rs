@@ -16,7 +16,7 @@
 //! 20  report: delay of that packet, microseconds (4)
 //! ```
 //!
-//! Flag 1 says that there is a report; without it the octets from 14 on are zero. Reading believes nothing: what is
+//! Flag 2 says that what is lost just before this packet on its route is kept and can be asked for. Flag 1 says that there is a report; without it the octets from 14 on are zero. Reading believes nothing: what is
 //! too short, of another version, or has flags that the version does not know is refused, since a flag may change
 //! what follows. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
 //! header is as it is: `docs/decisions/018-tunnel-header.md`.
@@ -33,6 +33,8 @@ pub const CARRIER: u32 = 20 + 8;
 const VERSION: u8 = 1;
 /// There is a report.
 const REPORT: u8 = 1;
+/// What is lost just before can be asked for.
+const KEPT: u8 = 2;
 
 /// Why octets are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +54,7 @@ pub enum DecodeError {
 #[must_use]
 pub fn encode(header: &Header) -> [u8; OCTETS] {
     let mut octets = [0; OCTETS];
-    octets[0] = VERSION << 4;
+    octets[0] = VERSION << 4 | if header.kept { KEPT } else { 0 };
     octets[1] = header.route;
     octets[2..4].copy_from_slice(&header.flow.to_be_bytes());
     octets[4..8].copy_from_slice(&header.number.to_be_bytes());
@@ -81,8 +83,8 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
     if version != VERSION {
         return Err(DecodeError::Version(version));
     }
-    if flags & !REPORT != 0 {
-        return Err(DecodeError::Flags(flags & !REPORT));
+    if flags & !(REPORT | KEPT) != 0 {
+        return Err(DecodeError::Flags(flags & !(REPORT | KEPT)));
     }
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -91,6 +93,7 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
         flow: two(2),
         number: four(4),
         sent: four(8),
+        kept: flags & KEPT != 0,
         route_number: two(12),
         report: (flags & REPORT != 0).then(|| Report {
             route: head[14],

@@ -44,8 +44,6 @@ struct Shared {
     reported: usize,
     /// Reports of the other end that the splitter has not heard.
     heard: Vec<Report>,
-    /// Whether the other end sends again what was lost.
-    asks: bool,
     /// Reports that ask for something, and whether they have been sent before.
     askings: VecDeque<(Report, bool)>,
 }
@@ -63,14 +61,6 @@ impl Peer {
             seen,
             ..Shared::default()
         })))
-    }
-
-    /// One end, where so many routes arrive from an end that sends again what is asked for.
-    #[must_use]
-    pub fn asking(routes: usize) -> Self {
-        let peer = Self::new(routes);
-        peer.with(|shared| shared.asks = true);
-        peer
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
@@ -108,7 +98,7 @@ impl Peer {
                 delay: clock.wrapping_sub(header.sent),
             };
             route.news = Some(news);
-            if shared.asks && ahead > 1 && route.order.is_kept() {
+            if header.kept && ahead > 1 && route.order.is_kept() {
                 news.missing = u8::try_from(ahead - 1).unwrap_or(u8::MAX);
                 if shared.askings.len() == MOST_ASKINGS {
                     shared.askings.pop_front();

@@ -97,8 +97,6 @@ pub trait Restore: fmt::Debug + Send {
 pub struct Init {
     /// How many routes there are.
     pub routes: usize,
-    /// Whether the other end sends again what a route has lost.
-    pub resends: bool,
 }
 
 /// Makes a restorer from outside the workspace.

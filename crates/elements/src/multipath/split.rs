@@ -44,6 +44,10 @@ pub trait Split: fmt::Debug + Send {
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>);
     /// The other end has told what it sees of a route; comes before the [`Split::split`] of the packet that goes by it.
     fn hear(&mut self, _now: Instant, _report: &Report) {}
+    /// Whether the packet that was split last would be sent again if its route lost it.
+    fn keeps(&self) -> bool {
+        false
+    }
     /// The other end asks for a packet that is kept. The route that it takes this time; `None`: the loss is the sender's to notice.
     fn resend(&mut self, _now: Instant, _missing: Missing) -> Option<u16> {
         None
@@ -116,6 +120,9 @@ impl Split for AnySplit {
     }
     fn hear(&mut self, now: Instant, report: &Report) {
         each!(self, s => s.hear(now, report));
+    }
+    fn keeps(&self) -> bool {
+        each!(self, s => s.keeps())
     }
     fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
         each!(self, s => s.resend(now, missing))

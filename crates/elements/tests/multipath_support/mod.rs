@@ -219,8 +219,10 @@ fn send(trial: &Trial, entrance: &mut Entrance<Octets>, order: Order) -> (Arriva
         *last = seq;
         *next = (*next).max(seq + len);
         entrance.on_packet(now, packet, &mut out);
-        for (port, packet, _) in out.drain() {
+        for (port, mut packet, _) in out.drain() {
             let route = usize::from(port.expect("an entrance names a port"));
+            // Whether what is lost could be asked for, as it comes: nobody sends it again here.
+            packet.tunnel.kept = step.len % 2 == 1;
             let copies = [step.delay, step.delay.and(step.copy)];
             let mut at = now + Duration::from_micros(trial.delays[route]);
             for delay in copies.into_iter().flatten() {

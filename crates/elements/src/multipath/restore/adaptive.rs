@@ -18,8 +18,8 @@
 //!   the rule rests;
 //! - as long has passed as nearly all late packets took lately ([`QUANTILE`]), `limit` at most.
 //!
-//! Where the other end sends again what a route has lost, the second and third rule do not hold: what was skipped comes, a round
-//! trip later, and how long that takes is measured like all lateness.
+//! Where the packet behind the gap says that what is lost is kept, the second and third rule do not hold: what was skipped is asked
+//! for, and how long that takes is measured like all lateness, apart from it.
 //!
 //! Where hardly any of what was missing came after all ([`WORTH`]), gaps are losses, waiting only delays what the sender
 //! must learn, and packets go on as they come: the study's method B. Each is chosen for each gap of each flow.
@@ -48,7 +48,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Arrived, Init, Restore,
-    lateness::{Gaps, Late, Lateness},
+    lateness::{Gaps, Late, Lateness, Place},
     line::{FIRST, near},
     numbered::{Numbered, Outcome},
 };
@@ -135,8 +135,6 @@ const MOST_SKIPPED: usize = 256;
 pub struct Adaptive {
     limit: Duration,
     silence: Duration,
-    /// What is lost is sent again: to be skipped is not to be lost for good.
-    resends: bool,
     flows: Numbered,
     gaps: Vec<Gaps>,
     /// By flow: when the packet before the one that is due left.
@@ -158,7 +156,6 @@ impl Adaptive {
         Self {
             limit,
             silence: params.silence.get(),
-            resends: init.resends,
             flows: Numbered::new(params.memory),
             gaps: Vec::new(),
             last: Vec::new(),
@@ -170,10 +167,10 @@ impl Adaptive {
         }
     }
 
-    /// How long a packet behind a gap waits at most.
-    fn patience(&self) -> Duration {
+    /// How long a packet behind a gap waits at most, where what is missing may be sent again or not.
+    fn patience(&self, kept: bool) -> Duration {
         let quantile = |why| self.lateness.quantile(why, QUANTILE);
-        if self.awaits_copies() {
+        if kept && self.copies_come() {
             let late = quantile(Late::Overtaken).unwrap_or_default();
             let resent = quantile(Late::Resent).unwrap_or(self.limit);
             return late.max(resent).min(self.limit);
@@ -187,11 +184,9 @@ impl Adaptive {
         quantile(Late::Overtaken).map_or(self.limit, |late| late.min(self.limit))
     }
 
-    /// Whether what a route has lost is likely to be sent again.
-    fn awaits_copies(&self) -> bool {
-        self.resends
-            && (self.lateness.known(Late::Resent) < ENOUGH
-                || self.lateness.filled(Late::Resent) >= WORTH)
+    /// Whether what can be asked for is likely to come.
+    fn copies_come(&self) -> bool {
+        self.lateness.known(Late::Resent) < ENOUGH || self.lateness.filled(Late::Resent) >= WORTH
     }
 
     /// What an arrival says of its route. Its departure.
@@ -203,7 +198,7 @@ impl Adaptive {
                 route.heard = Some(now);
             }
         }
-        let awaits_copies = self.awaits_copies();
+        let comes = packet.tunnel.kept && self.copies_come();
         if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
             let ahead = packet
                 .tunnel
@@ -212,7 +207,7 @@ impl Adaptive {
                 .cast_signed();
             let behind = route.begun && ahead < 0;
             route.order.arrived(if route.begun { ahead } else { 0 });
-            if ahead > 1 && route.begun && !awaits_copies && route.order.is_kept() {
+            if ahead > 1 && route.begun && !comes && route.order.is_kept() {
                 if self.skipped.len() == MOST_SKIPPED {
                     self.skipped.pop_front();
                 }
@@ -289,9 +284,6 @@ impl Adaptive {
 
     /// Wants to know when routes pass the gap that a flow waits for.
     fn watch(&mut self, flow: usize) {
-        if self.awaits_copies() {
-            return;
-        }
         let Some(first) = self.flows.first(flow) else {
             return;
         };
@@ -314,12 +306,14 @@ impl Restore for Adaptive {
         if flow >= self.gaps.len() {
             self.gaps.resize_with(flow + 1, Gaps::default);
         }
+        let kept = packet.tunnel.kept;
+        let known = Place { at, departed, kept };
         self.lateness
-            .arrive(now, &mut self.gaps[flow], (at, departed), FIRST);
+            .arrive(now, &mut self.gaps[flow], known, FIRST);
         if flow >= self.last.len() {
             self.last.resize(flow + 1, 0);
         }
-        let due = now + self.patience();
+        let due = now + self.patience(kept);
         let before = self.flows.first(flow).map(|first| first.at);
         let outcome = self.flows.arrive(packet, place, departed, due, released);
         while !self.skipped.is_empty() && self.explain(flow, released) {}
@@ -327,7 +321,8 @@ impl Restore for Adaptive {
             self.last[flow] = self.last[flow].max(departed);
         }
         let after = self.flows.first(flow).map(|first| first.at);
-        if after.is_some() && (after != before || outcome == Outcome::Held && after == Some(at)) {
+        let comes = kept && self.copies_come();
+        if !comes && after.is_some() && (after != before || outcome == Outcome::Held && after == Some(at)) {
             self.watch(flow);
         }
         if due <= now {

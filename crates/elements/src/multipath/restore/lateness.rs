@@ -20,6 +20,18 @@ struct Gap {
     noticed: Instant,
     /// When the packet left by which it was noticed, in microseconds by the sender's clock.
     departed: u64,
+    /// What is missing can be asked for.
+    kept: bool,
+}
+
+/// What becomes known of a packet's place in a flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at: u64,
+    /// When it left, in microseconds by the sender's clock.
+    pub(super) departed: u64,
+    /// See [`Header::kept`](anabranch_core::tunnel::Header::kept).
+    pub(super) kept: bool,
 }
 
 /// Why a packet came late.
@@ -28,7 +40,7 @@ struct Gap {
 pub(super) enum Late {
     /// Others overtook it.
     Overtaken,
-    /// It was sent again: it left after those that overtook it.
+    /// It was sent again: it left after those that overtook it. Of what could be asked for, that is.
     Resent,
 }
 
@@ -46,8 +58,8 @@ pub(super) struct Lateness {
     /// By why they were late.
     buckets: Box<[[u32; BUCKETS]; 2]>,
     late: [u32; 2],
-    /// Never came.
-    lost: u32,
+    /// Never came, and would have been late for this reason.
+    lost: [u32; 2],
     /// How long a gap is followed.
     horizon: Duration,
 }
@@ -57,24 +69,19 @@ impl Lateness {
         Self {
             buckets: Box::new([[0; BUCKETS]; 2]),
             late: [0; 2],
-            lost: 0,
+            lost: [0; 2],
             horizon,
         }
     }
 
-    /// A packet of a flow has arrived that left at `departed`; `first` is the place of number 0.
-    pub(super) fn arrive(
-        &mut self,
-        now: Instant,
-        gaps: &mut Gaps,
-        (at, departed): (u64, u64),
-        first: u64,
-    ) {
+    /// A packet of a flow has arrived; `first` is the place of number 0.
+    pub(super) fn arrive(&mut self, now: Instant, gaps: &mut Gaps, place: Place, first: u64) {
+        let Place { at, departed, kept } = place;
         while let Some(oldest) = gaps.open.front()
             && (now.saturating_since(oldest.noticed) > self.horizon || gaps.open.len() > MOST_GAPS)
         {
             let missing = oldest.to - oldest.from;
-            self.lost += u32::try_from(missing).unwrap_or(MEMORY).min(MEMORY);
+            self.lost[usize::from(oldest.kept)] += u32::try_from(missing).unwrap_or(MEMORY).min(MEMORY);
             gaps.open.pop_front();
         }
         gaps.top = gaps.top.max(first);
@@ -86,15 +93,16 @@ impl Lateness {
                     to: at,
                     noticed: now,
                     departed,
+                    kept,
                 });
             }
             gaps.top = at + 1;
-        } else if let Some(place) = gaps
+        } else if let Some(gap) = gaps
             .open
             .iter()
             .rposition(|gap| (gap.from..gap.to).contains(&at))
         {
-            let gap = gaps.open[place];
+            let (place, gap) = (gap, gaps.open[gap]);
             let why = if departed > gap.departed {
                 Late::Resent
             } else {
@@ -113,7 +121,7 @@ impl Lateness {
                 gaps.open.remove(place);
             }
         }
-        if self.late[0] + self.late[1] + self.lost >= MEMORY {
+        if self.late.iter().chain(&self.lost).sum::<u32>() >= MEMORY {
             self.fade();
         }
     }
@@ -130,12 +138,12 @@ impl Lateness {
             }
             *late = buckets.iter().sum();
         }
-        self.lost /= 2;
+        self.lost = self.lost.map(|lost| lost / 2);
     }
 
     /// How many came late for this reason or never.
     pub(super) const fn known(&self, why: Late) -> u32 {
-        self.late[why as usize] + self.lost
+        self.late[why as usize] + self.lost[why as usize]
     }
     /// Share of these that came, 0 to 1; 1 while nothing is known.
     pub(super) fn filled(&self, why: Late) -> f64 {
@@ -191,11 +199,16 @@ mod tests {
         let ms = Instant::from_millis;
         let mut all = Lateness::new(Duration::from_millis(100));
         let mut gaps = Gaps::default();
+        let of = |at| Place {
+            at,
+            departed: at,
+            kept: false,
+        };
         // 1 comes 8 ms after 2; 3 and 4 never come.
         for (at, place) in [(0, 0), (1, 2), (9, 1), (10, 5), (11, 6), (200, 7)] {
-            all.arrive(ms(at), &mut gaps, (place, place), 0);
+            all.arrive(ms(at), &mut gaps, of(place), 0);
         }
-        assert_eq!((all.late, all.lost), ([1, 0], 2));
+        assert_eq!((all.late, all.lost), ([1, 0], [2, 0]));
         let quantile = all.quantile(Late::Overtaken, 0.99).expect("one was late");
         assert!(quantile >= Duration::from_millis(8) && quantile <= Duration::from_millis(10));
     }

@@ -10,7 +10,7 @@
 //!
 //! What a route loses is sent again where the other end asks for it, on the route on which it will be there first. To TCP the
 //! routes together would else lose as much as the worst of them, and one congestion control answers for all. Two kinds of loss
-//! are left to the sender, which must learn that it sends too much:
+//! are left to the sender, which must learn that it sends too much. The header says so, and nobody asks or waits:
 //!
 //! - of a packet that left while more waited in front of the routes than they carry in a round trip: even a window halved at once
 //!   then keeps them busy (Villamizar and Song 1994: a buffer of one bandwidth-delay product);
@@ -90,6 +90,8 @@ pub struct EarliestArrival {
     silence: Duration,
     probe: Duration,
     routes: Routes,
+    /// The packet that was split last would be sent again.
+    keeps: bool,
 }
 
 impl EarliestArrival {
@@ -100,6 +102,7 @@ impl EarliestArrival {
             silence: params.silence.get(),
             probe: params.probe.get(),
             routes: Routes::new(init),
+            keeps: false,
         }
     }
 }
@@ -118,17 +121,21 @@ impl EarliestArrival {
         }
         chosen.0
     }
+    /// A packet of this size takes a route.
+    fn take(&mut self, now: Instant, route: usize, size: u32) {
+        self.keeps = self.routes.all[route].can_afford() && !self.routes.are_full(now);
+        self.routes.all[route].send(now, size);
+    }
 }
 
 impl Split for EarliestArrival {
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
         let chosen = self.earliest(now, packet.size);
-        let full = self.routes.are_full(now);
-        self.routes.all[chosen].send(now, packet.size, full);
+        self.take(now, chosen, packet.size);
         routes.push(number(chosen));
         for (route, known) in self.routes.all.iter_mut().enumerate() {
             if route != chosen && known.is_idle(now, self.probe) {
-                known.send(now, packet.size, full);
+                known.send(now, packet.size);
                 routes.push(number(route));
             }
         }
@@ -136,14 +143,16 @@ impl Split for EarliestArrival {
     fn hear(&mut self, now: Instant, report: &Report) {
         self.routes.hear(now, report);
     }
+    fn keeps(&self) -> bool {
+        self.keeps
+    }
     fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
         let lost = self.routes.all.get_mut(usize::from(missing.route))?;
-        if !lost.had_room(missing.route_number) || !lost.afford() {
+        if !lost.afford() {
             return None;
         }
-        let full = self.routes.are_full(now);
         let route = self.earliest(now, missing.size);
-        self.routes.all[route].send(now, missing.size, full);
+        self.take(now, route, missing.size);
         Some(number(route))
     }
 }

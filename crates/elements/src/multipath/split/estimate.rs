@@ -45,7 +45,7 @@ pub(super) struct Route {
     /// The least time from a packet's departure until something was heard of it.
     round_trip: Option<Duration>,
     /// Packets that may be sent again.
-    pub(super) allowance: f64,
+    allowance: f64,
 }
 
 /// What is remembered of a packet.
@@ -54,8 +54,6 @@ struct Departure {
     at: Instant,
     /// How long it was to wait and be sent, in microseconds.
     predicted: u32,
-    /// See [`Routes::are_full`].
-    full: bool,
 }
 
 /// All routes of a splitter.
@@ -79,7 +77,6 @@ impl Route {
                 Departure {
                     at: Instant::START,
                     predicted: 0,
-                    full: false
                 };
                 usize::from(REMEMBERED)
             ],
@@ -108,15 +105,14 @@ impl Route {
             .map_or(Duration::ZERO, |sending| sending.of(size));
         self.backlog(now) + sending
     }
-    /// A packet of this size is sent, while the routes are full or not.
-    pub(super) fn send(&mut self, now: Instant, size: u32, full: bool) {
+    /// A packet of this size is sent.
+    pub(super) fn send(&mut self, now: Instant, size: u32) {
         let leaving = self.leaving(now, size);
         self.free = now + leaving;
         let predicted = u32::try_from(leaving.as_nanos() / 1_000).unwrap_or(u32::MAX);
         self.sent[usize::from(self.next % REMEMBERED)] = Departure {
             at: now,
             predicted,
-            full,
         };
         self.last = Some(now);
         self.unheard.get_or_insert(now);
@@ -128,13 +124,13 @@ impl Route {
         let age = self.next.wrapping_sub(number);
         (1..=REMEMBERED).contains(&age).then_some(age)
     }
-    /// Whether the packet with this number was sent while the routes were not full.
-    pub(super) fn had_room(&self, number: u16) -> bool {
-        self.age(number).is_some() && !self.sent[usize::from(number % REMEMBERED)].full
+    /// Whether one more of its packets may be sent again.
+    pub(super) fn can_afford(&self) -> bool {
+        self.allowance >= 1.0
     }
-    /// Whether one more of its packets may be sent again, which is then counted.
+    /// The same, and it is counted.
     pub(super) fn afford(&mut self) -> bool {
-        let affords = self.allowance >= 1.0;
+        let affords = self.can_afford();
         if affords {
             self.allowance -= 1.0;
         }
@@ -169,7 +165,6 @@ impl Routes {
         let Departure {
             at: sent,
             predicted,
-            ..
         } = route.sent[usize::from(report.route_number % REMEMBERED)];
         let following = report.route_number.wrapping_add(1);
         let next = route.sent[usize::from(following % REMEMBERED)].at;

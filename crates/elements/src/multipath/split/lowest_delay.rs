@@ -87,7 +87,7 @@ impl Split for LowestDelay {
             }
         }
         let chosen = open.map_or(emptiest.0, |(number, _)| number);
-        self.routes.all[chosen].send(now, packet.size, false);
+        self.routes.all[chosen].send(now, packet.size);
         routes.push(number(chosen));
     }
     fn hear(&mut self, now: Instant, report: &Report) {
