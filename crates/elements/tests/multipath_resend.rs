@@ -278,7 +278,7 @@ fn acknowledgments_do_not_wait() {
     };
     assert_eq!(arrive(0, 100), [0]);
     assert_eq!(arrive(2, 0), [2]);
-    assert_eq!(arrive(3, 100), []);
+    assert!(arrive(3, 100).is_empty());
     assert_eq!(arrive(4, 0), [4]);
     assert_eq!(arrive(1, 100), [1, 3]);
     assert_eq!(arrive(5, 100), [5]);

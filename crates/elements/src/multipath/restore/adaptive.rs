@@ -171,6 +171,9 @@ impl Adaptive {
     fn patience(&self, kept: bool) -> Duration {
         let quantile = |why| self.lateness.quantile(why, QUANTILE);
         if kept && self.copies_come() {
+            if self.lateness.known(Late::Resent) < ENOUGH {
+                return self.limit;
+            }
             let late = quantile(Late::Overtaken).unwrap_or_default();
             let resent = quantile(Late::Resent).unwrap_or(self.limit);
             return late.max(resent).min(self.limit);

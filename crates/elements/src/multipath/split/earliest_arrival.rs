@@ -52,7 +52,7 @@ pub const META: Meta = Meta {
         },
         Source {
             id: "RFC 3366",
-            items: &["§1.4", "§2"],
+            items: &["§1.3", "§2"],
         },
     ],
 };
