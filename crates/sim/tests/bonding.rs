@@ -200,13 +200,13 @@ fn scenario(
     text
 }
 
-fn goodput(text: &str) -> f64 {
+/// Goodput in Mbit/s, and the shortest round trip in milliseconds.
+fn goodput(text: &str) -> (f64, f64) {
     let run = Simulation::<Length>::new(&resolve(text))
         .run()
         .expect("no hosts");
-    run.summary.flows["main"]["goodput_mbit_s"]
-        .as_f64()
-        .expect("a figure")
+    let figure = |key: &str| run.summary.flows["main"][key].as_f64().expect("a figure");
+    (figure("goodput_mbit_s"), figure("min_rtt_ms"))
 }
 
 /// Ratios of logarithms: of a pair to the better of A and B, and to the best single route.
@@ -253,9 +253,9 @@ fn ratios(pair: [&str; 2], sender: [&str; 2], seed: u64, draws: u64) -> Ratios {
         let all: Vec<usize> = (0..path.routes.len()).collect();
         let single = all
             .iter()
-            .map(|route| goodput(&scenario(&path, &[*route], None, sender, number)))
+            .map(|route| goodput(&scenario(&path, &[*route], None, sender, number)).0)
             .fold(0.0, f64::max);
-        let [a, b, ours] = [METHOD_A, METHOD_B, pair]
+        let [(a, rtt_of_a), (b, _), (ours, rtt)] = [METHOD_A, METHOD_B, pair]
             .map(|pair| goodput(&scenario(&path, &all, Some(pair), sender, number)));
         ratios[0].push(ln(ours / a.max(b)));
         ratios[1].push(ln(ours / single));
@@ -266,7 +266,7 @@ fn ratios(pair: [&str; 2], sender: [&str; 2], seed: u64, draws: u64) -> Ratios {
             .map(|c| format!("{}.{}={}@{}", c.route, c.key, c.value, c.second))
             .collect();
         println!(
-            "{number:3}: single {single:6.2} A {a:6.2} B {b:6.2} ours {ours:6.2} {:.2} {:.2} | {} {}",
+            "{number:3}: single {single:6.2} A {a:6.2} B {b:6.2} ours {ours:6.2} {:.2} {:.2} min RTT of A {rtt_of_a:.0} ms ours {rtt:.0} ms | {} {}",
             ours / a.max(b),
             ours / single,
             routes.join(" "),

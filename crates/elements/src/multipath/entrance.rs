@@ -189,10 +189,12 @@ impl<B: Body> Entrance<B> {
             index: copy.index,
         };
         self.split.split(now, view, &mut self.routes);
-        let route = self.routes[0];
-        self.routes.clear();
-        self.address(now, route, &mut copy, header);
-        out.create(Some(route), copy, Fate::Duplicated);
+        let mut routes = std::mem::take(&mut self.routes);
+        for route in routes.drain(..) {
+            self.address(now, route, &mut copy, header);
+            out.create(Some(route), copy.clone(), Fate::Duplicated);
+        }
+        self.routes = routes;
     }
 }
 

@@ -156,9 +156,9 @@ impl Routes {
         let Some(age) = route.age(report.route_number) else {
             return;
         };
-        // What is asked for twice comes with what was known the first time.
-        let is_news = |before: u16| report.route_number.wrapping_sub(before).cast_signed() > 0;
-        if !route.reported.is_none_or(is_news) {
+        // What is asked for twice comes with what was known the first time. Of numbers that are forgotten nobody knows which is later.
+        let before = route.reported.and_then(|before| route.age(before));
+        if before.is_some_and(|before| age >= before) {
             return;
         }
         route.reported = Some(report.route_number);
