@@ -79,17 +79,21 @@ fn any_header() -> impl Strategy<Value = Header> {
                 delay,
             }
         });
-    (any::<(u8, u16, u32, u16, u32, bool)>(), prop::option::of(report)).prop_map(
-        |((route, flow, number, route_number, sent, kept), report)| Header {
-            route,
-            flow,
-            number,
-            route_number,
-            sent,
-            kept,
-            report,
-        },
+    (
+        any::<(u8, u16, u32, u16, u32, bool)>(),
+        prop::option::of(report),
     )
+        .prop_map(
+            |((route, flow, number, route_number, sent, kept), report)| Header {
+                route,
+                flow,
+                number,
+                route_number,
+                sent,
+                kept,
+                report,
+            },
+        )
 }
 
 proptest! {

@@ -127,12 +127,14 @@ fn run(keep: u16, loses: impl Fn(u32) -> bool) -> Outcome {
         // An acknowledgment for each packet that goes on, and only then.
         for (_, packet, _) in delivered.drain() {
             order.push(packet.index);
-            far.entrance.on_packet(now, self::packet(acks, 0), &mut out[1]);
+            far.entrance
+                .on_packet(now, self::packet(acks, 0), &mut out[1]);
             acks += 1;
         }
         if step % 4 == 0 && step / 4 < u64::from(DATA) {
             let index = u32::try_from(step / 4).expect("few");
-            near.entrance.on_packet(now, packet(index, 960), &mut out[0]);
+            near.entrance
+                .on_packet(now, packet(index, 960), &mut out[0]);
         }
         for (end, out) in [&mut near, &mut far].into_iter().zip(&mut out) {
             if end.entrance.timer().is_some_and(|due| due <= now) {
@@ -247,7 +249,10 @@ fn no_more_than_a_twentieth_is_sent_again() {
         again += f64::from(u8::from(split.resend(now, missing).is_some()));
     }
     let most = earliest_arrival::RESENT * (sent + again) + 2.0 * earliest_arrival::RESENT_AT_ONCE;
-    assert!(again > 0.9 * most - 40.0 && again <= most, "{again} of {sent}");
+    assert!(
+        again > 0.9 * most - 40.0 && again <= most,
+        "{again} of {sent}"
+    );
 }
 
 /// Pure acknowledgments go on as they come; data waits for what is missing before it, and not for them.

@@ -161,7 +161,10 @@ fn scenario(
             )
         });
         let loss = if *phases {
-            format!("\"gilbert-elliott\", p = 0.0005, r = 0.002, h = {}", 1.0 - loss)
+            format!(
+                "\"gilbert-elliott\", p = 0.0005, r = 0.002, h = {}",
+                1.0 - loss
+            )
         } else {
             format!("\"bernoulli-loss\", rate = {loss}")
         };
@@ -319,10 +322,7 @@ fn is_never_regretted(spreads: &[Spread; 2]) -> bool {
 }
 
 /// A splitter that sends nothing again.
-const WITHOUT_COPIES: [&str; 2] = [
-    "{ kind = \"earliest-arrival\", keep = 0 }",
-    "\"adaptive\"",
-];
+const WITHOUT_COPIES: [&str; 2] = ["{ kind = \"earliest-arrival\", keep = 0 }", "\"adaptive\""];
 
 /// The first of the draws that the pair was developed with, and that it is not for nothing what it is.
 #[test]

@@ -39,10 +39,9 @@ macro_rules! millis {
 millis!(Wait Silence Backlog);
 
 /// How many packets of each route an entrance keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
-#[schemars(inline)]
-pub struct Keep(#[schemars(range(max = 2_048))] u16);
+pub struct Keep(u16);
 
 impl Keep {
     /// The most: as many as a splitter remembers the departures of.
@@ -74,6 +73,18 @@ impl TryFrom<u16> for Keep {
 impl From<Keep> for u16 {
     fn from(keep: Keep) -> Self {
         keep.0
+    }
+}
+
+impl JsonSchema for Keep {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Keep".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({ "type": "integer", "minimum": 0, "maximum": Self::MAX })
     }
 }
 

@@ -325,7 +325,10 @@ impl Restore for Adaptive {
         }
         let after = self.flows.first(flow).map(|first| first.at);
         let comes = kept && self.copies_come();
-        if !comes && after.is_some() && (after != before || outcome == Outcome::Held && after == Some(at)) {
+        if !comes
+            && after.is_some()
+            && (after != before || outcome == Outcome::Held && after == Some(at))
+        {
             self.watch(flow);
         }
         if due <= now {

@@ -81,7 +81,8 @@ impl Lateness {
             && (now.saturating_since(oldest.noticed) > self.horizon || gaps.open.len() > MOST_GAPS)
         {
             let missing = oldest.to - oldest.from;
-            self.lost[usize::from(oldest.kept)] += u32::try_from(missing).unwrap_or(MEMORY).min(MEMORY);
+            self.lost[usize::from(oldest.kept)] +=
+                u32::try_from(missing).unwrap_or(MEMORY).min(MEMORY);
             gaps.open.pop_front();
         }
         gaps.top = gaps.top.max(first);

@@ -110,10 +110,7 @@ impl Route {
         let leaving = self.leaving(now, size);
         self.free = now + leaving;
         let predicted = u32::try_from(leaving.as_nanos() / 1_000).unwrap_or(u32::MAX);
-        self.sent[usize::from(self.next % REMEMBERED)] = Departure {
-            at: now,
-            predicted,
-        };
+        self.sent[usize::from(self.next % REMEMBERED)] = Departure { at: now, predicted };
         self.last = Some(now);
         self.unheard.get_or_insert(now);
         self.next = self.next.wrapping_add(1);
