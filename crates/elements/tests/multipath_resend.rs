@@ -109,10 +109,8 @@ fn run(keep: u16, loses: impl Fn(u32) -> bool) -> Outcome {
     for step in 0..8_000_u64 {
         let now = Instant::START + Duration::from_micros(250 * step);
         let mut out = [Output::default(), Output::default()];
-        let arriving: Vec<(bool, Held<Octets>)> = on_way
-            .extract_if(..=(step, u32::MAX), |_, _| true)
-            .map(|(_, arrival)| arrival)
-            .collect();
+        let later = on_way.split_off(&(step + 1, 0));
+        let arriving = std::mem::replace(&mut on_way, later).into_values();
         let mut delivered = Output::default();
         for (forward, packet) in arriving {
             if forward {
