@@ -233,8 +233,8 @@ impl Spread {
         let n = logs.len() as f64;
         let mean = logs.iter().sum::<f64>() / n;
         let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
-        // t for 11 degrees of freedom or more is 2.21 at most, for 29 or more 2.05.
-        let t = if logs.len() < 30 { 2.21 } else { 2.05 };
+        // t for 7 degrees of freedom or more is 2.37 at most, for 29 or more 2.05.
+        let t = if logs.len() < 30 { 2.37 } else { 2.05 };
         let half = t * (squares / (n - 1.0) / n).sqrt();
         let mut sorted = logs.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -327,7 +327,7 @@ const WITHOUT_COPIES: [&str; 2] = ["{ kind = \"earliest-arrival\", keep = 0 }", 
 /// The first of the draws that the pair was developed with, and that it is not for nothing what it is.
 #[test]
 fn a_few_draws() {
-    let few = 12;
+    let few = 8;
     let ours = judge(OURS, SENDERS[0], DEVELOPMENT, few);
     assert!(is_never_regretted(&ours), "{ours:?}");
     let without = judge(WITHOUT_COPIES, SENDERS[0], DEVELOPMENT, few);
