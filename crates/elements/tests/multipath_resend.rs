@@ -286,3 +286,13 @@ fn acknowledgments_do_not_wait() {
     assert_eq!(arrive(1, 100), [1, 3]);
     assert_eq!(arrive(5, 100), [5]);
 }
+
+#[test]
+fn no_more_is_kept_than_can_be_asked_for() {
+    assert_eq!(Keep::try_from(Keep::MAX).map(Keep::get), Ok(Keep::MAX));
+    let refused = Keep::try_from(Keep::MAX + 1);
+    assert_eq!(
+        refused.map(Keep::get),
+        Err("2049 is out of range; expected 0 to 2048".to_owned())
+    );
+}

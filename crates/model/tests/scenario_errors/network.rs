@@ -212,13 +212,6 @@ fn gateways() {
                 bad("\"none\"", "{ kind = \"timed\", limit = \"2000 s\" }"),
             ),
             (
-                "more packets kept than there may be",
-                bad(
-                    "\"weighted-round-robin\"",
-                    "{ kind = \"earliest-arrival\", keep = 4096 }",
-                ),
-            ),
-            (
                 "memory without limit",
                 bad(
                     "\"none\"",
