@@ -201,7 +201,8 @@ fn incomplete(total: f64, m: u16, (lambda, b): (f64, f64)) -> f64 {
     let mut k = 0.0;
     for _ in 0..m {
         k += 1.0;
-        let next = ((mean * (1.0 - r) + 2.0 * r * (k - 1.0)) * last - r * r * (k - 2.0) * before) / k;
+        let next =
+            ((mean * (1.0 - r) + 2.0 * r * (k - 1.0)) * last - r * r * (k - 2.0) * before) / k;
         before = last;
         last = next;
         sum += next;
