@@ -38,15 +38,14 @@ fn beside(fec: &str, loss: f64, duration: &str, seeds: std::ops::Range<u64>) -> 
     seeds.map(one).sum::<f64>() / n
 }
 
-fn shares(losses: &[f64], duration: &str, seeds: &std::ops::Range<u64>) {
+/// Nine seeds of 220 s, as the study has them: which flow's packets are lost changes with all that is sent, and
+/// with a minute of two seeds the same ratio comes to 0.92 by chance.
+fn shares(losses: &[f64], codes: &[&str]) {
+    let (duration, seeds) = ("220 s", 1..10);
     let mut taken = f64::INFINITY;
     for &loss in losses {
         let alone = beside("'off'", loss, duration, seeds.clone());
-        for code in [
-            "kind = 'xor', fmax = 1",
-            "kind = 'xor', fmax = 10",
-            "kind = 'sliding-rlc', redundancy = 'loss-adaptive'",
-        ] {
+        for code in codes {
             let share = |heard: bool| {
                 let fec = format!("{{ {code}, recovered_is_loss = {heard} }}");
                 beside(&fec, loss, duration, seeds.clone()) / alone
@@ -64,7 +63,7 @@ fn shares(losses: &[f64], duration: &str, seeds: &std::ops::Range<u64>) {
 
 #[test]
 fn the_other_flow_keeps_its_share() {
-    shares(&[0.0, 0.005], "60 s", &(1..3));
+    shares(&[0.005], &["kind = 'xor', fmax = 10"]);
 }
 
 #[test]
@@ -73,5 +72,10 @@ fn the_other_flow_keeps_its_share_at_every_loss_rate() {
     let losses = [
         0.0, 0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01,
     ];
-    shares(&losses, "220 s", &(1..10));
+    let codes = [
+        "kind = 'xor', fmax = 1",
+        "kind = 'xor', fmax = 10",
+        "kind = 'sliding-rlc', redundancy = 'loss-adaptive'",
+    ];
+    shares(&losses, &codes);
 }
