@@ -122,7 +122,7 @@ fn ahead_of_the_best_limit_under_bursts() {
 }
 
 #[test]
-#[ignore = "about 1,700 runs of 220 s: 15 minutes in a release build"]
+#[ignore = "about 1,400 runs of 220 s, in a release build"]
 fn reaches_the_best_limit_wherever() {
     const LIMITS: [u32; 11] = [0, 1, 2, 3, 5, 7, 10, 14, 20, 28, 40];
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse().ok());
