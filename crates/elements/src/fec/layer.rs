@@ -203,7 +203,7 @@ impl<B: Body> Layer<B> {
     pub fn next_own(&mut self, now: Instant, tcp: &mut Endpoint<B>) -> Option<Outgoing<B>> {
         if let Some(mut ack) = self.hold.take_released() {
             tcp.restamp(now, &mut ack);
-            self.receiver.hidden().write(&mut ack);
+            self.receiver.tell().write(&mut ack);
             return Some(Outgoing {
                 size: ack.ip_size(),
                 transport: Transport::Tcp(ack),
@@ -246,7 +246,7 @@ impl<B: Body> Layer<B> {
             self.hold.keep(held, self.last_data, &mut self.stats);
             return false;
         } else if !segment.flags.any(Flags::SYN | Flags::RST) {
-            self.receiver.hidden().write(segment);
+            self.receiver.tell().write(segment);
         }
         true
     }

@@ -39,13 +39,14 @@ pub enum Release {
 pub struct Params {
     /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`).
     pub redundancy: Choice,
-    /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2).
+    /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
+    /// for 40.
     #[schemars(range(max = 65_535))]
     pub fmax: u32,
     /// Data packets of every group with `redundancy = "fixed"`.
     pub group: Count<65_535>,
     /// Redundant packets of a group; 1 in the study. With `loss-adaptive` the most of them, and left out as
-    /// many as the code makes, 8 at most.
+    /// many as the code makes, 16 at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redundant: Option<Count<255>>,
     /// Data packets that a redundant packet of `sliding-rlc` covers, those of its own group at least; left out,
@@ -100,7 +101,7 @@ impl HoldTime {
 }
 
 /// Redundant packets of a group that `loss-adaptive` goes up to by itself.
-const ADAPTIVE_MOST: u16 = 8;
+const ADAPTIVE_MOST: u16 = 16;
 /// Packets that a redundant packet of the sliding window covers by itself.
 const WINDOW: u32 = 60;
 

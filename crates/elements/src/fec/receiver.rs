@@ -77,6 +77,8 @@ pub struct Recovered<B> {
 const MOST_REDUNDANT: usize = 255;
 /// The most packets, from the first that one of them covers to the last, that are looked at together.
 const MOST_PLACES: u64 = 4_096;
+/// Losses that one acknowledgment tells more than the one before: two in a row may be lost.
+const MOST_TOLD: u32 = 2;
 /// Octets ahead of all that has come; no window is so large (RFC 7323 §2.3).
 const FAR: u64 = 1 << 30;
 
@@ -94,6 +96,8 @@ pub struct Receiver<B> {
     floor: Seq,
     redundant: Vec<(Seq, Redundant<B>)>,
     hidden: Hidden,
+    /// More of them, which no acknowledgment has told yet.
+    untold: u32,
 }
 
 impl<B: Body> Receiver<B> {
@@ -109,12 +113,17 @@ impl<B: Body> Receiver<B> {
             floor: Seq::START,
             redundant: Vec::new(),
             hidden: Hidden::default(),
+            untold: 0,
         }
     }
 
-    /// Losses that only the layer saw.
+    /// Losses that only the layer saw, as the next acknowledgment tells them: a few more than the one before, so
+    /// that three bits are enough where one or two acknowledgments are lost.
     #[must_use]
-    pub const fn hidden(&self) -> Hidden {
+    pub fn tell(&mut self) -> Hidden {
+        let news = self.untold.min(MOST_TOLD);
+        self.untold -= news;
+        self.hidden.add(news);
         self.hidden
     }
 
@@ -214,7 +223,7 @@ impl<B: Body> Receiver<B> {
             None => 0,
         };
         // Redundancy that does not come was lost, and nobody else will notice.
-        self.hidden.add(lacks.into());
+        self.untold += u32::from(lacks);
         self.open.sum.clear();
         self.open = Open {
             tag,
@@ -277,7 +286,7 @@ impl<B: Body> Receiver<B> {
         if n > 0 {
             stats.redundant_useful += 1;
             stats.recovered_packets += u64::from(n);
-            self.hidden.add(n);
+            self.untold += n;
             self.open.missing = self.open.missing.saturating_sub(n);
         }
         let last = self.open.redundant >= self.usual;
