@@ -106,7 +106,7 @@ impl<B: Body> Layer<B> {
             self.reserve(tcp);
         }
         if self.hold.deadline() <= now {
-            let top = tcp.rcv_nxt().max(self.last_data);
+            let top = self.receiver.top();
             self.hold.give_up(Reason::Timeout, top, &mut self.stats);
             tcp.wake();
         }
@@ -163,19 +163,25 @@ impl<B: Body> Layer<B> {
     /// What has come may begin or end a hold.
     fn judge(&mut self, now: Instant, tcp: &Endpoint<B>, verdict: Verdict, filled: Reason) {
         let rcv_nxt = tcp.rcv_nxt();
-        if !tcp.has_gaps() {
+        let top = self.receiver.top();
+        if tcp.has_gaps() {
+            self.hold.note_progress(rcv_nxt);
+        } else {
             self.hold.complete(filled, rcv_nxt, &mut self.stats);
-            return;
+            if top <= rcv_nxt {
+                return;
+            }
+            // Redundancy has shown that something is missing behind all that has come.
         }
-        self.hold.note_progress(rcv_nxt);
-        let top = rcv_nxt.max(self.last_data);
+        let stats = &mut self.stats;
         match verdict {
             Verdict::Nothing => {}
             Verdict::SecondGap if self.second_gap_releases => {
-                self.hold.give_up(Reason::SecondGap, top, &mut self.stats);
+                self.hold.give_up(Reason::SecondGap, top, stats);
             }
-            Verdict::Gap | Verdict::SecondGap => self.hold.begin(now, &mut self.stats),
-            Verdict::GroupOver => self.hold.give_up(Reason::GroupOver, top, &mut self.stats),
+            Verdict::Gap | Verdict::SecondGap => self.hold.begin(now, stats),
+            Verdict::GroupOver => self.hold.give_up(Reason::GroupOver, top, stats),
+            Verdict::Passed(first) => self.hold.give_up(Reason::GroupOver, first, stats),
         }
     }
 

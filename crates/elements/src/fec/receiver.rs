@@ -62,6 +62,8 @@ pub enum Verdict {
     SecondGap,
     /// The group is over, and something is missing from it.
     GroupOver,
+    /// What is missing before this number is older than the group whose redundancy came, and that of its own did not.
+    Passed(Seq),
 }
 
 /// A packet that was brought back.
@@ -127,6 +129,12 @@ impl<B: Body> Receiver<B> {
         self.hidden
     }
 
+    /// Behind all that is known to have been sent: what has come, and what redundancy that came covers.
+    #[must_use]
+    pub fn top(&self) -> Seq {
+        self.top.unwrap_or(Seq::START)
+    }
+
     /// A segment with payload arrives. `rcv_nxt`: the next number that TCP expects.
     pub fn on_data(&mut self, segment: &Segment<B>, rcv_nxt: Seq) -> Verdict {
         let start = self.top.unwrap_or(rcv_nxt).near(segment.seq);
@@ -139,7 +147,9 @@ impl<B: Body> Receiver<B> {
         let tag = Tag::read(segment);
         let ahead = tag.is_some() && end > top;
         let mut verdict = Verdict::Nothing;
+        let mut skipped = false;
         if ahead && tag != self.open.tag {
+            skipped = self.open.first.is_some() && tag != self.open.tag.next();
             verdict = self.begin_group(tag, start);
         }
         let news = self.keep(segment, start);
@@ -157,6 +167,15 @@ impl<B: Body> Receiver<B> {
         let gap = start.since(top);
         if gap == 0 {
             return verdict;
+        }
+        if skipped {
+            // A whole group is missing, its redundancy included, and perhaps some of this one as well.
+            self.hidden.add(self.usual.into());
+            return if self.slides() {
+                Verdict::Gap
+            } else {
+                Verdict::GroupOver
+            };
         }
         let packets = u32::try_from(gap.div_ceil(u64::from(len))).unwrap_or(u32::MAX);
         self.open.missing = self.open.missing.saturating_add(packets);
@@ -290,9 +309,9 @@ impl<B: Body> Receiver<B> {
             self.open.missing = self.open.missing.saturating_sub(n);
         }
         let last = self.open.redundant >= self.usual;
+        // Holes before what it covers stay.
+        let passed = rcv_nxt < first && recovered.iter().all(|one| one.start != rcv_nxt);
         if self.slides() {
-            // Holes that the window has passed stay.
-            let passed = rcv_nxt < first && recovered.iter().all(|one| one.start != rcv_nxt);
             self.forget_before(first);
             if passed {
                 verdict = Verdict::GroupOver;
@@ -304,6 +323,9 @@ impl<B: Body> Receiver<B> {
             }
         } else {
             self.forget_before(first);
+        }
+        if passed && verdict == Verdict::Nothing {
+            verdict = Verdict::Passed(first);
         }
         verdict
     }
