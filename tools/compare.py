@@ -21,6 +21,7 @@ from rich.table import Table
 from comparison import (
     fairness_mixes_study,
     fairness_study,
+    fec_study,
     link_aggregation_study,
     link_frontier_study,
     linux_reordering,
@@ -58,6 +59,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         link_frontier_study,
         multipath_study,
         multipath_frontier_study,
+        fec_study,
     )
 }
 

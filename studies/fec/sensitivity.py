@@ -1,0 +1,37 @@
+"""How many claims of the paper hold when one choice is another, all else as set.
+
+    python studies/fec/sensitivity.py [--quick]
+
+Prints a Markdown table. Beside the open parameters of ``study.toml``, which are the points of our reading, it shows
+choices that the paper or ns-2 decides, and what they would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from anabranch.study import sensitivity
+from anabranch.study.parse import load
+from anabranch.study.sensitivity import Choice
+
+HERE = Path(__file__).resolve().parent
+EXPERIMENTS = ("delays", "losses", "fmax_delays", "fmax_losses")
+
+DECIDED = (
+    Choice(
+        "recoveries by RFC 6675, not by ns-2's counted pipe", {"flow.main.transport.counted_pipe": False}, EXPERIMENTS
+    ),
+    Choice("a clock of 1 ms", {"flow.main.transport.clock_granularity": "1 ms"}, EXPERIMENTS),
+    Choice("no limited transmit", {"flow.main.transport.limited_transmit": False}, EXPERIMENTS),
+    Choice("every second packet acknowledged", {"flow.main.transport.delayed_ack": "on"}, EXPERIMENTS),
+)
+
+
+def rows(*, full: bool) -> Iterator[list[str]]:
+    """What is different, how many claims hold, and which do not."""
+    return sensitivity.rows(load(HERE), DECIDED, full=full)
+
+
+if __name__ == "__main__":
+    sensitivity.main(rows)
