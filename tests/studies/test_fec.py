@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from anabranch import Study
 
 REPRODUCED_ON_THE_QUICK_GRID = {"C2", "C3", "C5"}
 QUICK_S = 30.0
@@ -57,8 +58,7 @@ def test_a_flow_that_hears_of_repaired_losses_takes_less(tables: dict[str, list[
 
 
 def test_every_figure_is_drawn_with_repaired_losses_heard_of_and_not(checkout: Path) -> None:
-    study = tomllib.loads((checkout / "studies" / "fec" / "study.toml").read_text("utf-8"))
-    names = {figure["id"] for figure in study["figure"]}
+    names = {figure.id for figure in Study.load(checkout / "studies" / "fec").definition.figures}
     for name in ("5a", "5b", "6a", "6b", "7", "8", "9", "10", "11"):
         assert f"figure-{name}" in names
         assert f"figure-{name}-heard" in names
