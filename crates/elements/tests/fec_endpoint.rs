@@ -376,6 +376,27 @@ fn nothing_is_held_behind_a_group_that_will_not_come_back() {
     assert_eq!(net.ends[1].stats().holds, 0);
 }
 
+/// Data that comes with the acknowledgment of the handshake is there. Fails for receivers that look at data only once the
+/// connection is established: its redundancy would bring it back, and the sender hear of a loss.
+#[test]
+fn nothing_comes_back_that_was_not_lost() {
+    for code in 0..3 {
+        let mut net = Net::new("ns2-sack1", &with(code, group(1)), Fate::default());
+        net.ends[0].tcp_mut().open(net.now);
+        net.ends[0].tcp_mut().write_all(stream(50 * 1_460, 6));
+        net.flush();
+        for _ in 0..1_000 {
+            if !net.step() {
+                break;
+            }
+        }
+        let [sender, receiver] = net.ends.each_ref().map(Protected::stats);
+        assert_eq!(receiver.redundant_received, 50, "code {code}");
+        assert_eq!(receiver.recovered_packets, 0, "code {code}");
+        assert_eq!(sender.hidden_losses, 0, "code {code}");
+    }
+}
+
 /// Without holding, duplicates start a recovery although the loss is repaired, if the group is long enough.
 #[test]
 fn without_holding_a_recovery_begins_all_the_same() {

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     body::Body,
-    tcp::{Endpoint, Flags, RetransmitCause, Segment, Seq},
+    tcp::{Endpoint, Flags, RetransmitCause, Segment, Seq, State},
     transport::Transport,
 };
 
@@ -120,7 +120,9 @@ impl<B: Body> Layer<B> {
             return;
         }
         let rcv_nxt = tcp.rcv_nxt();
-        if tcp.state().may_receive() {
+        // The first data may come with the acknowledgment that completes the handshake.
+        let completes = tcp.state() == State::SynReceived && segment.flags.has(Flags::ACK);
+        if tcp.state().may_receive() || completes {
             self.verdict = self.receiver.on_data(segment, rcv_nxt);
         }
         self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
