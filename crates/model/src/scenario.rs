@@ -130,6 +130,13 @@ impl Scenario {
         resolve::resolve(&self.root, &self.sources, &self.extensions, seed)
     }
 
+    /// What is wrong with the value at the end of these keys, for an engine that cannot run what it says.
+    #[must_use]
+    pub fn refusal(&self, path: &[&str], message: &str, help: &str) -> Error {
+        let place = self.root.locate(path);
+        self.sources.error(place, message, vec![help.to_owned()])
+    }
+
     /// The grid of the file's `[sweep]`.
     ///
     /// # Errors

@@ -1,0 +1,156 @@
+//! The engine's own accounts: how late it was, what it lost, how busy it was; and whether a run may
+//! be believed.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use anabranch_core::{
+    histogram::Histogram,
+    units::{Duration, Instant},
+};
+use serde::Serialize;
+
+use crate::clock::Clock;
+
+/// Past these a run is tainted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limits {
+    /// 99th percentile of how late packets are released, in milliseconds.
+    pub p99_lateness_ms: f64,
+    /// How late one packet may be, in milliseconds.
+    pub max_lateness_ms: f64,
+    /// Packets that were lost between the kernel and the engine.
+    pub io_drops: u64,
+}
+
+impl Default for Limits {
+    /// From live against live: `docs/concepts/live.md` says how.
+    fn default() -> Self {
+        Self {
+            p99_lateness_ms: 2.0,
+            max_lateness_ms: 50.0,
+            io_drops: 0,
+        }
+    }
+}
+
+/// What is written down while packets pass.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    clock: OnceLock<Clock>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Nanoseconds.
+    lateness: Histogram<7>,
+    undelivered: u64,
+    taken: u64,
+    strangers: u64,
+}
+
+impl Recorder {
+    pub fn begin(&self, clock: Clock) {
+        // It begins once.
+        let _ = self.clock.set(clock);
+    }
+    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// A packet that is due at `due` is released.
+    pub fn release(&self, due: Instant) {
+        if let Some(clock) = self.clock.get() {
+            let late = clock.now().saturating_since(due).as_nanos();
+            self.counts().lateness.record(late);
+        }
+    }
+    /// The kernel would not take one.
+    pub fn undelivered(&self) {
+        self.counts().undelivered += 1;
+    }
+    /// A packet of a flow was taken from the kernel.
+    pub fn taken(&self) {
+        self.counts().taken += 1;
+    }
+    /// A packet of no flow was taken, and goes nowhere.
+    pub fn stranger(&self) {
+        self.counts().strangers += 1;
+    }
+}
+
+/// What the engine has to say of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Audit {
+    /// Whether the run must not be used.
+    pub tainted: bool,
+    /// Why.
+    pub reasons: Vec<String>,
+    /// Packets given to hosts.
+    pub released_packets: u64,
+    /// Packets taken from hosts.
+    pub taken_packets: u64,
+    /// Packets that belong to no flow and were dropped: neighbour discovery, a user's own.
+    pub foreign_packets: u64,
+    /// How late packets were released: the median, in milliseconds.
+    pub p50_lateness_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_lateness_ms: Option<f64>,
+    /// The latest.
+    pub max_lateness_ms: Option<f64>,
+    /// Packets lost between the kernel and the engine.
+    pub io_drops: u64,
+    /// Share of one processor that the engine's thread took.
+    pub cpu_share: f64,
+    /// What would have tainted it.
+    pub limits: Limits,
+}
+
+impl Audit {
+    /// Closes the accounts. `device_drops` is what the devices counted.
+    pub fn of(recorder: &Recorder, limits: Limits, device_drops: u64, cpu_share: f64) -> Self {
+        let counts = recorder.counts();
+        let ms = |nanos: u64| Duration::from_nanos(nanos).as_millis_f64();
+        let mut audit = Self {
+            tainted: false,
+            reasons: Vec::new(),
+            released_packets: counts.lateness.count(),
+            taken_packets: counts.taken,
+            foreign_packets: counts.strangers,
+            p50_lateness_ms: counts.lateness.percentile(50.0).map(ms),
+            p99_lateness_ms: counts.lateness.percentile(99.0).map(ms),
+            max_lateness_ms: counts.lateness.max().map(ms),
+            io_drops: counts.undelivered + device_drops,
+            cpu_share,
+            limits,
+        };
+        audit.judge();
+        audit
+    }
+
+    fn judge(&mut self) {
+        let Limits {
+            p99_lateness_ms,
+            max_lateness_ms,
+            io_drops,
+        } = self.limits;
+        let mut reasons = Vec::new();
+        if let Some(late) = self.p99_lateness_ms.filter(|late| *late > p99_lateness_ms) {
+            reasons.push(format!(
+                "one packet in a hundred left more than {late:.3} ms late; the limit is {p99_lateness_ms} ms"
+            ));
+        }
+        if let Some(late) = self.max_lateness_ms.filter(|late| *late > max_lateness_ms) {
+            reasons.push(format!(
+                "a packet left {late:.3} ms late; the limit is {max_lateness_ms} ms"
+            ));
+        }
+        if self.io_drops > io_drops {
+            reasons.push(format!(
+                "{} packets were lost between the kernel and the engine; the limit is {io_drops}",
+                self.io_drops
+            ));
+        }
+        self.tainted = !reasons.is_empty();
+        self.reasons = reasons;
+    }
+}

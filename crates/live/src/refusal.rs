@@ -1,0 +1,165 @@
+//! What a scenario asks for that no kernel can be told, or not this one.
+
+use anabranch_elements::{cc, fec, tcp::EcnMode};
+use anabranch_model::{
+    scenario::{Protocol, Resolved, ResolvedFlow},
+    workload::Config,
+};
+
+use crate::{directory::MOST_FLOWS, settings};
+
+/// What cannot run live, where it stands in the scenario, and what could stand there instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Keys that lead to it.
+    pub path: Vec<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What was expected.
+    pub help: String,
+}
+
+impl Refusal {
+    fn new(path: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            path: path.iter().map(|key| (*key).to_owned()).collect(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
+/// Whether all of a scenario can run live.
+///
+/// # Errors
+/// With the first part that cannot.
+pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
+    if resolved.flows.len() > MOST_FLOWS {
+        return Err(Refusal::new(
+            &["flow"],
+            format!("{} flows: each needs a port of its own", resolved.flows.len()),
+            format!("expected {MOST_FLOWS} flows at most"),
+        ));
+    }
+    for link in &resolved.links {
+        let group = link.group.as_ref();
+        if group.is_some_and(|group| group.control.needs_arrivals() && group.arrivals.is_none()) {
+            return Err(Refusal::new(
+                &["group", &link.name, "control"],
+                "a live run cannot know beforehand what will arrive, which `oracle` needs",
+                "expected another controller",
+            ));
+        }
+    }
+    let first = resolved.flows.first();
+    for flow in &resolved.flows {
+        check_workload(flow)?;
+        if flow.protocol == Protocol::Tcp {
+            check_stack(flow, resolved)?;
+            check_control(flow)?;
+        }
+        let same = |flow: &ResolvedFlow| (flow.stack.ecn, flow.stack.timestamps);
+        if first.is_some_and(|first| same(first) != same(flow)) {
+            return Err(Refusal::new(
+                &["flow", &flow.table, "transport"],
+                "the kernel has one switch for `ecn` and one for `timestamps`, and the flows differ in them",
+                "expected the same in every flow",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_workload(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    let workload = match &flow.workload {
+        Config::Bulk | Config::File(_) | Config::RequestResponse(_) => return Ok(()),
+        Config::Poisson(_) => "poisson",
+        Config::Paced(_) => "paced",
+        Config::OnOff(_) => "on-off",
+        Config::Replay(_) => "replay",
+    };
+    Err(Refusal::new(
+        &["flow", &flow.table, "workload"],
+        format!("the live engine has no sender for the workload `{workload}` in this version"),
+        "expected `bulk`, `file` or `request-response`",
+    ))
+}
+
+fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    if flow.fec != fec::Config::Off {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "fec"],
+            "a live host runs this machine's kernel, whose TCP has no error correction",
+            "expected `fec = \"off\"`",
+        ));
+    }
+    let named = &resolved.json["flow"][&flow.table]["stack"];
+    let is_kernel = named.as_str().is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");
+    if !is_kernel {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "stack"],
+            format!("a live host runs this machine's kernel, not the stack {named}"),
+            "expected `stack = \"linux\"`",
+        ));
+    }
+    let mut kernel = settings::kernel_stack();
+    kernel.mss = flow.stack.mss;
+    kernel.timestamps = flow.stack.timestamps;
+    // What the congestion control brings along it has in the kernel too.
+    if flow.cc.sets_its_rate() {
+        kernel.pacing = flow.stack.pacing;
+    }
+    if flow.cc.name() != "cubic" {
+        kernel.hystart = flow.stack.hystart;
+    }
+    match flow.stack.ecn {
+        EcnMode::Off | EcnMode::Rfc3168 => kernel.ecn = flow.stack.ecn,
+        EcnMode::Dctcp if flow.cc.needs_exact_marks() => kernel.ecn = flow.stack.ecn,
+        EcnMode::Accecn | EcnMode::Dctcp => {}
+    }
+    if kernel == flow.stack {
+        return Ok(());
+    }
+    let switch = difference(&kernel, &flow.stack);
+    Err(Refusal::new(
+        &["flow", &flow.table, "transport", &switch],
+        format!("`{switch}` cannot be set for a socket of this machine's kernel"),
+        "expected the stack's own; a live run can set `mss`, `timestamps` and `ecn` (\"off\", \"rfc3168\")",
+    ))
+}
+
+/// The first switch in which two stacks differ.
+fn difference(a: &anabranch_elements::tcp::Settings, b: &anabranch_elements::tcp::Settings) -> String {
+    let table = |settings| match serde_json::to_value(settings) {
+        Ok(serde_json::Value::Object(table)) => table,
+        _ => serde_json::Map::new(),
+    };
+    let (a, b) = (table(a), table(b));
+    b.into_iter()
+        .find(|(key, value)| a.get(key) != Some(value))
+        .map_or_else(|| "recovery".to_owned(), |(key, _)| key)
+}
+
+fn check_control(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    let name = flow.cc.name();
+    let path = ["flow", &flow.table, "cc"];
+    let registry = cc::registry();
+    let default = registry.iter().find(|(meta, ..)| meta.name == name);
+    if default.is_none_or(|(_, config, _)| *config != flow.cc) {
+        return Err(Refusal::new(
+            &path,
+            format!("the kernel's congestion controls take no parameters from a socket, and `{name}` is given some"),
+            format!("expected `cc = \"{name}\"`"),
+        ));
+    }
+    let congestion = settings::kernel_name(name);
+    settings::offers(&congestion).map_err(|error| {
+        let offered = settings::offered();
+        Refusal::new(
+            &path,
+            format!("this machine's kernel does not let a socket have the congestion control `{congestion}`: {error}"),
+            format!("expected one of `{}`", offered.join("`, `")),
+        )
+    })
+}

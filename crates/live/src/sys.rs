@@ -1,0 +1,4 @@
+//! What the system is asked that no safe wrapper asks: devices and `TCP_INFO`. All unsafe code is here.
+
+pub mod interface;
+pub mod tcp_info;
