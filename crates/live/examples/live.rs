@@ -6,7 +6,7 @@ use anabranch_model::scenario::{Extensions, Scenario};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).ok_or("a scenario file was expected")?;
     let text = std::fs::read_to_string(&file)?;
-    let mut scenario = Scenario::parse(&text, &file, &Extensions::default())?;
+    let mut scenario = Scenario::parse(&text, &file, &Extensions::default().live(true))?;
     for set in std::env::args().skip(2) {
         scenario.set(&set)?;
     }

@@ -13,7 +13,7 @@ use std::{
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_model::{
-    scenario::{Resolved, ResolvedFlow},
+    scenario::{Family, Resolved, ResolvedFlow},
     workload::{Config, RequestResponse},
 };
 use rustix::{
@@ -65,7 +65,10 @@ impl Sockets {
 pub struct Stage {
     pub line: StartingLine,
     pub sockets: Sockets,
+    /// The run is over: everybody ends.
     pub over: AtomicBool,
+    /// The user has left the shell.
+    pub left: AtomicBool,
 }
 
 impl Stage {
@@ -111,7 +114,7 @@ impl Application {
         let flow = &resolved.flows[index];
         let passive = flow.ends[usize::from(!connects_back(flow))];
         let address = SocketAddr::new(
-            Directory::address(passive, false),
+            Directory::address(passive, flow.family == Family::V6),
             Directory::port(index),
         );
         let end = Instant::START + resolved.duration;
@@ -129,6 +132,11 @@ impl Application {
     /// The host where it runs, by number.
     pub fn host(&self, resolved: &Resolved) -> usize {
         resolved.flows[self.flow].ends[self.side as usize]
+    }
+
+    /// Which end of its flow it is.
+    pub const fn side(&self) -> Side {
+        self.side
     }
 
     fn connects(&self) -> bool {

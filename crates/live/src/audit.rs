@@ -78,6 +78,15 @@ impl Recorder {
     }
 }
 
+/// What is known when a run is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Closing {
+    /// What the devices counted.
+    pub device_drops: u64,
+    pub in_flight_packets: u64,
+    pub cpu_share: f64,
+}
+
 /// What the engine has to say of itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Audit {
@@ -91,6 +100,8 @@ pub struct Audit {
     pub taken_packets: u64,
     /// Packets that belong to no flow and were dropped: neighbour discovery, a user's own.
     pub foreign_packets: u64,
+    /// Packets still on their way when the run ended.
+    pub in_flight_packets: u64,
     /// How late packets were released: the median, in milliseconds.
     pub p50_lateness_ms: Option<f64>,
     /// 99th percentile.
@@ -106,8 +117,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Closes the accounts. `device_drops` is what the devices counted.
-    pub fn of(recorder: &Recorder, limits: Limits, device_drops: u64, cpu_share: f64) -> Self {
+    /// Closes the accounts.
+    pub fn of(recorder: &Recorder, limits: Limits, closing: &Closing) -> Self {
         let counts = recorder.counts();
         let ms = |nanos: u64| Duration::from_nanos(nanos).as_millis_f64();
         let mut audit = Self {
@@ -119,8 +130,9 @@ impl Audit {
             p50_lateness_ms: counts.lateness.percentile(50.0).map(ms),
             p99_lateness_ms: counts.lateness.percentile(99.0).map(ms),
             max_lateness_ms: counts.lateness.max().map(ms),
-            io_drops: counts.undelivered + device_drops,
-            cpu_share,
+            in_flight_packets: closing.in_flight_packets,
+            io_drops: counts.undelivered + closing.device_drops,
+            cpu_share: closing.cpu_share,
             limits,
         };
         audit.judge();

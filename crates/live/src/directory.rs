@@ -99,8 +99,23 @@ impl Directory {
         }
     }
 
-    /// The flow that a packet belongs to, and which way it goes along it.
+    /// The flow that a packet belongs to, and which way it goes along it. What is of no flow's connection, a user's
+    /// own, goes with the first flow between the two hosts.
     pub fn find(&self, label: &Label) -> Option<(FlowId, Direction)> {
+        self.by_ports(label).or_else(|| self.by_hosts(label))
+    }
+
+    fn by_hosts(&self, label: &Label) -> Option<(FlowId, Direction)> {
+        let (Address(from), Address(to)) = (label.source, label.destination);
+        let mut flows = self.flows.iter().zip(0..);
+        flows.find_map(|(ends, id)| match (ends.active, ends.passive) {
+            pair if pair == (from, to) => Some((FlowId(id), ends.direction)),
+            pair if pair == (to, from) => Some((FlowId(id), ends.direction.opposite())),
+            _ => None,
+        })
+    }
+
+    fn by_ports(&self, label: &Label) -> Option<(FlowId, Direction)> {
         let [source, destination] = label.ports?;
         let (Address(from), Address(to)) = (label.source, label.destination);
         let flow = |port: u16| {

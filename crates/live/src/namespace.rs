@@ -106,3 +106,23 @@ impl Namespace {
         })
     }
 }
+
+/// Makes sure that this process may make network namespaces: as it is, or as root of a user namespace of its own
+/// (user_namespaces(7)). A process that has more than one thread cannot move into one.
+pub fn may_make() -> io::Result<()> {
+    let refused = match Namespace::new() {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
+        Err(error) => return Err(error),
+    };
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    // SAFETY: a new user namespace touches no descriptor and no memory; the kernel refuses it to a
+    // process of several threads.
+    if unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.is_err() {
+        return Err(refused);
+    }
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("0 {} 1", user.as_raw()))?;
+    fs::write("/proc/self/gid_map", format!("0 {} 1", group.as_raw()))?;
+    Namespace::new().map(drop)
+}

@@ -1,12 +1,17 @@
 //! What a scenario asks for that no kernel can be told, or not this one.
 
+use std::collections::BTreeSet;
+
 use anabranch_elements::{cc, fec, tcp::EcnMode};
 use anabranch_model::{
     scenario::{Protocol, Resolved, ResolvedFlow},
     workload::Config,
 };
 
-use crate::{directory::MOST_FLOWS, settings};
+use crate::{
+    directory::MOST_FLOWS,
+    settings::{self, is_carried},
+};
 
 /// What cannot run live, where it stands in the scenario, and what could stand there instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,8 +57,12 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
             ));
         }
     }
+    check_hosts(resolved)?;
     let first = resolved.flows.first();
     for flow in &resolved.flows {
+        if is_carried(flow, resolved) {
+            continue;
+        }
         check_workload(flow)?;
         if flow.protocol == Protocol::Tcp {
             check_stack(flow, resolved)?;
@@ -65,6 +74,38 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
                 &["flow", &flow.table, "transport"],
                 "the kernel has one switch for `ecn` and one for `timestamps`, and the flows differ in them",
                 "expected the same in every flow",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Programs need a flow whose way their packets take, and one alone.
+fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
+    for (node, host) in resolved.attached.iter().enumerate() {
+        let name = &resolved.nodes[node];
+        let key = match (&host.exec, &host.interface) {
+            (Some(_), _) => "exec",
+            (None, Some(_)) => "attach",
+            (None, None) => continue,
+        };
+        if !resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
+            return Err(Refusal::new(
+                &["host", name, key],
+                format!("no flow begins or ends at `{name}`, so its packets have no way to take"),
+                "expected a flow between the hosts that talk to each other",
+            ));
+        }
+    }
+    let mut pairs = BTreeSet::new();
+    for flow in resolved.flows.iter().filter(|flow| is_carried(flow, resolved)) {
+        let [a, b] = flow.ends;
+        if !pairs.insert((a.min(b), a.max(b))) {
+            return Err(Refusal::new(
+                &["flow", &flow.table],
+                "a program runs at an end of this flow, and a flow before it has the same two ends: nothing says whose \
+                 its packets are",
+                "expected one flow between two hosts of which one runs a program",
             ));
         }
     }

@@ -14,6 +14,7 @@ use crate::{
     application::{Outcome, Side},
     namespace::Namespace,
     sampler::Sample,
+    settings::is_carried,
     sys::tcp_info::TcpInfo,
 };
 
@@ -34,6 +35,13 @@ pub fn fill_in(
         let Some(Value::Object(summary)) = flows.get_mut(&flow.name) else {
             continue;
         };
+        if is_carried(flow, resolved) {
+            // What a user's program counts it may say itself; the model sees packets alone.
+            for key in ["goodput_mbit_s", "delivered_bytes"] {
+                summary.insert(key.into(), Value::Null);
+            }
+            continue;
+        }
         let of = |side| -> Vec<Sample> {
             let own = samples.iter().filter(|s| s.flow == index && s.side == side);
             own.copied().collect()

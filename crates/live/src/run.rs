@@ -23,15 +23,18 @@ use serde_json::json;
 
 use crate::{
     application::{Application, Outcome, Stage},
-    audit::{Audit, Limits, Recorder},
+    audit::{Audit, Closing, Limits, Recorder},
     clock::Clock,
     directory::Directory,
     driver::Driver,
     end::{Inbox, KernelEnd},
     frame::Frame,
-    namespace::Namespace,
+    namespace::{self, Namespace},
+    program::{Ended, Program},
     refusal::{self, Refusal},
-    report, sampler, settings,
+    report,
+    sampler::{self, Sample},
+    settings::{self, is_carried},
     tun::{Device, Tun},
 };
 
@@ -77,6 +80,7 @@ pub struct Live<'a> {
     resolved: &'a Resolved,
     limits: Limits,
     packet_log: bool,
+    shell: Option<Program>,
 }
 
 /// What a run left behind.
@@ -92,6 +96,8 @@ pub struct Finished {
     pub groups: Vec<(String, GroupId)>,
     /// What the engine says of itself.
     pub audit: Audit,
+    /// What the kernel said of the sockets, every 10 ms.
+    pub samples: Vec<Sample>,
 }
 
 /// From "everybody is ready" to the start of the clock.
@@ -107,7 +113,19 @@ impl<'a> Live<'a> {
             resolved,
             limits: Limits::default(),
             packet_log: false,
+            shell: None,
         }
+    }
+    /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
+    /// when the program does.
+    #[must_use]
+    pub fn shell(mut self, node: usize, words: Vec<String>) -> Self {
+        self.shell = Some(Program {
+            host: node,
+            words,
+            is_shell: true,
+        });
+        self
     }
     /// Past these the run is tainted.
     #[must_use]
@@ -136,6 +154,7 @@ impl<'a> Live<'a> {
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
         let resolved = self.resolved;
         refusal::check(resolved)?;
+        prepare()?;
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::default());
@@ -153,21 +172,32 @@ impl<'a> Live<'a> {
         } = compile(resolved, engine, ends).expect("hosts are made from the scenario's flows");
         let devices = hosts.iter().flatten();
         let devices = devices.map(|host| Arc::new(host.device.clone()) as Arc<dyn Device>);
+        let mut programs = Program::all(resolved);
+        programs.retain(|_| self.shell.is_none());
+        let plays = self.shell.is_none();
+        programs.extend(self.shell.clone());
         let play = Play {
             resolved,
+            programs,
+            plays,
             hosts: &hosts,
             recorder: &recorder,
             devices: devices.collect(),
             inboxes,
         };
         let done = play.run(&mut network, report)?;
-        let drops = hosts
+        let device_drops = hosts
             .iter()
             .flatten()
             .map(|host| host.namespace.device_drops())
             .sum::<io::Result<u64>>()
             .map_err(|source| failed("reading the devices' counters", source))?;
-        let audit = Audit::of(&recorder, self.limits, drops, done.cpu_share);
+        let closing = Closing {
+            device_drops,
+            in_flight_packets: network.packets_in_flight() as u64,
+            cpu_share: done.cpu_share,
+        };
+        let audit = Audit::of(&recorder, self.limits, &closing);
 
         let about = About {
             scenario: resolved.title.clone(),
@@ -182,6 +212,7 @@ impl<'a> Live<'a> {
         let first = hosts.iter().flatten().next();
         summary.live = Some(json!({
             "audit": audit,
+            "programs": done.programs,
             "machine": report::machine(first.map(|host| &host.namespace), &applied),
         }));
         Ok(Finished {
@@ -190,6 +221,7 @@ impl<'a> Live<'a> {
             links,
             groups,
             audit,
+            samples: done.samples,
         })
     }
 }
@@ -199,6 +231,22 @@ impl<'a> Live<'a> {
 struct LiveHost {
     namespace: Namespace,
     device: Tun,
+}
+
+/// Makes sure that this process may make hosts. Without the right to namespaces it moves into a user namespace of its
+/// own, which it can only while it has one thread: call this early.
+///
+/// # Errors
+/// [`Error::Missing`].
+pub fn prepare() -> Result<(), Error> {
+    namespace::may_make().map_err(no_namespace)
+}
+
+fn no_namespace(source: io::Error) -> Error {
+    Error::Missing {
+        what: "making a network namespace needs CAP_SYS_ADMIN, or user namespaces for everybody".to_owned(),
+        source,
+    }
 }
 
 fn failed(what: &str, source: io::Error) -> Error {
@@ -216,21 +264,17 @@ fn hosts(
     let mtu = settings::mtu(resolved);
     let is_end = |node: usize| resolved.flows.iter().any(|flow| flow.ends.contains(&node));
     let make = |node: usize| {
-        let namespace = Namespace::new().map_err(|source| Error::Missing {
-            what: "making a network namespace (CAP_SYS_ADMIN, or user namespaces for everybody)"
-                .to_owned(),
-            source,
-        })?;
+        let namespace = Namespace::new().map_err(no_namespace)?;
         let missing = |what: &str| {
             let what = what.to_owned();
             move |source| Error::Missing { what, source }
         };
         namespace
             .set(applied)
-            .map_err(missing("setting a namespace up below /proc/sys"))?;
+            .map_err(missing("a namespace's settings below /proc/sys must be writable"))?;
         let device = namespace
             .device(node, mtu)
-            .map_err(missing("making a TUN device (/dev/net/tun, CAP_NET_ADMIN)"))?;
+            .map_err(missing("making a TUN device needs /dev/net/tun and CAP_NET_ADMIN"))?;
         Ok(LiveHost { namespace, device })
     };
     (0..resolved.nodes.len())
@@ -266,46 +310,62 @@ fn ends(
 struct Play<'a> {
     resolved: &'a Resolved,
     hosts: &'a [Option<LiveHost>],
+    programs: Vec<Program>,
+    /// Whether the flows send.
+    plays: bool,
     recorder: &'a Recorder,
     devices: Vec<Arc<dyn Device>>,
     inboxes: Vec<[Inbox; 2]>,
 }
 
 struct Done {
-    samples: Vec<sampler::Sample>,
+    samples: Vec<Sample>,
     outcomes: Vec<[Outcome; 2]>,
     cpu_share: f64,
+    programs: Vec<Ended>,
 }
 
 impl Play<'_> {
     fn run(
-        self,
+        mut self,
         network: &mut Network<Frame>,
         report: &mut dyn FnMut(f64) -> Progress,
     ) -> Result<Done, Error> {
         let stage = Stage::default();
         let stop = AtomicBool::new(false);
         let directory = Directory::of(self.resolved);
-        let (devices, inboxes) = (self.devices, self.inboxes);
+        let devices = std::mem::take(&mut self.devices);
+        let inboxes = std::mem::take(&mut self.inboxes);
         let end = network.end();
         thread::scope(|scope| {
             let (ready, readied) = mpsc::channel();
             let mut applications = Vec::new();
-            for index in 0..self.resolved.flows.len() {
-                applications.push(Application::of(self.resolved, index).map(|application| {
+            for (index, flow) in self.resolved.flows.iter().enumerate() {
+                if !self.plays || is_carried(flow, self.resolved) {
+                    continue;
+                }
+                for application in Application::of(self.resolved, index) {
                     let (ready, stage) = (ready.clone(), &stage);
-                    let host = application.host(self.resolved);
-                    let namespace = &self.hosts[host].as_ref().expect("every end has a host").namespace;
-                    scope.spawn(move || {
+                    let side = application.side();
+                    let namespace = self.namespace(application.host(self.resolved));
+                    let thread = scope.spawn(move || {
                         // Nobody listens any more once one has failed.
                         application.run(namespace, stage, move || {
                             let _ = ready.send(());
                         })
-                    })
-                }));
+                    });
+                    applications.push((index, side, thread));
+                }
             }
             drop(ready);
-            let expected = 2 * applications.len();
+            let mut programs = Vec::new();
+            for program in &self.programs {
+                let stage = &stage;
+                let name = &self.resolved.nodes[program.host];
+                let namespace = self.namespace(program.host);
+                programs.push(scope.spawn(move || program.run(namespace, stage, name)));
+            }
+            let expected = applications.len();
             let are_ready = readied.iter().take(expected).count() == expected;
             let clock = Clock::starting_in(LEAD);
             let mut outcome = Ok((Vec::new(), 0.0));
@@ -333,6 +393,9 @@ impl Play<'_> {
                         stop.store(true, Ordering::Relaxed);
                         stage.over.store(true, Ordering::Relaxed);
                     }
+                    if stage.left.load(Ordering::Relaxed) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
                 }
                 let driven = joined(driving.join());
                 stage.over.store(true, Ordering::Relaxed);
@@ -346,24 +409,44 @@ impl Play<'_> {
                 stage.line.go(None);
             }
             stage.over.store(true, Ordering::Relaxed);
-            let mut outcomes = Vec::new();
-            for (flow, pair) in self.resolved.flows.iter().zip(applications) {
-                let pair = pair.map(|thread| joined(thread.join()));
-                for result in &pair {
-                    if let (Err(error), Ok(_)) = (result, &outcome) {
-                        let source = io::Error::new(error.kind(), error.to_string());
-                        outcome = Err(failed(&format!("the application of `{}`", flow.name), source));
+            let mut outcomes = vec![[Outcome::default(), Outcome::default()]; self.resolved.flows.len()];
+            let mut trouble = None;
+            for (flow, side, thread) in applications {
+                match joined(thread.join()) {
+                    Ok(seen) => outcomes[flow][side as usize] = seen,
+                    Err(error) => {
+                        let name = &self.resolved.flows[flow].name;
+                        trouble = trouble.or(Some(failed(&format!("the application of `{name}`"), error)));
                     }
                 }
-                outcomes.push(pair.map(Result::unwrap_or_default));
             }
-            let (samples, cpu_share) = outcome?;
+            let mut ended = Vec::new();
+            for (program, thread) in self.programs.iter().zip(programs) {
+                match joined(thread.join()) {
+                    Ok(end) => ended.extend(end),
+                    Err(error) => {
+                        let name = &self.resolved.nodes[program.host];
+                        trouble = trouble.or(Some(failed(&format!("the program of `{name}`"), error)));
+                    }
+                }
+            }
+            let (samples, cpu_share) = match (outcome, trouble) {
+                (Err(Error::Stopped), _) => return Err(Error::Stopped),
+                (_, Some(trouble)) => return Err(trouble),
+                (outcome, None) => outcome?,
+            };
             Ok(Done {
                 samples,
                 outcomes,
                 cpu_share,
+                programs: ended,
             })
         })
+    }
+
+    fn namespace(&self, node: usize) -> &Namespace {
+        let host = self.hosts[node].as_ref();
+        &host.expect("every end has a host").namespace
     }
 }
 

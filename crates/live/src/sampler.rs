@@ -15,9 +15,13 @@ const EVERY: Duration = Duration::from_millis(10);
 /// A socket at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
+    /// When.
     pub at: Instant,
+    /// Index into the scenario's flows.
     pub flow: usize,
+    /// Which end.
     pub side: Side,
+    /// What the kernel says.
     pub info: TcpInfo,
 }
 

@@ -18,11 +18,17 @@ pub const fn connects_back(flow: &ResolvedFlow) -> bool {
     matches!(flow.workload, workload::Config::RequestResponse(_))
 }
 
-/// Headers of IPv4 or IPv6, and TCP's; its timestamps besides.
-const TCP_HEADER: u32 = 20;
+/// Headers of IPv4 and TCP; TCP's timestamps besides. Over IPv6 a full segment has 20 bytes less, as on Ethernet.
+const HEADERS: u32 = 40;
 const TIMESTAMPS: u32 = 12;
-/// The larger of the two, so that either fits.
-const IP_HEADER: u32 = 40;
+
+/// Whether a program of the user's makes a flow's packets.
+pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.ends.iter().any(|node| {
+        let host = &resolved.attached[*node];
+        host.exec.is_some() || host.interface.is_some()
+    })
+}
 
 /// What a socket of a flow is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +94,7 @@ pub fn mtu(resolved: &Resolved) -> i32 {
     let tcp = resolved
         .flows
         .iter()
-        .map(|flow| IP_HEADER + TCP_HEADER + segment(&flow.stack));
+        .map(|flow| HEADERS + segment(&flow.stack));
     // What Ethernet carries, and what a segment of ours needs.
     i32::try_from(tcp.max().unwrap_or(0).max(1500)).unwrap_or(i32::MAX)
 }

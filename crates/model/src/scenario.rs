@@ -22,10 +22,10 @@ mod unavailable;
 
 pub use error::Error;
 pub use extensions::Extensions;
-pub use format::Protocol;
+pub use format::{Family, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
+    Attached, Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
     ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
 };
 pub use schema::schema;

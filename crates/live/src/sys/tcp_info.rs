@@ -14,6 +14,8 @@ const SIZE: usize = 248;
 pub struct TcpInfo {
     /// `TCP_ESTABLISHED` is 1.
     pub state: u8,
+    /// `TCP_CA_…`: 0 open, 1 disorder, 2 congestion window reduced, 3 recovery, 4 loss.
+    pub ca_state: u8,
     /// Payload of a full segment, in bytes.
     pub snd_mss: u32,
     /// Segments out and not acknowledged, SACKed ones included.
@@ -74,6 +76,7 @@ impl TcpInfo {
         };
         Ok(Self {
             state: octets[0],
+            ca_state: octets[1],
             rto_us: u32_at(8),
             snd_mss: u32_at(16),
             unacked: u32_at(24),
@@ -91,6 +94,18 @@ impl TcpInfo {
             total_rto: u16::from_ne_bytes([octets[240], octets[241]]),
             knows_total_rto: len >= 244,
         })
+    }
+
+    /// What congestion control is about, by the simulator's names.
+    #[must_use]
+    pub fn state_name(&self) -> &'static str {
+        match self.ca_state {
+            0 if self.snd_cwnd < self.snd_ssthresh => "slow-start",
+            0 => "open",
+            1 => "disorder",
+            4 => "loss",
+            _ => "recovery",
+        }
     }
 }
 
