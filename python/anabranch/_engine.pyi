@@ -65,6 +65,7 @@ def run_live(
     seed: int | None = None,
     packets: bool = False,
     limits: tuple[float, float, int] | None = None,
+    shell: tuple[str, list[str]] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
 def schema() -> str: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
@@ -98,6 +99,42 @@ def run_audited(
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)
+
+
+def shell(scenario: Scenario, host: str, command: list[str]) -> int:
+    """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
+
+    Args:
+        scenario: The network. Its flows say which ways packets take, and send nothing themselves.
+        host: Where.
+        command: The program and its arguments.
+
+    Returns:
+        Its exit status; 1 for one that a signal ended.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or has no such host.
+        UserError: This machine or this build cannot run live.
+        RunFailedError: There is no such program, or something failed in mid-run.
+    """
+    import signal
+
+    from anabranch import _engine
+    from anabranch.errors import RunFailedError, UserError
+
+    # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))
+    except _engine.LiveUnavailable as error:
+        raise UserError(f"this machine does not let us run live: {error}", hint="run as root") from None
+    except RuntimeError as error:
+        raise RunFailedError(str(error)) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    ended = json.loads(run.summary_json)["live"]["programs"]
+    status = ended[0]["status"] if ended else None
+    return 1 if status is None else int(status)
 
 
 def taint(result: RunResult) -> list[str]:

@@ -84,7 +84,9 @@ impl Namespace {
             interface.address_v4(v4_of(host), V4_PREFIX)?;
             interface.up()?;
             // A kernel without IPv6 is one where no flow of that family runs.
-            drop(interface.address_v6(v6_of(host), V6_PREFIX));
+            if interface.address_v6(v6_of(host), V6_PREFIX).is_ok() {
+                wait_for_address()?;
+            }
             Ok(Tun::new(file))
         })
     }
@@ -105,6 +107,26 @@ impl Namespace {
             Ok([2, 3, 10, 11].iter().filter_map(|at| figures.get(*at)).sum())
         })
     }
+}
+
+/// The kernel makes an IPv6 address usable a little after it was given, even where no other host could have it.
+fn wait_for_address() -> io::Result<()> {
+    /// `IFA_F_TENTATIVE` (`linux/if_addr.h`).
+    const TENTATIVE: u32 = 0x40;
+    for _ in 0..1000 {
+        let table = fs::read_to_string("/proc/thread-self/net/if_inet6")?;
+        // Address, interface, prefix length, scope, flags, name.
+        let tentative = table.lines().any(|line| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            let flags = columns.get(4).and_then(|flags| u32::from_str_radix(flags, 16).ok());
+            columns.last() == Some(&DEVICE) && flags.is_some_and(|flags| flags & TENTATIVE != 0)
+        });
+        if !tentative {
+            return Ok(());
+        }
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 /// Makes sure that this process may make network namespaces: as it is, or as root of a user namespace of its own

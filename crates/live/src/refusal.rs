@@ -66,7 +66,7 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
         check_workload(flow)?;
         if flow.protocol == Protocol::Tcp {
             check_stack(flow, resolved)?;
-            check_control(flow)?;
+            check_parameters(flow)?;
         }
         let same = |flow: &ResolvedFlow| (flow.stack.ecn, flow.stack.timestamps);
         if first.is_some_and(|first| same(first) != same(flow)) {
@@ -78,6 +78,28 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Whether there is a host for a shell.
+///
+/// # Errors
+/// If no flow begins or ends there.
+pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
+    if resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
+        return Ok(());
+    }
+    let ends: BTreeSet<&str> = resolved
+        .flows
+        .iter()
+        .flat_map(|flow| flow.ends)
+        .map(|end| resolved.nodes[end].as_str())
+        .collect();
+    let ends: Vec<&str> = ends.into_iter().collect();
+    Err(Refusal::new(
+        &[],
+        format!("no flow begins or ends at `{}`, so it is no host", resolved.nodes[node]),
+        format!("expected one of `{}`", ends.join("`, `")),
+    ))
 }
 
 /// Programs need a flow whose way their packets take, and one alone.
@@ -182,25 +204,36 @@ fn difference(a: &anabranch_elements::tcp::Settings, b: &anabranch_elements::tcp
         .map_or_else(|| "recovery".to_owned(), |(key, _)| key)
 }
 
-fn check_control(flow: &ResolvedFlow) -> Result<(), Refusal> {
+fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
     let name = flow.cc.name();
-    let path = ["flow", &flow.table, "cc"];
     let registry = cc::registry();
     let default = registry.iter().find(|(meta, ..)| meta.name == name);
-    if default.is_none_or(|(_, config, _)| *config != flow.cc) {
-        return Err(Refusal::new(
-            &path,
-            format!("the kernel's congestion controls take no parameters from a socket, and `{name}` is given some"),
-            format!("expected `cc = \"{name}\"`"),
-        ));
+    if default.is_some_and(|(_, config, _)| *config == flow.cc) {
+        return Ok(());
     }
-    let congestion = settings::kernel_name(name);
-    settings::offers(&congestion).map_err(|error| {
-        let offered = settings::offered();
-        Refusal::new(
-            &path,
-            format!("this machine's kernel does not let a socket have the congestion control `{congestion}`: {error}"),
-            format!("expected one of `{}`", offered.join("`, `")),
-        )
-    })
+    Err(Refusal::new(
+        &["flow", &flow.table, "cc"],
+        format!("a socket can only name its congestion control, and `{name}` is given parameters"),
+        format!("expected `cc = \"{name}\"`"),
+    ))
+}
+
+/// Whether the kernel lets sockets have the congestion controls; asked inside a namespace, where we may most.
+///
+/// # Errors
+/// With the first flow whose control it does not offer.
+pub fn check_controls(resolved: &Resolved) -> Result<(), Refusal> {
+    let flows = resolved.flows.iter();
+    for flow in flows.filter(|flow| flow.protocol == Protocol::Tcp && !is_carried(flow, resolved)) {
+        let congestion = settings::kernel_name(flow.cc.name());
+        settings::offers(&congestion).map_err(|error| {
+            let offered = settings::offered();
+            Refusal::new(
+                &["flow", &flow.table, "cc"],
+                format!("this machine's kernel does not let a socket have the congestion control `{congestion}`: {error}"),
+                format!("expected one of `{}`", offered.join("`, `")),
+            )
+        })?;
+    }
+    Ok(())
 }

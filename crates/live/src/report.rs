@@ -7,6 +7,7 @@ use anabranch_model::{
     network::Completions,
     record::summary::{ExchangeSummary, jain_index},
     scenario::{Resolved, ResolvedFlow},
+    workload::Config,
 };
 use serde_json::{Map, Value, json};
 
@@ -48,6 +49,10 @@ pub fn fill_in(
         };
         let figures = Figures {
             window: window(flow, resolved, outcomes),
+            size: match &flow.workload {
+                Config::File(file) => file.size.get(),
+                _ => u64::MAX,
+            },
             sender: of(Side::Sender),
             receiver: of(Side::Receiver),
         };
@@ -85,6 +90,8 @@ fn window(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) -> 
 
 struct Figures {
     window: (Instant, Instant),
+    /// Bytes of the file, where it is one.
+    size: u64,
     sender: Vec<Sample>,
     receiver: Vec<Sample>,
 }
@@ -113,7 +120,8 @@ impl Figures {
 
     fn delivered(&self) -> Option<(u64, Duration)> {
         let [(from, before), (to, after)] = self.edges(&self.receiver)?;
-        let bytes = after.bytes_received.saturating_sub(before.bytes_received);
+        let bytes = after.data_received().saturating_sub(before.data_received());
+        let bytes = bytes.min(self.size);
         let to = if self.window.1 < to { self.window.1 } else { to };
         Some((bytes, to.saturating_since(from)))
     }

@@ -12,6 +12,7 @@ use std::{
     time::Duration as Pause,
 };
 
+use anabranch_core::units::Duration;
 use anabranch_elements::host::Host;
 use anabranch_model::{
     network::{GroupId, LinkId, Network},
@@ -102,6 +103,8 @@ pub struct Finished {
 
 /// From "everybody is ready" to the start of the clock.
 const LEAD: Pause = Pause::from_millis(20);
+/// The longest that a shell may stay open: 30 days.
+const SHELL: Duration = Duration::from_secs(30 * 86_400);
 /// So often the progress is told.
 const REPORT: Pause = Pause::from_millis(50);
 
@@ -152,9 +155,25 @@ impl<'a> Live<'a> {
     /// # Errors
     /// See [`Error`].
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
-        let resolved = self.resolved;
-        refusal::check(resolved)?;
+        let long;
+        let resolved = if let Some(shell) = &self.shell {
+            refusal::check_place(self.resolved, shell.host)?;
+            long = Resolved {
+                duration: SHELL,
+                ..self.resolved.clone()
+            };
+            &long
+        } else {
+            refusal::check(self.resolved)?;
+            self.resolved
+        };
         prepare()?;
+        if self.shell.is_none() {
+            let asked = Namespace::new()
+                .and_then(|namespace| namespace.inside(|| Ok(refusal::check_controls(resolved))))
+                .map_err(no_namespace)?;
+            asked?;
+        }
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::default());

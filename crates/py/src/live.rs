@@ -11,6 +11,9 @@ create_exception!(
     "This machine does not let us run live; the message says what is missing."
 );
 
+/// A host, and a program with its arguments.
+type Shell = (String, Vec<String>);
+
 /// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
 /// while it has one thread. Raises `LiveUnavailable`.
 #[pyfunction]
@@ -19,10 +22,11 @@ pub fn prepare_live() -> PyResult<()> {
 }
 
 /// Makes one live run. `limits` are the 99th percentile and the maximum of lateness in milliseconds, and packets
-/// lost between kernel and engine, past which the run is tainted. `progress` is as of `run`. Raises `ScenarioError`,
+/// lost between kernel and engine, past which the run is tainted. `shell` is a host and a program that has the terminal there
+/// in place of all flows' applications. `progress` is as of `run`. Raises `ScenarioError`,
 /// `LiveUnavailable`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, *, seed = None, packets = false, limits = None, progress = None))]
+#[pyo3(signature = (text, file, sets, *, seed = None, packets = false, limits = None, shell = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn run_live(
     py: Python<'_>,
@@ -32,6 +36,7 @@ pub fn run_live(
     seed: Option<u64>,
     packets: bool,
     limits: Option<(f64, f64, u64)>,
+    shell: Option<Shell>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let job = crate::scenario::Job {
@@ -40,12 +45,12 @@ pub fn run_live(
         sets,
         seed,
     };
-    engine::run(py, &job, packets, limits, progress.as_ref())
+    engine::run(py, &job, packets, limits, shell, progress.as_ref())
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod engine {
-    use super::{LiveUnavailable, Py, PyAny, PyErr, PyResult, Python, Run};
+    use super::{LiveUnavailable, Py, PyAny, PyErr, PyResult, Python, Run, Shell};
     use crate::scenario::Job;
 
     fn without() -> PyErr {
@@ -59,6 +64,7 @@ mod engine {
         _job: &Job,
         _packets: bool,
         _limits: Option<(f64, f64, u64)>,
+        _shell: Option<Shell>,
         _progress: Option<&Py<PyAny>>,
     ) -> PyResult<Run> {
         Err(without())
@@ -76,7 +82,7 @@ mod engine {
     };
     use anabranch_live::{Error, Frame, Limits, Live, Progress, Sample, Side};
 
-    use super::{LiveUnavailable, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run};
+    use super::{LiveUnavailable, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell};
     use crate::{
         error::raise,
         scenario::Job,
@@ -104,6 +110,7 @@ mod engine {
         job: &Job,
         packets: bool,
         limits: Option<(f64, f64, u64)>,
+        shell: Option<Shell>,
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<Run> {
         let stopwatch = Stopwatch::start();
@@ -118,6 +125,15 @@ mod engine {
                     max_lateness_ms,
                     io_drops,
                 });
+            }
+            if let Some((host, words)) = shell {
+                let node = resolved.nodes.iter().position(|name| *name == host);
+                let node = node.ok_or_else(|| {
+                    let message = format!("there is no host `{host}`");
+                    let help = format!("expected one of `{}`", resolved.nodes.join("`, `"));
+                    Failure::Scenario(scenario.refusal(&[], &message, &help))
+                })?;
+                live = live.shell(node, words);
             }
             let done = live.run_with(&mut |share| {
                 let answer = Python::attach(|py| {

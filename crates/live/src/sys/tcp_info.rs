@@ -96,6 +96,14 @@ impl TcpInfo {
         })
     }
 
+    /// Bytes of data received in order: the kernel counts the end of the stream as one more (RFC 9293 §3.4).
+    #[must_use]
+    pub const fn data_received(&self) -> u64 {
+        // TIME-WAIT, CLOSE-WAIT, LAST-ACK, CLOSING.
+        let has_ended = matches!(self.state, 6 | 8 | 9 | 11);
+        self.bytes_received.saturating_sub(has_ended as u64)
+    }
+
     /// What congestion control is about, by the simulator's names.
     #[must_use]
     pub fn state_name(&self) -> &'static str {
