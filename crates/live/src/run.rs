@@ -205,6 +205,14 @@ impl<'a> Live<'a> {
             inboxes,
         };
         let done = play.run(&mut network, report)?;
+        let shell = self.shell.is_some();
+        if let Some(end) = done.programs.iter().find(|end| end.failed() && !shell) {
+            let status = end.status.map_or("a signal".to_owned(), |status| format!("status {status}"));
+            return Err(failed(
+                &format!("the program of `{}`", end.host),
+                io::Error::other(format!("`{}` ended with {status}", end.command[0])),
+            ));
+        }
         let device_drops = hosts
             .iter()
             .flatten()
@@ -382,7 +390,14 @@ impl Play<'_> {
                 let stage = &stage;
                 let name = &self.resolved.nodes[program.host];
                 let namespace = self.namespace(program.host);
-                programs.push(scope.spawn(move || program.run(namespace, stage, name)));
+                programs.push(scope.spawn(move || {
+                    let ended = program.run(namespace, stage, name);
+                    // Without it the run is not the one that was asked for.
+                    if !matches!(&ended, Ok(Some(end)) if !end.failed()) {
+                        stage.left.store(true, Ordering::Relaxed);
+                    }
+                    ended
+                }));
             }
             let expected = applications.len();
             let are_ready = readied.iter().take(expected).count() == expected;
