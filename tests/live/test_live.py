@@ -45,7 +45,7 @@ def test_a_bulk_flow_fills_the_path(live_run: Run) -> None:
 
 def test_the_summary_has_the_simulators_form(live_run: Run) -> None:
     text = PATH + FLOW
-    live, simulated = live_run(text), Scenario(text).run().summary
+    live, simulated = live_run(text), Scenario.from_text(text).run().summary
     assert set(live) == set(simulated) | {"live"}
     assert set(live["flows"]["main"]) == set(simulated["flows"]["main"])
     assert live["resolved_scenario"] == simulated["resolved_scenario"]
@@ -63,7 +63,7 @@ def test_the_same_packets_are_lost_in_both_engines(live_machine: None) -> None:
 
     from anabranch.live import run_audited
 
-    scenario = Scenario(text)
+    scenario = Scenario.from_text(text)
     simulated, last_simulated = lost(scenario.run(packets=True).table("packets"))
     live, last_live = lost(run_audited(scenario, packets=True).table("packets"))
     # Handshake and closing are no data, and differ; a flow's last packets may still be on their way.
@@ -176,7 +176,7 @@ def test_a_tainted_run_has_no_result(live_machine: None) -> None:
     from anabranch.errors import RunFailedError
     from anabranch.live import Limits, run_audited, taint
 
-    scenario, strict = Scenario((PATH + FLOW).replace("3 s", "500 ms")), Limits(p99_lateness_ms=0.0)
+    scenario, strict = Scenario.from_text((PATH + FLOW).replace("3 s", "500 ms")), Limits(p99_lateness_ms=0.0)
     with pytest.raises(RunFailedError, match=r"tainted and has no result: one packet in a hundred left more than"):
         scenario.run_live(limits=strict)
     assert taint(run_audited(scenario, limits=strict))
@@ -185,16 +185,16 @@ def test_a_tainted_run_has_no_result(live_machine: None) -> None:
 @pytest.mark.parametrize(
     ("extra", "place", "message"),
     [
-        ('stack = "rfc"', "15:9", 'a live host runs this machine\'s kernel, not the stack "rfc"'),
-        ('cc = "no-such"', "15:6", "unknown congestion control `no-such`"),
-        ('cc = "bbr3"', "15:6", "this machine's kernel does not let a socket have the congestion control `bbr3`"),
-        ('cc = { kind = "cubic", beta = 0.5 }', "15:6", "a socket can only name its congestion control"),
-        ('transport = { min_rto = "1 s" }', "15:25", "`min_rto` cannot be set for a socket of this machine's kernel"),
-        ('fec = { kind = "xor" }', "15:7", "whose TCP has no error correction"),
+        ('stack = "rfc"', "14:9", 'a live host runs this machine\'s kernel, not the stack "rfc"'),
+        ('cc = "no-such"', "14:6", "unknown congestion control `no-such`"),
+        ('cc = "bbr3"', "14:6", "this machine's kernel does not let a socket have the congestion control `bbr3`"),
+        ('cc = { kind = "cubic", beta = 0.5 }', "14:6", "a socket can only name its congestion control"),
+        ('transport = { min_rto = "1 s" }', "14:25", "`min_rto` cannot be set for a socket of this machine's kernel"),
+        ('fec = { kind = "xor" }', "14:7", "whose TCP has no error correction"),
         ('workload = { kind = "poisson", rate = "1 Mbit/s", sizes = { kind = "fixed", size = "9 kB" } }',
-         "15:12", "the live engine has no sender for the workload `poisson`"),
-        ('[host.A]\nattach = "eth0"', "16:10", "there is nothing like `eth0` to attach a host to"),
-        ('[host.A]\nexec = []', "16:8", "`exec` is no program and its arguments"),
+         "14:12", "the live engine has no sender for the workload `poisson`"),
+        ('[host.A]\nattach = "eth0"', "15:10", "there is nothing like `eth0` to attach a host to"),
+        ('[host.A]\nexec = []', "15:8", "`exec` is no program and its arguments"),
     ],
 )  # fmt: skip
 def test_what_cannot_run_live(live_machine: None, tmp_path: Path, extra: str, place: str, message: str) -> None:
@@ -214,4 +214,4 @@ def test_the_simulator_refuses_what_is_live_only(tmp_path: Path) -> None:
     from anabranch._engine import ScenarioError
 
     with pytest.raises(ScenarioError, match="something that only the live engine has"):
-        Scenario(PATH + FLOW + "family = 6\n").run()
+        Scenario.from_text(PATH + FLOW + "family = 6\n").run()

@@ -50,9 +50,10 @@ pub fn fill_in(
         let figures = Figures {
             window: window(flow, resolved, outcomes),
             size: match &flow.workload {
-                Config::File(file) => file.size.get(),
-                _ => u64::MAX,
+                Config::File(file) => Some(file.size.get()),
+                _ => None,
             },
+            completed: outcomes[1].completed.is_some(),
             sender: of(Side::Sender),
             receiver: of(Side::Receiver),
         };
@@ -91,7 +92,9 @@ fn window(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) -> 
 struct Figures {
     window: (Instant, Instant),
     /// Bytes of the file, where it is one.
-    size: u64,
+    size: Option<u64>,
+    /// All of it has arrived.
+    completed: bool,
     sender: Vec<Sample>,
     receiver: Vec<Sample>,
 }
@@ -120,8 +123,11 @@ impl Figures {
 
     fn delivered(&self) -> Option<(u64, Duration)> {
         let [(from, before), (to, after)] = self.edges(&self.receiver)?;
+        if let Some(size) = self.size.filter(|_| self.completed) {
+            let bytes = size.saturating_sub(before.data_received());
+            return Some((bytes, self.window.1.saturating_since(from)));
+        }
         let bytes = after.data_received().saturating_sub(before.data_received());
-        let bytes = bytes.min(self.size);
         let to = if self.window.1 < to { self.window.1 } else { to };
         Some((bytes, to.saturating_since(from)))
     }
