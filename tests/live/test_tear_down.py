@@ -54,7 +54,12 @@ SLAB = Path("/sys/kernel/slab/net_namespace")
 
 
 def namespaces() -> int | None:
-    """Network namespaces of the kernel; ``None`` if it does not say."""
+    """Network namespaces of the kernel, and one more; ``None`` if it does not say.
+
+    The memory of a namespace that is gone is given back when the next one goes (Linux 6.13 and later): so one is made
+    and goes, and is the one more.
+    """
+    subprocess.run([sys.executable, "-c", "from anabranch.live import prepare; prepare()"], check=True)
     try:
         # Without this, objects that are free but cached by a processor count too.
         (SLAB / "shrink").write_text("1")
@@ -93,7 +98,8 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
         )
         # Its program runs once the packets do.
         assert settle(lambda: len(processes(mark)) >= 2), run.communicate(timeout=5)
-        most = max(most, namespaces() or 0)
+        if number == 0:
+            most = namespaces() or 0
         # A different moment each time.
         time.sleep(0.05 * (number % 5))
         run.send_signal(end)

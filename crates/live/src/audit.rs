@@ -47,6 +47,7 @@ struct Counts {
     undelivered: u64,
     taken: u64,
     strangers: u64,
+    merged: u64,
 }
 
 impl Recorder {
@@ -71,6 +72,10 @@ impl Recorder {
     /// A packet of a flow was taken from the kernel.
     pub fn taken(&self) {
         self.counts().taken += 1;
+    }
+    /// A frame was taken that stands for several segments.
+    pub fn merged(&self) {
+        self.counts().merged += 1;
     }
     /// A packet of no flow was taken, and goes nowhere.
     pub fn stranger(&self) {
@@ -100,6 +105,8 @@ pub struct Audit {
     pub taken_packets: u64,
     /// Packets that belong to no flow and were dropped: neighbour discovery, a user's own.
     pub foreign_packets: u64,
+    /// Frames that an interface handed over as one and that stand for several segments; each taints the run.
+    pub merged_packets: u64,
     /// Packets still on their way when the run ended.
     pub in_flight_packets: u64,
     /// How late packets were released: the median, in milliseconds.
@@ -130,6 +137,7 @@ impl Audit {
             p50_lateness_ms: counts.lateness.percentile(50.0).map(ms),
             p99_lateness_ms: counts.lateness.percentile(99.0).map(ms),
             max_lateness_ms: counts.lateness.max().map(ms),
+            merged_packets: counts.merged,
             in_flight_packets: closing.in_flight_packets,
             io_drops: counts.undelivered + closing.device_drops,
             cpu_share: closing.cpu_share,
@@ -160,6 +168,13 @@ impl Audit {
             reasons.push(format!(
                 "{} packets were lost between the kernel and the engine; the limit is {io_drops}",
                 self.io_drops
+            ));
+        }
+        if self.merged_packets > 0 {
+            reasons.push(format!(
+                "{} frames of several segments came from an interface; switch that off there and at its peer: ethtool -K \
+                 INTERFACE gro off gso off tso off",
+                self.merged_packets
             ));
         }
         self.tainted = !reasons.is_empty();

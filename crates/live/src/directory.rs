@@ -59,6 +59,8 @@ struct Ends {
 #[derive(Debug)]
 pub struct Directory {
     flows: Vec<Ends>,
+    /// Of each node that stands for an interface: its flow, and which way what arrives there goes.
+    interfaces: Vec<Option<(FlowId, Direction)>>,
 }
 
 impl Directory {
@@ -80,9 +82,24 @@ impl Directory {
                 }
             }
         });
+        let of_node = |node: usize| {
+            resolved.attached[node].interface.as_ref()?;
+            let mut flows = resolved.flows.iter().zip(0..);
+            flows.find_map(|(flow, id)| match flow.ends {
+                [from, _] if from == node => Some((FlowId(id), Direction::Forward)),
+                [_, to] if to == node => Some((FlowId(id), Direction::Reverse)),
+                _ => None,
+            })
+        };
         Self {
             flows: flows.collect(),
+            interfaces: (0..resolved.nodes.len()).map(of_node).collect(),
         }
+    }
+
+    /// The flow that what arrives at a node's interface belongs to; `None` for a namespace.
+    pub fn at(&self, node: usize) -> Option<(FlowId, Direction)> {
+        self.interfaces[node]
     }
 
     /// The port at which a flow's passive end listens.

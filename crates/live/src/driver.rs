@@ -12,7 +12,7 @@ use std::{
 };
 
 use anabranch_core::{
-    packet::Direction,
+    packet::{Direction, FlowId},
     units::{Duration, Instant},
 };
 use anabranch_elements::{host::Departing, transport::Transport};
@@ -43,7 +43,8 @@ const LARGEST: usize = 65_536;
 /// A model and what it is connected to.
 pub struct Driver<'a> {
     pub network: &'a mut Network<Frame>,
-    pub devices: Vec<Arc<dyn Device>>,
+    /// By node, those that have one.
+    pub devices: Vec<(usize, Arc<dyn Device>)>,
     /// Forward and reverse of each flow.
     pub inboxes: Vec<[Inbox; 2]>,
     pub directory: &'a Directory,
@@ -85,47 +86,61 @@ impl Driver<'_> {
         let mut any = false;
         for index in 0..self.devices.len() {
             for _ in 0..TURN {
-                let Some(len) = self.devices[index].receive(buffer)? else {
+                let Some(len) = self.devices[index].1.receive(buffer)? else {
                     break;
                 };
                 any = true;
-                self.take(&buffer[..len]);
+                self.take(index, &buffer[..len]);
             }
         }
         Ok(any)
     }
 
     /// A host has sent a packet, now.
-    fn take(&mut self, octets: &[u8]) {
-        let found = frame::read(octets)
-            .and_then(|(label, transport)| Some((self.directory.find(&label)?, label, transport)));
-        let Some(((flow, direction), label, transport)) = found else {
-            self.recorder.stranger();
-            return;
+    fn take(&mut self, index: usize, octets: &[u8]) {
+        let (node, device) = &self.devices[index];
+        let before = device.header();
+        let size = u32::try_from(octets.len() - before.min(octets.len()));
+        let size = size.expect("a packet is below 64 KiB");
+        let (place, ecn, dscp, transport) = if let Some(place) = self.directory.at(*node) {
+            if is_merged(octets) {
+                self.recorder.merged();
+            }
+            let (ecn, dscp, transport) = frame::read_frame(octets, before);
+            (place, ecn, dscp, transport)
+        } else {
+            let found = frame::read(octets);
+            let found = found.and_then(|(label, transport)| {
+                let place = self.directory.find(&label)?;
+                Some((place, label.ecn, label.dscp, transport))
+            });
+            let Some(found) = found else {
+                self.recorder.stranger();
+                return;
+            };
+            found
         };
         self.recorder.taken();
-        self.enter((flow.0 as usize, direction), Departing {
+        let packet = Departing {
             transport,
-            size: u32::try_from(octets.len()).expect("a packet is below 64 KiB"),
-            ecn: label.ecn,
-            dscp: label.dscp,
-        });
+            size,
+            ecn,
+            dscp,
+        };
+        self.enter(place, packet);
     }
 
-    fn enter(&mut self, (flow, direction): (usize, Direction), packet: Departing<Frame>) {
+    fn enter(&mut self, (flow, direction): (FlowId, Direction), packet: Departing<Frame>) {
         debug_assert!(matches!(
             packet.transport,
             Transport::Tcp(_) | Transport::Datagram(_)
         ));
         self.network.run_before(self.clock.now());
-        self.inboxes[flow][direction as usize]
+        self.inboxes[flow.0 as usize][direction as usize]
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .push_back(packet);
-        let id = anabranch_core::packet::FlowId(
-            u32::try_from(flow).expect("flows are counted in 32 bits"),
-        );
-        self.network.wake(id, direction);
+        self.network.wake(flow, direction);
     }
 
     /// Nothing is to be done until something is due or a host sends.
@@ -144,13 +159,18 @@ impl Driver<'_> {
         let mut waiting: Vec<PollFd<'_>> = self
             .devices
             .iter()
-            .map(|device| PollFd::from_borrowed_fd(device.descriptor(), PollFlags::IN))
+            .map(|(_, device)| PollFd::from_borrowed_fd(device.descriptor(), PollFlags::IN))
             .collect();
         match poll(&mut waiting, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether a frame stands for several segments (`gso_type` of `struct virtio_net_hdr`).
+fn is_merged(octets: &[u8]) -> bool {
+    octets.get(1).is_some_and(|kind| *kind != 0)
 }
 
 /// The session's share of the processors (sched(7), autogroup): a thread's own priority counts only among those of

@@ -1,4 +1,5 @@
-//! An IP packet as the network carries it: octets, of which elements may look at the transport header.
+//! An IP packet as the network carries it: octets, of which elements may look at the transport header. From an interface
+//! it has its frame around it, and may be something else than IP.
 
 use anabranch_core::packet::Ecn;
 use anabranch_elements::{
@@ -11,6 +12,8 @@ use anabranch_elements::{
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frame {
     octets: Vec<u8>,
+    /// Octets before the IP packet: an interface's frame.
+    before: u32,
     /// How many of the last octets are the transport's payload.
     payload: u32,
 }
@@ -41,11 +44,15 @@ impl Body for Frame {
 impl Frame {
     fn content(octets: Vec<u8>) -> Self {
         let payload = u32::try_from(octets.len()).expect("a body is far below 4 GiB");
-        Self { octets, payload }
+        Self {
+            octets,
+            before: 0,
+            payload,
+        }
     }
-    /// The packet from its first octet on.
-    pub fn packet(&self) -> &[u8] {
-        &self.octets
+    /// All of it, and where IP begins.
+    fn whole(&self) -> (&[u8], usize) {
+        (&self.octets, self.before as usize)
     }
 }
 
@@ -67,58 +74,107 @@ pub struct Address(pub u16);
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Reads a packet; `None` if it is not one that a host here sends to another.
+/// Reads a packet that a host here sends to another; `None` if it is none.
 pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
-    let (header, protocol, class, addresses) = match octets.first()? >> 4 {
-        4 => {
-            let header = usize::from(octets[0] & 15) * 4;
-            let fixed: &[u8; 20] = octets.first_chunk()?;
-            // A fragment has no ports, except the first; none is sent where all links carry as much.
-            let addresses = [&fixed[12..16], &fixed[16..20]];
-            if !addresses.iter().all(|a| crate::directory::is_v4(a)) {
-                return None;
-            }
-            (header, fixed[9], fixed[1], addresses)
-        }
-        6 => {
-            let fixed: &[u8; 40] = octets.first_chunk()?;
-            let class = (fixed[0] << 4) | (fixed[1] >> 4);
-            let addresses = [&fixed[8..24], &fixed[24..40]];
-            if !addresses.iter().all(|a| crate::directory::is_v6(a)) {
-                return None;
-            }
-            (40, fixed[6], class, addresses)
-        }
-        _ => return None,
+    let header = Header::of(octets)?;
+    let is_ours = match header.addresses[0].len() {
+        4 => crate::directory::is_v4,
+        _ => crate::directory::is_v6,
     };
+    if !header.addresses.iter().all(|address| is_ours(address)) {
+        return None;
+    }
     let last = |address: &[u8]| {
         let [.., a, b] = *address else { return 0 };
         u16::from_be_bytes([a, b])
     };
-    let transport = octets.get(header..)?;
-    let be16 = |at: usize| {
-        let octets = transport.get(at..at + 2)?;
-        Some(u16::from_be_bytes([octets[0], octets[1]]))
-    };
+    let transport = octets.get(header.len..)?;
     let label = Label {
-        source: Address(last(addresses[0])),
-        destination: Address(last(addresses[1])),
-        ports: if matches!(protocol, TCP | UDP) {
-            Some([be16(0)?, be16(2)?])
+        source: Address(last(header.addresses[0])),
+        destination: Address(last(header.addresses[1])),
+        ports: if matches!(header.protocol, TCP | UDP) {
+            Some([be16(transport, 0)?, be16(transport, 2)?])
         } else {
             None
         },
-        ecn: Ecn::from_bits(class),
-        dscp: class >> 2,
+        ecn: Ecn::from_bits(header.class),
+        dscp: header.class >> 2,
     };
-    let frame = |offset: usize| {
-        let payload = transport.len().saturating_sub(offset);
-        Frame {
-            octets: octets.to_vec(),
-            payload: u32::try_from(payload).unwrap_or(0),
+    Some((label, carried(octets, 0, &header)?))
+}
+
+/// Reads a frame with so many octets before its packet. What is not IP is carried like anything else.
+pub fn read_frame(octets: &[u8], before: usize) -> (Ecn, u8, Transport<Frame>) {
+    let packet = octets.get(before..).unwrap_or_default();
+    // The type of an Ethernet frame are the two octets before what it carries.
+    let ether_type = before.checked_sub(2).and_then(|at| be16(octets, at));
+    let header = Header::of(packet).filter(|_| matches!(ether_type, Some(IPV4 | IPV6)));
+    if let Some(header) = header
+        && let Some(transport) = carried(octets, before, &header)
+    {
+        return (Ecn::from_bits(header.class), header.class >> 2, transport);
+    }
+    (Ecn::NotEct, 0, Transport::Datagram(framed(octets, before, packet.len())))
+}
+
+/// `ETH_P_IP` and `ETH_P_IPV6` (IEEE 802 numbers).
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+
+/// What stands in the header of IP.
+struct Header<'a> {
+    len: usize,
+    protocol: u8,
+    class: u8,
+    addresses: [&'a [u8]; 2],
+}
+
+impl<'a> Header<'a> {
+    fn of(packet: &'a [u8]) -> Option<Self> {
+        match packet.first()? >> 4 {
+            4 => {
+                // A fragment has no ports, except the first; none is sent where all links carry as much.
+                let fixed: &[u8; 20] = packet.first_chunk()?;
+                Some(Self {
+                    len: usize::from(fixed[0] & 15) * 4,
+                    protocol: fixed[9],
+                    class: fixed[1],
+                    addresses: [&fixed[12..16], &fixed[16..20]],
+                })
+            }
+            6 => {
+                let fixed: &[u8; 40] = packet.first_chunk()?;
+                Some(Self {
+                    len: 40,
+                    protocol: fixed[6],
+                    class: (fixed[0] << 4) | (fixed[1] >> 4),
+                    addresses: [&fixed[8..24], &fixed[24..40]],
+                })
+            }
+            _ => None,
         }
-    };
-    let transport = match protocol {
+    }
+}
+
+fn be16(octets: &[u8], at: usize) -> Option<u16> {
+    let octets = octets.get(at..at + 2)?;
+    Some(u16::from_be_bytes([octets[0], octets[1]]))
+}
+
+fn framed(octets: &[u8], before: usize, payload: usize) -> Frame {
+    let small = |n: usize| u32::try_from(n).expect("a packet is below 64 KiB");
+    Frame {
+        octets: octets.to_vec(),
+        before: small(before),
+        payload: small(payload),
+    }
+}
+
+/// What an IP packet carries; `None` if its transport header is cut off.
+fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transport<Frame>> {
+    let transport = octets.get(before + header.len..)?;
+    let frame = |offset: usize| framed(octets, before, transport.len().saturating_sub(offset));
+    Some(match header.protocol {
         TCP => {
             let fixed: &[u8; 20] = transport.first_chunk()?;
             let be32 = |at: usize| {
@@ -127,31 +183,31 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
             Transport::Tcp(Segment {
                 seq: be32(4),
                 ack: be32(8),
-                window: be16(14)?,
-                flags: Flags(be16(12)? & 0x1ff),
+                window: be16(fixed, 14)?,
+                flags: Flags(be16(fixed, 12)? & 0x1ff),
                 body: frame(usize::from(fixed[12] >> 4) * 4),
                 ..Segment::default()
             })
         }
         UDP => Transport::Datagram(frame(8)),
         _ => Transport::Datagram(frame(0)),
-    };
-    Some((label, transport))
+    })
 }
 
 /// The packet inside, as it is to leave: with `ecn` in its header.
 pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> std::borrow::Cow<'_, [u8]> {
-    let packet = match transport {
-        Transport::Tcp(segment) => segment.body.packet(),
-        Transport::Datagram(frame) => frame.packet(),
-        Transport::Redundant(redundant) => redundant.body.packet(),
+    let (octets, before) = match transport {
+        Transport::Tcp(segment) => segment.body.whole(),
+        Transport::Datagram(frame) => frame.whole(),
+        Transport::Redundant(redundant) => redundant.body.whole(),
     };
-    if !packet.is_empty() && traffic_class(packet) & 3 != ecn as u8 {
-        let mut marked = packet.to_vec();
-        mark(&mut marked, ecn);
+    // Only what says that it can be marked is, so this is IP.
+    if ecn == Ecn::Ce && traffic_class(&octets[before..]) & 3 != ecn as u8 {
+        let mut marked = octets.to_vec();
+        mark(&mut marked[before..], ecn);
         return marked.into();
     }
-    packet.into()
+    octets.into()
 }
 
 fn traffic_class(packet: &[u8]) -> u8 {

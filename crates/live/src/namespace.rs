@@ -87,7 +87,7 @@ impl Namespace {
             if interface.address_v6(v6_of(host), V6_PREFIX).is_ok() {
                 wait_for_address()?;
             }
-            Ok(Tun::new(file))
+            Ok(Tun::new(file, self.clone()))
         })
     }
 

@@ -119,6 +119,27 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
             ));
         }
     }
+    let is_interface = |node: usize| resolved.attached[node].interface.is_some();
+    for flow in &resolved.flows {
+        let Some(end) = flow.ends.into_iter().find(|end| is_interface(*end)) else {
+            continue;
+        };
+        let name = resolved.nodes[end].as_str();
+        if !flow.ends.into_iter().all(is_interface) {
+            return Err(Refusal::new(
+                &["host", name, "attach"],
+                format!("`{name}` stands for an interface and the other end of `{}` does not", flow.name),
+                "expected interfaces at both ends, whose frames are carried from the one to the other",
+            ));
+        }
+        if resolved.flows.iter().filter(|flow| flow.ends.contains(&end)).count() > 1 {
+            return Err(Refusal::new(
+                &["host", name, "attach"],
+                format!("several flows begin or end at `{name}`: nothing says which of them a frame takes"),
+                "expected one flow at an interface, which carries all of its frames",
+            ));
+        }
+    }
     let mut pairs = BTreeSet::new();
     for flow in resolved.flows.iter().filter(|flow| is_carried(flow, resolved)) {
         let [a, b] = flow.ends;

@@ -36,7 +36,7 @@ use crate::{
     report,
     sampler::{self, Sample},
     settings::{self, is_carried},
-    tun::{Device, Tun},
+    tun::{Device, Interface},
 };
 
 /// Whether to go on, as a progress report answers.
@@ -189,8 +189,8 @@ impl<'a> Live<'a> {
             groups,
             gateways,
         } = compile(resolved, engine, ends).expect("hosts are made from the scenario's flows");
-        let devices = hosts.iter().flatten();
-        let devices = devices.map(|host| Arc::new(host.device.clone()) as Arc<dyn Device>);
+        let devices = hosts.iter().enumerate();
+        let devices = devices.filter_map(|(node, host)| Some((node, Arc::clone(&host.as_ref()?.device))));
         let mut programs = Program::all(resolved);
         programs.retain(|_| self.shell.is_none());
         let plays = self.shell.is_none();
@@ -216,7 +216,7 @@ impl<'a> Live<'a> {
         let device_drops = hosts
             .iter()
             .flatten()
-            .map(|host| host.namespace.device_drops())
+            .map(|host| host.device.drops())
             .sum::<io::Result<u64>>()
             .map_err(|source| failed("reading the devices' counters", source))?;
         let closing = Closing {
@@ -236,11 +236,11 @@ impl<'a> Live<'a> {
         summary.engine = "live";
         summary.fairness.jain_index =
             report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
-        let first = hosts.iter().flatten().next();
+        let first = hosts.iter().flatten().find_map(|host| host.namespace.as_ref());
         summary.live = Some(json!({
             "audit": audit,
             "programs": done.programs,
-            "machine": report::machine(first.map(|host| &host.namespace), &applied),
+            "machine": report::machine(first, &applied),
         }));
         Ok(Finished {
             summary,
@@ -256,8 +256,9 @@ impl<'a> Live<'a> {
 /// A node where flows begin or end.
 #[derive(Debug)]
 struct LiveHost {
-    namespace: Namespace,
-    device: Tun,
+    /// Where programs of ours run; none behind an interface.
+    namespace: Option<Namespace>,
+    device: Arc<dyn Device>,
 }
 
 /// Makes sure that this process may make hosts. Without the right to namespaces it moves into a user namespace of its
@@ -291,6 +292,16 @@ fn hosts(
     let mtu = settings::mtu(resolved);
     let is_end = |node: usize| resolved.flows.iter().any(|flow| flow.ends.contains(&node));
     let make = |node: usize| {
+        if let Some(name) = &resolved.attached[node].interface {
+            let device = Interface::new(name).map_err(|source| Error::Missing {
+                what: format!("the interface `{name}` must be there, and listening to it needs CAP_NET_RAW"),
+                source,
+            })?;
+            return Ok(LiveHost {
+                namespace: None,
+                device: Arc::new(device),
+            });
+        }
         let namespace = Namespace::new().map_err(no_namespace)?;
         let missing = |what: &str| {
             let what = what.to_owned();
@@ -302,7 +313,10 @@ fn hosts(
         let device = namespace
             .device(node, mtu)
             .map_err(missing("making a TUN device needs /dev/net/tun and CAP_NET_ADMIN"))?;
-        Ok(LiveHost { namespace, device })
+        Ok(LiveHost {
+            namespace: Some(namespace),
+            device: Arc::new(device),
+        })
     };
     (0..resolved.nodes.len())
         .map(|node| is_end(node).then(|| make(node)).transpose())
@@ -322,7 +336,7 @@ fn ends(
         let boxed = |side: usize| -> Box<dyn Host<Frame>> {
             let host = hosts[flow.ends[side]].as_ref().expect("every end has a host");
             Box::new(KernelEnd {
-                device: Arc::new(host.device.clone()),
+                device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),
                 recorder: Arc::clone(recorder),
             })
@@ -341,7 +355,7 @@ struct Play<'a> {
     /// Whether the flows send.
     plays: bool,
     recorder: &'a Recorder,
-    devices: Vec<Arc<dyn Device>>,
+    devices: Vec<(usize, Arc<dyn Device>)>,
     inboxes: Vec<[Inbox; 2]>,
 }
 
@@ -479,8 +493,8 @@ impl Play<'_> {
     }
 
     fn namespace(&self, node: usize) -> &Namespace {
-        let host = self.hosts[node].as_ref();
-        &host.expect("every end has a host").namespace
+        let host = self.hosts[node].as_ref().expect("every end has a host");
+        host.namespace.as_ref().expect("nothing runs behind an interface")
     }
 }
 
