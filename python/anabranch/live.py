@@ -23,7 +23,7 @@ class Limits:
     """
 
     p99_lateness_ms: float = 2.0
-    max_lateness_ms: float = 50.0
+    max_lateness_ms: float = 20.0
     io_drops: int = 0
 
 

@@ -27,7 +27,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             p99_lateness_ms: 2.0,
-            max_lateness_ms: 50.0,
+            max_lateness_ms: 20.0,
             io_drops: 0,
         }
     }
