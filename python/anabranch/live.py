@@ -42,7 +42,9 @@ def prepare() -> None:
     try:
         _engine.prepare_live()
     except _engine.LiveUnavailable as error:
-        raise UserError(f"this machine does not let us run live: {error}", hint="run as root, or --engine sim") from None
+        raise UserError(
+            f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
+        ) from None
 
 
 def run_live(
@@ -95,7 +97,9 @@ def run_audited(
             progress=progress,
         )
     except _engine.LiveUnavailable as error:
-        raise UserError(f"this machine does not let us run live: {error}", hint="run as root, or --engine sim") from None
+        raise UserError(
+            f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
+        ) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)

@@ -76,7 +76,8 @@ def inside(name: str, *words: str) -> list[str]:
 
 def test_inline(namespaces: dict[str, str], tmp_path: Path) -> None:
     """ARP, a handshake and two megabytes cross at the link's rate and delay. Checksums that the kernel leaves to the
-    hardware arrive right, or nothing would."""
+    hardware arrive right, or nothing would.
+    """
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace("{duration}", "4 s"))
     engine = subprocess.Popen(
@@ -143,7 +144,11 @@ def test_kill_leaves_the_interfaces_as_they_were(namespaces: dict[str, str], tmp
     ("old", "new", "message"),
     [
         ("interface:el", "interface:nowhere", "the interface `nowhere` must be there"),
-        ('[host.right]\nattach = "interface:er"\n', "", "`left` stands for an interface and the other end of `all` does"),
+        (
+            '[host.right]\nattach = "interface:er"\n',
+            "",
+            "`left` stands for an interface and the other end of `all` does",
+        ),
     ],
 )
 def test_what_cannot_be_attached(live_machine: None, tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -151,16 +151,16 @@ def test_order_is_restored_on_real_packets(live_run: Run) -> None:
     assert ordered["gateways"]["pair"]["forward"]["held_packets"] > 100
 
 
-SERVER = "import socket; s = socket.create_server((\\\"\\\", 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)"
+SERVER = 'import socket; s = socket.create_server((\\"\\", 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)'
 CLIENT = (
     "import socket, time, sys; time.sleep(0.5); c = socket.create_connection((sys.argv[1], 7)); "
-    "c.sendall(b\\\"hello\\\"); assert c.recv(99) == b\\\"hello\\\""
+    'c.sendall(b\\"hello\\"); assert c.recv(99) == b\\"hello\\"'
 )
 
 
 def program(host: str, *words: str) -> str:
     """A host that runs a program."""
-    return f'\n[host.{host}]\nexec = [{", ".join(f"{chr(34)}{word}{chr(34)}" for word in words)}]\n'
+    return f"\n[host.{host}]\nexec = [{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]\n"
 
 
 def test_a_program_of_ones_own(live_run: Run) -> None:

@@ -4,7 +4,9 @@ use anabranch_live::Live;
 use anabranch_model::scenario::{Extensions, Scenario};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).ok_or("a scenario file was expected")?;
+    let file = std::env::args()
+        .nth(1)
+        .ok_or("a scenario file was expected")?;
     let text = std::fs::read_to_string(&file)?;
     let mut scenario = Scenario::parse(&text, &file, &Extensions::default().live(true))?;
     for set in std::env::args().skip(2) {

@@ -162,20 +162,21 @@ impl Application {
             Some(listener)
         };
         ready();
-        drop_unless(stage.line.wait(), |clock| {
-            let stream = match listener {
-                Some(listener) => accept(&listener, stage)?,
-                None => self.connect(clock, stage)?,
-            };
-            let Some(stream) = stream else {
-                return Ok(Outcome::default());
-            };
-            if !self.connects() {
-                self.settings.prepare(&stream)?;
-                stage.sockets.add(self.flow, self.side, &stream)?;
-            }
-            self.play(&stream, clock, stage)
-        })
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        let stream = match &listener {
+            Some(listener) => accept(listener, stage)?,
+            None => self.connect(clock, stage)?,
+        };
+        let Some(stream) = stream else {
+            return Ok(Outcome::default());
+        };
+        if listener.is_some() {
+            prepare(&stream)?;
+            stage.sockets.add(self.flow, self.side, &stream)?;
+        }
+        self.play(&stream, clock, stage)
     }
 
     fn connect(&self, clock: Clock, stage: &Stage) -> io::Result<Option<TcpStream>> {
@@ -191,7 +192,7 @@ impl Application {
         };
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         self.settings.apply(&socket)?;
-        self.settings.prepare(&socket)?;
+        prepare(&socket)?;
         stage.sockets.add(self.flow, self.side, &socket)?;
         while !stage.is_over() {
             match connect(&socket, &self.address) {
@@ -229,7 +230,8 @@ impl Application {
                 let going = || !stage.is_over();
                 while read_while(stream, what.request.get(), going)? == what.request.get()
                     && write_while(stream, what.response.get(), going)? == what.response.get()
-                {}
+                {
+                }
             }
             Role::Client(what) => {
                 let going = || !stage.is_over() && clock.now() < self.stop;
@@ -254,23 +256,16 @@ impl Application {
 }
 
 fn role(flow: &ResolvedFlow, side: Side) -> Role {
-    let size = match &flow.workload {
+    let bytes = match &flow.workload {
         Config::File(file) => Some(file.size.get()),
         _ => None,
     };
     match (&flow.workload, side) {
         (Config::RequestResponse(what), Side::Sender) => Role::Server(what.clone()),
         (Config::RequestResponse(what), Side::Receiver) => Role::Client(what.clone()),
-        (_, Side::Sender) => Role::Source(size),
-        (_, Side::Receiver) => Role::Sink(size),
+        (_, Side::Sender) => Role::Source(bytes),
+        (_, Side::Receiver) => Role::Sink(bytes),
     }
-}
-
-fn drop_unless(
-    clock: Option<Clock>,
-    run: impl FnOnce(Clock) -> io::Result<Outcome>,
-) -> io::Result<Outcome> {
-    clock.map_or_else(|| Ok(Outcome::default()), run)
 }
 
 impl SocketSettings {
@@ -280,14 +275,15 @@ impl SocketSettings {
         crate::sys::tcp_info::set_max_segment(socket, self.max_segment)
     }
 
-    /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
-    fn prepare(&self, socket: &impl AsFd) -> io::Result<()> {
-        for timeout in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
-            sockopt::set_socket_timeout(socket, timeout, Some(LOOK))?;
-        }
-        sockopt::set_tcp_nodelay(socket, true)?;
-        Ok(sockopt::set_socket_linger(socket, Some(Pause::ZERO))?)
+}
+
+/// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
+fn prepare(socket: &impl AsFd) -> io::Result<()> {
+    for timeout in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(socket, timeout, Some(LOOK))?;
     }
+    sockopt::set_tcp_nodelay(socket, true)?;
+    Ok(sockopt::set_socket_linger(socket, Some(Pause::ZERO))?)
 }
 
 fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option<TcpStream>> {
@@ -313,15 +309,13 @@ fn is_late(error: &io::Error) -> bool {
 }
 
 /// Writes `bytes` bytes, and says how many were.
-fn write_while(
-    mut stream: &TcpStream,
-    bytes: u64,
-    going: impl Fn() -> bool,
-) -> io::Result<u64> {
+fn write_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> io::Result<u64> {
     let chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     let mut written = 0;
     while written < bytes && going() {
-        let part = chunk.len().min(usize::try_from(bytes - written).unwrap_or(CHUNK));
+        let part = chunk
+            .len()
+            .min(usize::try_from(bytes - written).unwrap_or(CHUNK));
         match stream.write(&chunk[..part]) {
             Ok(n) => written += n as u64,
             Err(error) if is_late(&error) => {}
@@ -337,7 +331,9 @@ fn read_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> i
     let mut chunk = vec![0; CHUNK];
     let mut read = 0;
     while read < bytes && going() {
-        let part = chunk.len().min(usize::try_from(bytes - read).unwrap_or(CHUNK));
+        let part = chunk
+            .len()
+            .min(usize::try_from(bytes - read).unwrap_or(CHUNK));
         match stream.read(&mut chunk[..part]) {
             Ok(0) => break,
             Ok(n) => read += n as u64,

@@ -49,27 +49,38 @@ impl Clock {
 /// Where threads wait for the run's clock.
 #[derive(Debug, Default)]
 pub struct StartingLine {
-    clock: Mutex<Option<Option<Clock>>>,
+    start: Mutex<Start>,
     changed: Condvar,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Start {
+    #[default]
+    ToCome,
+    At(Clock),
+    Never,
 }
 
 impl StartingLine {
     /// The run begins, or does not (`None`).
     pub fn go(&self, clock: Option<Clock>) {
-        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+        *self.start.lock().unwrap_or_else(PoisonError::into_inner) =
+            clock.map_or(Start::Never, Start::At);
         self.changed.notify_all();
     }
 
     /// Waits; `None` if there will be no run.
     pub fn wait(&self) -> Option<Clock> {
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(clock) = *clock {
-                return clock;
+            match *start {
+                Start::At(clock) => return Some(clock),
+                Start::Never => return None,
+                Start::ToCome => {}
             }
-            clock = self
+            start = self
                 .changed
-                .wait(clock)
+                .wait(start)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }

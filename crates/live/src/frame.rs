@@ -33,7 +33,8 @@ impl Body for Frame {
         Self::content(octets.to_vec())
     }
     fn append(&mut self, next: &Self) {
-        self.octets.extend_from_slice(next.octets().unwrap_or_default());
+        self.octets
+            .extend_from_slice(next.octets().unwrap_or_default());
         self.payload += next.payload;
     }
     fn octets(&self) -> Option<&[u8]> {
@@ -114,7 +115,11 @@ pub fn read_frame(octets: &[u8], before: usize) -> (Ecn, u8, Transport<Frame>) {
     {
         return (Ecn::from_bits(header.class), header.class >> 2, transport);
     }
-    (Ecn::NotEct, 0, Transport::Datagram(framed(octets, before, packet.len())))
+    (
+        Ecn::NotEct,
+        0,
+        Transport::Datagram(framed(octets, before, packet.len())),
+    )
 }
 
 /// `ETH_P_IP` and `ETH_P_IPV6` (IEEE 802 numbers).
@@ -220,7 +225,8 @@ fn traffic_class(packet: &[u8]) -> u8 {
 /// Writes the ECN field, and into IPv4's checksum what that makes of it (RFC 1624, equation 3).
 fn mark(packet: &mut [u8], ecn: Ecn) {
     if packet[0] >> 4 == 4 {
-        let word = |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+        let word =
+            |packet: &[u8], at: usize| u32::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
         let before = word(packet, 0);
         packet[1] = (packet[1] & !3) | ecn as u8;
         let after = word(packet, 0);

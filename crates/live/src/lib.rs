@@ -16,6 +16,7 @@ mod driver;
 mod end;
 mod frame;
 mod namespace;
+mod play;
 mod program;
 mod refusal;
 mod report;
@@ -25,8 +26,8 @@ mod settings;
 mod sys;
 mod tun;
 
-pub use audit::{Audit, Limits};
 pub use application::Side;
+pub use audit::{Audit, Limits};
 pub use frame::Frame;
 pub use program::Ended;
 pub use refusal::Refusal;

@@ -37,7 +37,8 @@ impl Namespace {
             Interface::new("lo")?.up()?;
             Ok(Self { file })
         });
-        made.join().expect("a thread that makes a namespace does not panic")
+        made.join()
+            .expect("a thread that makes a namespace does not panic")
     }
 
     /// Moves the calling thread there for good.
@@ -53,7 +54,8 @@ impl Namespace {
                 self.enter()?;
                 call()
             });
-            done.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            done.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
@@ -104,7 +106,10 @@ impl Namespace {
                 .map_while(|figure| figure.parse().ok())
                 .collect();
             // Columns of proc(5): receive errs and drop are 3rd and 4th, transmit ones 11th and 12th.
-            Ok([2, 3, 10, 11].iter().filter_map(|at| figures.get(*at)).sum())
+            Ok([2, 3, 10, 11]
+                .iter()
+                .filter_map(|at| figures.get(*at))
+                .sum())
         })
     }
 }
@@ -118,7 +123,9 @@ fn wait_for_address() -> io::Result<()> {
         // Address, interface, prefix length, scope, flags, name.
         let tentative = table.lines().any(|line| {
             let columns: Vec<&str> = line.split_whitespace().collect();
-            let flags = columns.get(4).and_then(|flags| u32::from_str_radix(flags, 16).ok());
+            let flags = columns
+                .get(4)
+                .and_then(|flags| u32::from_str_radix(flags, 16).ok());
             columns.last() == Some(&DEVICE) && flags.is_some_and(|flags| flags & TENTATIVE != 0)
         });
         if !tentative {

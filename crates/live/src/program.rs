@@ -61,7 +61,12 @@ impl Program {
     ///
     /// # Errors
     /// If there is no such program.
-    pub fn run(&self, namespace: &Namespace, stage: &Stage, name: &str) -> io::Result<Option<Ended>> {
+    pub fn run(
+        &self,
+        namespace: &Namespace,
+        stage: &Stage,
+        name: &str,
+    ) -> io::Result<Option<Ended>> {
         namespace.enter()?;
         if stage.line.wait().is_none() {
             return Ok(None);
@@ -101,13 +106,15 @@ impl Program {
         command.args(&self.words[1..]);
         if !self.is_shell {
             // Standard output is the result's.
-            command.stdin(Stdio::null()).stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
             command.process_group(0);
         }
         sys::die_with_parent(&mut command);
-        command.spawn().map_err(|error| {
-            io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0]))
-        })
+        command
+            .spawn()
+            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
     }
 
     fn signal(&self, child: &Child, signal: Signal) {
@@ -124,6 +131,7 @@ impl Program {
 
 impl Ended {
     /// Whether it failed by itself.
+    #[must_use]
     pub fn failed(&self) -> bool {
         !self.stopped && self.status != Some(0)
     }

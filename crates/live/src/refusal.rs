@@ -43,7 +43,10 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
     if resolved.flows.len() > MOST_FLOWS {
         return Err(Refusal::new(
             &["flow"],
-            format!("{} flows: each needs a port of its own", resolved.flows.len()),
+            format!(
+                "{} flows: each needs a port of its own",
+                resolved.flows.len()
+            ),
             format!("expected {MOST_FLOWS} flows at most"),
         ));
     }
@@ -97,7 +100,10 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
     let ends: Vec<&str> = ends.into_iter().collect();
     Err(Refusal::new(
         &[],
-        format!("no flow begins or ends at `{}`, so it is no host", resolved.nodes[node]),
+        format!(
+            "no flow begins or ends at `{}`, so it is no host",
+            resolved.nodes[node]
+        ),
         format!("expected one of `{}`", ends.join("`, `")),
     ))
 }
@@ -128,20 +134,35 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
         if !flow.ends.into_iter().all(is_interface) {
             return Err(Refusal::new(
                 &["host", name, "attach"],
-                format!("`{name}` stands for an interface and the other end of `{}` does not", flow.name),
+                format!(
+                    "`{name}` stands for an interface and the other end of `{}` does not",
+                    flow.name
+                ),
                 "expected interfaces at both ends, whose frames are carried from the one to the other",
             ));
         }
-        if resolved.flows.iter().filter(|flow| flow.ends.contains(&end)).count() > 1 {
+        if resolved
+            .flows
+            .iter()
+            .filter(|flow| flow.ends.contains(&end))
+            .count()
+            > 1
+        {
             return Err(Refusal::new(
                 &["host", name, "attach"],
-                format!("several flows begin or end at `{name}`: nothing says which of them a frame takes"),
+                format!(
+                    "several flows begin or end at `{name}`: nothing says which of them a frame takes"
+                ),
                 "expected one flow at an interface, which carries all of its frames",
             ));
         }
     }
     let mut pairs = BTreeSet::new();
-    for flow in resolved.flows.iter().filter(|flow| is_carried(flow, resolved)) {
+    for flow in resolved
+        .flows
+        .iter()
+        .filter(|flow| is_carried(flow, resolved))
+    {
         let [a, b] = flow.ends;
         if !pairs.insert((a.min(b), a.max(b))) {
             return Err(Refusal::new(
@@ -179,7 +200,9 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
         ));
     }
     let named = &resolved.json["flow"][&flow.table]["stack"];
-    let is_kernel = named.as_str().is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");
+    let is_kernel = named
+        .as_str()
+        .is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");
     if !is_kernel {
         return Err(Refusal::new(
             &["flow", &flow.table, "stack"],
@@ -214,7 +237,10 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
 }
 
 /// The first switch in which two stacks differ.
-fn difference(a: &anabranch_elements::tcp::Settings, b: &anabranch_elements::tcp::Settings) -> String {
+fn difference(
+    a: &anabranch_elements::tcp::Settings,
+    b: &anabranch_elements::tcp::Settings,
+) -> String {
     let table = |settings| match serde_json::to_value(settings) {
         Ok(serde_json::Value::Object(table)) => table,
         _ => serde_json::Map::new(),

@@ -64,7 +64,10 @@ pub fn fill_in(
         summary.insert("flow_completion_time_s".into(), took.into());
         if crate::settings::connects_back(flow) {
             let (start, end) = figures.window;
-            let counted = receiver.exchanges.iter().filter(|(at, _)| *at >= start && *at < end);
+            let counted = receiver
+                .exchanges
+                .iter()
+                .filter(|(at, _)| *at >= start && *at < end);
             let completions = Completions {
                 started: counted.clone().count() as u64,
                 times: counted.filter_map(|(_, took)| *took).collect(),
@@ -107,7 +110,10 @@ impl Figures {
         // Half an interval: the sample at an edge belongs to it though it was taken a little later.
         let slack = Duration::from_millis(5);
         let upto = |edge: Instant| {
-            let found = samples.iter().rev().find(|s| s.at <= edge.saturating_add(slack));
+            let found = samples
+                .iter()
+                .rev()
+                .find(|s| s.at <= edge.saturating_add(slack));
             found.map(|s| (s.at, s.info))
         };
         let first = upto(start).unwrap_or((start, TcpInfo::default()));
@@ -117,8 +123,13 @@ impl Figures {
 
     fn inside(&self) -> impl Iterator<Item = &TcpInfo> {
         let (start, end) = self.window;
-        let inside = self.sender.iter().filter(move |s| s.at >= start && s.at <= end);
-        inside.map(|s| &s.info).filter(|info| info.rtt_us > 0 && info.state >= ESTABLISHED)
+        let inside = self
+            .sender
+            .iter()
+            .filter(move |s| s.at >= start && s.at <= end);
+        inside
+            .map(|s| &s.info)
+            .filter(|info| info.rtt_us > 0 && info.state >= ESTABLISHED)
     }
 
     fn delivered(&self) -> Option<(u64, Duration)> {
@@ -128,12 +139,18 @@ impl Figures {
             return Some((bytes, self.window.1.saturating_since(from)));
         }
         let bytes = after.data_received().saturating_sub(before.data_received());
-        let to = if self.window.1 < to { self.window.1 } else { to };
+        let to = if self.window.1 < to {
+            self.window.1
+        } else {
+            to
+        };
         Some((bytes, to.saturating_since(from)))
     }
 
     fn goodput_mbit_s(&self) -> Option<f64> {
-        let (bytes, time) = self.delivered().unwrap_or((0, self.window.1.saturating_since(self.window.0)));
+        let (bytes, time) = self
+            .delivered()
+            .unwrap_or((0, self.window.1.saturating_since(self.window.0)));
         (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
     }
 
@@ -142,12 +159,22 @@ impl Figures {
             summary.insert(key.to_owned(), value);
         };
         put("goodput_mbit_s", self.goodput_mbit_s().into());
-        put("delivered_bytes", self.delivered().map_or(0, |(bytes, _)| bytes).into());
+        put(
+            "delivered_bytes",
+            self.delivered().map_or(0, |(bytes, _)| bytes).into(),
+        );
         if let Some([(_, before), (_, after)]) = self.edges(&self.sender) {
-            let count = |of: fn(&TcpInfo) -> u64| Value::from(of(&after).saturating_sub(of(&before)));
+            let count =
+                |of: fn(&TcpInfo) -> u64| Value::from(of(&after).saturating_sub(of(&before)));
             put("sent_packets", count(|info| info.data_segs_out.into()));
-            put("retransmitted_packets", count(|info| info.total_retrans.into()));
-            put("spurious_retransmissions", count(|info| info.dsack_dups.into()));
+            put(
+                "retransmitted_packets",
+                count(|info| info.total_retrans.into()),
+            );
+            put(
+                "spurious_retransmissions",
+                count(|info| info.dsack_dups.into()),
+            );
             if after.knows_total_rto {
                 put("timeouts", count(|info| info.total_rto.into()));
             }
@@ -159,8 +186,14 @@ impl Figures {
             let n = self.inside().count();
             (n > 0).then(|| self.inside().map(of).sum::<f64>() / n as f64)
         };
-        put("mean_cwnd_packets", mean(|info| info.snd_cwnd.into()).into());
-        put("mean_srtt_ms", mean(|info| f64::from(info.rtt_us) / 1e3).into());
+        put(
+            "mean_cwnd_packets",
+            mean(|info| info.snd_cwnd.into()).into(),
+        );
+        put(
+            "mean_srtt_ms",
+            mean(|info| f64::from(info.rtt_us) / 1e3).into(),
+        );
     }
 }
 
@@ -187,7 +220,9 @@ pub fn machine(namespace: Option<&Namespace>, applied: &[(&str, String)]) -> Val
 fn kernel_settings() -> Map<String, Value> {
     let mut names = Vec::new();
     for directory in ["net/ipv4", "net/core"] {
-        let entries = fs::read_dir(format!("/proc/sys/{directory}")).into_iter().flatten();
+        let entries = fs::read_dir(format!("/proc/sys/{directory}"))
+            .into_iter()
+            .flatten();
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if name.starts_with("tcp_") || directory == "net/core" {

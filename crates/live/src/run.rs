@@ -3,13 +3,7 @@
 use std::{
     collections::VecDeque,
     io,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    thread,
-    time::Duration as Pause,
+    sync::Arc,
 };
 
 use anabranch_core::units::Duration;
@@ -23,20 +17,17 @@ use anabranch_model::{
 use serde_json::json;
 
 use crate::{
-    application::{Application, Outcome, Stage},
     audit::{Audit, Closing, Limits, Recorder},
-    clock::Clock,
-    directory::Directory,
-    driver::Driver,
     end::{Inbox, KernelEnd},
     frame::Frame,
     namespace::{self, Namespace},
-    program::{Ended, Program},
+    play::{LiveHost, Play},
+    program::Program,
     refusal::{self, Refusal},
     report,
-    sampler::{self, Sample},
-    settings::{self, is_carried},
-    tun::{Device, Interface},
+    sampler::Sample,
+    settings,
+    tun::Interface,
 };
 
 /// Whether to go on, as a progress report answers.
@@ -101,13 +92,8 @@ pub struct Finished {
     pub samples: Vec<Sample>,
 }
 
-/// From "everybody is ready" to the start of the clock.
-const LEAD: Pause = Pause::from_millis(20);
 /// The longest that a shell may stay open: 30 days.
 const SHELL: Duration = Duration::from_secs(30 * 86_400);
-/// So often the progress is told.
-const REPORT: Pause = Pause::from_millis(50);
-
 impl<'a> Live<'a> {
     /// A run of this scenario.
     #[must_use]
@@ -154,6 +140,9 @@ impl<'a> Live<'a> {
     ///
     /// # Errors
     /// See [`Error`].
+    ///
+    /// # Panics
+    /// Never: every end is made from the scenario that is compiled.
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
         let long;
         let resolved = if let Some(shell) = &self.shell {
@@ -189,25 +178,23 @@ impl<'a> Live<'a> {
             groups,
             gateways,
         } = compile(resolved, engine, ends).expect("hosts are made from the scenario's flows");
-        let devices = hosts.iter().enumerate();
-        let devices = devices.filter_map(|(node, host)| Some((node, Arc::clone(&host.as_ref()?.device))));
         let mut programs = Program::all(resolved);
         programs.retain(|_| self.shell.is_none());
-        let plays = self.shell.is_none();
         programs.extend(self.shell.clone());
         let play = Play {
             resolved,
             programs,
-            plays,
+            flows_send: self.shell.is_none(),
             hosts: &hosts,
             recorder: &recorder,
-            devices: devices.collect(),
             inboxes,
         };
         let done = play.run(&mut network, report)?;
         let shell = self.shell.is_some();
         if let Some(end) = done.programs.iter().find(|end| end.failed() && !shell) {
-            let status = end.status.map_or("a signal".to_owned(), |status| format!("status {status}"));
+            let status = end
+                .status
+                .map_or("a signal".to_owned(), |status| format!("status {status}"));
             return Err(failed(
                 &format!("the program of `{}`", end.host),
                 io::Error::other(format!("`{}` ended with {status}", end.command[0])),
@@ -236,7 +223,10 @@ impl<'a> Live<'a> {
         summary.engine = "live";
         summary.fairness.jain_index =
             report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
-        let first = hosts.iter().flatten().find_map(|host| host.namespace.as_ref());
+        let first = hosts
+            .iter()
+            .flatten()
+            .find_map(|host| host.namespace.as_ref());
         summary.live = Some(json!({
             "audit": audit,
             "programs": done.programs,
@@ -253,14 +243,6 @@ impl<'a> Live<'a> {
     }
 }
 
-/// A node where flows begin or end.
-#[derive(Debug)]
-struct LiveHost {
-    /// Where programs of ours run; none behind an interface.
-    namespace: Option<Namespace>,
-    device: Arc<dyn Device>,
-}
-
 /// Makes sure that this process may make hosts. Without the right to namespaces it moves into a user namespace of its
 /// own, which it can only while it has one thread: call this early.
 ///
@@ -272,12 +254,13 @@ pub fn prepare() -> Result<(), Error> {
 
 fn no_namespace(source: io::Error) -> Error {
     Error::Missing {
-        what: "making a network namespace needs CAP_SYS_ADMIN, or user namespaces for everybody".to_owned(),
+        what: "making a network namespace needs CAP_SYS_ADMIN, or user namespaces for everybody"
+            .to_owned(),
         source,
     }
 }
 
-fn failed(what: &str, source: io::Error) -> Error {
+pub(crate) fn failed(what: &str, source: io::Error) -> Error {
     Error::Failed {
         what: what.to_owned(),
         source,
@@ -285,16 +268,15 @@ fn failed(what: &str, source: io::Error) -> Error {
 }
 
 /// By node; none where no flow begins or ends.
-fn hosts(
-    resolved: &Resolved,
-    applied: &[(&str, String)],
-) -> Result<Vec<Option<LiveHost>>, Error> {
+fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<LiveHost>>, Error> {
     let mtu = settings::mtu(resolved);
     let is_end = |node: usize| resolved.flows.iter().any(|flow| flow.ends.contains(&node));
     let make = |node: usize| {
         if let Some(name) = &resolved.attached[node].interface {
             let device = Interface::new(name).map_err(|source| Error::Missing {
-                what: format!("the interface `{name}` must be there, and listening to it needs CAP_NET_RAW"),
+                what: format!(
+                    "the interface `{name}` must be there, and listening to it needs CAP_NET_RAW"
+                ),
                 source,
             })?;
             return Ok(LiveHost {
@@ -307,12 +289,12 @@ fn hosts(
             let what = what.to_owned();
             move |source| Error::Missing { what, source }
         };
-        namespace
-            .set(applied)
-            .map_err(missing("a namespace's settings below /proc/sys must be writable"))?;
-        let device = namespace
-            .device(node, mtu)
-            .map_err(missing("making a TUN device needs /dev/net/tun and CAP_NET_ADMIN"))?;
+        namespace.set(applied).map_err(missing(
+            "a namespace's settings below /proc/sys must be writable",
+        ))?;
+        let device = namespace.device(node, mtu).map_err(missing(
+            "making a TUN device needs /dev/net/tun and CAP_NET_ADMIN",
+        ))?;
         Ok(LiveHost {
             namespace: Some(namespace),
             device: Arc::new(device),
@@ -334,7 +316,9 @@ fn ends(
     for flow in &resolved.flows {
         let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
         let boxed = |side: usize| -> Box<dyn Host<Frame>> {
-            let host = hosts[flow.ends[side]].as_ref().expect("every end has a host");
+            let host = hosts[flow.ends[side]]
+                .as_ref()
+                .expect("every end has a host");
             Box::new(KernelEnd {
                 device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),
@@ -346,159 +330,3 @@ fn ends(
     }
     (inboxes, ends)
 }
-
-/// Applications, sampler and driver of one run.
-struct Play<'a> {
-    resolved: &'a Resolved,
-    hosts: &'a [Option<LiveHost>],
-    programs: Vec<Program>,
-    /// Whether the flows send.
-    plays: bool,
-    recorder: &'a Recorder,
-    devices: Vec<(usize, Arc<dyn Device>)>,
-    inboxes: Vec<[Inbox; 2]>,
-}
-
-struct Done {
-    samples: Vec<Sample>,
-    outcomes: Vec<[Outcome; 2]>,
-    cpu_share: f64,
-    programs: Vec<Ended>,
-}
-
-impl Play<'_> {
-    fn run(
-        mut self,
-        network: &mut Network<Frame>,
-        report: &mut dyn FnMut(f64) -> Progress,
-    ) -> Result<Done, Error> {
-        let stage = Stage::default();
-        let stop = AtomicBool::new(false);
-        let directory = Directory::of(self.resolved);
-        let devices = std::mem::take(&mut self.devices);
-        let inboxes = std::mem::take(&mut self.inboxes);
-        let end = network.end();
-        thread::scope(|scope| {
-            let (ready, readied) = mpsc::channel();
-            let mut applications = Vec::new();
-            for (index, flow) in self.resolved.flows.iter().enumerate() {
-                if !self.plays || is_carried(flow, self.resolved) {
-                    continue;
-                }
-                for application in Application::of(self.resolved, index) {
-                    let (ready, stage) = (ready.clone(), &stage);
-                    let side = application.side();
-                    let namespace = self.namespace(application.host(self.resolved));
-                    let thread = scope.spawn(move || {
-                        // Nobody listens any more once one has failed.
-                        application.run(namespace, stage, move || {
-                            let _ = ready.send(());
-                        })
-                    });
-                    applications.push((index, side, thread));
-                }
-            }
-            drop(ready);
-            let mut programs = Vec::new();
-            for program in &self.programs {
-                let stage = &stage;
-                let name = &self.resolved.nodes[program.host];
-                let namespace = self.namespace(program.host);
-                programs.push(scope.spawn(move || {
-                    let ended = program.run(namespace, stage, name);
-                    // Without it the run is not the one that was asked for.
-                    if !matches!(&ended, Ok(Some(end)) if !end.failed()) {
-                        stage.left.store(true, Ordering::Relaxed);
-                    }
-                    ended
-                }));
-            }
-            let expected = applications.len();
-            let are_ready = readied.iter().take(expected).count() == expected;
-            let clock = Clock::starting_in(LEAD);
-            let mut outcome = Ok((Vec::new(), 0.0));
-            if are_ready {
-                self.recorder.begin(clock);
-                let (stage, stop) = (&stage, &stop);
-                let sampling = scope.spawn(move || sampler::run(clock, end, stage));
-                let driver = Driver {
-                    network,
-                    devices,
-                    inboxes,
-                    directory: &directory,
-                    recorder: self.recorder,
-                    clock,
-                    stop,
-                };
-                let driving = scope.spawn(|| driver.run());
-                stage.line.go(Some(clock));
-                let mut stopped = false;
-                while !driving.is_finished() {
-                    thread::sleep(REPORT.min(clock.until(end) + Pause::from_millis(1)));
-                    let share = clock.now().as_secs_f64() / end.as_secs_f64();
-                    if !stopped && report(share.min(1.0)) == Progress::Stop {
-                        stopped = true;
-                        stop.store(true, Ordering::Relaxed);
-                        stage.over.store(true, Ordering::Relaxed);
-                    }
-                    if stage.left.load(Ordering::Relaxed) {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                }
-                let driven = joined(driving.join());
-                stage.over.store(true, Ordering::Relaxed);
-                let samples = joined(sampling.join());
-                outcome = match driven {
-                    _ if stopped => Err(Error::Stopped),
-                    Ok(cpu_share) => Ok((samples, cpu_share)),
-                    Err(source) => Err(failed("moving packets", source)),
-                };
-            } else {
-                stage.line.go(None);
-            }
-            stage.over.store(true, Ordering::Relaxed);
-            let mut outcomes = vec![[Outcome::default(), Outcome::default()]; self.resolved.flows.len()];
-            let mut trouble = None;
-            for (flow, side, thread) in applications {
-                match joined(thread.join()) {
-                    Ok(seen) => outcomes[flow][side as usize] = seen,
-                    Err(error) => {
-                        let name = &self.resolved.flows[flow].name;
-                        trouble = trouble.or(Some(failed(&format!("the application of `{name}`"), error)));
-                    }
-                }
-            }
-            let mut ended = Vec::new();
-            for (program, thread) in self.programs.iter().zip(programs) {
-                match joined(thread.join()) {
-                    Ok(end) => ended.extend(end),
-                    Err(error) => {
-                        let name = &self.resolved.nodes[program.host];
-                        trouble = trouble.or(Some(failed(&format!("the program of `{name}`"), error)));
-                    }
-                }
-            }
-            let (samples, cpu_share) = match (outcome, trouble) {
-                (Err(Error::Stopped), _) => return Err(Error::Stopped),
-                (_, Some(trouble)) => return Err(trouble),
-                (outcome, None) => outcome?,
-            };
-            Ok(Done {
-                samples,
-                outcomes,
-                cpu_share,
-                programs: ended,
-            })
-        })
-    }
-
-    fn namespace(&self, node: usize) -> &Namespace {
-        let host = self.hosts[node].as_ref().expect("every end has a host");
-        host.namespace.as_ref().expect("nothing runs behind an interface")
-    }
-}
-
-fn joined<T>(result: thread::Result<T>) -> T {
-    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-

@@ -112,8 +112,14 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
         ("net/ipv4/tcp_timestamps", on(timestamps)),
         ("net/ipv4/tcp_ecn", on(ecn)),
         // A window of n bytes takes about 2 n of memory on either side; twice that, so that it is never what limits.
-        ("net/ipv4/tcp_wmem", format!("4096 16384 {}", (4 * need).max(4 << 20))),
-        ("net/ipv4/tcp_rmem", format!("4096 131072 {}", (4 * need).max(6 << 20))),
+        (
+            "net/ipv4/tcp_wmem",
+            format!("4096 16384 {}", (4 * need).max(4 << 20)),
+        ),
+        (
+            "net/ipv4/tcp_rmem",
+            format!("4096 131072 {}", (4 * need).max(6 << 20)),
+        ),
         // No address is looked for twice on a device without neighbours.
         ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
         ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),

@@ -28,6 +28,7 @@ pub fn prepare_live() -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, packets = false, limits = None, shell = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_live(
     py: Python<'_>,
     text: Text,
@@ -54,7 +55,9 @@ mod engine {
     use crate::scenario::Job;
 
     fn without() -> PyErr {
-        LiveUnavailable::new_err("this build has no live engine: it needs Linux, and the feature `live`")
+        LiveUnavailable::new_err(
+            "this build has no live engine: it needs Linux, and the feature `live`",
+        )
     }
     pub fn prepare() -> PyResult<()> {
         Err(without())
@@ -200,7 +203,8 @@ mod engine {
             flow: FlowId(u32::try_from(sample.flow).unwrap_or(u32::MAX)),
             snapshot: Snapshot {
                 cwnd: Bytes::new(info.snd_cwnd.into()),
-                ssthresh: (info.snd_ssthresh < 1 << 30).then(|| Bytes::new(info.snd_ssthresh.into())),
+                ssthresh: (info.snd_ssthresh < 1 << 30)
+                    .then(|| Bytes::new(info.snd_ssthresh.into())),
                 in_flight: Bytes::new(info.unacked.into()),
                 srtt: micros(info.rtt_us),
                 rttvar: micros(info.rttvar_us),

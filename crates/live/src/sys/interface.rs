@@ -73,10 +73,7 @@ impl Interface {
     /// An IPv4 address with its network of `prefix` bits.
     pub fn address_v4(&self, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
         let mask = Ipv4Addr::from_bits(u32::MAX << (32 - prefix));
-        for (what, value) in [
-            (libc::SIOCSIFADDR, address),
-            (libc::SIOCSIFNETMASK, mask),
-        ] {
+        for (what, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
             self.tell(what as Request, |request| {
                 request.ifr_ifru.ifru_addr = socket_address(value);
             })?;

@@ -20,7 +20,9 @@ struct Statistics {
 
 /// A socket that hears all that arrives at an interface of the calling thread's namespace, and none of what leaves it.
 pub fn open(interface: &str) -> io::Result<OwnedFd> {
-    let all = u16::try_from(libc::ETH_P_ALL).expect("a number of 16 bits").to_be();
+    let all = u16::try_from(libc::ETH_P_ALL)
+        .expect("a number of 16 bits")
+        .to_be();
     // Of no protocol yet, so that nothing is heard before it is bound.
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: `socket` takes numbers and returns a new descriptor.

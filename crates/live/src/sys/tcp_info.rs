@@ -52,6 +52,12 @@ pub struct TcpInfo {
 
 impl TcpInfo {
     /// Asks the kernel about a socket.
+    ///
+    /// # Errors
+    /// If it is none of TCP.
+    ///
+    /// # Panics
+    /// Never: the offsets lie inside.
     pub fn of(socket: impl AsFd) -> io::Result<Self> {
         let mut octets = [0_u8; SIZE];
         let mut len = libc::socklen_t::try_from(SIZE).expect("a small number");
@@ -68,12 +74,10 @@ impl TcpInfo {
         if answer < 0 {
             return Err(io::Error::last_os_error());
         }
-        let u32_at = |at: usize| {
-            u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"))
-        };
-        let u64_at = |at: usize| {
-            u64::from_ne_bytes(octets[at..at + 8].try_into().expect("eight octets"))
-        };
+        let u32_at =
+            |at: usize| u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"));
+        let u64_at =
+            |at: usize| u64::from_ne_bytes(octets[at..at + 8].try_into().expect("eight octets"));
         Ok(Self {
             state: octets[0],
             ca_state: octets[1],

@@ -60,7 +60,9 @@ pub(super) fn attached(
         if let Some(attach) = &host.attach {
             node.interface = match attach.strip_prefix("interface:") {
                 // Linux: IFNAMSIZ - 1.
-                Some(interface) if (1..=15).contains(&interface.len()) => Some(interface.to_owned()),
+                Some(interface) if (1..=15).contains(&interface.len()) => {
+                    Some(interface.to_owned())
+                }
                 None if attach == "namespace" => None,
                 _ => {
                     return Err(resolver.error(
