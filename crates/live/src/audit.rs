@@ -181,3 +181,43 @@ impl Audit {
         self.reasons = reasons;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn audit(lateness_ns: &[u64], device_drops: u64, merged: u64) -> Audit {
+        let recorder = Recorder::default();
+        for late in lateness_ns {
+            recorder.counts().lateness.record(*late);
+        }
+        for _ in 0..merged {
+            recorder.merged();
+        }
+        let closing = Closing {
+            device_drops,
+            in_flight_packets: 0,
+            cpu_share: 0.5,
+        };
+        Audit::of(&recorder, Limits::default(), &closing)
+    }
+
+    #[test]
+    fn each_limit_taints_by_itself() {
+        let fine = vec![1_000; 1000];
+        assert!(!audit(&fine, 0, 0).tainted);
+        assert!(!audit(&[], 0, 0).tainted);
+        let often_late: Vec<u64> = (0..1000).map(|n| if n % 50 == 0 { 3_000_000 } else { 1_000 }).collect();
+        let once_late: Vec<u64> = (0..1000).map(|n| if n == 7 { 21_000_000 } else { 1_000 }).collect();
+        for (name, found, reason) in [
+            ("p99", audit(&often_late, 0, 0), "one packet in a hundred left more than 3"),
+            ("latest", audit(&once_late, 0, 0), "a packet left 21"),
+            ("drops", audit(&fine, 1, 0), "1 packets were lost between"),
+            ("merged", audit(&fine, 0, 2), "2 frames of several segments"),
+        ] {
+            assert!(found.tainted, "{name}");
+            assert_eq!(found.reasons.len(), 1, "{name}: {:?}", found.reasons);
+            assert!(found.reasons[0].starts_with(reason), "{}", found.reasons[0]);
+        }
+    }
+}

@@ -152,3 +152,57 @@ impl Directory {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::packet::Ecn;
+    use anabranch_model::scenario::{Extensions, Scenario};
+
+    use super::*;
+
+    fn label(from: u16, to: u16, ports: Option<[u16; 2]>) -> Label {
+        Label {
+            source: Address(from),
+            destination: Address(to),
+            ports,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+        }
+    }
+
+    #[test]
+    fn packets_find_their_flow() {
+        let text = r#"
+            duration = "1 s"
+            [link.path]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [flow.first]
+            from = "A"
+            to = "B"
+            [flow.asks]
+            from = "B"
+            to = "A"
+            workload = "request-response"
+        "#;
+        let scenario = Scenario::parse(text, "directory.toml", &Extensions::default());
+        let resolved = scenario.and_then(|scenario| scenario.resolve(None)).expect("correct");
+        let directory = Directory::of(&resolved);
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        for (from, to, ports, expected) in [
+            (1, 2, Some([40_000, 10_000]), Some((0, forward))),
+            (2, 1, Some([10_000, 40_000]), Some((0, reverse))),
+            // The client of the second flow is at its `to`, which is A.
+            (1, 2, Some([40_000, 10_001]), Some((1, reverse))),
+            (2, 1, Some([10_001, 40_000]), Some((1, forward))),
+            // Of no flow's connection: with the first between the two.
+            (1, 2, Some([40_000, 80]), Some((0, forward))),
+            (2, 1, None, Some((0, reverse))),
+            // The port of a flow, but not its hosts.
+            (1, 3, Some([40_000, 10_000]), None),
+        ] {
+            let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
+            assert_eq!(directory.find(&label(from, to, ports)), expected, "{from} {to} {ports:?}");
+        }
+    }
+}

@@ -28,6 +28,7 @@ use crate::{
     directory::Directory,
     end::Inbox,
     frame::{self, Frame},
+    sys,
     tun::Device,
 };
 
@@ -60,7 +61,7 @@ impl Driver<'_> {
         // A thread's sleep ends up to 50 µs late by default (PR_SET_TIMERSLACK(2)).
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         // Without the right to them the run goes on, and the accounts show what that costs.
-        let _ = rustix::process::setpriority_process(None, -20);
+        let _ = sys::priority::prefer(-20);
         let favour = Favour::ask();
         // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
         let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);

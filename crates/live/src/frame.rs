@@ -14,8 +14,10 @@ pub struct Frame {
     octets: Vec<u8>,
     /// Octets before the IP packet: an interface's frame.
     before: u32,
-    /// How many of the last octets are the transport's payload.
+    /// How many octets the transport's payload has.
     payload: u32,
+    /// Octets behind it: what fills an interface's frame up.
+    after: u32,
 }
 
 impl Body for Frame {
@@ -38,7 +40,8 @@ impl Body for Frame {
         self.payload += next.payload;
     }
     fn octets(&self) -> Option<&[u8]> {
-        Some(&self.octets[self.octets.len() - self.payload as usize..])
+        let end = self.octets.len() - self.after as usize;
+        Some(&self.octets[end - self.payload as usize..end])
     }
 }
 
@@ -49,6 +52,7 @@ impl Frame {
             octets,
             before: 0,
             payload,
+            after: 0,
         }
     }
     /// All of it, and where IP begins.
@@ -118,7 +122,7 @@ pub fn read_frame(octets: &[u8], before: usize) -> (Ecn, u8, Transport<Frame>) {
     (
         Ecn::NotEct,
         0,
-        Transport::Datagram(framed(octets, before, packet.len())),
+        Transport::Datagram(framed(octets, before, packet.len(), 0)),
     )
 }
 
@@ -129,6 +133,8 @@ const IPV6: u16 = 0x86dd;
 /// What stands in the header of IP.
 struct Header<'a> {
     len: usize,
+    /// Octets of the whole packet.
+    total: usize,
     protocol: u8,
     class: u8,
     addresses: [&'a [u8]; 2],
@@ -142,6 +148,7 @@ impl<'a> Header<'a> {
                 let fixed: &[u8; 20] = packet.first_chunk()?;
                 Some(Self {
                     len: usize::from(fixed[0] & 15) * 4,
+                    total: be16(fixed, 2)?.into(),
                     protocol: fixed[9],
                     class: fixed[1],
                     addresses: [&fixed[12..16], &fixed[16..20]],
@@ -151,6 +158,7 @@ impl<'a> Header<'a> {
                 let fixed: &[u8; 40] = packet.first_chunk()?;
                 Some(Self {
                     len: 40,
+                    total: 40 + usize::from(be16(fixed, 4)?),
                     protocol: fixed[6],
                     class: (fixed[0] << 4) | (fixed[1] >> 4),
                     addresses: [&fixed[8..24], &fixed[24..40]],
@@ -166,19 +174,24 @@ fn be16(octets: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([octets[0], octets[1]]))
 }
 
-fn framed(octets: &[u8], before: usize, payload: usize) -> Frame {
+fn framed(octets: &[u8], before: usize, payload: usize, after: usize) -> Frame {
     let small = |n: usize| u32::try_from(n).expect("a packet is below 64 KiB");
     Frame {
         octets: octets.to_vec(),
         before: small(before),
         payload: small(payload),
+        after: small(after),
     }
 }
 
 /// What an IP packet carries; `None` if its transport header is cut off.
 fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transport<Frame>> {
-    let transport = octets.get(before + header.len..)?;
-    let frame = |offset: usize| framed(octets, before, transport.len().saturating_sub(offset));
+    let packet = octets.get(before..)?;
+    // A frame has at least 60 octets; what a packet lacks is filled up behind it (IEEE 802.3).
+    let transport = packet.get(header.len..header.total.min(packet.len()))?;
+    let after = packet.len() - header.len - transport.len();
+    let frame =
+        |offset: usize| framed(octets, before, transport.len().saturating_sub(offset), after);
     Some(match header.protocol {
         TCP => {
             let fixed: &[u8; 20] = transport.first_chunk()?;
@@ -239,5 +252,155 @@ fn mark(packet: &mut [u8], ecn: Ecn) {
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
     } else {
         packet[1] = (packet[1] & !0x30) | ((ecn as u8) << 4);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use anabranch_elements::{
+        body::Octets,
+        wire::{self, IpHeader, Ports, Version},
+    };
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::directory::{v4_of, v6_of};
+
+    /// A segment from host 0 to host 1, as octets.
+    fn packet(version: Version, ecn: Ecn, body: Vec<u8>) -> Vec<u8> {
+        let ip = IpHeader {
+            version,
+            dscp: 10,
+            ecn,
+            hop_limit: 64,
+        };
+        let ports = Ports {
+            source: 40_000,
+            destination: 10_000,
+        };
+        let segment = Segment {
+            seq: 77,
+            ack: 88,
+            window: 99,
+            flags: Flags::ACK | Flags::PSH,
+            body: Octets(body),
+            ..Segment::default()
+        };
+        let mut octets = Vec::new();
+        wire::encode(&ip, ports, &segment, &mut octets).expect("it fits");
+        octets
+    }
+
+    fn v4(source: Ipv4Addr, destination: Ipv4Addr) -> Version {
+        Version::V4 {
+            source: source.octets(),
+            destination: destination.octets(),
+            identification: 5,
+            dont_fragment: true,
+        }
+    }
+
+    fn v6(source: Ipv6Addr, destination: Ipv6Addr) -> Version {
+        Version::V6 {
+            source: source.octets(),
+            destination: destination.octets(),
+            flow_label: 3,
+        }
+    }
+
+    #[test]
+    fn what_elements_see_is_what_the_packet_says() {
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            let octets = packet(version, Ecn::Ect0, vec![1; 700]);
+            let (label, transport) = read(&octets).expect("a packet of ours");
+            let expected = Label {
+                source: Address(1),
+                destination: Address(2),
+                ports: Some([40_000, 10_000]),
+                ecn: Ecn::Ect0,
+                dscp: 10,
+            };
+            assert_eq!(label, expected);
+            let Transport::Tcp(segment) = &transport else {
+                panic!("it is TCP")
+            };
+            assert_eq!((segment.seq, segment.ack, segment.window), (77, 88, 99));
+            assert_eq!(segment.flags, Flags::ACK | Flags::PSH);
+            assert_eq!(segment.body.octets(), Some(&[1; 700][..]));
+            assert_eq!(*write(&transport, Ecn::Ect0), octets[..]);
+        }
+    }
+
+    /// The decoder verifies both checksums. Fails for a mark that leaves the header's as it was.
+    #[test]
+    fn a_mark_is_one_in_a_correct_header() {
+        for version in [v4(v4_of(0), v4_of(1)), v6(v6_of(0), v6_of(1))] {
+            for ecn in [Ecn::Ect0, Ecn::Ect1] {
+                let octets = packet(version, ecn, vec![7; 100]);
+                let (_, transport) = read(&octets).expect("a packet of ours");
+                let marked = wire::decode(&write(&transport, Ecn::Ce)).expect("correct");
+                assert_eq!((marked.ip.ecn, marked.ip.dscp), (Ecn::Ce, 10));
+                assert_eq!(marked.ip.version, version);
+            }
+        }
+    }
+
+    #[test]
+    fn strangers_are_told() {
+        let other = Ipv4Addr::new(192, 0, 2, 1);
+        assert!(read(&packet(v4(v4_of(0), other), Ecn::NotEct, vec![])).is_none());
+        let other = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
+        assert!(read(&packet(v6(v6_of(0), other), Ecn::NotEct, vec![])).is_none());
+    }
+
+    /// A frame around a packet stays around it, and what is not IP passes as it is, whatever it looks like.
+    #[test]
+    fn frames_pass_whole() {
+        let mut frame = vec![0; 22];
+        frame.extend(IPV4.to_be_bytes());
+        frame.extend(packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![3; 10]));
+        let (ecn, _, transport) = read_frame(&frame, 24);
+        assert_eq!((ecn, transport.payload_len()), (Ecn::Ect0, 10));
+        let marked = write(&transport, Ecn::Ce);
+        assert_eq!(marked[..24], frame[..24]);
+        // Filled up to the least that a frame has.
+        let mut short = frame.clone();
+        short.resize(90, 0);
+        let (_, _, transport) = read_frame(&short, 24);
+        let Transport::Tcp(segment) = &transport else {
+            panic!("it is TCP")
+        };
+        assert_eq!(segment.body.octets(), Some(&[3; 10][..]));
+        assert_eq!(*write(&transport, Ecn::Ect0), short[..]);
+        assert!(wire::decode(&marked[24..]).is_ok_and(|packet| packet.ip.ecn == Ecn::Ce));
+        // The same with the type of ARP.
+        frame[22..24].copy_from_slice(&0x0806_u16.to_be_bytes());
+        let (ecn, _, transport) = read_frame(&frame, 24);
+        assert_eq!(ecn, Ecn::NotEct);
+        assert_eq!(*write(&transport, ecn), frame[..]);
+    }
+
+    proptest! {
+        #[test]
+        fn anything_can_come(octets in proptest::collection::vec(any::<u8>(), 0..200), before in 0_usize..30) {
+            if let Some((label, transport)) = read(&octets) {
+                prop_assert_eq!(&*write(&transport, label.ecn), &octets[..]);
+            }
+            let (ecn, _, transport) = read_frame(&octets, before.min(octets.len()));
+            prop_assert_eq!(&*write(&transport, ecn), &octets[..]);
+        }
+
+        /// What begins as a packet of ours and is cut off or damaged anywhere.
+        #[test]
+        fn damage_is_survived(at in 0_usize..60, value in any::<u8>(), len in 0_usize..100) {
+            let mut octets = packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![7; 60]);
+            octets[at] = value;
+            octets.truncate(len);
+            if let Some((_, transport)) = read(&octets) {
+                prop_assert!(write(&transport, Ecn::Ce).len() == octets.len());
+            }
+        }
     }
 }

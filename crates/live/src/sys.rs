@@ -2,6 +2,7 @@
 
 pub mod interface;
 pub mod packet;
+pub mod priority;
 pub mod tcp_info;
 
 use std::{os::unix::process::CommandExt, process::Command};
