@@ -17,7 +17,7 @@ class ScenarioError(ValueError):
     column: int | None
     message: str
 
-class LiveUnavailable(RuntimeError):
+class LiveUnavailableError(RuntimeError):
     """This machine, or this build, does not let us run live; the message says what is missing."""
 
 class ArrowTable:

@@ -41,7 +41,7 @@ def prepare() -> None:
 
     try:
         _engine.prepare_live()
-    except _engine.LiveUnavailable as error:
+    except _engine.LiveUnavailableError as error:
         raise UserError(
             f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
         ) from None
@@ -96,7 +96,7 @@ def run_audited(
             limits=None if limits is None else astuple(limits),
             progress=progress,
         )
-    except _engine.LiveUnavailable as error:
+    except _engine.LiveUnavailableError as error:
         raise UserError(
             f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
         ) from None
@@ -129,8 +129,8 @@ def shell(scenario: Scenario, host: str, command: list[str]) -> int:
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))
-    except _engine.LiveUnavailable as error:
+        run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))  # noqa: S604
+    except _engine.LiveUnavailableError as error:
         raise UserError(f"this machine does not let us run live: {error}", hint="run as root") from None
     except RuntimeError as error:
         raise RunFailedError(str(error)) from None

@@ -148,9 +148,11 @@ def problems(comparisons: Sequence[Comparison]) -> list[str]:
     tainted = sum(comparison.tainted_runs for comparison in comparisons)
     if tainted > MAX_TAINTED * runs:
         found.append(f"{tainted} of {runs} live runs are tainted, more than {MAX_TAINTED:.0%}")
-    for comparison in comparisons:
-        if comparison.tainted:
-            found.append(f"{comparison.file}: no seed has {REPEATS} live runs that may be used")
+    found += [
+        f"{comparison.file}: no seed has {REPEATS} live runs that may be used"
+        for comparison in comparisons
+        if comparison.tainted
+    ]
     for metric, figures in summary(comparisons).items():
         band = BANDS.get(metric)
         if band is not None and figures["median"] > band:

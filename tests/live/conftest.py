@@ -61,7 +61,10 @@ def live_run(live_machine: None, tmp_path: Path) -> Run:
 
 
 def conserved(summary: dict[str, Any]) -> None:
-    """What hosts sent has arrived, was dropped or lost, or was on its way; for scenarios that double nothing and have no warm-up."""
+    """What hosts sent has arrived, was dropped or lost, or was on its way.
+
+    For scenarios that double nothing and have no warm-up.
+    """
     audit = summary["live"]["audit"]
     directions = [both[name] for both in summary["links"].values() for name in ("forward", "reverse")]
     gone = sum(direction["dropped_packets"] + direction["lost_packets"] for direction in directions)

@@ -40,7 +40,7 @@ SERVER = (
 )
 CLIENT = (
     "import socket, time; t = time.monotonic(); c = socket.create_connection(('10.9.0.2', 7)); "
-    "print(time.monotonic() - t); c.sendall(bytes(%d)); c.shutdown(1); c.recv(1); print(time.monotonic() - t)" % SIZE
+    f"print(time.monotonic() - t); c.sendall(bytes({SIZE})); c.shutdown(1); c.recv(1); print(time.monotonic() - t)"
 )
 
 

@@ -105,7 +105,8 @@ def test_ipv6(live_run: Run) -> None:
 
 def test_marks_reach_the_kernel(live_run: Run) -> None:
     """RED marks instead of dropping. Fails if marked packets keep their old ECN field, or get a wrong checksum."""
-    red = '{ kind = "red", limit = "200 packets", min_threshold = "10 packets", max_threshold = "40 packets", ecn = true }'
+    thresholds = 'min_threshold = "10 packets", max_threshold = "40 packets"'
+    red = f'{{ kind = "red", limit = "200 packets", {thresholds}, ecn = true }}'
     text = PATH.replace('{ kind = "drop-tail", limit = "1 bdp" }', red)
     summary = live_run(text + FLOW + 'cc = "reno"\ntransport = { ecn = "rfc3168" }\n')
     link, flow = summary["links"]["path"]["forward"], summary["flows"]["main"]

@@ -6,7 +6,7 @@ use crate::{Text, run::Run};
 
 create_exception!(
     anabranch._engine,
-    LiveUnavailable,
+    LiveUnavailableError,
     PyRuntimeError,
     "This machine does not let us run live; the message says what is missing."
 );
@@ -15,7 +15,7 @@ create_exception!(
 type Shell = (String, Vec<String>);
 
 /// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
-/// while it has one thread. Raises `LiveUnavailable`.
+/// while it has one thread. Raises `LiveUnavailableError`.
 #[pyfunction]
 pub fn prepare_live() -> PyResult<()> {
     engine::prepare()
@@ -24,7 +24,7 @@ pub fn prepare_live() -> PyResult<()> {
 /// Makes one live run. `limits` are the 99th percentile and the maximum of lateness in milliseconds, and packets
 /// lost between kernel and engine, past which the run is tainted. `shell` is a host and a program that has the terminal there
 /// in place of all flows' applications. `progress` is as of `run`. Raises `ScenarioError`,
-/// `LiveUnavailable`.
+/// `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, packets = false, limits = None, shell = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
@@ -51,11 +51,11 @@ pub fn run_live(
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod engine {
-    use super::{LiveUnavailable, Py, PyAny, PyErr, PyResult, Python, Run, Shell};
+    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Run, Shell};
     use crate::scenario::Job;
 
     fn without() -> PyErr {
-        LiveUnavailable::new_err(
+        LiveUnavailableError::new_err(
             "this build has no live engine: it needs Linux, and the feature `live`",
         )
     }
@@ -85,7 +85,7 @@ mod engine {
     };
     use anabranch_live::{Error, Frame, Limits, Live, Progress, Sample, Side};
 
-    use super::{LiveUnavailable, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell};
+    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell};
     use crate::{
         error::raise,
         scenario::Job,
@@ -98,7 +98,7 @@ mod engine {
 
     fn told(error: Error) -> PyErr {
         match error {
-            Error::Missing { .. } => LiveUnavailable::new_err(error.to_string()),
+            Error::Missing { .. } => LiveUnavailableError::new_err(error.to_string()),
             other => PyRuntimeError::new_err(other.to_string()),
         }
     }
