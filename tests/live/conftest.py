@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-ATTEMPTS = 3
+ATTEMPTS = 5
 """A tainted run is no result: it is made again, and so often at most."""
 
 TAINTED = "the live run is tainted"

