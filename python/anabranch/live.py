@@ -143,5 +143,4 @@ def shell(scenario: Scenario, host: str, command: list[str]) -> int:
 
 def taint(result: RunResult) -> list[str]:
     """Why a live run must not be used; nothing if it may."""
-    audit = result.summary["live"]["audit"]
-    return list(audit["reasons"])
+    return [] if result.live is None else list(result.live["audit"]["reasons"])

@@ -224,6 +224,11 @@ class Summary(TypedDict, total=False):
     gateways: dict[str, dict[str, GatewaySummary]]
     fairness: FairnessSummary
     engine_stats: EngineStats
+
+
+class LiveRunSummary(Summary, total=False):
+    """The whole document of a live run."""
+
     live: LiveSummary
 
 

@@ -46,7 +46,8 @@ def main() -> None:
             goodputs, p99, latest = [], [], []
             for _ in range(repeats):
                 run = run_audited(scenario(rate, rtt, queue, cc))
-                audit = run.summary["live"]["audit"]
+                assert run.live is not None
+                audit = run.live["audit"]
                 goodputs.append(run.flows["main"]["goodput_mbit_s"] or 0.0)
                 p99.append(audit["p99_lateness_ms"] or 0.0)
                 latest.append(audit["max_lateness_ms"] or 0.0)

@@ -144,6 +144,13 @@ pub fn may_make() -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
         Err(error) => return Err(error),
     };
+    // The thread that has just tried is joined before the kernel has seen the last of it.
+    for _ in 0..100 {
+        if fs::read_dir("/proc/self/task")?.count() == 1 {
+            break;
+        }
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     // SAFETY: a new user namespace touches no descriptor and no memory; the kernel refuses it to a
     // process of several threads.

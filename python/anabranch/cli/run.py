@@ -12,6 +12,7 @@ from anabranch.cli.why import print_why, with_why
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
+    from anabranch.summary import LiveSummary
 
 
 @dataclass(frozen=True)
@@ -174,18 +175,17 @@ def _print(result: RunResult) -> None:
         out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
     if result.digest:
         out.print(f"digest {result.digest}")
-    if "live" in summary:
-        out.print(escape(_audit(result)), soft_wrap=True)
+    if result.live is not None:
+        out.print(escape(_audit(result.live)), soft_wrap=True)
         return
     for remark in not_modelled(result):
         out.print(escape(remark), soft_wrap=True)
 
 
-def _audit(result: RunResult) -> str:
+def _audit(live: LiveSummary) -> str:
     """What the live engine says of itself, in one sentence."""
     from anabranch.report.format import figure
 
-    live = result.summary["live"]
     audit = live["audit"]
     late = [figure(audit[key]) for key in ("p50_lateness_ms", "p99_lateness_ms", "max_lateness_ms")]
     return (
