@@ -274,7 +274,6 @@ impl SocketSettings {
         sockopt::set_tcp_congestion(socket, &self.congestion)?;
         crate::sys::tcp_info::set_max_segment(socket, self.max_segment)
     }
-
 }
 
 /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.

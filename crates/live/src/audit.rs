@@ -207,10 +207,18 @@ mod tests {
         let fine = vec![1_000; 1000];
         assert!(!audit(&fine, 0, 0).tainted);
         assert!(!audit(&[], 0, 0).tainted);
-        let often_late: Vec<u64> = (0..1000).map(|n| if n % 50 == 0 { 3_000_000 } else { 1_000 }).collect();
-        let once_late: Vec<u64> = (0..1000).map(|n| if n == 7 { 21_000_000 } else { 1_000 }).collect();
+        let often_late: Vec<u64> = (0..1000)
+            .map(|n| if n % 50 == 0 { 3_000_000 } else { 1_000 })
+            .collect();
+        let once_late: Vec<u64> = (0..1000)
+            .map(|n| if n == 7 { 21_000_000 } else { 1_000 })
+            .collect();
         for (name, found, reason) in [
-            ("p99", audit(&often_late, 0, 0), "one packet in a hundred left more than 3"),
+            (
+                "p99",
+                audit(&often_late, 0, 0),
+                "one packet in a hundred left more than 3",
+            ),
             ("latest", audit(&once_late, 0, 0), "a packet left 21"),
             ("drops", audit(&fine, 1, 0), "1 packets were lost between"),
             ("merged", audit(&fine, 0, 2), "2 frames of several segments"),

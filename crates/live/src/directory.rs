@@ -186,7 +186,9 @@ mod tests {
             workload = "request-response"
         "#;
         let scenario = Scenario::parse(text, "directory.toml", &Extensions::default());
-        let resolved = scenario.and_then(|scenario| scenario.resolve(None)).expect("correct");
+        let resolved = scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("correct");
         let directory = Directory::of(&resolved);
         let (forward, reverse) = (Direction::Forward, Direction::Reverse);
         for (from, to, ports, expected) in [
@@ -202,7 +204,11 @@ mod tests {
             (1, 3, Some([40_000, 10_000]), None),
         ] {
             let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
-            assert_eq!(directory.find(&label(from, to, ports)), expected, "{from} {to} {ports:?}");
+            assert_eq!(
+                directory.find(&label(from, to, ports)),
+                expected,
+                "{from} {to} {ports:?}"
+            );
         }
     }
 }

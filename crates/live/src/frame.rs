@@ -190,8 +190,14 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
     // A frame has at least 60 octets; what a packet lacks is filled up behind it (IEEE 802.3).
     let transport = packet.get(header.len..header.total.min(packet.len()))?;
     let after = packet.len() - header.len - transport.len();
-    let frame =
-        |offset: usize| framed(octets, before, transport.len().saturating_sub(offset), after);
+    let frame = |offset: usize| {
+        framed(
+            octets,
+            before,
+            transport.len().saturating_sub(offset),
+            after,
+        )
+    };
     Some(match header.protocol {
         TCP => {
             let fixed: &[u8; 20] = transport.first_chunk()?;

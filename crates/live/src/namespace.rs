@@ -19,7 +19,7 @@ use crate::{
 /// The device's name inside every namespace.
 const DEVICE: &str = "path";
 /// Packets that may wait in a device for the engine; a queue of the scenario is what should drop.
-const DEVICE_QUEUE: i32 = 10_000;
+const DEVICE_QUEUE: u32 = 10_000;
 
 /// A network namespace.
 #[derive(Debug, Clone)]

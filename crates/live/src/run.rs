@@ -1,10 +1,6 @@
 //! One live run: set-up, the run itself, tear-down, and the summary.
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::Arc,
-};
+use std::{collections::VecDeque, io, sync::Arc};
 
 use anabranch_core::units::Duration;
 use anabranch_elements::host::Host;

@@ -85,7 +85,9 @@ mod engine {
     };
     use anabranch_live::{Error, Frame, Limits, Live, Progress, Sample, Side};
 
-    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell};
+    use super::{
+        LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell,
+    };
     use crate::{
         error::raise,
         scenario::Job,

@@ -103,12 +103,40 @@ impl Interface {
         .map(drop)
     }
 
-    /// How many packets may wait in the device.
-    pub fn queue_length(&self, packets: i32) -> io::Result<()> {
-        self.tell(libc::SIOCSIFTXQLEN as Request, |request| {
-            request.ifr_ifru.ifru_ifindex = packets;
-        })
-        .map(drop)
+    /// How many packets may wait in the device. By rtnetlink(7), since the ioctl is not for root of a user namespace.
+    pub fn queue_length(&self, packets: u32) -> io::Result<()> {
+        const RTM_SETLINK: u16 = 19;
+        const REQUEST_AND_ACK: u16 = 5;
+        const IFLA_TXQLEN: u16 = 13;
+        let found = self.tell(libc::SIOCGIFINDEX as Request, |_| {})?;
+        // SAFETY: SIOCGIFINDEX has just written this field of the union.
+        let index = unsafe { found.ifr_ifru.ifru_ifindex };
+        // `struct nlmsghdr`, `struct ifinfomsg`, and one attribute.
+        let mut message = Vec::with_capacity(40);
+        message.extend(40_u32.to_ne_bytes());
+        message.extend(RTM_SETLINK.to_ne_bytes());
+        message.extend(REQUEST_AND_ACK.to_ne_bytes());
+        message.extend([0; 8]);
+        message.extend([0; 4]);
+        message.extend(index.to_ne_bytes());
+        message.extend([0; 8]);
+        message.extend(8_u16.to_ne_bytes());
+        message.extend(IFLA_TXQLEN.to_ne_bytes());
+        message.extend(packets.to_ne_bytes());
+        let socket = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::io::write(&socket, &message)?;
+        let mut answer = [0; 64];
+        rustix::io::read(&socket, &mut answer)?;
+        // `struct nlmsgerr` behind the header: 0, or an error number below it.
+        match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
     }
 
     /// Every packet is one that a wire would carry.
