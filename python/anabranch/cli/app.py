@@ -197,7 +197,10 @@ def shell(
     ] = None,
     set_: Sets = None,
 ) -> None:
-    """Open a shell inside a host of a scenario, with the live network around it."""
+    """Open a shell inside a host of a scenario.
+
+    The live network is around it, and no flow sends.
+    """
     with exit_status():
         import os
 
