@@ -28,10 +28,10 @@ test: ## Run the tests, but for those marked slow
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
-	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies
+	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies tests/live
 
 test-slow: setup ## Run the tests that make every figure of a page anew
-	$(RUN) python -m pytest -rs -m slow tests/oracle
+	$(RUN) python -m pytest -rs -m slow tests/oracle tests/live
 
 compare: setup ## Set figures of other implementations beside ours, row by row; write docs/validation
 	@$(RUN) python tools/compare.py --write
@@ -65,7 +65,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_locks.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools tests/oracle tests/studies
+	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools tests/oracle tests/studies tests/live
 
 generate: setup ## Write the generated reference and the JSON Schema
 	$(RUN) python tools/generate.py

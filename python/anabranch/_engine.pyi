@@ -17,6 +17,9 @@ class ScenarioError(ValueError):
     column: int | None
     message: str
 
+class LiveUnavailableError(RuntimeError):
+    """This machine, or this build, does not let us run live; the message says what is missing."""
+
 class ArrowTable:
     """A table that hands itself over through the Arrow C stream interface, without a copy."""
 
@@ -53,5 +56,17 @@ def run_many(
     samples_ms: float | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> list[Run]: ...
+def prepare_live() -> None: ...
+def run_live(
+    text: str,
+    file: str,
+    sets: list[str],
+    *,
+    seed: int | None = None,
+    packets: bool = False,
+    limits: tuple[float, float, int] | None = None,
+    shell: tuple[str, list[str]] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Run: ...
 def schema() -> str: ...
 def registry() -> str: ...

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     import polars as pl
 
     from anabranch import _engine
-    from anabranch.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary, Summary
+    from anabranch.summary import (
+        FlowSummary,
+        GatewaySummary,
+        GroupSummary,
+        LinkSummary,
+        LiveRunSummary,
+        LiveSummary,
+        Summary,
+    )
     from anabranch.why import Why
 
 TABLES = ("flows", "links", "samples", "link_samples", "group_samples", "packets", "window_events")
@@ -58,6 +66,11 @@ class RunResult:
     def gateways(self) -> dict[str, dict[str, GatewaySummary]]:
         """Per gateway and direction: what took which route, what waited to be put in order, and for how long."""
         return self.summary.get("gateways", {})
+
+    @property
+    def live(self) -> LiveSummary | None:
+        """Of a live run: what the engine says of itself, and the machine."""
+        return cast("LiveRunSummary", self.summary).get("live")
 
     def table(self, name: str) -> pl.DataFrame:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.

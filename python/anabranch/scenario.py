@@ -13,6 +13,7 @@ from anabranch.capture import SNAP_LENGTH
 from anabranch.errors import UserError
 
 if TYPE_CHECKING:
+    from anabranch.live import Limits
     from anabranch.result import RunResult
     from anabranch.summary import Resolved
     from anabranch.sweep import SweepResult
@@ -330,6 +331,31 @@ class Scenario:
                 progress=progress,
             )
         )
+
+    def run_live(
+        self,
+        *,
+        seed: int | None = None,
+        packets: bool = False,
+        limits: Limits | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RunResult:
+        """Run once in real time, with this machine's kernel at the ends of every flow.
+
+        Args:
+            seed: Instead of the scenario's.
+            packets: Record one row per packet sent.
+            limits: Past these the run is tainted; the defaults when left out.
+            progress: Called with the finished share (0‥1).
+
+        Raises:
+            ScenarioError: The scenario is wrong, or asks for what no live run can do.
+            UserError: This machine or this build cannot run live.
+            RunFailedError: The run is tainted and has no result, or something failed in mid-run.
+        """
+        from anabranch.live import run_live
+
+        return run_live(self, seed=seed, packets=packets, limits=limits, progress=progress)
 
     def sweep(
         self,

@@ -182,6 +182,30 @@ class EngineStats(TypedDict, total=False):
     peak_rss_bytes: int | None
 
 
+class LiveAudit(TypedDict, total=False):
+    """What the live engine says of itself."""
+
+    tainted: bool
+    reasons: list[str]
+    released_packets: int
+    taken_packets: int
+    in_flight_packets: int
+    foreign_packets: int
+    p50_lateness_ms: float | None
+    p99_lateness_ms: float | None
+    max_lateness_ms: float | None
+    io_drops: int
+    cpu_share: float
+    limits: dict[str, float]
+
+
+class LiveSummary(TypedDict, total=False):
+    """What only a live run has: its audit, and the machine."""
+
+    audit: LiveAudit
+    machine: dict[str, Any]
+
+
 class Summary(TypedDict, total=False):
     """The whole document."""
 
@@ -200,6 +224,12 @@ class Summary(TypedDict, total=False):
     gateways: dict[str, dict[str, GatewaySummary]]
     fairness: FairnessSummary
     engine_stats: EngineStats
+
+
+class LiveRunSummary(Summary, total=False):
+    """The whole document of a live run."""
+
+    live: LiveSummary
 
 
 class Resolved(TypedDict, total=False):

@@ -22,10 +22,10 @@ mod unavailable;
 
 pub use error::Error;
 pub use extensions::Extensions;
-pub use format::Protocol;
+pub use format::{Family, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
-    Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
+    Attached, Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
     ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
 };
 pub use schema::schema;
@@ -128,6 +128,13 @@ impl Scenario {
     /// part of the format but not available in this version. The first error is reported.
     pub fn resolve(&self, seed: Option<u64>) -> Result<Resolved, Error> {
         resolve::resolve(&self.root, &self.sources, &self.extensions, seed)
+    }
+
+    /// What is wrong with the value at the end of these keys, for an engine that cannot run what it says.
+    #[must_use]
+    pub fn refusal(&self, path: &[&str], message: &str, help: &str) -> Error {
+        let place = self.root.locate(path);
+        self.sources.error(place, message, vec![help.to_owned()])
     }
 
     /// The grid of the file's `[sweep]`.

@@ -5,6 +5,7 @@
 //! `PanicException`.
 
 mod error;
+mod live;
 mod run;
 mod scenario;
 mod stopwatch;
@@ -18,6 +19,8 @@ use pyo3::prelude::*;
 mod _engine {
     #[pymodule_export]
     use super::error::ScenarioError;
+    #[pymodule_export]
+    use super::live::{LiveUnavailableError, prepare_live, run_live};
     #[pymodule_export]
     use super::run::{Run, run, run_many};
     #[pymodule_export]

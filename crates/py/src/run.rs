@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 use anabranch::{
-    Finished, Length, Progress, Resolved, Simulation, packet::Direction, record::Tapping,
+    Body, Finished, Length, Progress, Resolved, Simulation, packet::Direction, record::Tapping,
     units::Duration,
 };
 use pyo3::{
@@ -28,8 +28,35 @@ use crate::{
 /// The result of one run.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub struct Run {
-    finished: Mutex<Finished<Length>>,
+    finished: Mutex<Box<dyn Left>>,
     summary_json: String,
+}
+
+/// What a run of either engine left behind.
+trait Left: Send {
+    fn table(&self, name: &str) -> PyResult<ArrowTable>;
+    /// A capture, if it was asked for.
+    fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>>;
+}
+
+impl<B: Body> Left for Finished<B> {
+    fn table(&self, name: &str) -> PyResult<ArrowTable> {
+        tables::build(self, name)
+    }
+    fn pcapng(&self, link: &str, which: &[Direction]) -> Option<Vec<u8>> {
+        let place = self.links.iter().position(|(name, _)| name == link)?;
+        let taps = self.network.probe().taps()?;
+        taps.pcapng(place, which, self.network.element_names())
+    }
+}
+
+impl Run {
+    pub fn new<B: Body>(finished: Finished<B>) -> serde_json::Result<Self> {
+        Ok(Self {
+            summary_json: serde_json::to_string(&finished.summary)?,
+            finished: Mutex::new(Box::new(finished)),
+        })
+    }
 }
 
 #[pymethods]
@@ -42,10 +69,10 @@ impl Run {
     /// One of the tables `flows`, `links`, `samples`, `link_samples`, `group_samples`, `packets`,
     /// `window_events`.
     fn table(&self, name: &str) -> PyResult<ArrowTable> {
-        tables::build(
-            &self.finished.lock().unwrap_or_else(PoisonError::into_inner),
-            name,
-        )
+        self.finished
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .table(name)
     }
     /// The capture of a link (both directions, or one) as a pcapng file's content. Raises
     /// `ValueError` if it was not asked for.
@@ -53,11 +80,8 @@ impl Run {
     fn pcapng(&self, link: &str, direction: Option<&str>) -> PyResult<Vec<u8>> {
         let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         let which = directions(direction)?;
-        let place = finished.links.iter().position(|(name, _)| name == link);
-        let network = &finished.network;
-        place
-            .zip(network.probe().taps())
-            .and_then(|(place, taps)| taps.pcapng(place, &which, network.element_names()))
+        finished
+            .pcapng(link, &which)
             .ok_or_else(|| PyValueError::new_err(format!("the link {link:?} was not captured")))
     }
 }
@@ -161,12 +185,7 @@ fn make(
     finished.summary.engine_stats.cpu_s = Some(stopwatch.cpu_s());
     finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());
     finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
-    let summary_json = serde_json::to_string(&finished.summary)
-        .map_err(|error| Failure::Other(error.to_string()))?;
-    Ok(Run {
-        finished: Mutex::new(finished),
-        summary_json,
-    })
+    Run::new(finished).map_err(|error| Failure::Other(error.to_string()))
 }
 
 /// Makes one run. `progress` is called with the share that is done, 0 to 1; what it raises, and

@@ -33,7 +33,11 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 impl Job {
     pub fn parse(&self) -> Result<Scenario, Error> {
-        let extensions = Extensions::default().files(read);
+        self.parse_for(false)
+    }
+    /// For one of the two engines.
+    pub fn parse_for(&self, live: bool) -> Result<Scenario, Error> {
+        let extensions = Extensions::default().files(read).live(live);
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch::{
-    Finished, GroupSample, Length,
+    Body, Finished, GroupSample,
     packet::FlowId,
     record::{PacketRow, WindowRow},
     trace::Fate,
@@ -29,7 +29,7 @@ pub const NAMES: [&str; 7] = [
 type Columns = Vec<(&'static str, ArrayRef)>;
 
 /// The table called `name`.
-pub fn build(run: &Finished<Length>, name: &str) -> PyResult<ArrowTable> {
+pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
     let columns = match name {
         "flows" => flows(&run.summary.flows),
         "links" => links(&run.summary.links),
@@ -148,7 +148,7 @@ fn links(links: &Map<String, Value>) -> Columns {
 }
 
 /// Bytes of a flow as full segments.
-fn in_packets(run: &Finished<Length>) -> impl Fn(FlowId, Bytes) -> f64 {
+fn in_packets<B: Body>(run: &Finished<B>) -> impl Fn(FlowId, Bytes) -> f64 + use<B> {
     let mss: Vec<f64> = (0..run.network.flow_count())
         .map(|flow| {
             let flow = FlowId(u32::try_from(flow).unwrap_or(u32::MAX));
@@ -159,7 +159,7 @@ fn in_packets(run: &Finished<Length>) -> impl Fn(FlowId, Bytes) -> f64 {
     move |flow, bytes| bytes.get() as f64 / mss[flow.0 as usize]
 }
 
-fn samples(run: &Finished<Length>) -> Columns {
+fn samples<B: Body>(run: &Finished<B>) -> Columns {
     let rows = &run.samples.flows;
     let packets = in_packets(run);
     let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
@@ -202,7 +202,7 @@ fn samples(run: &Finished<Length>) -> Columns {
     ]
 }
 
-fn link_samples(run: &Finished<Length>) -> Columns {
+fn link_samples<B: Body>(run: &Finished<B>) -> Columns {
     let rows = &run.samples.links;
     let direction = |index: usize| if index == 0 { "forward" } else { "reverse" };
     vec![
@@ -219,7 +219,7 @@ fn link_samples(run: &Finished<Length>) -> Columns {
     ]
 }
 
-fn group_samples(run: &Finished<Length>) -> Columns {
+fn group_samples<B: Body>(run: &Finished<B>) -> Columns {
     let rows = &run.samples.groups;
     let name = |s: &GroupSample| Some(run.groups[s.group].0.clone());
     vec![
@@ -238,7 +238,7 @@ fn group_samples(run: &Finished<Length>) -> Columns {
     ]
 }
 
-fn packets(run: &Finished<Length>) -> Columns {
+fn packets<B: Body>(run: &Finished<B>) -> Columns {
     let (rows, needed): (Vec<&PacketRow>, Vec<Option<bool>>) = run
         .network
         .probe()
@@ -301,7 +301,7 @@ fn packets(run: &Finished<Length>) -> Columns {
     ]
 }
 
-fn window_events(run: &Finished<Length>) -> Columns {
+fn window_events<B: Body>(run: &Finished<B>) -> Columns {
     let log = run.network.probe().log();
     let rows: &[WindowRow] = log.map_or(&[], |log| log.windows());
     let packets = in_packets(run);

@@ -173,6 +173,47 @@ def bench(json: Json = False) -> None:
         run_bench(json)
 
 
+@app.command()
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenario files (TOML).")],
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds per file, from its seed on.")] = 3,
+    set_: Sets = None,
+    json: Json = False,
+) -> None:
+    """Run scenarios in both engines and say how far apart they are."""
+    with exit_status():
+        from anabranch.cli.validate import run_validate
+
+        run_validate(files, set_ or [], seeds, as_json=json)
+
+
+@app.command()
+def shell(
+    file: File,
+    host: Annotated[str, typer.Argument(metavar="HOST", help="A node where a flow begins or ends.")],
+    command: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Argument(metavar="[-- PROGRAM ARGS...]", help="What to run; the user's shell when left out."),
+    ] = None,
+    set_: Sets = None,
+) -> None:
+    """Open a shell inside a host of a scenario.
+
+    The live network is around it, and no flow sends.
+    """
+    with exit_status():
+        import os
+
+        from anabranch.cli.common import load_scenario
+        from anabranch.live import prepare
+        from anabranch.live import shell as open_shell
+
+        prepare()
+        status = open_shell(load_scenario(file, set_ or []), host, command or [os.environ.get("SHELL", "/bin/sh")])
+        if status != 0:
+            raise typer.Exit(1)
+
+
 def _add_later(name: str) -> None:
     """Answer a command of the contract that this version does not have, whatever comes after its name."""
 
@@ -190,5 +231,5 @@ def _add_later(name: str) -> None:
             later(f"anabranch {name}", "`anabranch --help` shows the commands of this one")
 
 
-for _name in ("validate", "cc", "diagnose", "gateway", "studio"):
+for _name in ("cc", "diagnose", "gateway", "studio"):
     _add_later(_name)

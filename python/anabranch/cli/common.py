@@ -106,19 +106,31 @@ def later(what: str, hint: str | None = None) -> NoReturn:
     raise UserError(f"{what} comes in a later version", hint=hint)
 
 
-def only_sim(engine: str) -> None:
-    """Refuse an engine that is none, and the live one, which this version does not have.
+def is_live(engine: str) -> bool:
+    """Whether the live engine is asked for.
 
     Raises:
-        UserError: ``engine`` is not ``"sim"``.
+        UserError: ``engine`` is neither.
     """
     from anabranch.errors import UserError, nearest
 
     if engine not in ENGINES:
         raise UserError(f'there is no engine "{engine}"', hint=nearest(engine, ENGINES))
-    if engine == "live":
+    return engine == "live"
+
+
+def only_sim(engine: str) -> None:
+    """Refuse an engine that is none, and the live one where it is not available yet.
+
+    Raises:
+        UserError: ``engine`` is not ``"sim"``.
+    """
+    from anabranch.errors import UserError
+
+    if is_live(engine):
         raise UserError(
-            "the live engine (--engine live) is not available in this version", hint="leave --engine out, or give sim"
+            "studies in the live engine (--engine live) are not available in this version",
+            hint="leave --engine out, or give sim",
         )
 
 

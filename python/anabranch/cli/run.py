@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.cli.common import console, load_scenario, note, only_sim
+from anabranch.cli.common import console, is_live, load_scenario, note
 from anabranch.cli.why import print_why, with_why
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
+    from anabranch.summary import LiveSummary
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.output import check_target, write_whole
     from anabranch.progress import Progress
 
-    only_sim(options.engine)
+    live = is_live(options.engine)
+    if live:
+        _check_live(options)
     if options.why and not options.packets:
         raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     check_seed(options.seed)
@@ -54,16 +57,20 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         check_target(options.out, "run")
     captures = [parse_option(option) for option in options.pcap]
     with Progress(file.name, 1) as progress:
-        result = scenario.run(
-            seed=options.seed,
-            digest=options.digest,
-            samples_ms=options.samples_ms if options.out else None,
-            packets=options.packets and (options.why or options.out is not None),
-            fast_path=options.fast_path,
-            captures=[name for name, _ in captures],
-            snap_length=options.snap_length,
-            progress=progress.update,
-        )
+        packets = options.packets and (options.why or options.out is not None)
+        if live:
+            result = scenario.run_live(seed=options.seed, packets=packets, progress=progress.update)
+        else:
+            result = scenario.run(
+                seed=options.seed,
+                digest=options.digest,
+                samples_ms=options.samples_ms if options.out else None,
+                packets=packets,
+                fast_path=options.fast_path,
+                captures=[name for name, _ in captures],
+                snap_length=options.snap_length,
+                progress=progress.update,
+            )
     why = result.why() if options.why else None
     if options.out is not None:
         result.write(options.out)
@@ -81,6 +88,22 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
             print_why(why)
 
 
+def _check_live(options: RunOptions) -> None:
+    """Refuse what the live engine does not do, and see to it that this process may run it.
+
+    Raises:
+        UserError: An option is only the simulator's, or the machine does not permit it.
+    """
+    from anabranch.errors import UserError
+    from anabranch.live import prepare
+
+    for given, what in ((options.why, "--why"), (bool(options.pcap), "--pcap")):
+        if given:
+            raise UserError(f"{what} is not available with --engine live in this version", hint="give --engine sim")
+    # Before anything starts a thread: a process with several cannot move into a user namespace.
+    prepare()
+
+
 def _print(result: RunResult) -> None:
     from rich import box
     from rich.markup import escape
@@ -92,7 +115,8 @@ def _print(result: RunResult) -> None:
     out = console()
     title = summary.get("scenario") or "scenario"
     out.print(
-        f"[bold]{escape(title)}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s simulated"
+        f"[bold]{escape(title)}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s "
+        + ("live" if summary.get("engine") == "live" else "simulated")
     )
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",
@@ -151,8 +175,23 @@ def _print(result: RunResult) -> None:
         out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
     if result.digest:
         out.print(f"digest {result.digest}")
+    if result.live is not None:
+        out.print(escape(_audit(result.live)), soft_wrap=True)
+        return
     for remark in not_modelled(result):
         out.print(escape(remark), soft_wrap=True)
+
+
+def _audit(live: LiveSummary) -> str:
+    """What the live engine says of itself, in one sentence."""
+    from anabranch.report.format import figure
+
+    audit = live["audit"]
+    late = [figure(audit[key]) for key in ("p50_lateness_ms", "p99_lateness_ms", "max_lateness_ms")]
+    return (
+        f"kernel {live['machine']['kernel']}; {audit['released_packets']} packets left late by {late[0]} ms (median), "
+        f"{late[1]} ms (99th percentile), {late[2]} ms (at most); {audit['io_drops']} lost between kernel and engine"
+    )
 
 
 def times(result: RunResult) -> list[str]:

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_core::{
-    packet::{ConnectionId, Direction, Ecn, Packet, PacketId},
+    packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
     reordering::Arrival,
     trace::{ElementId, Fate},
     tunnel::Header,
@@ -276,6 +276,17 @@ impl<B: Body> Network<B> {
         }
         fabric.pool.free(id);
         self.after_agent(index);
+    }
+
+    /// An end of a flow, one from outside, has something to send, now: at `from` for [`Direction::Forward`]. A driver
+    /// calls it between events.
+    pub fn wake(&mut self, flow: FlowId, end: Direction) {
+        if let Some(connection) = self.flows[flow.0 as usize].connection {
+            self.after_agent(connection as usize * 2 + end as usize);
+            while let Some(packet) = self.fabric.reached.pop_front() {
+                self.reach(packet);
+            }
+        }
     }
 
     pub(super) fn agent_timer(&mut self, index: usize) {

@@ -56,6 +56,9 @@ pub struct Summary {
     pub fairness: Fairness,
     /// What the engine did.
     pub engine_stats: EngineStats,
+    /// Of a live run: what the engine says of itself, and the machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<Value>,
 }
 
 /// How the flows share.
@@ -547,6 +550,7 @@ impl Summary {
                 delivered_packets: network.delivered_packets(),
                 ..EngineStats::default()
             },
+            live: None,
         }
     }
 }

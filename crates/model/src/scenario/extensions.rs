@@ -34,6 +34,7 @@ pub struct Extensions {
     factories: BTreeMap<&'static str, BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
     /// Reads the files that scenarios name.
     files: Option<Files>,
+    live: bool,
 }
 
 type Files = Arc<dyn Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync>;
@@ -145,6 +146,17 @@ impl Extensions {
     ) -> Self {
         self.files = Some(Arc::new(read));
         self
+    }
+
+    /// Lets scenarios say what only the live engine understands: `attach`, `exec`, IPv6. The simulator
+    /// runs none that does.
+    #[must_use]
+    pub fn live(mut self, on: bool) -> Self {
+        self.live = on;
+        self
+    }
+    pub(super) const fn is_live(&self) -> bool {
+        self.live
     }
 
     /// The content of a file.

@@ -242,10 +242,12 @@ pub struct Host {
     /// for each packet by itself, but none overtakes another (Floyd and Jacobson, "On Traffic Phase Effects
     /// in Packet-Switched Gateways", 1992). 0 s: none.
     pub processing_jitter: Duration,
-    /// Live engine only: `"namespace"` or `"interface:NAME"`.
+    /// Live engine only: `"namespace"`, which is the default, or `"interface:NAME"`: the host stands for an interface
+    /// of this machine, and every frame that arrives there is carried along the one flow that begins or ends here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attach: Option<String>,
-    /// Live engine only: what to run there.
+    /// Live engine only: what to run there, a program and its arguments, `["iperf3", "-c", "{B}"]`; `{B}` is the IPv4
+    /// address of the host B. The flows of this host then have no application of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec: Option<Anything>,
 }

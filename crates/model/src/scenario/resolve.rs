@@ -21,9 +21,9 @@ use anabranch_core::{
 
 use super::{
     Extensions,
-    de::{later, read},
+    de::read,
     error::{Error, Fault, Place, Sources},
-    format::{File, PowerModel, Protocol, Spread},
+    format::{Family, File, PowerModel, Protocol, Spread},
     kind::{Kind, Seam},
     path::no_such,
     tree::{Node, Value},
@@ -46,6 +46,8 @@ pub struct Resolved {
     pub nodes: Vec<String>,
     /// How long each of them takes over a packet that it sends, at most.
     pub processing_jitter: Vec<Duration>,
+    /// What the live engine does with each of them.
+    pub attached: Vec<Attached>,
     /// The links, in the order of the file.
     pub links: Vec<ResolvedLink>,
     /// The gateways, in the order of the file.
@@ -57,6 +59,15 @@ pub struct Resolved {
     /// The scenario with every default written out, for results. As TOML it is a scenario that
     /// resolves to this one.
     pub json: serde_json::Value,
+}
+
+/// What a node is to the live engine.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attached {
+    /// The interface that it stands for; `None` for a namespace.
+    pub interface: Option<String>,
+    /// What to run there: a program and its arguments.
+    pub exec: Option<Vec<String>>,
 }
 
 /// A link.
@@ -221,6 +232,8 @@ pub struct ResolvedFlow {
     pub stop: Option<Instant>,
     /// The transport protocol.
     pub protocol: Protocol,
+    /// The version of IP.
+    pub family: Family,
     /// Bytes of the headers around each payload, over UDP.
     pub udp_headers: u32,
     /// Every switch of both ends' stack; over UDP nobody asks.
@@ -347,12 +360,19 @@ pub(super) fn typed(
     }
     let file: File = read(root, extensions)
         .map_err(|fault| sources.fault(mistyped_table(root, fault), root.place))?;
-    let first: Option<(Place, &str)> = unavailable::used(&file)
+    if extensions.is_live() {
+        return Ok(file);
+    }
+    let first: Option<(Place, &str)> = unavailable::only_live(&file)
         .into_iter()
         .map(|(path, what)| (root.locate(&path), what))
         .min_by_key(|(place, _)| *place);
     match first {
-        Some((place, what)) => Err(sources.fault(later(what), place)),
+        Some((place, what)) => Err(sources.error(
+            place,
+            format!("{what} is something that only the live engine has"),
+            vec!["expected a scenario without it, or `--engine live`".to_owned()],
+        )),
         None => Ok(file),
     }
 }
@@ -416,6 +436,7 @@ pub(super) fn resolve(
     let gateways = gateway::gateways(&resolver, &file, &graph)?;
     graph.join(&gateways);
     let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
+    let attached = host::attached(&resolver, &file, &graph)?;
     let routes = file
         .flow
         .0
@@ -453,6 +474,7 @@ pub(super) fn resolve(
         seed: file.seed,
         nodes: graph.nodes,
         processing_jitter,
+        attached,
         links,
         gateways,
         flows,

@@ -14,18 +14,15 @@ pub(super) fn names(seam: &str) -> &'static [&'static str] {
         .map_or(&[], |(_, names)| names)
 }
 
-/// Tables and keys that `file` uses: where, and what it is.
-pub(super) fn used(file: &File) -> Vec<(Vec<&str>, &'static str)> {
+/// Keys that `file` uses and that the live engine alone understands: where, and what it is.
+pub(super) fn only_live(file: &File) -> Vec<(Vec<&str>, &'static str)> {
     let mut used = Vec::new();
     for (name, host) in &file.host.0 {
         if host.attach.is_some() {
-            used.push((
-                vec!["host", name, "attach"],
-                "`attach` (of the live engine)",
-            ));
+            used.push((vec!["host", name, "attach"], "`attach`"));
         }
         if host.exec.is_some() {
-            used.push((vec!["host", name, "exec"], "`exec` (of the live engine)"));
+            used.push((vec!["host", name, "exec"], "`exec`"));
         }
     }
     for (name, flow) in &file.flow.0 {

@@ -65,6 +65,7 @@ pub(super) fn flows(
                     .filter(|stop| *stop < file.duration)
                     .map(|stop| Instant::START.saturating_add(stop)),
                 protocol: flow.protocol,
+                family: flow.family,
                 udp_headers: u32::try_from(traffic::udp_headers(flow.family)).expect("a few bytes"),
                 stack: settings.clone(),
                 cc: cc.clone(),

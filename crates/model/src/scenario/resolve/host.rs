@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_core::units::Duration;
 
-use super::{Resolver, route::Graph};
+use super::{Attached, Resolver, route::Graph};
 use crate::scenario::{
     error::{Error, choice},
     format::File,
@@ -46,4 +46,53 @@ pub(super) fn processing_jitter(
         longest[node] = host.processing_jitter;
     }
     Ok(longest)
+}
+
+/// What the live engine does with each node. The names have been checked.
+pub(super) fn attached(
+    resolver: &Resolver<'_>,
+    file: &File,
+    graph: &Graph,
+) -> Result<Vec<Attached>, Error> {
+    let mut all = vec![Attached::default(); graph.nodes.len()];
+    for (name, host) in &file.host.0 {
+        let node = &mut all[graph.find(name).expect("hosts have been checked")];
+        if let Some(attach) = &host.attach {
+            node.interface = match attach.strip_prefix("interface:") {
+                // Linux: IFNAMSIZ - 1.
+                Some(interface) if (1..=15).contains(&interface.len()) => {
+                    Some(interface.to_owned())
+                }
+                None if attach == "namespace" => None,
+                _ => {
+                    return Err(resolver.error(
+                        &["host", name, "attach"],
+                        format!("there is nothing like `{attach}` to attach a host to"),
+                        vec!["expected \"namespace\", or \"interface:NAME\" with the name of a network interface".to_owned()],
+                    ));
+                }
+            };
+        }
+        if let Some(exec) = &host.exec {
+            let words = exec.0.as_array().into_iter().flatten();
+            let words: Option<Vec<String>> =
+                words.map(|word| word.as_str().map(str::to_owned)).collect();
+            node.exec = words.filter(|words| !words.is_empty());
+            if node.exec.is_none() {
+                return Err(resolver.error(
+                    &["host", name, "exec"],
+                    "`exec` is no program and its arguments".to_owned(),
+                    vec!["expected a list of texts, for example [\"iperf3\", \"-s\"]".to_owned()],
+                ));
+            }
+        }
+        if node.interface.is_some() && node.exec.is_some() {
+            return Err(resolver.error(
+                &["host", name, "exec"],
+                format!("`{name}` stands for an interface: nothing of ours runs behind it"),
+                vec!["expected `exec` at a host without `attach`".to_owned()],
+            ));
+        }
+    }
+    Ok(all)
 }

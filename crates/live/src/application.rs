@@ -1,0 +1,354 @@
+//! Applications: threads inside the namespaces, with sockets as any program has them.
+
+use std::{
+    io::{self, Read, Write},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration as Pause,
+};
+
+use anabranch_core::units::{Duration, Instant};
+use anabranch_model::{
+    scenario::{Family, Resolved, ResolvedFlow},
+    workload::{Config, RequestResponse},
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt},
+};
+
+use crate::{
+    clock::{Clock, StartingLine},
+    directory::Directory,
+    namespace::Namespace,
+    settings::{SocketSettings, connects_back},
+};
+
+/// So often a thread that waits for its peer looks whether the run is over.
+const LOOK: Pause = Pause::from_millis(20);
+/// Written or read at once.
+const CHUNK: usize = 128 << 10;
+
+/// Which end of a flow a socket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// At `from`.
+    Sender,
+    /// At `to`.
+    Receiver,
+}
+
+/// The sockets of a run, for whoever asks the kernel about them.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    all: Mutex<Vec<(usize, Side, OwnedFd)>>,
+}
+
+impl Sockets {
+    fn add(&self, flow: usize, side: Side, socket: &impl AsFd) -> io::Result<()> {
+        let copy = socket.as_fd().try_clone_to_owned()?;
+        self.lock().push((flow, side, copy));
+        Ok(())
+    }
+    pub fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Side, OwnedFd)>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What all applications of a run share.
+#[derive(Debug, Default)]
+pub struct Stage {
+    pub line: StartingLine,
+    pub sockets: Sockets,
+    /// The run is over: everybody ends.
+    pub over: AtomicBool,
+    /// The user has left the shell.
+    pub left: AtomicBool,
+}
+
+impl Stage {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// What an application has seen.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// When the last byte of a file had arrived.
+    pub completed: Option<Instant>,
+    /// When each request was written, and how long its response took; `None` for one that has none yet.
+    pub exchanges: Vec<(Instant, Option<Duration>)>,
+}
+
+/// One end of a flow.
+#[derive(Debug)]
+pub struct Application {
+    flow: usize,
+    side: Side,
+    role: Role,
+    settings: SocketSettings,
+    address: SocketAddr,
+    start: Instant,
+    stop: Instant,
+}
+
+#[derive(Debug, Clone)]
+enum Role {
+    /// Writes so much, or for as long as it may.
+    Source(Option<u64>),
+    /// Reads so much, or all there is.
+    Sink(Option<u64>),
+    Server(RequestResponse),
+    Client(RequestResponse),
+}
+
+impl Application {
+    /// Both ends of a flow, by side.
+    pub fn of(resolved: &Resolved, index: usize) -> [Self; 2] {
+        let flow = &resolved.flows[index];
+        let passive = flow.ends[usize::from(!connects_back(flow))];
+        let address = SocketAddr::new(
+            Directory::address(passive, flow.family == Family::V6),
+            Directory::port(index),
+        );
+        let end = Instant::START + resolved.duration;
+        [Side::Sender, Side::Receiver].map(|side| Self {
+            flow: index,
+            side,
+            role: role(flow, side),
+            settings: SocketSettings::of(flow),
+            address,
+            start: flow.start,
+            stop: flow.stop.unwrap_or(end).min(end),
+        })
+    }
+
+    /// The host where it runs, by number.
+    pub fn host(&self, resolved: &Resolved) -> usize {
+        resolved.flows[self.flow].ends[self.side as usize]
+    }
+
+    /// Which end of its flow it is.
+    pub const fn side(&self) -> Side {
+        self.side
+    }
+
+    fn connects(&self) -> bool {
+        matches!(self.role, Role::Source(_) | Role::Client(_))
+    }
+
+    /// Runs it, on a thread of its own. `ready` is called when a peer may come.
+    ///
+    /// # Errors
+    /// If the kernel refuses what has nothing to do with the path.
+    pub fn run(
+        self,
+        namespace: &Namespace,
+        stage: &Stage,
+        ready: impl FnOnce(),
+    ) -> io::Result<Outcome> {
+        namespace.enter()?;
+        let listener = if self.connects() {
+            None
+        } else {
+            let listener = TcpListener::bind(self.address)?;
+            self.settings.apply(&listener)?;
+            Some(listener)
+        };
+        ready();
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        let stream = match &listener {
+            Some(listener) => accept(listener, stage)?,
+            None => self.connect(clock, stage)?,
+        };
+        let Some(stream) = stream else {
+            return Ok(Outcome::default());
+        };
+        if listener.is_some() {
+            prepare(&stream)?;
+            stage.sockets.add(self.flow, self.side, &stream)?;
+        }
+        self.play(&stream, clock, stage)
+    }
+
+    fn connect(&self, clock: Clock, stage: &Stage) -> io::Result<Option<TcpStream>> {
+        while clock.now() < self.start || !clock.until(self.start).is_zero() {
+            if stage.is_over() {
+                return Ok(None);
+            }
+            std::thread::sleep(clock.until(self.start).min(LOOK));
+        }
+        let family = match self.address.ip() {
+            IpAddr::V4(_) => AddressFamily::INET,
+            IpAddr::V6(_) => AddressFamily::INET6,
+        };
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        self.settings.apply(&socket)?;
+        prepare(&socket)?;
+        stage.sockets.add(self.flow, self.side, &socket)?;
+        while !stage.is_over() {
+            match connect(&socket, &self.address) {
+                Ok(()) | Err(Errno::ISCONN) => return Ok(Some(TcpStream::from(socket))),
+                Err(Errno::INPROGRESS | Errno::ALREADY | Errno::AGAIN | Errno::INTR) => {}
+                // A path that lets nothing through is no failure of ours.
+                Err(Errno::TIMEDOUT | Errno::HOSTUNREACH) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(None)
+    }
+
+    fn play(&self, stream: &TcpStream, clock: Clock, stage: &Stage) -> io::Result<Outcome> {
+        let mut outcome = Outcome::default();
+        match &self.role {
+            Role::Source(size) => {
+                let going = || !stage.is_over() && clock.now() < self.stop;
+                let written = write_while(stream, size.unwrap_or(u64::MAX), going)?;
+                if size.is_none_or(|size| written == size) {
+                    drop(stream.shutdown(std::net::Shutdown::Write));
+                }
+                // Until the peer closes, so that what is on the way arrives.
+                read_while(stream, u64::MAX, || !stage.is_over())?;
+            }
+            Role::Sink(size) => {
+                let most = size.unwrap_or(u64::MAX);
+                let read = read_while(stream, most, || !stage.is_over())?;
+                if size.is_some_and(|size| read == size) {
+                    outcome.completed = Some(clock.now());
+                }
+                drop(stream.shutdown(std::net::Shutdown::Write));
+            }
+            Role::Server(what) => {
+                let going = || !stage.is_over();
+                while read_while(stream, what.request.get(), going)? == what.request.get()
+                    && write_while(stream, what.response.get(), going)? == what.response.get()
+                {
+                }
+            }
+            Role::Client(what) => {
+                let going = || !stage.is_over() && clock.now() < self.stop;
+                while going() {
+                    let asked = clock.now();
+                    if write_while(stream, what.request.get(), going)? != what.request.get() {
+                        break;
+                    }
+                    let there = read_while(stream, what.response.get(), || !stage.is_over())?;
+                    let took = (there == what.response.get()).then(|| clock.now() - asked);
+                    outcome.exchanges.push((asked, took));
+                    if took.is_none() {
+                        break;
+                    }
+                    std::thread::sleep(Pause::from_nanos(what.think.as_nanos()));
+                }
+            }
+        }
+        // The socket stays until all is over: what it counted is still to be read.
+        Ok(outcome)
+    }
+}
+
+fn role(flow: &ResolvedFlow, side: Side) -> Role {
+    let bytes = match &flow.workload {
+        Config::File(file) => Some(file.size.get()),
+        _ => None,
+    };
+    match (&flow.workload, side) {
+        (Config::RequestResponse(what), Side::Sender) => Role::Server(what.clone()),
+        (Config::RequestResponse(what), Side::Receiver) => Role::Client(what.clone()),
+        (_, Side::Sender) => Role::Source(bytes),
+        (_, Side::Receiver) => Role::Sink(bytes),
+    }
+}
+
+impl SocketSettings {
+    /// Before a socket listens or connects.
+    fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
+        sockopt::set_tcp_congestion(socket, &self.congestion)?;
+        crate::sys::tcp_info::set_max_segment(socket, self.max_segment)
+    }
+}
+
+/// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
+fn prepare(socket: &impl AsFd) -> io::Result<()> {
+    for timeout in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(socket, timeout, Some(LOOK))?;
+    }
+    sockopt::set_tcp_nodelay(socket, true)?;
+    Ok(sockopt::set_socket_linger(socket, Some(Pause::ZERO))?)
+}
+
+fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option<TcpStream>> {
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK.subsec_nanos().into(),
+    };
+    while !stage.is_over() {
+        let mut waiting = [PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut waiting, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return listener.accept().map(|(stream, _)| Some(stream)),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a call only took too long, or was interrupted.
+fn is_late(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}
+
+/// Writes `bytes` bytes, and says how many were.
+fn write_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> io::Result<u64> {
+    let chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+    let mut written = 0;
+    while written < bytes && going() {
+        let part = chunk
+            .len()
+            .min(usize::try_from(bytes - written).unwrap_or(CHUNK));
+        match stream.write(&chunk[..part]) {
+            Ok(n) => written += n as u64,
+            Err(error) if is_late(&error) => {}
+            Err(error) if is_lost(&error) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
+}
+
+/// Reads up to `bytes` bytes, and says how many there were.
+fn read_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> io::Result<u64> {
+    let mut chunk = vec![0; CHUNK];
+    let mut read = 0;
+    while read < bytes && going() {
+        let part = chunk
+            .len()
+            .min(usize::try_from(bytes - read).unwrap_or(CHUNK));
+        match stream.read(&mut chunk[..part]) {
+            Ok(0) => break,
+            Ok(n) => read += n as u64,
+            Err(error) if is_late(&error) => {}
+            Err(error) if is_lost(&error) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
+/// Whether the path ended a connection: it gave up, or the peer did.
+fn is_lost(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | HostUnreachable
+    )
+}

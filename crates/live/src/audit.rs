@@ -1,0 +1,231 @@
+//! The engine's own accounts: how late it was, what it lost, how busy it was; and whether a run may
+//! be believed.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use anabranch_core::{
+    histogram::Histogram,
+    units::{Duration, Instant},
+};
+use serde::Serialize;
+
+use crate::clock::Clock;
+
+/// Past these a run is tainted.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limits {
+    /// 99th percentile of how late packets are released, in milliseconds.
+    pub p99_lateness_ms: f64,
+    /// How late one packet may be, in milliseconds.
+    pub max_lateness_ms: f64,
+    /// Packets that were lost between the kernel and the engine.
+    pub io_drops: u64,
+}
+
+impl Default for Limits {
+    /// From live against live: `docs/concepts/live.md` says how.
+    fn default() -> Self {
+        Self {
+            p99_lateness_ms: 2.0,
+            max_lateness_ms: 20.0,
+            io_drops: 0,
+        }
+    }
+}
+
+/// What is written down while packets pass.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    clock: OnceLock<Clock>,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// Nanoseconds.
+    lateness: Histogram<7>,
+    undelivered: u64,
+    taken: u64,
+    strangers: u64,
+    merged: u64,
+}
+
+impl Recorder {
+    pub fn begin(&self, clock: Clock) {
+        // It begins once.
+        let _ = self.clock.set(clock);
+    }
+    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// A packet that is due at `due` is released.
+    pub fn release(&self, due: Instant) {
+        if let Some(clock) = self.clock.get() {
+            let late = clock.now().saturating_since(due).as_nanos();
+            self.counts().lateness.record(late);
+        }
+    }
+    /// The kernel would not take one.
+    pub fn undelivered(&self) {
+        self.counts().undelivered += 1;
+    }
+    /// A packet of a flow was taken from the kernel.
+    pub fn taken(&self) {
+        self.counts().taken += 1;
+    }
+    /// A frame was taken that stands for several segments.
+    pub fn merged(&self) {
+        self.counts().merged += 1;
+    }
+    /// A packet of no flow was taken, and goes nowhere.
+    pub fn stranger(&self) {
+        self.counts().strangers += 1;
+    }
+}
+
+/// What is known when a run is over.
+#[derive(Debug, Clone, Copy)]
+pub struct Closing {
+    /// What the devices counted.
+    pub device_drops: u64,
+    pub in_flight_packets: u64,
+    pub cpu_share: f64,
+}
+
+/// What the engine has to say of itself.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Audit {
+    /// Whether the run must not be used.
+    pub tainted: bool,
+    /// Why.
+    pub reasons: Vec<String>,
+    /// Packets given to hosts.
+    pub released_packets: u64,
+    /// Packets taken from hosts.
+    pub taken_packets: u64,
+    /// Packets that belong to no flow and were dropped: neighbour discovery, a user's own.
+    pub foreign_packets: u64,
+    /// Frames that an interface handed over as one and that stand for several segments; each taints the run.
+    pub merged_packets: u64,
+    /// Packets still on their way when the run ended.
+    pub in_flight_packets: u64,
+    /// How late packets were released: the median, in milliseconds.
+    pub p50_lateness_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_lateness_ms: Option<f64>,
+    /// The latest.
+    pub max_lateness_ms: Option<f64>,
+    /// Packets lost between the kernel and the engine.
+    pub io_drops: u64,
+    /// Share of one processor that the engine's thread took.
+    pub cpu_share: f64,
+    /// What would have tainted it.
+    pub limits: Limits,
+}
+
+impl Audit {
+    /// Closes the accounts.
+    pub fn of(recorder: &Recorder, limits: Limits, closing: &Closing) -> Self {
+        let counts = recorder.counts();
+        let ms = |nanos: u64| Duration::from_nanos(nanos).as_millis_f64();
+        let mut audit = Self {
+            tainted: false,
+            reasons: Vec::new(),
+            released_packets: counts.lateness.count(),
+            taken_packets: counts.taken,
+            foreign_packets: counts.strangers,
+            p50_lateness_ms: counts.lateness.percentile(50.0).map(ms),
+            p99_lateness_ms: counts.lateness.percentile(99.0).map(ms),
+            max_lateness_ms: counts.lateness.max().map(ms),
+            merged_packets: counts.merged,
+            in_flight_packets: closing.in_flight_packets,
+            io_drops: counts.undelivered + closing.device_drops,
+            cpu_share: closing.cpu_share,
+            limits,
+        };
+        audit.judge();
+        audit
+    }
+
+    fn judge(&mut self) {
+        let Limits {
+            p99_lateness_ms,
+            max_lateness_ms,
+            io_drops,
+        } = self.limits;
+        let mut reasons = Vec::new();
+        if let Some(late) = self.p99_lateness_ms.filter(|late| *late > p99_lateness_ms) {
+            reasons.push(format!(
+                "one packet in a hundred left more than {late:.3} ms late; the limit is {p99_lateness_ms} ms"
+            ));
+        }
+        if let Some(late) = self.max_lateness_ms.filter(|late| *late > max_lateness_ms) {
+            reasons.push(format!(
+                "a packet left {late:.3} ms late; the limit is {max_lateness_ms} ms"
+            ));
+        }
+        if self.io_drops > io_drops {
+            reasons.push(format!(
+                "{} packets were lost between the kernel and the engine; the limit is {io_drops}",
+                self.io_drops
+            ));
+        }
+        if self.merged_packets > 0 {
+            reasons.push(format!(
+                "{} frames of several segments came from an interface; switch that off there and at its peer: ethtool -K \
+                 INTERFACE gro off gso off tso off",
+                self.merged_packets
+            ));
+        }
+        self.tainted = !reasons.is_empty();
+        self.reasons = reasons;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn audit(lateness_ns: &[u64], device_drops: u64, merged: u64) -> Audit {
+        let recorder = Recorder::default();
+        for late in lateness_ns {
+            recorder.counts().lateness.record(*late);
+        }
+        for _ in 0..merged {
+            recorder.merged();
+        }
+        let closing = Closing {
+            device_drops,
+            in_flight_packets: 0,
+            cpu_share: 0.5,
+        };
+        Audit::of(&recorder, Limits::default(), &closing)
+    }
+
+    #[test]
+    fn each_limit_taints_by_itself() {
+        let fine = vec![1_000; 1000];
+        assert!(!audit(&fine, 0, 0).tainted);
+        assert!(!audit(&[], 0, 0).tainted);
+        let often_late: Vec<u64> = (0..1000)
+            .map(|n| if n % 50 == 0 { 3_000_000 } else { 1_000 })
+            .collect();
+        let once_late: Vec<u64> = (0..1000)
+            .map(|n| if n == 7 { 21_000_000 } else { 1_000 })
+            .collect();
+        for (name, found, reason) in [
+            (
+                "p99",
+                audit(&often_late, 0, 0),
+                "one packet in a hundred left more than 3",
+            ),
+            ("latest", audit(&once_late, 0, 0), "a packet left 21"),
+            ("drops", audit(&fine, 1, 0), "1 packets were lost between"),
+            ("merged", audit(&fine, 0, 2), "2 frames of several segments"),
+        ] {
+            assert!(found.tainted, "{name}");
+            assert_eq!(found.reasons.len(), 1, "{name}: {:?}", found.reasons);
+            assert!(found.reasons[0].starts_with(reason), "{}", found.reasons[0]);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The clock of a run: real time since its start, as the model counts it.
+
+use std::{
+    sync::{Condvar, Mutex, PoisonError},
+    time,
+};
+
+use anabranch_core::units::Instant;
+
+/// Real time since a start. Copies agree.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: time::Instant,
+}
+
+impl Clock {
+    /// A clock that starts `ahead` from now.
+    pub fn starting_in(ahead: time::Duration) -> Self {
+        Self {
+            start: time::Instant::now() + ahead,
+        }
+    }
+
+    /// Now; the start, before it.
+    pub fn now(self) -> Instant {
+        let nanos = self.start.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How long it is until then.
+    pub fn until(self, then: Instant) -> time::Duration {
+        let start = self.start.saturating_duration_since(time::Instant::now());
+        let nanos = then.saturating_since(self.now()).as_nanos();
+        start + time::Duration::from_nanos(nanos)
+    }
+
+    /// Sleeps until then.
+    pub fn sleep_until(self, then: Instant) {
+        loop {
+            let pause = self.until(then);
+            if pause.is_zero() {
+                return;
+            }
+            std::thread::sleep(pause);
+        }
+    }
+}
+
+/// Where threads wait for the run's clock.
+#[derive(Debug, Default)]
+pub struct StartingLine {
+    start: Mutex<Start>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Start {
+    #[default]
+    ToCome,
+    At(Clock),
+    Never,
+}
+
+impl StartingLine {
+    /// The run begins, or does not (`None`).
+    pub fn go(&self, clock: Option<Clock>) {
+        *self.start.lock().unwrap_or_else(PoisonError::into_inner) =
+            clock.map_or(Start::Never, Start::At);
+        self.changed.notify_all();
+    }
+
+    /// Waits; `None` if there will be no run.
+    pub fn wait(&self) -> Option<Clock> {
+        let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match *start {
+                Start::At(clock) => return Some(clock),
+                Start::Never => return None,
+                Start::ToCome => {}
+            }
+            start = self
+                .changed
+                .wait(start)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

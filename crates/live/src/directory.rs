@@ -1,0 +1,214 @@
+//! Who is who: addresses of hosts, ports of flows, and whose packet one is.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_core::packet::{Direction, FlowId};
+use anabranch_model::scenario::Resolved;
+
+use crate::frame::{Address, Label};
+
+/// Of the network that all hosts share: a part of 10.0.0.0/8 (RFC 1918).
+const V4: [u8; 2] = [10, 113];
+pub const V4_PREFIX: u32 = 16;
+/// A unique local prefix (RFC 4193).
+const V6: [u8; 14] = [0xfd, 0x71, 0x61, 0x6e, 0x61, 0x62, 0, 0, 0, 0, 0, 0, 0, 0];
+pub const V6_PREFIX: u32 = 64;
+
+/// The port at which a flow's passive end listens: this, and the flow's number.
+const FIRST_PORT: u16 = 10_000;
+/// Flows that have a port of their own.
+pub const MOST_FLOWS: usize = 20_000;
+
+pub fn is_v4(address: &[u8]) -> bool {
+    address.starts_with(&V4)
+}
+pub fn is_v6(address: &[u8]) -> bool {
+    address.starts_with(&V6)
+}
+
+/// The IPv4 address of a host.
+pub fn v4_of(host: usize) -> Ipv4Addr {
+    let [a, b] = number(host).to_be_bytes();
+    Ipv4Addr::new(V4[0], V4[1], a, b)
+}
+
+/// The IPv6 address of a host.
+pub fn v6_of(host: usize) -> Ipv6Addr {
+    let mut octets = [0; 16];
+    octets[..14].copy_from_slice(&V6);
+    octets[14..].copy_from_slice(&number(host).to_be_bytes());
+    octets.into()
+}
+
+/// Number 0 is the network's own address.
+fn number(host: usize) -> u16 {
+    u16::try_from(host + 1).expect("hosts are counted in 16 bits")
+}
+
+/// A flow and its two ends.
+#[derive(Debug, Clone, Copy)]
+struct Ends {
+    /// The end that connects, the end that listens.
+    active: u16,
+    passive: u16,
+    /// Which way packets of the active end go.
+    direction: Direction,
+}
+
+/// Whose packet is whose.
+#[derive(Debug)]
+pub struct Directory {
+    flows: Vec<Ends>,
+    /// Of each node that stands for an interface: its flow, and which way what arrives there goes.
+    interfaces: Vec<Option<(FlowId, Direction)>>,
+}
+
+impl Directory {
+    /// The flows of a scenario. Hosts are numbered as its nodes are.
+    pub fn of(resolved: &Resolved) -> Self {
+        let flows = resolved.flows.iter().map(|flow| {
+            let [from, to] = flow.ends.map(number);
+            if crate::settings::connects_back(flow) {
+                Ends {
+                    active: to,
+                    passive: from,
+                    direction: Direction::Reverse,
+                }
+            } else {
+                Ends {
+                    active: from,
+                    passive: to,
+                    direction: Direction::Forward,
+                }
+            }
+        });
+        let of_node = |node: usize| {
+            resolved.attached[node].interface.as_ref()?;
+            let mut flows = resolved.flows.iter().zip(0..);
+            flows.find_map(|(flow, id)| match flow.ends {
+                [from, _] if from == node => Some((FlowId(id), Direction::Forward)),
+                [_, to] if to == node => Some((FlowId(id), Direction::Reverse)),
+                _ => None,
+            })
+        };
+        Self {
+            flows: flows.collect(),
+            interfaces: (0..resolved.nodes.len()).map(of_node).collect(),
+        }
+    }
+
+    /// The flow that what arrives at a node's interface belongs to; `None` for a namespace.
+    pub fn at(&self, node: usize) -> Option<(FlowId, Direction)> {
+        self.interfaces[node]
+    }
+
+    /// The port at which a flow's passive end listens.
+    pub fn port(flow: usize) -> u16 {
+        FIRST_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
+    }
+
+    /// Where a flow's passive end listens, by host number.
+    pub fn address(host: usize, v6: bool) -> IpAddr {
+        if v6 {
+            v6_of(host).into()
+        } else {
+            v4_of(host).into()
+        }
+    }
+
+    /// The flow that a packet belongs to, and which way it goes along it. What is of no flow's connection, a user's
+    /// own, goes with the first flow between the two hosts.
+    pub fn find(&self, label: &Label) -> Option<(FlowId, Direction)> {
+        self.by_ports(label).or_else(|| self.by_hosts(label))
+    }
+
+    fn by_hosts(&self, label: &Label) -> Option<(FlowId, Direction)> {
+        let (Address(from), Address(to)) = (label.source, label.destination);
+        let mut flows = self.flows.iter().zip(0..);
+        flows.find_map(|(ends, id)| match (ends.active, ends.passive) {
+            pair if pair == (from, to) => Some((FlowId(id), ends.direction)),
+            pair if pair == (to, from) => Some((FlowId(id), ends.direction.opposite())),
+            _ => None,
+        })
+    }
+
+    fn by_ports(&self, label: &Label) -> Option<(FlowId, Direction)> {
+        let [source, destination] = label.ports?;
+        let (Address(from), Address(to)) = (label.source, label.destination);
+        let flow = |port: u16| {
+            let index = usize::from(port.checked_sub(FIRST_PORT)?);
+            Some((FlowId(u32::from(port - FIRST_PORT)), self.flows.get(index)?))
+        };
+        if let Some((id, ends)) = flow(destination)
+            && (ends.active, ends.passive) == (from, to)
+        {
+            return Some((id, ends.direction));
+        }
+        if let Some((id, ends)) = flow(source)
+            && (ends.active, ends.passive) == (to, from)
+        {
+            return Some((id, ends.direction.opposite()));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::packet::Ecn;
+    use anabranch_model::scenario::{Extensions, Scenario};
+
+    use super::*;
+
+    fn label(from: u16, to: u16, ports: Option<[u16; 2]>) -> Label {
+        Label {
+            source: Address(from),
+            destination: Address(to),
+            ports,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+        }
+    }
+
+    #[test]
+    fn packets_find_their_flow() {
+        let text = r#"
+            duration = "1 s"
+            [link.path]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [flow.first]
+            from = "A"
+            to = "B"
+            [flow.asks]
+            from = "B"
+            to = "A"
+            workload = "request-response"
+        "#;
+        let scenario = Scenario::parse(text, "directory.toml", &Extensions::default());
+        let resolved = scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("correct");
+        let directory = Directory::of(&resolved);
+        let (forward, reverse) = (Direction::Forward, Direction::Reverse);
+        for (from, to, ports, expected) in [
+            (1, 2, Some([40_000, 10_000]), Some((0, forward))),
+            (2, 1, Some([10_000, 40_000]), Some((0, reverse))),
+            // The client of the second flow is at its `to`, which is A.
+            (1, 2, Some([40_000, 10_001]), Some((1, reverse))),
+            (2, 1, Some([10_001, 40_000]), Some((1, forward))),
+            // Of no flow's connection: with the first between the two.
+            (1, 2, Some([40_000, 80]), Some((0, forward))),
+            (2, 1, None, Some((0, reverse))),
+            // The port of a flow, but not its hosts.
+            (1, 3, Some([40_000, 10_000]), None),
+        ] {
+            let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
+            assert_eq!(
+                directory.find(&label(from, to, ports)),
+                expected,
+                "{from} {to} {ports:?}"
+            );
+        }
+    }
+}

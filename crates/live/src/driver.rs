@@ -1,0 +1,204 @@
+//! Drives a model in real time: one thread, which sleeps until shortly before something is due and then
+//! looks at the clock until it is.
+
+use std::{
+    io,
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time,
+};
+
+use anabranch_core::{
+    packet::{Direction, FlowId},
+    units::{Duration, Instant},
+};
+use anabranch_elements::{host::Departing, transport::Transport};
+use anabranch_model::network::Network;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    time::{ClockId, clock_gettime},
+};
+
+use crate::{
+    audit::Recorder,
+    clock::Clock,
+    directory::Directory,
+    end::Inbox,
+    frame::{self, Frame},
+    sys,
+    tun::Device,
+};
+
+/// So long before something is due the thread stops sleeping: the kernel wakes nobody more exactly.
+const SPIN: Duration = Duration::from_micros(50);
+/// Packets taken from one device before the next has its turn.
+const TURN: usize = 32;
+/// The longest sleep, so that a stop is heard.
+const PAUSE: Duration = Duration::from_millis(20);
+/// The largest packet of IP.
+const LARGEST: usize = 65_536;
+
+/// A model and what it is connected to.
+pub struct Driver<'a> {
+    pub network: &'a mut Network<Frame>,
+    /// By node, those that have one.
+    pub devices: Vec<(usize, Arc<dyn Device>)>,
+    /// Forward and reverse of each flow.
+    pub inboxes: Vec<[Inbox; 2]>,
+    pub directory: &'a Directory,
+    pub recorder: &'a Recorder,
+    pub clock: Clock,
+    pub stop: &'a AtomicBool,
+}
+
+impl Driver<'_> {
+    /// Runs to the end of the scenario, or until it is told to stop. Returns the share of a processor that it
+    /// took.
+    pub fn run(mut self) -> io::Result<f64> {
+        // A thread's sleep ends up to 50 µs late by default (PR_SET_TIMERSLACK(2)).
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        // Without the right to them the run goes on, and the accounts show what that costs.
+        let _ = sys::priority::prefer(-20);
+        let favour = Favour::ask();
+        // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
+        let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);
+        let (began, busy) = (time::Instant::now(), thread_cpu_s());
+        let end = self.network.end();
+        let mut buffer = vec![0; LARGEST];
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            self.network.run_before(now);
+            if now >= end {
+                self.network.run_through(end);
+                break;
+            }
+            if !self.take_all(&mut buffer)? {
+                self.rest(end, spin)?;
+            }
+        }
+        Ok((thread_cpu_s() - busy) / began.elapsed().as_secs_f64())
+    }
+
+    /// Takes what hosts have sent, a turn each. Whether there was anything.
+    fn take_all(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        let mut any = false;
+        for index in 0..self.devices.len() {
+            for _ in 0..TURN {
+                let Some(len) = self.devices[index].1.receive(buffer)? else {
+                    break;
+                };
+                any = true;
+                self.take(index, &buffer[..len]);
+            }
+        }
+        Ok(any)
+    }
+
+    /// A host has sent a packet, now.
+    fn take(&mut self, index: usize, octets: &[u8]) {
+        let (node, device) = &self.devices[index];
+        let before = device.header();
+        let size = u32::try_from(octets.len() - before.min(octets.len()));
+        let size = size.expect("a packet is below 64 KiB");
+        let (place, ecn, dscp, transport) = if let Some(place) = self.directory.at(*node) {
+            if is_merged(octets) {
+                self.recorder.merged();
+            }
+            let (ecn, dscp, transport) = frame::read_frame(octets, before);
+            (place, ecn, dscp, transport)
+        } else {
+            let found = frame::read(octets);
+            let found = found.and_then(|(label, transport)| {
+                let place = self.directory.find(&label)?;
+                Some((place, label.ecn, label.dscp, transport))
+            });
+            let Some(found) = found else {
+                self.recorder.stranger();
+                return;
+            };
+            found
+        };
+        self.recorder.taken();
+        let packet = Departing {
+            transport,
+            size,
+            ecn,
+            dscp,
+        };
+        self.enter(place, packet);
+    }
+
+    fn enter(&mut self, (flow, direction): (FlowId, Direction), packet: Departing<Frame>) {
+        debug_assert!(matches!(
+            packet.transport,
+            Transport::Tcp(_) | Transport::Datagram(_)
+        ));
+        self.network.run_before(self.clock.now());
+        self.inboxes[flow.0 as usize][direction as usize]
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push_back(packet);
+        self.network.wake(flow, direction);
+    }
+
+    /// Nothing is to be done until something is due or a host sends.
+    fn rest(&self, end: Instant, spin: Duration) -> io::Result<()> {
+        let due = self.network.next_event().min(end);
+        let left = due.saturating_since(self.clock.now());
+        if left <= spin {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let pause = (left.saturating_sub(spin)).min(PAUSE);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::try_from(pause.as_nanos()).expect("a pause is short"),
+        };
+        let mut waiting: Vec<PollFd<'_>> = self
+            .devices
+            .iter()
+            .map(|(_, device)| PollFd::from_borrowed_fd(device.descriptor(), PollFlags::IN))
+            .collect();
+        match poll(&mut waiting, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether a frame stands for several segments (`gso_type` of `struct virtio_net_hdr`).
+fn is_merged(octets: &[u8]) -> bool {
+    octets.get(1).is_some_and(|kind| *kind != 0)
+}
+
+/// The session's share of the processors (sched(7), autogroup): a thread's own priority counts only among those of
+/// its session. It is given back.
+struct Favour {
+    before: String,
+}
+
+impl Favour {
+    const FILE: &'static str = "/proc/self/autogroup";
+
+    fn ask() -> Option<Self> {
+        let text = std::fs::read_to_string(Self::FILE).ok()?;
+        let before = text.trim().rsplit(' ').next()?.to_owned();
+        std::fs::write(Self::FILE, "-20").ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for Favour {
+    fn drop(&mut self) {
+        // The kernel lets nobody but root change it often; then it stays.
+        let _ = std::fs::write(Self::FILE, &self.before);
+    }
+}
+
+fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

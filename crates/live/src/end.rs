@@ -1,0 +1,42 @@
+//! An end of a flow as the model sees it: what comes goes to the kernel, what the kernel sends goes in.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anabranch_core::units::Instant;
+use anabranch_elements::host::{Arrived, Departing, Host};
+
+use crate::{
+    audit::Recorder,
+    frame::{self, Frame},
+    tun::Device,
+};
+
+/// What a host has sent and the model has not taken yet.
+pub type Inbox = Arc<Mutex<VecDeque<Departing<Frame>>>>;
+
+/// One end of a flow.
+#[derive(Debug)]
+pub struct KernelEnd {
+    pub device: Arc<dyn Device>,
+    pub inbox: Inbox,
+    pub recorder: Arc<Recorder>,
+}
+
+impl Host<Frame> for KernelEnd {
+    fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
+        let octets = frame::write(packet.transport, packet.ecn);
+        self.recorder.release(now);
+        if self.device.send(&octets).is_err() {
+            self.recorder.undelivered();
+        }
+    }
+    fn poll_transmit(&mut self, _now: Instant) -> Option<Departing<Frame>> {
+        self.inbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+}

@@ -1,0 +1,36 @@
+//! Real time: the model between network namespaces, with the Linux kernel's TCP at its ends.
+//!
+//! Each host of a scenario is a network namespace with a TUN device. [`Live`] holds the other ends of
+//! the devices and carries every packet through the same network that the simulator runs, by the clock.
+//! The applications are threads with real sockets; what is reported of them comes from `TCP_INFO`.
+//!
+//! Nothing is left behind: namespaces, devices and sockets belong to the process and go with it, however
+//! it ends.
+#![cfg(target_os = "linux")]
+
+mod application;
+mod audit;
+mod clock;
+mod directory;
+mod driver;
+mod end;
+mod frame;
+mod namespace;
+mod play;
+mod program;
+mod refusal;
+mod report;
+mod run;
+mod sampler;
+mod settings;
+mod sys;
+mod tun;
+
+pub use application::Side;
+pub use audit::{Audit, Limits};
+pub use frame::Frame;
+pub use program::Ended;
+pub use refusal::Refusal;
+pub use run::{Error, Finished, Live, Progress, prepare};
+pub use sampler::Sample;
+pub use sys::tcp_info::TcpInfo;

@@ -1,0 +1,246 @@
+//! The run itself: everybody gets ready, the clock starts, packets move, everybody ends.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::{self, Scope, ScopedJoinHandle},
+    time::Duration as Pause,
+};
+
+use anabranch_model::{network::Network, scenario::Resolved};
+
+use crate::{
+    application::{Application, Outcome, Side, Stage},
+    audit::Recorder,
+    clock::Clock,
+    directory::Directory,
+    driver::Driver,
+    end::Inbox,
+    frame::Frame,
+    namespace::Namespace,
+    program::{Ended, Program},
+    run::{Error, Progress, failed},
+    sampler::{self, Sample},
+    settings::is_carried,
+    tun::Device,
+};
+
+/// From "everybody is ready" to the start of the clock.
+const LEAD: Pause = Pause::from_millis(20);
+/// So often the progress is told.
+const REPORT: Pause = Pause::from_millis(50);
+
+/// A node where flows begin or end.
+#[derive(Debug)]
+pub struct LiveHost {
+    /// Where programs of ours run; none behind an interface.
+    pub namespace: Option<Namespace>,
+    pub device: Arc<dyn Device>,
+}
+
+/// Applications, programs, sampler and driver of one run.
+pub struct Play<'a> {
+    pub resolved: &'a Resolved,
+    /// By node.
+    pub hosts: &'a [Option<LiveHost>],
+    pub programs: Vec<Program>,
+    /// Whether the flows send.
+    pub flows_send: bool,
+    pub recorder: &'a Recorder,
+    /// Of each flow, forward and reverse.
+    pub inboxes: Vec<[Inbox; 2]>,
+}
+
+/// What they have seen.
+pub struct Done {
+    pub samples: Vec<Sample>,
+    pub outcomes: Vec<[Outcome; 2]>,
+    pub cpu_share: f64,
+    pub programs: Vec<Ended>,
+}
+
+/// Threads with sockets.
+struct Crew<'scope> {
+    /// Each with its flow and its end of that.
+    applications: Vec<(usize, Side, ScopedJoinHandle<'scope, io::Result<Outcome>>)>,
+    programs: Vec<ScopedJoinHandle<'scope, io::Result<Option<Ended>>>>,
+    /// Whether none has failed before the start.
+    is_ready: bool,
+}
+
+impl Play<'_> {
+    /// From start to end.
+    ///
+    /// # Errors
+    /// What the driver, or else the first application or program, met with.
+    pub fn run(
+        self,
+        network: &mut Network<Frame>,
+        report: &mut dyn FnMut(f64) -> Progress,
+    ) -> Result<Done, Error> {
+        let (stage, directory) = (Stage::default(), Directory::of(self.resolved));
+        thread::scope(|scope| {
+            let crew = self.gather(scope, &stage);
+            let moved = if crew.is_ready {
+                self.drive(&stage, &directory, network, report)
+            } else {
+                stage.line.go(None);
+                Ok((Vec::new(), 0.0))
+            };
+            stage.over.store(true, Ordering::Relaxed);
+            // Everybody ends before anything is said of it.
+            let seen = self.dismiss(crew);
+            let (samples, cpu_share) = match moved {
+                // What failed with it says why.
+                Err(Error::Failed { .. }) if seen.is_err() => (Vec::new(), 0.0),
+                moved => moved?,
+            };
+            let (outcomes, programs) = seen?;
+            Ok(Done {
+                samples,
+                outcomes,
+                cpu_share,
+                programs,
+            })
+        })
+    }
+
+    /// Starts everybody, and waits until peers may come.
+    fn gather<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        stage: &'scope Stage,
+    ) -> Crew<'scope> {
+        let (ready, readied) = mpsc::channel();
+        let mut applications = Vec::new();
+        for (index, flow) in self.resolved.flows.iter().enumerate() {
+            if !self.flows_send || is_carried(flow, self.resolved) {
+                continue;
+            }
+            for application in Application::of(self.resolved, index) {
+                let ready = ready.clone();
+                let side = application.side();
+                let namespace = self.namespace(application.host(self.resolved));
+                let thread = scope.spawn(move || {
+                    // Nobody listens any more once one has failed.
+                    application.run(namespace, stage, move || {
+                        let _ = ready.send(());
+                    })
+                });
+                applications.push((index, side, thread));
+            }
+        }
+        drop(ready);
+        let start = |program: &'scope Program| {
+            let name = &self.resolved.nodes[program.host];
+            let namespace = self.namespace(program.host);
+            scope.spawn(move || {
+                let ended = program.run(namespace, stage, name);
+                // Without it the run is not the one that was asked for.
+                if !matches!(&ended, Ok(Some(end)) if !end.failed()) {
+                    stage.left.store(true, Ordering::Relaxed);
+                }
+                ended
+            })
+        };
+        let programs = self.programs.iter().map(start).collect();
+        let expected = applications.len();
+        Crew {
+            applications,
+            programs,
+            is_ready: readied.iter().take(expected).count() == expected,
+        }
+    }
+
+    /// Moves packets until the end. What was sampled, and the share of a processor that it took.
+    fn drive(
+        &self,
+        stage: &Stage,
+        directory: &Directory,
+        network: &mut Network<Frame>,
+        report: &mut dyn FnMut(f64) -> Progress,
+    ) -> Result<(Vec<Sample>, f64), Error> {
+        let end = network.end();
+        let stop = AtomicBool::new(false);
+        let clock = Clock::starting_in(LEAD);
+        self.recorder.begin(clock);
+        let devices = self.hosts.iter().enumerate().filter_map(|(node, host)| {
+            let device = &host.as_ref()?.device;
+            Some((node, Arc::clone(device)))
+        });
+        let driver = Driver {
+            network,
+            devices: devices.collect(),
+            inboxes: self.inboxes.clone(),
+            directory,
+            recorder: self.recorder,
+            clock,
+            stop: &stop,
+        };
+        thread::scope(|scope| {
+            let samples = scope.spawn(|| sampler::run(clock, end, stage));
+            let moving = scope.spawn(|| driver.run());
+            stage.line.go(Some(clock));
+            let mut stopped = false;
+            while !moving.is_finished() {
+                thread::sleep(REPORT.min(clock.until(end) + Pause::from_millis(1)));
+                let share = clock.now().as_secs_f64() / end.as_secs_f64();
+                stopped |= report(share.min(1.0)) == Progress::Stop;
+                if stopped || stage.left.load(Ordering::Relaxed) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+            let moved = joined(moving.join());
+            stage.over.store(true, Ordering::Relaxed);
+            let samples = joined(samples.join());
+            if stopped {
+                return Err(Error::Stopped);
+            }
+            match moved {
+                Ok(cpu_share) => Ok((samples, cpu_share)),
+                Err(source) => Err(failed("moving packets", source)),
+            }
+        })
+    }
+
+    /// Waits for everybody to end.
+    fn dismiss(&self, crew: Crew<'_>) -> Result<(Vec<[Outcome; 2]>, Vec<Ended>), Error> {
+        let mut outcomes =
+            vec![[Outcome::default(), Outcome::default()]; self.resolved.flows.len()];
+        let mut trouble = None;
+        for (flow, side, thread) in crew.applications {
+            match joined(thread.join()) {
+                Ok(seen) => outcomes[flow][side as usize] = seen,
+                Err(error) => {
+                    let what = format!("the application of `{}`", self.resolved.flows[flow].name);
+                    trouble.get_or_insert(failed(&what, error));
+                }
+            }
+        }
+        let mut ended = Vec::new();
+        for (program, thread) in self.programs.iter().zip(crew.programs) {
+            match joined(thread.join()) {
+                Ok(end) => ended.extend(end),
+                Err(error) => {
+                    let what = format!("the program of `{}`", self.resolved.nodes[program.host]);
+                    trouble.get_or_insert(failed(&what, error));
+                }
+            }
+        }
+        trouble.map_or(Ok((outcomes, ended)), Err)
+    }
+
+    fn namespace(&self, node: usize) -> &Namespace {
+        let host = self.hosts[node].as_ref().expect("every end has a host");
+        let namespace = host.namespace.as_ref();
+        namespace.expect("nothing runs behind an interface")
+    }
+}
+
+fn joined<T>(result: thread::Result<T>) -> T {
+    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

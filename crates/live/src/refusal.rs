@@ -1,0 +1,286 @@
+//! What a scenario asks for that no kernel can be told, or not this one.
+
+use std::collections::BTreeSet;
+
+use anabranch_elements::{cc, fec, tcp::EcnMode};
+use anabranch_model::{
+    scenario::{Protocol, Resolved, ResolvedFlow},
+    workload::Config,
+};
+
+use crate::{
+    directory::MOST_FLOWS,
+    settings::{self, is_carried},
+};
+
+/// What cannot run live, where it stands in the scenario, and what could stand there instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Keys that lead to it.
+    pub path: Vec<String>,
+    /// What is wrong.
+    pub message: String,
+    /// What was expected.
+    pub help: String,
+}
+
+impl Refusal {
+    fn new(path: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self {
+            path: path.iter().map(|key| (*key).to_owned()).collect(),
+            message: message.into(),
+            help: help.into(),
+        }
+    }
+}
+
+/// Whether all of a scenario can run live.
+///
+/// # Errors
+/// With the first part that cannot.
+pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
+    if resolved.flows.len() > MOST_FLOWS {
+        return Err(Refusal::new(
+            &["flow"],
+            format!(
+                "{} flows: each needs a port of its own",
+                resolved.flows.len()
+            ),
+            format!("expected {MOST_FLOWS} flows at most"),
+        ));
+    }
+    for link in &resolved.links {
+        let group = link.group.as_ref();
+        if group.is_some_and(|group| group.control.needs_arrivals() && group.arrivals.is_none()) {
+            return Err(Refusal::new(
+                &["group", &link.name, "control"],
+                "a live run cannot know beforehand what will arrive, which `oracle` needs",
+                "expected another controller",
+            ));
+        }
+    }
+    check_hosts(resolved)?;
+    let first = resolved.flows.first();
+    for flow in &resolved.flows {
+        if is_carried(flow, resolved) {
+            continue;
+        }
+        check_workload(flow)?;
+        if flow.protocol == Protocol::Tcp {
+            check_stack(flow, resolved)?;
+            check_parameters(flow)?;
+        }
+        let same = |flow: &ResolvedFlow| (flow.stack.ecn, flow.stack.timestamps);
+        if first.is_some_and(|first| same(first) != same(flow)) {
+            return Err(Refusal::new(
+                &["flow", &flow.table, "transport"],
+                "the kernel has one switch for `ecn` and one for `timestamps`, and the flows differ in them",
+                "expected the same in every flow",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is a host for a shell.
+///
+/// # Errors
+/// If no flow begins or ends there.
+pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
+    if resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
+        return Ok(());
+    }
+    let ends: BTreeSet<&str> = resolved
+        .flows
+        .iter()
+        .flat_map(|flow| flow.ends)
+        .map(|end| resolved.nodes[end].as_str())
+        .collect();
+    let ends: Vec<&str> = ends.into_iter().collect();
+    Err(Refusal::new(
+        &[],
+        format!(
+            "no flow begins or ends at `{}`, so it is no host",
+            resolved.nodes[node]
+        ),
+        format!("expected one of `{}`", ends.join("`, `")),
+    ))
+}
+
+/// Programs need a flow whose way their packets take, and one alone.
+fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
+    for (node, host) in resolved.attached.iter().enumerate() {
+        let name = &resolved.nodes[node];
+        let key = match (&host.exec, &host.interface) {
+            (Some(_), _) => "exec",
+            (None, Some(_)) => "attach",
+            (None, None) => continue,
+        };
+        if !resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
+            return Err(Refusal::new(
+                &["host", name, key],
+                format!("no flow begins or ends at `{name}`, so its packets have no way to take"),
+                "expected a flow between the hosts that talk to each other",
+            ));
+        }
+    }
+    let is_interface = |node: usize| resolved.attached[node].interface.is_some();
+    for flow in &resolved.flows {
+        let Some(end) = flow.ends.into_iter().find(|end| is_interface(*end)) else {
+            continue;
+        };
+        let name = resolved.nodes[end].as_str();
+        if !flow.ends.into_iter().all(is_interface) {
+            return Err(Refusal::new(
+                &["host", name, "attach"],
+                format!(
+                    "`{name}` stands for an interface and the other end of `{}` does not",
+                    flow.name
+                ),
+                "expected interfaces at both ends, whose frames are carried from the one to the other",
+            ));
+        }
+        if resolved
+            .flows
+            .iter()
+            .filter(|flow| flow.ends.contains(&end))
+            .count()
+            > 1
+        {
+            return Err(Refusal::new(
+                &["host", name, "attach"],
+                format!(
+                    "several flows begin or end at `{name}`: nothing says which of them a frame takes"
+                ),
+                "expected one flow at an interface, which carries all of its frames",
+            ));
+        }
+    }
+    let mut pairs = BTreeSet::new();
+    for flow in resolved
+        .flows
+        .iter()
+        .filter(|flow| is_carried(flow, resolved))
+    {
+        let [a, b] = flow.ends;
+        if !pairs.insert((a.min(b), a.max(b))) {
+            return Err(Refusal::new(
+                &["flow", &flow.table],
+                "a program runs at an end of this flow, and a flow before it has the same two ends: nothing says whose \
+                 its packets are",
+                "expected one flow between two hosts of which one runs a program",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_workload(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    let workload = match &flow.workload {
+        Config::Bulk | Config::File(_) | Config::RequestResponse(_) => return Ok(()),
+        Config::Poisson(_) => "poisson",
+        Config::Paced(_) => "paced",
+        Config::OnOff(_) => "on-off",
+        Config::Replay(_) => "replay",
+    };
+    Err(Refusal::new(
+        &["flow", &flow.table, "workload"],
+        format!("the live engine has no sender for the workload `{workload}` in this version"),
+        "expected `bulk`, `file` or `request-response`",
+    ))
+}
+
+fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    if flow.fec != fec::Config::Off {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "fec"],
+            "a live host runs this machine's kernel, whose TCP has no error correction",
+            "expected `fec = \"off\"`",
+        ));
+    }
+    let named = &resolved.json["flow"][&flow.table]["stack"];
+    let is_kernel = named
+        .as_str()
+        .is_some_and(|name| name.starts_with("linux") && name != "linux-2.6.35");
+    if !is_kernel {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "stack"],
+            format!("a live host runs this machine's kernel, not the stack {named}"),
+            "expected `stack = \"linux\"`",
+        ));
+    }
+    let mut kernel = settings::kernel_stack();
+    kernel.mss = flow.stack.mss;
+    kernel.timestamps = flow.stack.timestamps;
+    // What the congestion control brings along it has in the kernel too.
+    if flow.cc.sets_its_rate() {
+        kernel.pacing = flow.stack.pacing;
+    }
+    if flow.cc.name() != "cubic" {
+        kernel.hystart = flow.stack.hystart;
+    }
+    match flow.stack.ecn {
+        EcnMode::Off | EcnMode::Rfc3168 => kernel.ecn = flow.stack.ecn,
+        EcnMode::Dctcp if flow.cc.needs_exact_marks() => kernel.ecn = flow.stack.ecn,
+        EcnMode::Accecn | EcnMode::Dctcp => {}
+    }
+    if kernel == flow.stack {
+        return Ok(());
+    }
+    let switch = difference(&kernel, &flow.stack);
+    Err(Refusal::new(
+        &["flow", &flow.table, "transport", &switch],
+        format!("`{switch}` cannot be set for a socket of this machine's kernel"),
+        "expected the stack's own; a live run can set `mss`, `timestamps` and `ecn` (\"off\", \"rfc3168\")",
+    ))
+}
+
+/// The first switch in which two stacks differ.
+fn difference(
+    a: &anabranch_elements::tcp::Settings,
+    b: &anabranch_elements::tcp::Settings,
+) -> String {
+    let table = |settings| match serde_json::to_value(settings) {
+        Ok(serde_json::Value::Object(table)) => table,
+        _ => serde_json::Map::new(),
+    };
+    let (a, b) = (table(a), table(b));
+    b.into_iter()
+        .find(|(key, value)| a.get(key) != Some(value))
+        .map_or_else(|| "recovery".to_owned(), |(key, _)| key)
+}
+
+fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    let name = flow.cc.name();
+    let registry = cc::registry();
+    let default = registry.iter().find(|(meta, ..)| meta.name == name);
+    if default.is_some_and(|(_, config, _)| *config == flow.cc) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        &["flow", &flow.table, "cc"],
+        format!("a socket can only name its congestion control, and `{name}` is given parameters"),
+        format!("expected `cc = \"{name}\"`"),
+    ))
+}
+
+/// Whether the kernel lets sockets have the congestion controls; asked inside a namespace, where we may most.
+///
+/// # Errors
+/// With the first flow whose control it does not offer.
+pub fn check_controls(resolved: &Resolved) -> Result<(), Refusal> {
+    let flows = resolved.flows.iter();
+    for flow in flows.filter(|flow| flow.protocol == Protocol::Tcp && !is_carried(flow, resolved)) {
+        let congestion = settings::kernel_name(flow.cc.name());
+        settings::offers(&congestion).map_err(|error| {
+            let offered = settings::offered();
+            Refusal::new(
+                &["flow", &flow.table, "cc"],
+                format!("this machine's kernel does not let a socket have the congestion control `{congestion}`: {error}"),
+                format!("expected one of `{}`", offered.join("`, `")),
+            )
+        })?;
+    }
+    Ok(())
+}

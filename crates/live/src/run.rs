@@ -1,0 +1,328 @@
+//! One live run: set-up, the run itself, tear-down, and the summary.
+
+use std::{collections::VecDeque, io, sync::Arc};
+
+use anabranch_core::units::Duration;
+use anabranch_elements::host::Host;
+use anabranch_model::{
+    network::{GroupId, LinkId, Network},
+    record::{Summary, summary::About},
+    scenario::Resolved,
+    topology::{Compiled, Engine, Hosts, compile},
+};
+use serde_json::json;
+
+use crate::{
+    audit::{Audit, Closing, Limits, Recorder},
+    end::{Inbox, KernelEnd},
+    frame::Frame,
+    namespace::{self, Namespace},
+    play::{LiveHost, Play},
+    program::Program,
+    refusal::{self, Refusal},
+    report,
+    sampler::Sample,
+    settings,
+    tun::Interface,
+};
+
+/// Whether to go on, as a progress report answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Go on.
+    Continue,
+    /// Stop here; the run has no result.
+    Stop,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The scenario asks for what cannot run live.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The machine does not let us.
+    #[error("{what}: {source}")]
+    Missing {
+        /// What was tried, and what it needs.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Something failed in mid-run.
+    #[error("{what}: {source}")]
+    Failed {
+        /// What.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The progress report asked to stop.
+    #[error("the run was stopped")]
+    Stopped,
+}
+
+/// A live run about to be made.
+#[derive(Debug)]
+pub struct Live<'a> {
+    resolved: &'a Resolved,
+    limits: Limits,
+    packet_log: bool,
+    shell: Option<Program>,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// The summary, as in the contract.
+    pub summary: Summary,
+    /// The network in its last state.
+    pub network: Network<Frame>,
+    /// Links by name; forward, then reverse.
+    pub links: Vec<(String, [LinkId; 2])>,
+    /// Groups by name.
+    pub groups: Vec<(String, GroupId)>,
+    /// What the engine says of itself.
+    pub audit: Audit,
+    /// What the kernel said of the sockets, every 10 ms.
+    pub samples: Vec<Sample>,
+}
+
+/// The longest that a shell may stay open: 30 days.
+const SHELL: Duration = Duration::from_secs(30 * 86_400);
+impl<'a> Live<'a> {
+    /// A run of this scenario.
+    #[must_use]
+    pub fn new(resolved: &'a Resolved) -> Self {
+        Self {
+            resolved,
+            limits: Limits::default(),
+            packet_log: false,
+            shell: None,
+        }
+    }
+    /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
+    /// when the program does.
+    #[must_use]
+    pub fn shell(mut self, node: usize, words: Vec<String>) -> Self {
+        self.shell = Some(Program {
+            host: node,
+            words,
+            is_shell: true,
+        });
+        self
+    }
+    /// Past these the run is tainted.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+    /// Whether a row per packet is kept (default: no).
+    #[must_use]
+    pub fn packet_log(mut self, on: bool) -> Self {
+        self.packet_log = on;
+        self
+    }
+    /// Makes the run.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn run(self) -> Result<Finished, Error> {
+        self.run_with(&mut |_| Progress::Continue)
+    }
+
+    /// Makes the run and reports the share that is done, 0 to 1, now and then.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    ///
+    /// # Panics
+    /// Never: every end is made from the scenario that is compiled.
+    pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
+        let long;
+        let resolved = if let Some(shell) = &self.shell {
+            refusal::check_place(self.resolved, shell.host)?;
+            long = Resolved {
+                duration: SHELL,
+                ..self.resolved.clone()
+            };
+            &long
+        } else {
+            refusal::check(self.resolved)?;
+            self.resolved
+        };
+        prepare()?;
+        if self.shell.is_none() {
+            let asked = Namespace::new()
+                .and_then(|namespace| namespace.inside(|| Ok(refusal::check_controls(resolved))))
+                .map_err(no_namespace)?;
+            asked?;
+        }
+        let applied = settings::of_namespaces(resolved);
+        let hosts = hosts(resolved, &applied)?;
+        let recorder = Arc::new(Recorder::default());
+        let (inboxes, ends) = ends(resolved, &hosts, &recorder);
+        let engine = Engine {
+            digest: false,
+            packet_log: self.packet_log,
+            ..Engine::default()
+        };
+        let Compiled {
+            mut network,
+            links,
+            groups,
+            gateways,
+        } = compile(resolved, engine, ends).expect("hosts are made from the scenario's flows");
+        let mut programs = Program::all(resolved);
+        programs.retain(|_| self.shell.is_none());
+        programs.extend(self.shell.clone());
+        let play = Play {
+            resolved,
+            programs,
+            flows_send: self.shell.is_none(),
+            hosts: &hosts,
+            recorder: &recorder,
+            inboxes,
+        };
+        let done = play.run(&mut network, report)?;
+        let shell = self.shell.is_some();
+        if let Some(end) = done.programs.iter().find(|end| end.failed() && !shell) {
+            let status = end
+                .status
+                .map_or("a signal".to_owned(), |status| format!("status {status}"));
+            return Err(failed(
+                &format!("the program of `{}`", end.host),
+                io::Error::other(format!("`{}` ended with {status}", end.command[0])),
+            ));
+        }
+        let device_drops = hosts
+            .iter()
+            .flatten()
+            .map(|host| host.device.drops())
+            .sum::<io::Result<u64>>()
+            .map_err(|source| failed("reading the devices' counters", source))?;
+        let closing = Closing {
+            device_drops,
+            in_flight_packets: network.packets_in_flight() as u64,
+            cpu_share: done.cpu_share,
+        };
+        let audit = Audit::of(&recorder, self.limits, &closing);
+
+        let about = About {
+            scenario: resolved.title.clone(),
+            seed: resolved.seed,
+            resolved_scenario: resolved.json.clone(),
+            platform: format!("linux {}", std::env::consts::ARCH),
+        };
+        let mut summary = Summary::of(&mut network, about, &links, &groups, &gateways);
+        summary.engine = "live";
+        summary.fairness.jain_index =
+            report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
+        let first = hosts
+            .iter()
+            .flatten()
+            .find_map(|host| host.namespace.as_ref());
+        summary.live = Some(json!({
+            "audit": audit,
+            "programs": done.programs,
+            "machine": report::machine(first, &applied),
+        }));
+        Ok(Finished {
+            summary,
+            network,
+            links,
+            groups,
+            audit,
+            samples: done.samples,
+        })
+    }
+}
+
+/// Makes sure that this process may make hosts. Without the right to namespaces it moves into a user namespace of its
+/// own, which it can only while it has one thread: call this early.
+///
+/// # Errors
+/// [`Error::Missing`].
+pub fn prepare() -> Result<(), Error> {
+    namespace::may_make().map_err(no_namespace)
+}
+
+fn no_namespace(source: io::Error) -> Error {
+    Error::Missing {
+        what: "making a network namespace needs CAP_SYS_ADMIN, or user namespaces for everybody"
+            .to_owned(),
+        source,
+    }
+}
+
+pub(crate) fn failed(what: &str, source: io::Error) -> Error {
+    Error::Failed {
+        what: what.to_owned(),
+        source,
+    }
+}
+
+/// By node; none where no flow begins or ends.
+fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<LiveHost>>, Error> {
+    let mtu = settings::mtu(resolved);
+    let is_end = |node: usize| resolved.flows.iter().any(|flow| flow.ends.contains(&node));
+    let make = |node: usize| {
+        if let Some(name) = &resolved.attached[node].interface {
+            let device = Interface::new(name).map_err(|source| Error::Missing {
+                what: format!(
+                    "the interface `{name}` must be there, and listening to it needs CAP_NET_RAW"
+                ),
+                source,
+            })?;
+            return Ok(LiveHost {
+                namespace: None,
+                device: Arc::new(device),
+            });
+        }
+        let namespace = Namespace::new().map_err(no_namespace)?;
+        let missing = |what: &str| {
+            let what = what.to_owned();
+            move |source| Error::Missing { what, source }
+        };
+        namespace.set(applied).map_err(missing(
+            "a namespace's settings below /proc/sys must be writable",
+        ))?;
+        let device = namespace.device(node, mtu).map_err(missing(
+            "making a TUN device needs /dev/net/tun and CAP_NET_ADMIN",
+        ))?;
+        Ok(LiveHost {
+            namespace: Some(namespace),
+            device: Arc::new(device),
+        })
+    };
+    (0..resolved.nodes.len())
+        .map(|node| is_end(node).then(|| make(node)).transpose())
+        .collect()
+}
+
+/// The ends of all flows as the model sees them, and where what they send is put in.
+fn ends(
+    resolved: &Resolved,
+    hosts: &[Option<LiveHost>],
+    recorder: &Arc<Recorder>,
+) -> (Vec<[Inbox; 2]>, Hosts<Frame>) {
+    let mut inboxes = Vec::with_capacity(resolved.flows.len());
+    let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
+    for flow in &resolved.flows {
+        let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
+        let boxed = |side: usize| -> Box<dyn Host<Frame>> {
+            let host = hosts[flow.ends[side]]
+                .as_ref()
+                .expect("every end has a host");
+            Box::new(KernelEnd {
+                device: Arc::clone(&host.device),
+                inbox: Arc::clone(&pair[side]),
+                recorder: Arc::clone(recorder),
+            })
+        };
+        ends.push((flow.name.clone(), [boxed(0), boxed(1)]));
+        inboxes.push(pair);
+    }
+    (inboxes, ends)
+}

@@ -1,0 +1,159 @@
+//! What a scenario asks of the kernel: congestion controls, socket options, settings of a namespace.
+
+use std::{fs, io};
+
+use anabranch_core::units::{Duration, Rate};
+use anabranch_elements::{
+    queue,
+    tcp::{EcnMode, Profile, Settings},
+};
+use anabranch_model::{
+    scenario::{Resolved, ResolvedFlow},
+    workload,
+};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+
+/// Whether the end at `to` opens the connection, as a client does that asks.
+pub const fn connects_back(flow: &ResolvedFlow) -> bool {
+    matches!(flow.workload, workload::Config::RequestResponse(_))
+}
+
+/// Headers of IPv4 and TCP; TCP's timestamps besides. Over IPv6 a full segment has 20 bytes less, as on Ethernet.
+const HEADERS: u32 = 40;
+const TIMESTAMPS: u32 = 12;
+
+/// Whether a program of the user's makes a flow's packets.
+pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.ends.iter().any(|node| {
+        let host = &resolved.attached[*node];
+        host.exec.is_some() || host.interface.is_some()
+    })
+}
+
+/// What a socket of a flow is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketSettings {
+    /// The kernel's name of the congestion control.
+    pub congestion: String,
+    /// `TCP_MAXSEG`: payload and timestamps.
+    pub max_segment: i32,
+}
+
+impl SocketSettings {
+    pub fn of(flow: &ResolvedFlow) -> Self {
+        Self {
+            congestion: kernel_name(flow.cc.name()),
+            max_segment: i32::try_from(segment(&flow.stack)).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+fn segment(stack: &Settings) -> u32 {
+    stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
+}
+
+/// What the kernel calls a congestion control.
+pub fn kernel_name(name: &str) -> String {
+    match name {
+        "new-reno" => "reno",
+        "westwood-plus" => "westwood",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// The switches of the stack that stands for this kernel.
+pub fn kernel_stack() -> Settings {
+    Profile::named("linux")
+        .expect("the registry has the default stack")
+        .settings
+}
+
+/// Whether a socket may have a congestion control here.
+pub fn offers(congestion: &str) -> io::Result<()> {
+    let socket = socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    Ok(sockopt::set_tcp_congestion(&socket, congestion)?)
+}
+
+/// The congestion controls of this kernel.
+pub fn offered() -> Vec<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The largest packet that the devices carry.
+pub fn mtu(resolved: &Resolved) -> i32 {
+    let tcp = resolved
+        .flows
+        .iter()
+        .map(|flow| HEADERS + segment(&flow.stack));
+    // What Ethernet carries, and what a segment of ours needs.
+    i32::try_from(tcp.max().unwrap_or(0).max(1500)).unwrap_or(i32::MAX)
+}
+
+/// Settings of every namespace, as names below `/proc/sys` and values.
+pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
+    let first = resolved.flows.first().map(|flow| &flow.stack);
+    let on = |switch: bool| u8::from(switch).to_string();
+    let timestamps = first.is_none_or(|stack| stack.timestamps);
+    let ecn = first.is_some_and(|stack| stack.ecn == EcnMode::Rfc3168);
+    let need = largest_window(resolved);
+    vec![
+        // What one connection learned must not reach the next.
+        ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
+        ("net/ipv4/tcp_timestamps", on(timestamps)),
+        ("net/ipv4/tcp_ecn", on(ecn)),
+        // A window of n bytes takes about 2 n of memory on either side; twice that, so that it is never what limits.
+        (
+            "net/ipv4/tcp_wmem",
+            format!("4096 16384 {}", (4 * need).max(4 << 20)),
+        ),
+        (
+            "net/ipv4/tcp_rmem",
+            format!("4096 131072 {}", (4 * need).max(6 << 20)),
+        ),
+        // No address is looked for twice on a device without neighbours.
+        ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
+        ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),
+        ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
+    ]
+}
+
+/// The most that one flow can have in flight, in bytes: bandwidth-delay product and the queue.
+fn largest_window(resolved: &Resolved) -> u64 {
+    let directions = resolved.links.iter().flat_map(|link| {
+        let members = link.group.as_ref().map_or(1, |group| group.members);
+        link.directions.iter().map(move |part| (part, members))
+    });
+    let window = directions.map(|(part, members)| {
+        let rate = part.rate.map_or(0, Rate::bits_per_s) * u64::from(members);
+        let bdp = rate as f64 / 8.0 * part.base_rtt.as_secs_f64();
+        bdp + queue_bytes(&part.queue, rate, part.base_rtt)
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bytes, and a cast saturates"
+    )]
+    let bytes = window.fold(0.0, f64::max) as u64;
+    // More than the kernel takes helps nobody.
+    bytes.min(256 << 20)
+}
+
+/// Bytes that a queue holds at most; one without a limit counts as ten products.
+fn queue_bytes(queue: &queue::Config, rate: u64, base_rtt: Duration) -> f64 {
+    use anabranch_core::units::text::Limit;
+    match queue.limit() {
+        Some(Limit::Bytes(bytes)) => bytes.get() as f64,
+        Some(Limit::Packets(packets)) => packets as f64 * 1500.0,
+        _ => 10.0 * rate as f64 / 8.0 * base_rtt.as_secs_f64(),
+    }
+}

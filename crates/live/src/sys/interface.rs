@@ -1,0 +1,206 @@
+//! Network interfaces: TUN devices (Linux `Documentation/networking/tuntap.rst`) and what an
+//! interface is told (netdevice(7)).
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    net::{Ipv4Addr, Ipv6Addr},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+/// Ethtool commands (`linux/ethtool.h`): scatter-gather, and segmentation in software.
+const ETHTOOL_SSG: u32 = 0x19;
+const ETHTOOL_SGSO: u32 = 0x24;
+
+/// The number of an ioctl as the C library takes it, which differs between C libraries.
+type Request = libc::Ioctl;
+
+/// `struct in6_ifreq` (`linux/ipv6.h`).
+#[repr(C)]
+struct In6Ifreq {
+    address: [u8; 16],
+    prefix: u32,
+    index: libc::c_int,
+}
+
+/// `struct ethtool_value` (`linux/ethtool.h`).
+#[repr(C)]
+struct EthtoolValue {
+    command: u32,
+    data: u32,
+}
+
+/// A TUN device of the calling thread's namespace: IP packets without a header of its own. It vanishes
+/// with the descriptor.
+pub fn open_tun(name: &str) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/net/tun")?;
+    let mut request = named(name);
+    let flags = libc::IFF_TUN | libc::IFF_NO_PI;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).expect("two flags of 16 bits");
+    // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, which `request` is.
+    unsafe { ioctl(&file, libc::TUNSETIFF as Request, &mut request) }?;
+    rustix::io::ioctl_fionbio(&file, true)?;
+    Ok(file)
+}
+
+/// What an interface of the calling thread's namespace is told.
+pub struct Interface {
+    name: String,
+    v4: OwnedFd,
+}
+
+impl Interface {
+    pub fn new(name: &str) -> io::Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            v4: control_socket(AddressFamily::INET)?,
+        })
+    }
+
+    fn tell(&self, what: Request, set: impl FnOnce(&mut libc::ifreq)) -> io::Result<libc::ifreq> {
+        let mut request = named(&self.name);
+        set(&mut request);
+        // SAFETY: the requests of this module read and write a `struct ifreq`.
+        unsafe { ioctl(&self.v4, what, &mut request) }?;
+        Ok(request)
+    }
+
+    /// An IPv4 address with its network of `prefix` bits.
+    pub fn address_v4(&self, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
+        let mask = Ipv4Addr::from_bits(u32::MAX << (32 - prefix));
+        for (what, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
+            self.tell(what as Request, |request| {
+                request.ifr_ifru.ifru_addr = socket_address(value);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// An IPv6 address with its network of `prefix` bits.
+    pub fn address_v6(&self, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
+        let found = self.tell(libc::SIOCGIFINDEX as Request, |_| {})?;
+        let mut request = In6Ifreq {
+            address: address.octets(),
+            prefix,
+            // SAFETY: SIOCGIFINDEX has just written this field of the union.
+            index: unsafe { found.ifr_ifru.ifru_ifindex },
+        };
+        let socket = control_socket(AddressFamily::INET6)?;
+        // SAFETY: on a socket of this family the request reads a `struct in6_ifreq`.
+        unsafe { ioctl(&socket, libc::SIOCSIFADDR as Request, &mut request) }
+    }
+
+    /// The largest packet, in bytes.
+    pub fn mtu(&self, bytes: i32) -> io::Result<()> {
+        self.tell(libc::SIOCSIFMTU as Request, |request| {
+            request.ifr_ifru.ifru_mtu = bytes;
+        })
+        .map(drop)
+    }
+
+    /// How many packets may wait in the device. By rtnetlink(7), since the ioctl is not for root of a user namespace.
+    pub fn queue_length(&self, packets: u32) -> io::Result<()> {
+        const RTM_SETLINK: u16 = 19;
+        const REQUEST_AND_ACK: u16 = 5;
+        const IFLA_TXQLEN: u16 = 13;
+        let found = self.tell(libc::SIOCGIFINDEX as Request, |_| {})?;
+        // SAFETY: SIOCGIFINDEX has just written this field of the union.
+        let index = unsafe { found.ifr_ifru.ifru_ifindex };
+        // `struct nlmsghdr`, `struct ifinfomsg`, and one attribute.
+        let mut message = Vec::with_capacity(40);
+        message.extend(40_u32.to_ne_bytes());
+        message.extend(RTM_SETLINK.to_ne_bytes());
+        message.extend(REQUEST_AND_ACK.to_ne_bytes());
+        message.extend([0; 8]);
+        message.extend([0; 4]);
+        message.extend(index.to_ne_bytes());
+        message.extend([0; 8]);
+        message.extend(8_u16.to_ne_bytes());
+        message.extend(IFLA_TXQLEN.to_ne_bytes());
+        message.extend(packets.to_ne_bytes());
+        let socket = socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        rustix::io::write(&socket, &message)?;
+        let mut answer = [0; 64];
+        rustix::io::read(&socket, &mut answer)?;
+        // `struct nlmsgerr` behind the header: 0, or an error number below it.
+        match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
+            0 => Ok(()),
+            error => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+
+    /// Every packet is one that a wire would carry.
+    pub fn offloads_off(&self) -> io::Result<()> {
+        for command in [ETHTOOL_SGSO, ETHTOOL_SSG] {
+            let mut value = EthtoolValue { command, data: 0 };
+            self.tell(libc::SIOCETHTOOL as Request, |request| {
+                request.ifr_ifru.ifru_data = (&raw mut value).cast();
+            })?;
+        }
+        Ok(())
+    }
+
+    pub fn up(&self) -> io::Result<()> {
+        let now = self.tell(libc::SIOCGIFFLAGS as Request, |_| {})?;
+        // SAFETY: SIOCGIFFLAGS has just written this field of the union.
+        let flags = unsafe { now.ifr_ifru.ifru_flags };
+        let up = libc::c_short::try_from(libc::IFF_UP).expect("a flag of 16 bits");
+        self.tell(libc::SIOCSIFFLAGS as Request, |request| {
+            request.ifr_ifru.ifru_flags = flags | up;
+        })
+        .map(drop)
+    }
+}
+
+fn control_socket(family: AddressFamily) -> io::Result<OwnedFd> {
+    Ok(socket_with(
+        family,
+        SocketType::DGRAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+fn named(name: &str) -> libc::ifreq {
+    // SAFETY: `ifreq` is plain data, for which zeros are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    assert!(name.len() < request.ifr_name.len(), "names here are short");
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    request
+}
+
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    // Behind two octets of the port.
+    for (to, from) in data[2..6].iter_mut().zip(address.octets()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    libc::sockaddr {
+        sa_family: libc::sa_family_t::try_from(libc::AF_INET).expect("a small number"),
+        sa_data: data,
+    }
+}
+
+/// # Safety
+/// `argument` must be what `request` reads and writes.
+unsafe fn ioctl<T>(fd: &impl AsFd, request: Request, argument: &mut T) -> io::Result<()> {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the descriptor is open, and the caller answers for the argument.
+    let answer = unsafe { libc::ioctl(fd, request, std::ptr::from_mut(argument)) };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

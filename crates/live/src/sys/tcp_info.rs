@@ -1,0 +1,140 @@
+//! What the kernel says of a TCP connection: `TCP_INFO` (tcp(7), `struct tcp_info` of `linux/tcp.h`).
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+};
+
+/// As much of the structure as is looked at; a kernel that knows less writes less, and what it does not
+/// know is 0.
+const SIZE: usize = 248;
+
+/// A connection as the kernel sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TcpInfo {
+    /// `TCP_ESTABLISHED` is 1.
+    pub state: u8,
+    /// `TCP_CA_…`: 0 open, 1 disorder, 2 congestion window reduced, 3 recovery, 4 loss.
+    pub ca_state: u8,
+    /// Payload of a full segment, in bytes.
+    pub snd_mss: u32,
+    /// Segments out and not acknowledged, SACKed ones included.
+    pub unacked: u32,
+    /// Smoothed round-trip time in microseconds.
+    pub rtt_us: u32,
+    /// Its variation in microseconds.
+    pub rttvar_us: u32,
+    /// Retransmission timeout in microseconds.
+    pub rto_us: u32,
+    /// Segments; above 2^30 before the first reduction.
+    pub snd_ssthresh: u32,
+    /// Segments.
+    pub snd_cwnd: u32,
+    /// Retransmitted segments.
+    pub total_retrans: u32,
+    /// Bytes per second; all ones without a rate.
+    pub pacing_rate: u64,
+    /// Bytes in order, once, that this end received.
+    pub bytes_received: u64,
+    /// Microseconds; all ones before the first sample.
+    pub min_rtt_us: u32,
+    /// Segments with data sent, retransmissions included.
+    pub data_segs_out: u32,
+    /// Bytes per second.
+    pub delivery_rate: u64,
+    /// Duplicates that the peer reported (RFC 2883).
+    pub dsack_dups: u32,
+    /// Timeouts (Linux 6.7 and later).
+    pub total_rto: u16,
+    /// Whether the kernel says so.
+    pub knows_total_rto: bool,
+}
+
+impl TcpInfo {
+    /// Asks the kernel about a socket.
+    ///
+    /// # Errors
+    /// If it is none of TCP.
+    ///
+    /// # Panics
+    /// Never: the offsets lie inside.
+    pub fn of(socket: impl AsFd) -> io::Result<Self> {
+        let mut octets = [0_u8; SIZE];
+        let mut len = libc::socklen_t::try_from(SIZE).expect("a small number");
+        // SAFETY: the kernel writes at most `len` octets there, and says how many.
+        let answer = unsafe {
+            libc::getsockopt(
+                socket.as_fd().as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                octets.as_mut_ptr().cast(),
+                &raw mut len,
+            )
+        };
+        if answer < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let u32_at =
+            |at: usize| u32::from_ne_bytes(octets[at..at + 4].try_into().expect("four octets"));
+        let u64_at =
+            |at: usize| u64::from_ne_bytes(octets[at..at + 8].try_into().expect("eight octets"));
+        Ok(Self {
+            state: octets[0],
+            ca_state: octets[1],
+            rto_us: u32_at(8),
+            snd_mss: u32_at(16),
+            unacked: u32_at(24),
+            rtt_us: u32_at(68),
+            rttvar_us: u32_at(72),
+            snd_ssthresh: u32_at(76),
+            snd_cwnd: u32_at(80),
+            total_retrans: u32_at(100),
+            pacing_rate: u64_at(104),
+            bytes_received: u64_at(128),
+            min_rtt_us: u32_at(148),
+            data_segs_out: u32_at(156),
+            delivery_rate: u64_at(160),
+            dsack_dups: u32_at(216),
+            total_rto: u16::from_ne_bytes([octets[240], octets[241]]),
+            knows_total_rto: len >= 244,
+        })
+    }
+
+    /// Bytes of data received in order: the kernel counts the end of the stream as one more (RFC 9293 §3.4).
+    #[must_use]
+    pub const fn data_received(&self) -> u64 {
+        // TIME-WAIT, CLOSE-WAIT, LAST-ACK, CLOSING.
+        let has_ended = matches!(self.state, 6 | 8 | 9 | 11);
+        self.bytes_received.saturating_sub(has_ended as u64)
+    }
+
+    /// What congestion control is about, by the simulator's names.
+    #[must_use]
+    pub fn state_name(&self) -> &'static str {
+        match self.ca_state {
+            0 if self.snd_cwnd < self.snd_ssthresh => "slow-start",
+            0 => "open",
+            1 => "disorder",
+            4 => "loss",
+            _ => "recovery",
+        }
+    }
+}
+
+/// Bounds a socket's segments (`TCP_MAXSEG`, tcp(7)).
+pub fn set_max_segment(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
+    // SAFETY: the option reads an int, whose address and size these are.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_MAXSEG,
+            (&raw const bytes).cast(),
+            libc::socklen_t::try_from(size_of::<i32>()).expect("a small number"),
+        )
+    };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

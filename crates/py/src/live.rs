@@ -1,0 +1,224 @@
+//! Live runs from Python. A build without the live engine, or for another system than Linux, says so.
+
+use pyo3::{create_exception, exceptions::PyRuntimeError, prelude::*};
+
+use crate::{Text, run::Run};
+
+create_exception!(
+    anabranch._engine,
+    LiveUnavailableError,
+    PyRuntimeError,
+    "This machine does not let us run live; the message says what is missing."
+);
+
+/// A host, and a program with its arguments.
+type Shell = (String, Vec<String>);
+
+/// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
+/// while it has one thread. Raises `LiveUnavailableError`.
+#[pyfunction]
+pub fn prepare_live() -> PyResult<()> {
+    engine::prepare()
+}
+
+/// Makes one live run. `limits` are the 99th percentile and the maximum of lateness in milliseconds, and packets
+/// lost between kernel and engine, past which the run is tainted. `shell` is a host and a program that has the terminal there
+/// in place of all flows' applications. `progress` is as of `run`. Raises `ScenarioError`,
+/// `LiveUnavailableError`.
+#[pyfunction]
+#[pyo3(signature = (text, file, sets, *, seed = None, packets = false, limits = None, shell = None, progress = None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+pub fn run_live(
+    py: Python<'_>,
+    text: Text,
+    file: String,
+    sets: Vec<String>,
+    seed: Option<u64>,
+    packets: bool,
+    limits: Option<(f64, f64, u64)>,
+    shell: Option<Shell>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Run> {
+    let job = crate::scenario::Job {
+        text,
+        file,
+        sets,
+        seed,
+    };
+    engine::run(py, &job, packets, limits, shell, progress.as_ref())
+}
+
+#[cfg(not(all(feature = "live", target_os = "linux")))]
+mod engine {
+    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Run, Shell};
+    use crate::scenario::Job;
+
+    fn without() -> PyErr {
+        LiveUnavailableError::new_err(
+            "this build has no live engine: it needs Linux, and the feature `live`",
+        )
+    }
+    pub fn prepare() -> PyResult<()> {
+        Err(without())
+    }
+    pub fn run(
+        _py: Python<'_>,
+        _job: &Job,
+        _packets: bool,
+        _limits: Option<(f64, f64, u64)>,
+        _shell: Option<Shell>,
+        _progress: Option<&Py<PyAny>>,
+    ) -> PyResult<Run> {
+        Err(without())
+    }
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod engine {
+    use anabranch::{
+        Finished, FlowSample, Resolved, Samples,
+        packet::FlowId,
+        scenario,
+        tcp::Snapshot,
+        units::{Bytes, Duration, Rate},
+    };
+    use anabranch_live::{Error, Frame, Limits, Live, Progress, Sample, Side};
+
+    use super::{
+        LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell,
+    };
+    use crate::{
+        error::raise,
+        scenario::Job,
+        stopwatch::{Stopwatch, peak_rss_bytes},
+    };
+
+    pub fn prepare() -> PyResult<()> {
+        anabranch_live::prepare().map_err(told)
+    }
+
+    fn told(error: Error) -> PyErr {
+        match error {
+            Error::Missing { .. } => LiveUnavailableError::new_err(error.to_string()),
+            other => PyRuntimeError::new_err(other.to_string()),
+        }
+    }
+
+    enum Failure {
+        Scenario(scenario::Error),
+        Live(Error),
+    }
+
+    pub fn run(
+        py: Python<'_>,
+        job: &Job,
+        packets: bool,
+        limits: Option<(f64, f64, u64)>,
+        shell: Option<Shell>,
+        progress: Option<&Py<PyAny>>,
+    ) -> PyResult<Run> {
+        let stopwatch = Stopwatch::start();
+        let mut raised = None;
+        let result = py.detach(|| {
+            let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
+            let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
+            let mut live = Live::new(&resolved).packet_log(packets);
+            if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
+                live = live.limits(Limits {
+                    p99_lateness_ms,
+                    max_lateness_ms,
+                    io_drops,
+                });
+            }
+            if let Some((host, words)) = shell {
+                let node = resolved.nodes.iter().position(|name| *name == host);
+                let node = node.ok_or_else(|| {
+                    let message = format!("there is no host `{host}`");
+                    let help = format!("expected one of `{}`", resolved.nodes.join("`, `"));
+                    Failure::Scenario(scenario.refusal(&[], &message, &help))
+                })?;
+                live = live.shell(node, words);
+            }
+            let done = live.run_with(&mut |share| {
+                let answer = Python::attach(|py| {
+                    py.check_signals()?;
+                    progress.map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
+                });
+                match answer {
+                    Ok(()) => Progress::Continue,
+                    Err(error) => {
+                        raised = Some(error);
+                        Progress::Stop
+                    }
+                }
+            });
+            done.map(|done| finished(done, &resolved))
+                .map_err(|error| match error {
+                    Error::Refused(refusal) => {
+                        let path: Vec<&str> = refusal.path.iter().map(String::as_str).collect();
+                        Failure::Scenario(scenario.refusal(&path, &refusal.message, &refusal.help))
+                    }
+                    other => Failure::Live(other),
+                })
+        });
+        if let Some(error) = raised {
+            return Err(error);
+        }
+        let mut finished = result.map_err(|failure| match failure {
+            Failure::Scenario(error) => raise(py, &error),
+            Failure::Live(error) => told(error),
+        })?;
+        finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());
+        finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
+        Run::new(finished).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    /// As a run of the simulator leaves it, so that tables are made of both alike.
+    fn finished(done: anabranch_live::Finished, resolved: &Resolved) -> Finished<Frame> {
+        let mut delivered = vec![0; resolved.flows.len()];
+        let mut flows = Vec::new();
+        for sample in &done.samples {
+            match sample.side {
+                Side::Sender => flows.push(flow_sample(sample, delivered[sample.flow])),
+                Side::Receiver => delivered[sample.flow] = sample.info.bytes_received,
+            }
+        }
+        Finished {
+            summary: done.summary,
+            network: done.network,
+            links: done.links,
+            groups: done.groups,
+            samples: Samples {
+                flows,
+                ..Samples::default()
+            },
+        }
+    }
+
+    /// Windows are in segments: the model knows no segment size of a host from outside and counts by 1.
+    fn flow_sample(sample: &Sample, delivered_bytes: u64) -> FlowSample {
+        let info = &sample.info;
+        let micros = |us: u32| Duration::from_micros(us.into());
+        FlowSample {
+            at: sample.at,
+            flow: FlowId(u32::try_from(sample.flow).unwrap_or(u32::MAX)),
+            snapshot: Snapshot {
+                cwnd: Bytes::new(info.snd_cwnd.into()),
+                ssthresh: (info.snd_ssthresh < 1 << 30)
+                    .then(|| Bytes::new(info.snd_ssthresh.into())),
+                in_flight: Bytes::new(info.unacked.into()),
+                srtt: micros(info.rtt_us),
+                rttvar: micros(info.rttvar_us),
+                min_rtt: micros(info.min_rtt_us.checked_add(1).map_or(0, |us| us - 1)),
+                rto: micros(info.rto_us),
+                state: info.state_name(),
+                pacing_rate: Rate::new(info.pacing_rate.saturating_mul(8)),
+            },
+            delivered_bytes,
+            fast_recoveries: 0,
+            timeouts: info.total_rto.into(),
+            retransmitted_packets: info.total_retrans.into(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+"""Live runs: the same scenario in real time, with the kernel's TCP at the ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anabranch.result import RunResult
+    from anabranch.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How exact a live run must have been to have a result; one that was not is *tainted*.
+
+    Attributes:
+        p99_lateness_ms: 99th percentile of how late packets left the engine, in milliseconds.
+        max_lateness_ms: How late one packet may have left, in milliseconds.
+        io_drops: Packets that may have been lost between kernel and engine.
+    """
+
+    p99_lateness_ms: float = 2.0
+    max_lateness_ms: float = 20.0
+    io_drops: int = 0
+
+
+def prepare() -> None:
+    """Make sure that this process may run live.
+
+    Without the right to make network namespaces it moves into a user namespace of its own, which works only while
+    it has one thread: call this before anything that starts one.
+
+    Raises:
+        UserError: The machine does not permit it.
+    """
+    from anabranch import _engine
+    from anabranch.errors import UserError
+
+    try:
+        _engine.prepare_live()
+    except _engine.LiveUnavailableError as error:
+        raise UserError(
+            f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
+        ) from None
+
+
+def run_live(
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    packets: bool = False,
+    limits: Limits | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RunResult:
+    """See :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`."""
+    from anabranch.errors import RunFailedError
+
+    result = run_audited(scenario, seed=seed, packets=packets, limits=limits, progress=progress)
+    reasons = taint(result)
+    if reasons:
+        raise RunFailedError("the live run is tainted and has no result: " + "; ".join(reasons))
+    return result
+
+
+def run_audited(
+    scenario: Scenario,
+    *,
+    seed: int | None = None,
+    packets: bool = False,
+    limits: Limits | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RunResult:
+    """The same, tainted or not: ask :func:`taint` before using it.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or asks for what no live run can do.
+        UserError: This machine or this build cannot run live.
+        RunFailedError: Something failed in mid-run.
+    """
+    from anabranch import _engine
+    from anabranch.errors import RunFailedError, UserError
+    from anabranch.limits import check_seed
+    from anabranch.result import RunResult
+
+    check_seed(seed)
+    try:
+        run = _engine.run_live(
+            scenario.text,
+            scenario._file,
+            scenario._sets,
+            seed=seed,
+            packets=packets,
+            limits=None if limits is None else astuple(limits),
+            progress=progress,
+        )
+    except _engine.LiveUnavailableError as error:
+        raise UserError(
+            f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
+        ) from None
+    except RuntimeError as error:
+        raise RunFailedError(f"the live run failed: {error}") from None
+    return RunResult(run)
+
+
+def shell(scenario: Scenario, host: str, command: list[str]) -> int:
+    """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
+
+    Args:
+        scenario: The network. Its flows say which ways packets take, and send nothing themselves.
+        host: Where.
+        command: The program and its arguments.
+
+    Returns:
+        Its exit status; 1 for one that a signal ended.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or has no such host.
+        UserError: This machine or this build cannot run live.
+        RunFailedError: There is no such program, or something failed in mid-run.
+    """
+    import signal
+
+    from anabranch import _engine
+    from anabranch.errors import RunFailedError, UserError
+
+    # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))  # noqa: S604
+    except _engine.LiveUnavailableError as error:
+        raise UserError(f"this machine does not let us run live: {error}", hint="run as root") from None
+    except RuntimeError as error:
+        raise RunFailedError(str(error)) from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+    ended = json.loads(run.summary_json)["live"]["programs"]
+    status = ended[0]["status"] if ended else None
+    return 1 if status is None else int(status)
+
+
+def taint(result: RunResult) -> list[str]:
+    """Why a live run must not be used; nothing if it may."""
+    return [] if result.live is None else list(result.live["audit"]["reasons"])

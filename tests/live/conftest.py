@@ -1,0 +1,77 @@
+"""What the live tests share. Where the machine does not let us run live they are skipped, with the reason."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ATTEMPTS = 5
+"""A tainted run is no result: it is made again, and so often at most."""
+
+TAINTED = "the live run is tainted"
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def live_machine() -> None:
+    """Skip where there is no live engine."""
+    probe = "from anabranch.live import prepare; prepare()"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+
+
+def command(*arguments: object) -> list[str]:
+    """A command line of ours."""
+    return [sys.executable, "-m", "anabranch", *map(str, arguments)]
+
+
+@pytest.fixture
+def live_run(live_machine: None, tmp_path: Path) -> Run:
+    """Run a scenario's text live; the summary. Packets are conserved in every run."""
+
+    def run(text: str, *options: str) -> dict[str, Any]:
+        file = tmp_path / "scenario.toml"
+        file.write_text(text)
+        told = []
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(
+                command("run", file, "--engine", "live", "--json", *options),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+            if done.returncode == 0:
+                summary: dict[str, Any] = json.loads(done.stdout)
+                conserved(summary)
+                return summary
+            assert TAINTED in done.stderr, done.stderr
+            told.append(done.stderr)
+        pytest.fail(f"{ATTEMPTS} runs, all tainted:\n{''.join(told)}")
+
+    return run
+
+
+def conserved(summary: dict[str, Any]) -> None:
+    """What hosts sent has arrived, was dropped or lost, or was on its way.
+
+    For scenarios that double nothing and have no warm-up.
+    """
+    audit = summary["live"]["audit"]
+    directions = [both[name] for both in summary["links"].values() for name in ("forward", "reverse")]
+    gone = sum(direction["dropped_packets"] + direction["lost_packets"] for direction in directions)
+    # What a gateway still holds at the end is on no link.
+    both = [direction for gateway in summary["gateways"].values() for direction in gateway.values()]
+    held = sum(direction["max_held_packets"] for direction in both)
+    missing = audit["taken_packets"] - audit["released_packets"] - gone - audit["in_flight_packets"]
+    assert 0 <= missing <= held
+    assert audit["foreign_packets"] == 0
+    assert audit["taken_packets"] > 0

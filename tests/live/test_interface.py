@@ -1,0 +1,159 @@
+"""Between two interfaces the engine is an inline emulator: tested on veth pairs in namespaces made for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import command
+
+SCENARIO = """
+duration = "{duration}"
+[link.path]
+between = ["left", "right"]
+rate = "20 Mbit/s"
+delay = "15 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+[host.left]
+attach = "interface:el"
+[host.right]
+attach = "interface:er"
+[flow.all]
+from = "left"
+to = "right"
+"""
+
+SIZE = 2_000_000
+
+SERVER = (
+    "import socket; s = socket.create_server(('10.9.0.2', 7)); print('ready', flush=True); c = s.accept()[0]\n"
+    "n = 0\nwhile b := c.recv(65536): n += len(b)\nprint(n)"
+)
+CLIENT = (
+    "import socket, time; t = time.monotonic(); c = socket.create_connection(('10.9.0.2', 7)); "
+    f"print(time.monotonic() - t); c.sendall(bytes({SIZE})); c.shutdown(1); c.recv(1); print(time.monotonic() - t)"
+)
+
+
+@pytest.fixture
+def namespaces(live_machine: None) -> Iterator[dict[str, str]]:
+    """Three: left and right, and between them the one where the engine runs."""
+    if shutil.which("ip") is None:
+        pytest.skip("making veth pairs needs the program ip (iproute2)")
+    names = {name: f"anabranch-test-{os.getpid()}-{name}" for name in ("left", "middle", "right")}
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    try:
+        for name in names.values():
+            ip("netns", "add", name)
+        for side, inner, address in (("left", "el", "10.9.0.1/24"), ("right", "er", "10.9.0.2/24")):
+            # Made inside, so that nothing of it is ever seen outside.
+            ip("-n", names["middle"], "link", "add", inner, "type", "veth", "peer", "name", "eth", "netns", names[side])
+            ip("-n", names["middle"], "link", "set", inner, "up")
+            # A segment at a time: what the wire would carry.
+            ip("-n", names[side], "link", "set", "eth", "gso_max_segs", "1", "up")
+            ip("-n", names[side], "addr", "add", address, "dev", "eth")
+        yield names
+    finally:
+        for name in names.values():
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def inside(name: str, *words: str) -> list[str]:
+    return ["ip", "netns", "exec", name, *words]
+
+
+def test_inline(namespaces: dict[str, str], tmp_path: Path) -> None:
+    """ARP, a handshake and two megabytes cross at the link's rate and delay. Checksums that the kernel leaves to the
+    hardware arrive right, or nothing would.
+    """
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO.replace("{duration}", "4 s"))
+    engine = subprocess.Popen(
+        inside(namespaces["middle"], *command("run", file, "--engine", "live", "--json")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    server = subprocess.Popen(
+        inside(namespaces["right"], sys.executable, "-c", SERVER), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        time.sleep(1)
+        client = subprocess.run(
+            inside(namespaces["left"], sys.executable, "-c", CLIENT),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        )
+        received, _ = server.communicate(timeout=10)
+        out, told = engine.communicate(timeout=30)
+    finally:
+        for process in (server, engine):
+            process.kill()
+            process.wait()
+    connected, done = (float(line) for line in client.stdout.split())
+    assert int(received) == SIZE
+    # A round trip for the address (ARP) may come first.
+    assert 0.030 <= connected <= 0.070
+    assert done >= SIZE * 8 / 20e6
+    if engine.returncode != 0:
+        assert "tainted" in told, told
+        pytest.skip(told.strip())
+    summary = json.loads(out)
+    assert summary["links"]["path"]["forward"]["sent_packets"] >= SIZE / 1448
+    assert summary["live"]["audit"]["merged_packets"] == 0
+
+
+def test_kill_leaves_the_interfaces_as_they_were(namespaces: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO.replace("{duration}", "60 s"))
+
+    def state() -> str:
+        show = ["ip", "-n", namespaces["middle"], "-d", "-o", "link"]
+        return subprocess.run(show, check=True, capture_output=True, text=True).stdout
+
+    before = state()
+    engine = subprocess.Popen(
+        inside(namespaces["middle"], *command("run", file, "--engine", "live")), stderr=subprocess.PIPE
+    )
+    until = time.monotonic() + 20
+    while state() == before and time.monotonic() < until:
+        time.sleep(0.05)
+    assert state() != before, "it never listened: promiscuous mode would show"
+    engine.send_signal(signal.SIGKILL)
+    engine.communicate(timeout=10)
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("interface:el", "interface:nowhere", "the interface `nowhere` must be there"),
+        (
+            '[host.right]\nattach = "interface:er"\n',
+            "",
+            "`left` stands for an interface and the other end of `all` does",
+        ),
+    ],
+)
+def test_what_cannot_be_attached(live_machine: None, tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO.replace("{duration}", "1 s").replace(old, new))
+    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr

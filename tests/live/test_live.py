@@ -1,0 +1,219 @@
+"""One scenario file, real packets: what must hold in every live run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.scenario import Scenario
+
+from .conftest import Run
+
+PATH = """
+title = "a path"
+duration = "3 s"
+
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+forward.queue = { kind = "drop-tail", limit = "1 bdp" }
+"""
+
+FLOW = """
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+
+def test_a_bulk_flow_fills_the_path(live_run: Run) -> None:
+    """At most the link's share of payload, and after slow start little less."""
+    summary = live_run(PATH + FLOW + 'cc = "cubic"\n')
+    flow, link = summary["flows"]["main"], summary["links"]["path"]["forward"]
+    assert 0.9 * 20 * 1448 / 1500 < flow["goodput_mbit_s"] < 20 * 1448 / 1500
+    assert flow["min_rtt_ms"] >= 20
+    assert flow["mean_srtt_ms"] <= 20 + 20 + 2  # the queue holds as much again
+    assert flow["sent_packets"] >= flow["delivered_bytes"] / 1448
+    assert link["dropped_packets"] <= flow["retransmitted_packets"] + flow["mean_cwnd_packets"] * 2
+    assert (summary["engine"], summary["digest"]) == ("live", None)
+    assert summary["live"]["machine"]["kernel_settings"]["net/ipv4/tcp_no_metrics_save"] == "1"
+
+
+def test_the_summary_has_the_simulators_form(live_run: Run) -> None:
+    text = PATH + FLOW
+    live, simulated = live_run(text), Scenario.from_text(text).run().summary
+    assert set(live) == set(simulated) | {"live"}
+    assert set(live["flows"]["main"]) == set(simulated["flows"]["main"])
+    assert live["resolved_scenario"] == simulated["resolved_scenario"]
+
+
+def test_the_same_packets_are_lost_in_both_engines(live_machine: None) -> None:
+    """Fails for an engine that draws fates by anything but the packet's number at the element."""
+    text = (PATH + FLOW).replace(
+        "forward.queue", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\nreverse.queue'
+    )
+
+    def lost(packets: Any) -> tuple[set[int], int]:
+        forward = packets.filter(packets["direction"] == "forward")
+        return set(forward.filter(forward["fate"] == "lost")["packet_index"]), int(forward["packet_index"].max())
+
+    from anabranch.live import run_audited
+
+    scenario = Scenario.from_text(text)
+    simulated, last_simulated = lost(scenario.run(packets=True).table("packets"))
+    live, last_live = lost(run_audited(scenario, packets=True).table("packets"))
+    # Handshake and closing are no data, and differ; a flow's last packets may still be on their way.
+    common = range(3, min(last_simulated, last_live) - 200)
+    assert len(common) > 500
+    assert live & set(common) == simulated & set(common)
+    assert len(live & set(common)) > 5
+
+
+def test_a_file_arrives_whole(live_run: Run) -> None:
+    summary = live_run(
+        PATH.replace("forward.queue", 'impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\nforward.queue')
+        + FLOW
+        + 'workload = { kind = "file", size = "1 MB" }\n'
+    )
+    flow = summary["flows"]["main"]
+    assert flow["delivered_bytes"] == 1_000_000
+    # Handshake, then a megabyte and its headers at the line's rate.
+    assert flow["flow_completion_time_s"] > 0.03 + 1e6 * 1500 / 1448 * 8 / 20e6
+    assert flow["retransmitted_packets"] > 0
+
+
+def test_a_response_takes_a_round_trip_and_its_bytes(live_run: Run) -> None:
+    summary = live_run(
+        PATH + FLOW + 'workload = { kind = "request-response", request = "100 bytes", response = "1 kB" }\n'
+    )
+    exchanges = summary["flows"]["main"]["exchanges"]
+    # 20 ms, and 100 bytes and 1,000 bytes with their headers at 20 Mbit/s.
+    expected = 20 + (152 + 1052) * 8 / 20e3
+    assert exchanges["p50_response_time_ms"] == pytest.approx(expected, abs=1)
+    assert exchanges["completed"] >= 2900 / (expected + 2)
+
+
+def test_ipv6(live_run: Run) -> None:
+    summary = live_run(PATH + FLOW + "family = 6\n")
+    # 20 bytes of every packet more are headers: 1,428 are payload.
+    assert 0.9 * 20 * 1428 / 1500 < summary["flows"]["main"]["goodput_mbit_s"] < 20 * 1428 / 1500
+
+
+def test_marks_reach_the_kernel(live_run: Run) -> None:
+    """RED marks instead of dropping. Fails if marked packets keep their old ECN field, or get a wrong checksum."""
+    thresholds = 'min_threshold = "10 packets", max_threshold = "40 packets"'
+    red = f'{{ kind = "red", limit = "200 packets", {thresholds}, ecn = true }}'
+    text = PATH.replace('{ kind = "drop-tail", limit = "1 bdp" }', red)
+    summary = live_run(text + FLOW + 'cc = "reno"\ntransport = { ecn = "rfc3168" }\n')
+    link, flow = summary["links"]["path"]["forward"], summary["flows"]["main"]
+    assert link["marked_packets"] > 0
+    # The sender heard: the queue stays below the point where it would drop.
+    assert link["max_queue_packets"] < 200
+    assert flow["goodput_mbit_s"] > 14
+
+
+TWO_ROUTES = """
+title = "two routes"
+duration = "3 s"
+
+[link.fast]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+
+[link.slow]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "25 ms"
+
+[gateway.pair]
+between = ["A", "B"]
+routes = ["fast", "slow"]
+split = "weighted-round-robin"
+restore = "{restore}"
+
+[flow.main]
+from = "A"
+to = "B"
+cc = "cubic"
+"""
+
+
+def test_order_is_restored_on_real_packets(live_run: Run) -> None:
+    """`in-order` reads sequence numbers in the kernel's packets."""
+    ordered = live_run(TWO_ROUTES.replace("{restore}", "in-order"))
+    loose = live_run(TWO_ROUTES.replace("{restore}", "none"))
+    assert loose["flows"]["main"]["reordered_ratio"] > 0.1
+    # What passes at once, as segments without data do, counts against what is held.
+    assert ordered["flows"]["main"]["reordered_ratio"] < 0.1 * loose["flows"]["main"]["reordered_ratio"]
+    assert ordered["gateways"]["pair"]["forward"]["held_packets"] > 100
+
+
+SERVER = 'import socket; s = socket.create_server((\\"\\", 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)'
+CLIENT = (
+    "import socket, time, sys; time.sleep(0.5); c = socket.create_connection((sys.argv[1], 7)); "
+    'c.sendall(b\\"hello\\"); assert c.recv(99) == b\\"hello\\"'
+)
+
+
+def program(host: str, *words: str) -> str:
+    """A host that runs a program."""
+    return f"\n[host.{host}]\nexec = [{', '.join(f'{chr(34)}{word}{chr(34)}' for word in words)}]\n"
+
+
+def test_a_program_of_ones_own(live_run: Run) -> None:
+    text = PATH + FLOW + program("B", sys.executable, "-c", SERVER) + program("A", sys.executable, "-c", CLIENT, "{B}")
+    summary = live_run(text)
+    ended = {end["host"]: end["status"] for end in summary["live"]["programs"]}
+    assert ended == {"A": 0, "B": 0}
+    assert summary["flows"]["main"]["goodput_mbit_s"] is None
+    assert summary["flows"]["main"]["throughput_mbit_s"] > 0
+
+
+def test_a_tainted_run_has_no_result(live_machine: None) -> None:
+    from anabranch.errors import RunFailedError
+    from anabranch.live import Limits, run_audited, taint
+
+    scenario, strict = Scenario.from_text((PATH + FLOW).replace("3 s", "500 ms")), Limits(p99_lateness_ms=0.0)
+    with pytest.raises(RunFailedError, match=r"tainted and has no result: one packet in a hundred left more than"):
+        scenario.run_live(limits=strict)
+    assert taint(run_audited(scenario, limits=strict))
+
+
+@pytest.mark.parametrize(
+    ("extra", "place", "message"),
+    [
+        ('stack = "rfc"', "14:9", 'a live host runs this machine\'s kernel, not the stack "rfc"'),
+        ('cc = "no-such"', "14:6", "unknown congestion control `no-such`"),
+        ('cc = "bbr3"', "14:6", "this machine's kernel does not let a socket have the congestion control `bbr3`"),
+        ('cc = { kind = "cubic", beta = 0.5 }', "14:6", "a socket can only name its congestion control"),
+        ('transport = { min_rto = "1 s" }', "14:25", "`min_rto` cannot be set for a socket of this machine's kernel"),
+        ('fec = { kind = "xor" }', "14:7", "whose TCP has no error correction"),
+        ('workload = { kind = "poisson", rate = "1 Mbit/s", sizes = { kind = "fixed", size = "9 kB" } }',
+         "14:12", "the live engine has no sender for the workload `poisson`"),
+        ('[host.A]\nattach = "eth0"', "15:10", "there is nothing like `eth0` to attach a host to"),
+        ('[host.A]\nexec = []', "15:8", "`exec` is no program and its arguments"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_live(live_machine: None, tmp_path: Path, extra: str, place: str, message: str) -> None:
+    import subprocess
+
+    from .conftest import command
+
+    file = tmp_path / "scenario.toml"
+    file.write_text(PATH + FLOW + extra + "\n")
+    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {file}:{place}: ")
+    assert message in done.stderr.splitlines()[0]
+
+
+def test_the_simulator_refuses_what_is_live_only(tmp_path: Path) -> None:
+    from anabranch._engine import ScenarioError
+
+    with pytest.raises(ScenarioError, match="something that only the live engine has"):
+        Scenario.from_text(PATH + FLOW + "family = 6\n").run()

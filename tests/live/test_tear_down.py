@@ -1,0 +1,151 @@
+"""Nothing is left behind, however a run ends: no namespace, no device, no process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import command
+
+SCENARIO = """
+duration = "60 s"
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+[flow.main]
+from = "A"
+to = "B"
+[link.other]
+between = ["C", "D"]
+delay = "1 ms"
+[flow.program]
+from = "C"
+to = "D"
+[host.C]
+exec = ["sleep", "1000"]
+"""
+
+MARK = "ANABRANCH_TEST_MARK"
+
+
+def processes(mark: str) -> set[int]:
+    """Those that were started with this mark in their environment."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
+                    found.add(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+SLAB = Path("/sys/kernel/slab/net_namespace")
+"""Where the kernel says how many network namespaces there are, those that no process is in included."""
+
+
+def namespaces() -> int | None:
+    """Network namespaces of the kernel, and one more; ``None`` if it does not say.
+
+    The memory of a namespace that is gone is given back when the next one goes (Linux 6.13 and later): so one is made
+    and goes, and is the one more.
+    """
+    subprocess.run([sys.executable, "-c", "from anabranch.live import prepare; prepare()"], check=True)
+    try:
+        # Without this, objects that are free but cached by a processor count too.
+        (SLAB / "shrink").write_text("1")
+        return int((SLAB / "objects").read_text().split()[0])
+    except OSError:
+        return None
+
+
+def devices() -> set[str]:
+    return {entry.name for entry in Path("/sys/class/net").iterdir()}
+
+
+def settle(is_clean: object, seconds: float = 20) -> bool:
+    """Wait until it is so: the kernel takes namespaces down in its own time."""
+    assert callable(is_clean)
+    until = time.monotonic() + seconds
+    while not is_clean():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    mark = f"{os.getpid()}-{tmp_path.name}"
+    before, devices_before = namespaces(), devices()
+    most = 0
+    for number, end in enumerate(ends):
+        run = subprocess.Popen(
+            command("run", file, "--engine", "live"),
+            env={**os.environ, MARK: mark},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        # Its program runs once the packets do.
+        assert settle(lambda: len(processes(mark)) >= 2), run.communicate(timeout=5)
+        if number == 0:
+            most = namespaces() or 0
+        # A different moment each time.
+        time.sleep(0.05 * (number % 5))
+        run.send_signal(end)
+        _, told = run.communicate(timeout=20)
+        assert run.returncode == (1 if end == signal.SIGINT else -end), told
+        assert settle(lambda: not processes(mark), 5), "a process is left"
+    assert devices() == devices_before
+    if before is not None:
+        assert most >= before + 4, "the count shows no namespace of ours: this test would not see one left"
+        assert settle(lambda: (namespaces() or 0) <= before), f"{namespaces()} namespaces, {before} before"
+
+
+def test_start_and_kill(live_machine: None, tmp_path: Path) -> None:
+    cycles(tmp_path, [signal.SIGKILL, signal.SIGINT, signal.SIGKILL])
+
+
+@pytest.mark.slow
+def test_a_hundred_times(live_machine: None, tmp_path: Path) -> None:
+    cycles(tmp_path, [signal.SIGKILL, signal.SIGINT] * 50)
+
+
+def test_a_run_that_fails(live_machine: None, tmp_path: Path) -> None:
+    """A program that does not exist: status 1, its name, and nothing left."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO.replace('"sleep", "1000"', '"no-such-program"').replace("60 s", "2 s"))
+    before = namespaces()
+    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the program of `C`: `no-such-program`: No such file or directory" in done.stderr
+    if before is not None:
+        assert settle(lambda: (namespaces() or 0) <= before)
+
+
+def test_a_shell_in_a_host(live_machine: None, tmp_path: Path) -> None:
+    """It sees the host's device and its peer, and its status is told."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    look = "import socket, sys; s = socket.create_server(('10.113.0.1', 9)); print(s.getsockname()[0])"
+    done = subprocess.run(
+        command("shell", file, "A", "--", sys.executable, "-c", look), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "10.113.0.1\n"), done.stderr
+    done = subprocess.run(
+        command("shell", file, "B", "--", "sh", "-c", "exit 3"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    done = subprocess.run(command("shell", file, "Z"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no host `Z`" in done.stderr
