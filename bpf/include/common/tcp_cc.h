@@ -2,8 +2,8 @@
 /*
  * What congestion controls have in common, in the kernel and in the simulator.
  *
- * A window is kept in Q16 segments (65536 is one segment): the kernel's snd_cwnd holds whole ones, and a
- * fraction lost at every acknowledgment would be a slower control.
+ * A window is kept in 2^-32 segments: the kernel's snd_cwnd holds whole ones, and a fraction lost at every
+ * acknowledgment would be a slower control.
  */
 #ifndef ANABRANCH_TCP_CC_H
 #define ANABRANCH_TCP_CC_H
@@ -81,83 +81,198 @@ static __always_inline bool tcp_is_cwnd_limited(const struct sock *sk)
 	return tcp_in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-#define Q16 16
-#define Q16_ONE (1ULL << Q16)
+/* A recovery is under way. */
+static __always_inline bool tcp_in_recovery(const struct sock *sk)
+{
+	return ANABRANCH_BIT_FIELD(inet_csk(sk), icsk_ca_state) == TCP_CA_Recovery;
+}
 
-/* A window with its fraction. */
+/* A control's reduction that proves needless is taken back with all that belongs to it. */
+#define CC_ONE (1ULL << 32)
+/* `n` hundredths of a segment. */
+#define CC_HUNDREDTHS(n) (CC_ONE * (n) / 100)
+
+/* A window with its fraction, in 2^-32 segments. */
 struct cc_window {
 	u64 exact;
 	/* What the last reduction left, which is ssthresh with its fraction. */
 	u64 reduced;
 	/* snd_cwnd as it was left: if the kernel has changed it, the fraction is void. */
 	u32 shown;
+	u32 unused;
 };
 
 static __always_inline void cc_window_init(struct cc_window *window, const struct tcp_sock *tp)
 {
-	window->exact = (u64)tp->snd_cwnd << Q16;
+	window->exact = (u64)tp->snd_cwnd << 32;
 	window->reduced = 0;
 	window->shown = tp->snd_cwnd;
 }
 
 /*
- * Takes over what the kernel has set: after a pause, a recovery, an undo. Where that is the last
- * reduction's whole part, its fraction holds too.
+ * Takes over what the kernel has set after a pause, a recovery or an undo, and says whether it did.
+ * Where that is the last reduction's whole part, its fraction holds too.
  */
-static __always_inline u64 cc_window_now(struct cc_window *window, const struct tcp_sock *tp)
+static __always_inline bool cc_window_sync(struct cc_window *window, const struct tcp_sock *tp)
 {
 	u32 cwnd = tp->snd_cwnd;
 
-	if (cwnd != window->shown) {
-		window->exact = (u64)cwnd << Q16;
-		if (window->reduced >> Q16 == cwnd)
-			window->exact = window->reduced;
-		window->shown = cwnd;
-	}
-	return window->exact;
+	if (cwnd == window->shown)
+		return false;
+	window->exact = (u64)cwnd << 32;
+	if (window->reduced >> 32 == cwnd)
+		window->exact = window->reduced;
+	window->shown = cwnd;
+	return true;
 }
 
 static __always_inline u64 cc_ssthresh(const struct cc_window *window, const struct tcp_sock *tp)
 {
 	u32 ssthresh = tp->snd_ssthresh;
 
-	return window->reduced >> Q16 == ssthresh ? window->reduced : (u64)ssthresh << Q16;
+	return window->reduced >> 32 == ssthresh ? window->reduced : (u64)ssthresh << 32;
+}
+
+static __always_inline void cc_ssthresh_set(struct cc_window *window, struct tcp_sock *tp, u64 exact)
+{
+	window->reduced = exact;
+	tp->snd_ssthresh = exact >> 32;
 }
 
 static __always_inline void cc_window_set(struct cc_window *window, struct tcp_sock *tp, u64 exact)
 {
-	u64 most = (u64)tp->snd_cwnd_clamp << Q16;
+	u64 most = (u64)tp->snd_cwnd_clamp << 32;
 
 	if (exact > most)
 		exact = most;
-	if (exact < Q16_ONE)
-		exact = Q16_ONE;
+	if (exact < CC_ONE)
+		exact = CC_ONE;
 	window->exact = exact;
-	window->shown = exact >> Q16;
+	window->shown = exact >> 32;
 	tp->snd_cwnd = window->shown;
 }
 
-/* What ssthresh() returns for a reduction to `exact`, of which two segments are left at least. */
+/*
+ * What ssthresh() returns for a reduction to `exact`, of which two segments are left at least. The kernel
+ * sets the window next, even where its whole part stays the same.
+ */
 static __always_inline u32 cc_reduce(struct cc_window *window, u64 exact)
 {
-	if (exact < 2 * Q16_ONE)
-		exact = 2 * Q16_ONE;
+	if (exact < 2 * CC_ONE)
+		exact = 2 * CC_ONE;
 	window->reduced = exact;
-	return exact >> Q16;
+	window->shown = 0;
+	return exact >> 32;
 }
 
-/* RFC 5681 §3.1 equation 2, without a limit on what one acknowledgment adds. */
-static __always_inline void cc_slow_start(struct cc_window *window, struct tcp_sock *tp, u32 acked)
+/* The kernel is about to set the window for a reason of its own, a timeout. */
+static __always_inline void cc_forget_fraction(struct cc_window *window)
 {
-	u64 most = cc_ssthresh(window, tp);
-	u64 exact = window->exact + ((u64)acked << Q16);
+	window->shown = 0;
+}
 
-	cc_window_set(window, tp, exact < most ? exact : most);
+/* A reduction is for nothing: what the window and ssthresh were. Returns what undo_cwnd() does. */
+static __always_inline u32 cc_undo(struct cc_window *window, struct tcp_sock *tp, u64 exact, u64 ssthresh)
+{
+	cc_ssthresh_set(window, tp, ssthresh);
+	window->exact = exact;
+	window->shown = exact >> 32;
+	return window->shown;
 }
 
 static __always_inline bool cc_in_slow_start(const struct cc_window *window, const struct tcp_sock *tp)
 {
 	return window->exact < cc_ssthresh(window, tp);
+}
+
+/* RFC 5681 §3.1 equation 2, without a limit on what one acknowledgment adds. */
+static __always_inline u64 cc_slow_start(const struct cc_window *window, const struct tcp_sock *tp, u32 acked)
+{
+	u64 most = cc_ssthresh(window, tp);
+	u64 exact = window->exact + ((u64)acked << 32);
+
+	return exact < most ? exact : most;
+}
+
+/*
+ * acked · step ÷ cwnd: what `acked` segments add to a window that `step` is to be added to per round trip.
+ * `step` is below 2^47, 2^15 segments.
+ */
+static __always_inline u64 cc_share(u32 acked, u64 step, u64 cwnd)
+{
+	/* In 2^-16 segments each; of the product as many bits are kept as there is room for. */
+	u64 product = (step >> 16) * acked;
+	u64 divisor = cwnd >> 16;
+
+	if (product >> 31)
+		return ((product << 16) / divisor) << 16;
+	return (product << 32) / divisor;
+}
+
+/* `exact` times a factor in 2^-16, of which there are at most 2. */
+static __always_inline u64 cc_scale(u64 exact, u32 factor)
+{
+	return (exact >> 16) * factor;
+}
+
+/* exact · excess ÷ total: the part of a window that waits in queues where `total` of time has `excess`. */
+static __always_inline u64 cc_queued(u64 exact, u64 excess, u64 total)
+{
+	u64 share;
+
+	/* The share in 2^-24, of times of which 39 bits are left. */
+	if (total >> 39) {
+		total >>= 24;
+		excess >>= 24;
+	}
+	if (total == 0)
+		return 0;
+	share = (excess << 24) / total;
+	return ((exact >> 16) * share) >> 8;
+}
+
+/* Bits that a number takes. */
+static __always_inline u32 cc_bits(u64 x)
+{
+	u32 bits = 0;
+
+	if (x >> 32) { bits += 32; x >>= 32; }
+	if (x >> 16) { bits += 16; x >>= 16; }
+	if (x >> 8) { bits += 8; x >>= 8; }
+	if (x >> 4) { bits += 4; x >>= 4; }
+	if (x >> 2) { bits += 2; x >>= 2; }
+	if (x >> 1) { bits += 1; x >>= 1; }
+	return bits + (u32)x;
+}
+
+#define CC_NEWTON(step) step step step step step step
+
+/*
+ * The square root, rounded down. Newton's steps from above: the first guess is less than twice too
+ * large, six steps leave it at most one too large. A function of its own, so that the verifier looks at it
+ * once.
+ */
+__noinline u64 cc_sqrt(u64 x)
+{
+	u64 y = 1ULL << ((cc_bits(x) + 1) / 2);
+
+	CC_NEWTON(y = (y + x / y) >> 1;)
+	/* 2^32 squared is more than a number holds. */
+	if (y >> 32)
+		y = 0xffffffff;
+	return y * y > x ? y - 1 : y;
+}
+
+/* The cube root, rounded down, as the square root. */
+__noinline u64 cc_cbrt(u64 x)
+{
+	u64 y = 1ULL << ((cc_bits(x) + 2) / 3);
+
+	if (x == 0)
+		return 0;
+	CC_NEWTON(y = (2 * y + x / (y * y)) / 3;)
+	CC_NEWTON(y = (2 * y + x / (y * y)) / 3;)
+	return y * y * y > x ? y - 1 : y;
 }
 
 #endif

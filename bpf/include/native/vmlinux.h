@@ -66,6 +66,7 @@ struct tcp_sock {
 	u32 lost;
 	u32 app_limited;
 	u32 reordering;
+	u64 tcp_wstamp_ns;
 	u64 tcp_mstamp;
 	u64 delivered_mstamp;
 	u64 first_tx_mstamp;

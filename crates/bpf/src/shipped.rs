@@ -25,6 +25,11 @@ macro_rules! shipped {
 
 shipped! {
     "reno" as "ab_reno",
+    "cubic-plus" as "ab_cubicplus",
+    "westwood-plus" as "ab_westwood",
+    "compound" as "ab_compound",
+    "vegas" as "ab_vegas",
+    "bic" as "ab_bic",
 }
 
 /// By its name.

@@ -4,6 +4,7 @@
 //! columns come out; nothing panics across the boundary but broken invariants, which arrive as
 //! `PanicException`.
 
+mod controls;
 mod error;
 mod run;
 mod scenario;
@@ -16,6 +17,8 @@ use pyo3::prelude::*;
 /// The compiled engine. Nothing outside the package needs it directly.
 #[pymodule]
 mod _engine {
+    #[pymodule_export]
+    use super::controls::{ControlError, cc_list, cc_load, cc_unload};
     #[pymodule_export]
     use super::error::ScenarioError;
     #[pymodule_export]

@@ -33,7 +33,10 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 
 impl Job {
     pub fn parse(&self) -> Result<Scenario, Error> {
-        let extensions = Extensions::default().files(read);
+        let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
+        let extensions = Extensions::default()
+            .files(read)
+            .congestion_control("bpf", anabranch_bpf::extension(folder.to_owned()));
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,

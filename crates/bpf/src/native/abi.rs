@@ -44,6 +44,7 @@ pub struct TcpSock {
     pub lost: u32,
     pub app_limited: u32,
     pub reordering: u32,
+    pub tcp_wstamp_ns: u64,
     pub tcp_mstamp: u64,
     pub delivered_mstamp: u64,
     pub first_tx_mstamp: u64,

@@ -31,6 +31,8 @@ pub(super) struct Adapter {
     delivered: u64,
     /// What must be acknowledged before a timeout or a mark is over.
     high: u32,
+    /// The acknowledgment that comes next ends the recovery.
+    ends: bool,
 }
 
 impl fmt::Debug for Adapter {
@@ -96,6 +98,7 @@ impl Adapter {
             acked: 0,
             delivered: 0,
             high: 0,
+            ends: false,
         };
         adapter.code.set_now(0);
         call!(adapter.init());
@@ -121,6 +124,7 @@ impl Adapter {
         call!(self.set_state(state as u8));
         self.sock.icsk_ca_state = state as u8;
         self.high = self.sock.snd_nxt;
+        self.ends = false;
     }
 
     fn event(&mut self, event: Event) {
@@ -156,7 +160,8 @@ impl Adapter {
     }
 
     fn look_at(&mut self, ack: &Ack) {
-        let srtt = clamped(micros(ack.srtt)).saturating_mul(8);
+        // In eighths of a microsecond.
+        let srtt = clamped(ack.srtt.as_nanos() / 125);
         self.acked += ack.acked.get();
         self.delivered += ack.delivered.get();
         let outstanding = self.sock.snd_nxt.wrapping_sub(self.sock.snd_una);
@@ -220,6 +225,7 @@ impl CongestionControl for Adapter {
             self.sock.snd_nxt = self.sock.snd_nxt.wrapping_add(wrapped(sent.bytes.get()));
         }
         self.sock.packets_out = clamped(self.packets(sent.in_flight));
+        self.sock.tcp_wstamp_ns = sent.now.saturating_since(Instant::START).as_nanos();
     }
 
     fn on_ack(&mut self, ack: &Ack) {
@@ -227,8 +233,11 @@ impl CongestionControl for Adapter {
         let delivered = (self.delivered + ack.delivered.get()) / self.smss;
         self.look_at(ack);
         let over = !before(self.sock.snd_una, self.high);
-        if over && !ack.in_recovery {
+        if self.ends || (over && !ack.in_recovery) {
             self.reopen();
+        } else if ack.in_recovery && self.state_is(State::Open) {
+            // One that reduces nothing: the last reduction is not a round trip old.
+            self.set_state(State::Recovery);
         }
         let packets = self.acked / self.smss;
         self.acked %= self.smss;
@@ -243,6 +252,9 @@ impl CongestionControl for Adapter {
 
     fn on_congestion(&mut self, event: &Congestion) {
         self.at(event.now);
+        if self.ends {
+            self.reopen();
+        }
         let ssthresh = self.reduce();
         self.set_state(match event.signal {
             Signal::Loss => State::Recovery,
@@ -274,9 +286,8 @@ impl CongestionControl for Adapter {
                 self.set_cwnd(limit);
             }
         }
-        if self.state_is(State::Recovery) {
-            self.reopen();
-        }
+        // The control sees the acknowledgment that ends it as a part of it.
+        self.ends = self.state_is(State::Recovery);
     }
 
     fn on_spurious(&mut self, event: &Spurious) {
