@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cubic+ (Fukuda, KAKENHI 16K00129, final report, 2019): CUBIC (RFC 9438) that starts over where losses are
- * found during a fast recovery.
+ * Cubic+ (Fukuda, KAKENHI 16K00129, final report, 2019): CUBIC (RFC 9438) that starts over where a timer
+ * finds losses during a fast recovery.
  *
  * Its twin in the simulator is `cubic-plus` with `slow_start_limit = "unlimited"`, `reduce_from = "cwnd"`,
  * `hystart = "off"` and `count = "bytes"`, in a stack that grows no faster before the first loss.
  *
  * Differs from that, as far as a control can go:
- * - The report's timer is a loss detection, which is the stack's. Here every loss counts that the stack
- *   finds while a recovery is under way, by whatever rule: in the kernel that is RACK (RFC 8985), whose
- *   grace time adapts to the reordering it has seen.
+ * - The report's timer is a loss detection, which is the stack's; a control sees only that packets were
+ *   taken for lost. Those of the window in which the recovery began are told of by the acknowledgments of
+ *   that window, within a round trip. So a loss counts as the timer's that the stack finds, by whatever
+ *   rule, later in the recovery than a round trip and the report's grace time of a quarter of one.
  * - During a recovery the window is the stack's too. So starting over lowers ssthresh at once, and slow
  *   start begins from one segment when the recovery ends, not at the loss.
  * - A reduction that is undone after congestion avoidance has begun anew begins it once more from the
  *   window of before, instead of going on in the stage of before.
- * - Marks leave two segments at least, not one.
+ * - Marks leave two segments at least, not one, and nothing ends slow start early (HyStart).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -52,7 +53,8 @@ struct cubic {
 	u64 ssthresh_before;
 	u64 w_max_before;
 	u64 prior_before;
-	/* Packets taken for lost when the recovery began. */
+	/* When the recovery began, and the packets taken for lost, those included that the timer did not find. */
+	u32 entered;
 	u32 lost;
 };
 
@@ -148,7 +150,8 @@ void BPF_PROG(cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		cubic->start += now - cubic->paused;
 		cubic->flags &= ~PAUSED;
 	}
-	t = (u32)(now - cubic->start);
+	/* A pause that began before the stage moves its beginning past now. */
+	t = after(now, cubic->start) ? now - cubic->start : 0;
 	srtt = ((u64)tp->srtt_us << PER_SECOND) / (8 * USEC_PER_SEC);
 	/* §4.2, §4.4, §4.5. */
 	target = cubic_window(cubic, t + srtt);
@@ -180,9 +183,8 @@ u32 BPF_PROG(cubic_ssthresh, struct sock *sk)
 	cubic->ssthresh_before = cc_ssthresh(&cubic->window, tp);
 	cubic->w_max_before = cubic->w_max;
 	cubic->prior_before = cubic->prior;
-	if (cubic->flags & IN_STAGE)
-		cubic->flags |= STAGE_KEPT;
-	cubic->flags &= ~(IN_STAGE | STARTS_OVER);
+	/* An undo before another stage begins goes on in this one. */
+	cubic->flags = cubic->flags & IN_STAGE ? (cubic->flags & PAUSED) | STAGE_KEPT : 0;
 	cubic->prior = cwnd;
 	/* §4.6. */
 	return cc_reduce(&cubic->window, cwnd / 10 * 7);
@@ -196,21 +198,28 @@ void BPF_PROG(cubic_set_state, struct sock *sk, u8 state)
 	u64 cwnd = cubic->prior;
 
 	cubic->lost = tp->lost;
+	cubic->entered = cubic_time(bpf_ktime_get_ns());
 	if ((state != TCP_CA_Recovery && state != TCP_CA_CWR) || cubic->window.shown)
 		return;
 	/* §4.7. */
 	cubic->w_max = cwnd < cubic->w_max ? cwnd / 20 * 17 : cwnd;
 }
 
-/* Losses found during a recovery: start over, as at a timeout (§4.8). */
+/* The timer's losses during a recovery: start over, as at a timeout (§4.8). */
 SEC("struct_ops")
 void BPF_PROG(cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct cubic *cubic = inet_csk_ca(sk);
+	u32 now, grace;
 	u64 again;
 
 	if (!tcp_in_recovery(sk) || tp->lost == cubic->lost || (cubic->flags & STARTS_OVER))
+		return;
+	cubic->lost = tp->lost;
+	now = cubic_time(bpf_ktime_get_ns());
+	grace = ((u64)tp->srtt_us << PER_SECOND) * 5 / (32 * USEC_PER_SEC);
+	if (!after(now, cubic->entered + grace))
 		return;
 	cubic->flags |= STARTS_OVER;
 	cubic->prior = cubic->window.reduced;

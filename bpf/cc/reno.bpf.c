@@ -2,11 +2,9 @@
 /*
  * Reno (RFC 5681): slow start, one segment more per round trip, half the window at a loss.
  *
- * The kernel's own functions do the counting; what is added is that an undone reduction gives back what
- * had been counted towards the next segment (RFC 4015 §3.2 takes the whole state back).
- *
- * Differs from its twin in the simulator: the acknowledgment that ends slow start counts towards
- * congestion avoidance with what slow start leaves of it.
+ * Its twin in the simulator is `reno` with `slow_start_limit = "unlimited"` and `reduce_from = "cwnd"` in a
+ * stack that counts its windows in segments. The kernel has a Reno of its own; this one is the smallest
+ * complete example of a control here.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -50,12 +48,7 @@ void BPF_PROG(reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 
 	if (!tcp_is_cwnd_limited(sk))
 		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+	cc_reno_grow(tp, acked);
 }
 
 SEC("struct_ops")

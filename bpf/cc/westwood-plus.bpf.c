@@ -116,12 +116,7 @@ void BPF_PROG(westwood_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	westwood->left = 0;
 	if (!tcp_is_cwnd_limited(sk))
 		return;
-	if (tcp_in_slow_start(tp)) {
-		acked = tcp_slow_start(tp, acked);
-		if (!acked)
-			return;
-	}
-	tcp_cong_avoid_ai(tp, tp->snd_cwnd, acked);
+	cc_reno_grow(tp, acked);
 }
 
 SEC("struct_ops")

@@ -81,15 +81,37 @@ static __always_inline bool tcp_is_cwnd_limited(const struct sock *sk)
 	return tcp_in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
+/*
+ * RFC 5681 §3.1 in whole segments: slow start, without a limit on what one acknowledgment adds, to ssthresh;
+ * from there on a segment for every window acknowledged (RFC 3465 §2.1), one for an acknowledgment at most.
+ */
+static __always_inline void cc_reno_grow(struct tcp_sock *tp, u32 acked)
+{
+	u32 cwnd = tp->snd_cwnd;
+	u32 count = tp->snd_cwnd_cnt + acked;
+
+	if (tcp_in_slow_start(tp)) {
+		u32 room = tp->snd_ssthresh - cwnd;
+
+		tp->snd_cwnd = cwnd + (acked < room ? acked : room);
+		return;
+	}
+	if (count >= cwnd) {
+		count -= cwnd;
+		tp->snd_cwnd = cwnd + 1;
+	}
+	tp->snd_cwnd_cnt = count;
+}
+
 /* A recovery is under way. */
 static __always_inline bool tcp_in_recovery(const struct sock *sk)
 {
 	return ANABRANCH_BIT_FIELD(inet_csk(sk), icsk_ca_state) == TCP_CA_Recovery;
 }
 
-/* A control's reduction that proves needless is taken back with all that belongs to it. */
+/* One segment. */
 #define CC_ONE (1ULL << 32)
-/* `n` hundredths of a segment. */
+/* Hundredths of one. */
 #define CC_HUNDREDTHS(n) (CC_ONE * (n) / 100)
 
 /* A window with its fraction, in 2^-32 segments. */
@@ -196,17 +218,17 @@ static __always_inline u64 cc_slow_start(const struct cc_window *window, const s
 
 /*
  * acked · step ÷ cwnd: what `acked` segments add to a window that `step` is to be added to per round trip.
- * `step` is below 2^47, 2^15 segments.
+ * Their product is less than 2^32 segments.
  */
 static __always_inline u64 cc_share(u32 acked, u64 step, u64 cwnd)
 {
-	/* In 2^-16 segments each; of the product as many bits are kept as there is room for. */
-	u64 product = (step >> 16) * acked;
+	u64 product = step * acked;
 	u64 divisor = cwnd >> 16;
 
-	if (product >> 31)
-		return ((product << 16) / divisor) << 16;
-	return (product << 32) / divisor;
+	/* Of the quotient as many bits are kept as there is room for. */
+	if (product >> 48)
+		return (product / divisor) << 16;
+	return (product << 16) / divisor;
 }
 
 /* `exact` times a factor in 2^-16, of which there are at most 2. */

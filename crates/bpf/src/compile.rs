@@ -153,7 +153,16 @@ pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
     workshop.run(
         "clang",
         &[
-            "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-c", FILE, "-o", "control.o",
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+            "-O2",
+            "-g",
+            "-Werror=implicit-function-declaration",
+            "-c",
+            FILE,
+            "-o",
+            "control.o",
         ],
     )?;
     fs::read(workshop.path("control.o"))

@@ -116,7 +116,7 @@ fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
     let found = read_name(object);
     set_print(silent);
     let name = found.ok_or_else(|| without_control(source))?;
-    let fits = !name.is_empty()
+    let fits = (1..NAME_MAX).contains(&name.len())
         && name
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+'));
@@ -147,8 +147,8 @@ fn read_name(object: &[u8]) -> Option<String> {
     };
     let start = offset as usize / 8;
     let bytes = value.get(start..start + NAME_MAX)?;
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    String::from_utf8(bytes[..end].to_vec()).ok()
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME_MAX);
+    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
 /// Where the verifier's words begin in libbpf's.

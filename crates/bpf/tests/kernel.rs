@@ -114,3 +114,51 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
         assert_eq!(reader.join().expect("it read"), PART * PARTS);
     }
 }
+
+/// Reno under another name, with one change.
+fn changed(name: &str, right: &str, wrong: &str) -> Source {
+    let mut source = Source::shipped("reno").expect("it ships");
+    assert!(source.text.contains(right));
+    source.text = source.text.replace("\"ab_reno\"", &format!("\"{name}\"")).replace(right, wrong);
+    source
+}
+
+#[test]
+fn what_the_kernel_refuses_is_said_shortly() {
+    skip_if_hindered!();
+    let cases = [
+        // Not writable.
+        (
+            changed("ab_test_1", "reno->cwnd_before = 0;\n\tif", "tp->srtt_us = 1;\n\tif"),
+            vec!["the kernel refuses `reno.bpf.c`: reno_undo_cwnd: ", "at `tp->srtt_us = 1;`"],
+        ),
+        // Of 16 characters, so that no end is left.
+        (
+            changed("ab_test_too_long", "", ""),
+            vec!["`reno.bpf.c` names its control", "1 to 15 letters"],
+        ),
+        (
+            changed("ab/test", "", ""),
+            vec!["names its control \"ab/test\""],
+        ),
+        (
+            changed("ab_test_3", "SEC(\".struct_ops.link\")", "static"),
+            vec!["`reno.bpf.c` has no control"],
+        ),
+        (
+            changed("ab_test_4", "half > 2 ? half : 2", "half > two ? half : 2"),
+            vec!["`reno.bpf.c` does not compile: reno.bpf.c:", "'two'"],
+        ),
+        (
+            changed("reno", "", ""),
+            vec!["the kernel has a congestion control `reno` already"],
+        ),
+    ];
+    for (source, parts) in cases {
+        let said = attach(&source).expect_err("it is wrong").to_string();
+        for part in parts {
+            assert!(said.contains(part), "{said}\n-- has no --\n{part}");
+        }
+        assert!(said.len() < 400, "{said}");
+    }
+}

@@ -112,3 +112,88 @@ fn a_run_is_the_same_in_any_number_of_threads() {
         assert_eq!(thread.join().expect("it ran"), alone);
     }
 }
+
+/// What is said of a scenario whose control is `text`.
+fn refusal(text: &str) -> String {
+    let folder = folder_with(text);
+    let said = resolve(MINE, folder.path()).expect_err("it is wrong");
+    assert!(said.starts_with("test.toml:12:14: "), "{said}");
+    said.replace(&format!("{}/", folder.path().display()), "")
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
+    let cases = [
+        (
+            FIXED.replace("return 10;", "return ten;"),
+            "`mine.bpf.c` does not compile: mine.bpf.c:22:16: error: 'ten' undeclared",
+        ),
+        (
+            FIXED.replace("snd_cwnd = 10", "snd_cwmd = 10"),
+            "has no member named 'snd_cwmd'; did you mean 'snd_cwnd'?",
+        ),
+        (
+            FIXED.replace("return 10;", "extern __u32 bpf_get_prandom_u32(void); return bpf_get_prandom_u32();"),
+            "it calls `bpf_get_prandom_u32`, which controls in the simulator cannot",
+        ),
+        (
+            FIXED.replace("return 10;", "static __u32 last; return last++;"),
+            "`mine.bpf.c` has the variable `last",
+        ),
+        (
+            FIXED.replace("char _license", "int known SEC(\".maps\") = 1;\nchar _license"),
+            "`mine.bpf.c` has the map `known`",
+        ),
+        (
+            FIXED.replace(".struct_ops.link", ".elsewhere"),
+            "`mine.bpf.c` has no control",
+        ),
+        (
+            format!("{FIXED}\nSEC(\".struct_ops.link\") struct tcp_congestion_ops other = {{ .name = \"other\" }};"),
+            "`mine.bpf.c` has more than one control: `fixed`, `other`",
+        ),
+        (
+            FIXED.replace(".undo_cwnd = (void *)fixed_undo_cwnd,", ""),
+            "`mine.bpf.c` has no undo_cwnd",
+        ),
+    ];
+    for (text, message) in cases {
+        let said = refusal(&text);
+        assert!(said.contains(message), "{said}\n-- has no --\n{message}");
+    }
+}
+
+#[test]
+fn what_stands_beside_the_kind_is_checked() {
+    let cases = [
+        (r#""bpf""#, "an eBPF control is a file"),
+        (r#"{ kind = "bpf", file = "none.bpf.c" }"#, "none.bpf.c`: No such file"),
+        (r#"{ kind = "bpf", name = "compond" }"#, "no eBPF control `compond` ships\n"),
+        (r#"{ kind = "bpf", name = 3 }"#, "`name` of an eBPF control is a text"),
+        (r#"{ kind = "bpf", beta = "0.5" }"#, "an eBPF control has no `beta`"),
+        (
+            r#"{ kind = "bpf", name = "reno", file = "x.bpf.c" }"#,
+            "`file` or `name`, not both",
+        ),
+    ];
+    for (cc, message) in cases {
+        let said = resolve(cc, Path::new(".")).expect_err("it is wrong");
+        assert!(said.starts_with("test.toml:12:14: ") && said.contains(message), "{said}");
+    }
+}
+
+/// What a control does in a scenario is what the simulator's own does, as far as a run can show it: the
+/// file's window has whole segments.
+#[test]
+fn a_shipped_control_does_about_what_its_twin_does() {
+    for (name, twin) in [
+        ("reno", r#"{ kind = "reno" }"#),
+        ("compound", r#"{ kind = "compound" }"#),
+        ("cubic-plus", r#"{ kind = "cubic-plus", hystart = "off" }"#),
+    ] {
+        let (goodput, _) = run(&format!(r#"{{ kind = "bpf", name = "{name}" }}"#), Path::new("."));
+        let (of_twin, _) = run(twin, Path::new("."));
+        let apart = (goodput / of_twin - 1.0).abs();
+        assert!(apart < 0.05, "{name}: {goodput} of {of_twin} Mbit/s");
+    }
+}

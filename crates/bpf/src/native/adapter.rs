@@ -261,7 +261,8 @@ impl CongestionControl for Adapter {
             Signal::EcnCe => State::Cwr,
         });
         if !self.sets_its_window() {
-            self.set_cwnd(self.sock.snd_cwnd.min(ssthresh));
+            // A window of one segment becomes two (RFC 5681 §3.1 equation 4).
+            self.set_cwnd(self.sock.snd_cwnd.max(2).min(ssthresh));
         }
     }
 

@@ -97,7 +97,7 @@ impl Sender {
             round_end: 0,
             rtt_us: habits.base_rtt_us,
             srtt: base,
-            min_rtt: base,
+            min_rtt: Duration::from_secs(3600),
             last_sent_us: 0,
             share: 1.0,
             doubtful: None,
