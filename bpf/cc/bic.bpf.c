@@ -2,7 +2,7 @@
 /*
  * BIC (Xu, Harfoush and Rhee, INFOCOM 2004, §III): a binary search for the window that the path bears.
  *
- * Its twin in the simulator is `bic` with `slow_start_limit = "unlimited"` and `reduce_from = "cwnd"`.
+ * Its twin in the simulator is `bic` with a slow start without a limit and `reduce_from = "cwnd"`.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

@@ -3,7 +3,7 @@
  * Compound TCP (draft-sridharan-tcpm-ctcp-02; Tan, Song, Zhang and Sridharan, INFOCOM 2006): a loss window
  * as Reno's, and a delay window that grows fast where no queue is seen and yields to one.
  *
- * Its twin in the simulator is `compound` with `slow_start_limit = "unlimited"` and `reduce_from = "cwnd"`;
+ * Its twin in the simulator is `compound` with a slow start without a limit and `reduce_from = "cwnd"`;
  * where the sources leave something open, this does as that.
  */
 #include "vmlinux.h"

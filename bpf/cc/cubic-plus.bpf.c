@@ -3,7 +3,7 @@
  * Cubic+ (Fukuda, KAKENHI 16K00129, final report, 2019): CUBIC (RFC 9438) that starts over where a timer
  * finds losses during a fast recovery.
  *
- * Its twin in the simulator is `cubic-plus` with `slow_start_limit = "unlimited"`, `reduce_from = "cwnd"`,
+ * Its twin in the simulator is `cubic-plus` with a slow start without a limit, `reduce_from = "cwnd"`,
  * `hystart = "off"` and `count = "bytes"`, in a stack that grows no faster before the first loss.
  *
  * Differs from that, as far as a control can go:

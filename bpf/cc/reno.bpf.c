@@ -2,7 +2,7 @@
 /*
  * Reno (RFC 5681): slow start, one segment more per round trip, half the window at a loss.
  *
- * Its twin in the simulator is `reno` with `slow_start_limit = "unlimited"` and `reduce_from = "cwnd"` in a
+ * Its twin in the simulator is `reno` with a slow start without a limit and `reduce_from = "cwnd"` in a
  * stack that counts its windows in segments. The kernel has a Reno of its own; this one is the smallest
  * complete example of a control here.
  */

@@ -3,7 +3,7 @@
  * TCP Vegas (Brakmo and Peterson 1995, §III-B and §III-C): the window follows how many of its packets wait
  * in queues.
  *
- * Its twin in the simulator is `vegas` with `slow_start_limit = "unlimited"` and `reduce_from = "cwnd"`.
+ * Its twin in the simulator is `vegas` with a slow start without a limit and `reduce_from = "cwnd"`.
  * What that differs from the paper in stands there.
  */
 #include "vmlinux.h"

@@ -3,7 +3,7 @@
  * Westwood+ (Grieco and Mascolo, CCR 2004, §2): Reno that measures the rate at which its data is
  * acknowledged, and reduces to what the path carried at that rate without a queue.
  *
- * Its twin in the simulator is `westwood-plus` with `slow_start_limit = "unlimited"` and `reduce_from =
+ * Its twin in the simulator is `westwood-plus` with a slow start without a limit and `reduce_from =
  * "cwnd"` in a stack that counts its windows in segments. The estimate is whole octets per second, and a
  * sample's octets are packets of a full segment.
  */

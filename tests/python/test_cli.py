@@ -60,7 +60,8 @@ def test_help(anabranch: Call) -> None:
         "  sweep    Run a scenario over a grid, on all cores.\n"
         "  list     Show what there is, by kind.\n"
         "  explain  What one thing does, its sources, parameters and bounds.\n"
-        "  bench    Measure the engine's speed and memory (from a checkout).\n\n"
+        "  bench    Measure the engine's speed and memory (from a checkout).\n"
+        "  cc       Congestion controls in the running kernel, as eBPF programs.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input.\n"
     )
 

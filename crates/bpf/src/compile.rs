@@ -57,7 +57,10 @@ impl<'a> Workshop<'a> {
             command.arg("-iquote").arg(folder);
         }
         let output = command.args(arguments).output().map_err(|error| {
-            Error::System(format!("cannot run the compiler `{compiler}`: {error}"))
+            let packages = "(Debian's packages: build-essential, clang)";
+            Error::System(format!(
+                "cannot run the compiler `{compiler}`: {error}; install it {packages}"
+            ))
         })?;
         if output.status.success() {
             return Ok(());

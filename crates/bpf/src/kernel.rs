@@ -55,6 +55,9 @@ thread_local! {
 /// There is no clang, the file does not compile, the verifier refuses it, the privilege is missing, or a
 /// control of its name is there already.
 pub fn attach(source: &Source) -> Result<Attached, Error> {
+    // One at a time: where libbpf's messages go is one place for the whole process.
+    static TURN: Mutex<()> = Mutex::new(());
+
     if !Path::new(BTF).exists() {
         return Err(Error::System(format!(
             "this kernel cannot take eBPF congestion controls: {BTF} is missing; it needs CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_JIT"
@@ -67,8 +70,6 @@ pub fn attach(source: &Source) -> Result<Attached, Error> {
             "the kernel has a congestion control `{name}` already; `anabranch cc unload {name}` if it was loaded so"
         )));
     }
-    // One at a time: where libbpf's messages go is one place for the whole process.
-    static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let before = set_print(Some((PrintLevel::Info, |_, text| {
         SAID.with_borrow_mut(|said| said.push_str(&text));
@@ -170,14 +171,14 @@ fn shortened(said: &str) -> Option<String> {
     let function = before
         .rsplit_once("prog '")
         .and_then(|(_, rest)| rest.split('\'').next());
-    let is_summary = |line: &&str| {
+    let tells = |line: &&str| {
         !line.is_empty()
             && !line.starts_with("processed ")
             && !line.starts_with("verification time")
             && !line.starts_with("stack depth")
             && !line.starts_with("libbpf: ")
     };
-    let reason = log.lines().map(str::trim).filter(is_summary).next_back()?;
+    let reason = log.lines().map(str::trim).rfind(tells)?;
     // Lines of the source are set off by a semicolon: `; text @ file:line`.
     let place = log
         .lines()

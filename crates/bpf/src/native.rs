@@ -33,6 +33,12 @@ use crate::{Error, Source};
 /// # Errors
 /// The file does not compile, is no control, or uses what the simulator does not have.
 pub fn factory(source: &Source) -> Result<cc::Factory, Error> {
+    if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
+        return Err(Error::System(
+            "eBPF controls run on 64-bit Linux only, in the simulator too; choose a built-in control"
+                .to_owned(),
+        ));
+    }
     let loaded = library::load(source)?;
     Ok(Arc::new(move |init| {
         Box::new(Adapter::new(Arc::clone(&loaded), init))

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_elements::cc;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Source, native};
+use crate::{Source, native, shipped};
 
 /// Makes controls from what stands beside `kind = "bpf"`: `file`, a path beside the scenario's own file
 /// in `folder`, or `name`, a control that ships.
@@ -18,6 +18,29 @@ pub fn extension(
         let source = source(params, &folder)?;
         native::factory(&source).map_err(|error| error.to_string())
     }
+}
+
+/// The JSON Schema of `cc = { kind = "bpf", … }`, for editors.
+#[must_use]
+pub fn schema() -> Value {
+    let names: Vec<_> = shipped::ALL.iter().map(|one| one.name).collect();
+    json!({
+        "type": "object",
+        "title": "bpf",
+        "description": "A congestion control as an eBPF program, which the kernel takes as well.",
+        "properties": {
+            "kind": { "enum": ["bpf"] },
+            "file": {
+                "type": "string",
+                "description": "Its C file, beside the scenario's. It is compiled by the system's compiler and \
+                                runs as a part of this program: name only files that you would run.",
+            },
+            "name": { "enum": names, "description": "One that ships, instead of a file." },
+        },
+        "required": ["kind"],
+        "oneOf": [{ "required": ["file"] }, { "required": ["name"] }],
+        "additionalProperties": false,
+    })
 }
 
 const EXPECTED: &str = "write `file = \"my.bpf.c\"`, or `name = \"reno\"` for a control that ships";

@@ -39,7 +39,11 @@ mod _engine {
     /// The JSON Schema of scenario files.
     #[pyfunction]
     fn schema() -> String {
-        anabranch::scenario::schema().to_string()
+        let mut schema = anabranch::scenario::schema();
+        if let Some(controls) = schema["$defs"]["cc"]["anyOf"].as_array_mut() {
+            controls.push(anabranch_bpf::schema());
+        }
+        schema.to_string()
     }
 
     /// Every component with its sources and parameters, as JSON.

@@ -175,7 +175,7 @@ app.add_typer(cc)
 
 @cc.command("list")
 def cc_list(json: Json = False) -> None:
-    """Show the controls that ship, those loaded, and those that the kernel has."""
+    """Show what ships, what is loaded, and what the kernel has."""
     with exit_status():
         from anabranch.cli.controls import list_controls
 
@@ -186,7 +186,10 @@ def cc_list(json: Json = False) -> None:
 def cc_load(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="As `anabranch cc list` shows it, or a C file.")],
 ) -> None:
-    """Compile a control and load it into the kernel, where any program can choose it until it is unloaded."""
+    """Load a control into the kernel until it is unloaded.
+
+    Any program can choose it then, by its name in the kernel.
+    """
     with exit_status():
         from anabranch.cli.controls import load_control
 
@@ -197,7 +200,10 @@ def cc_load(
 def cc_unload(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch cc list` shows it.")],
 ) -> None:
-    """Remove a control from the kernel; connections that use it keep it."""
+    """Remove a control from the kernel.
+
+    Connections that use it keep it.
+    """
     with exit_status():
         from anabranch.cli.controls import unload_control
 

@@ -39,7 +39,7 @@ fn folder() -> PathBuf {
 fn is_there() -> bool {
     statfs(FILE_SYSTEM).is_ok_and(|found| {
         // The field's type differs between machines; the magic number has 32 bits.
-        #[expect(clippy::cast_sign_loss, clippy::allow_attributes, reason = "compared by bits")]
+        #[expect(clippy::cast_sign_loss, reason = "compared by bits")]
         let kind = found.f_type as u64;
         kind & 0xffff_ffff == MAGIC
     })

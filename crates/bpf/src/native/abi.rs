@@ -1,16 +1,18 @@
 //! The structures of `bpf/include/native/vmlinux.h`, field by field.
 //!
-//! The compiled control says how it lays them out; [`LAYOUT`] is compared with that before it runs.
+//! The compiled control says how it lays them out; [`LAYOUT`] is compared with that before it runs. A `long` has
+//! 64 bits, as on every 64-bit Linux and macOS.
 
-use std::{ffi::c_ulong, mem::offset_of};
+use std::mem::offset_of;
 
 /// `struct sock`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(clippy::struct_field_names, reason = "the kernel's names")]
 pub struct Sock {
     pub sk_pacing_status: u32,
-    pub sk_pacing_rate: c_ulong,
-    pub sk_max_pacing_rate: c_ulong,
+    pub sk_pacing_rate: u64,
+    pub sk_max_pacing_rate: u64,
 }
 
 /// `struct tcp_sock`, with the `inet_connection_sock` it begins with written out.
@@ -69,8 +71,8 @@ pub struct RateSample {
     pub prior_delivered_ce: u32,
     pub delivered: i32,
     pub delivered_ce: i32,
-    pub interval_us: std::ffi::c_long,
-    pub rtt_us: std::ffi::c_long,
+    pub interval_us: i64,
+    pub rtt_us: i64,
     pub losses: i32,
     pub acked_sacked: u32,
     pub prior_in_flight: u32,

@@ -1,6 +1,6 @@
 //! The simulator's events as calls of a control's functions.
 
-use std::{ffi::c_ulong, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use anabranch_core::units::{Bytes, Duration, Instant, Rate};
 use anabranch_elements::cc::{
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// No rate: the kernel's value of a socket that is not paced.
-const UNPACED: c_ulong = c_ulong::MAX;
+const UNPACED: u64 = u64::MAX;
 /// `CA_ACK_SLOWPATH` and `CA_ACK_ECE`.
 const SLOW_PATH: u32 = 1;
 const ECHO: u32 = 4;
@@ -342,7 +342,7 @@ impl CongestionControl for Adapter {
         if rate == UNPACED {
             return None;
         }
-        Rate::new((rate as u64).saturating_mul(8))
+        Rate::new(rate.saturating_mul(8))
     }
 
     fn wants(&self) -> Wants {

@@ -119,26 +119,17 @@ fn find_ops(source: &Source, shared: &[u8]) -> Result<i64, Error> {
     }
     let base = base.ok_or_else(|| unfit(source, "was linked without its shim"))?;
     let names: Vec<String> = found.keys().map(|name| format!("`{name}`")).collect();
-    match found.values().as_slice_of_one() {
-        Some(address) => Ok(address.cast_signed() - base.cast_signed()),
-        None if names.is_empty() => Err(unfit(
+    let mut addresses = found.values();
+    match (addresses.next(), addresses.next()) {
+        (Some(address), None) => Ok(address.cast_signed() - base.cast_signed()),
+        (None, _) => Err(unfit(
             source,
             "has no control; mark a struct tcp_congestion_ops with SEC(\".struct_ops.link\")",
         )),
-        None => Err(unfit(
+        (Some(_), Some(_)) => Err(unfit(
             source,
             format!("has more than one control: {}; a file has one", names.join(", ")),
         )),
-    }
-}
-
-trait OfOne {
-    fn as_slice_of_one(self) -> Option<u64>;
-}
-impl<'a, I: Iterator<Item = &'a u64>> OfOne for I {
-    fn as_slice_of_one(mut self) -> Option<u64> {
-        let first = *self.next()?;
-        self.next().is_none().then_some(first)
     }
 }
 
@@ -170,7 +161,7 @@ fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     );
     // SAFETY: the object of the control lies in the same shared object as the function, at the distance
     // that its symbol table has; its size was compared and its layout is that of `Ops`.
-    let ops = unsafe { place.cast::<Ops>().read() };
+    let ops = unsafe { place.cast::<Ops>().read_unaligned() };
     for (function, there) in [
         ("ssthresh", ops.ssthresh.is_some()),
         ("undo_cwnd", ops.undo_cwnd.is_some()),
