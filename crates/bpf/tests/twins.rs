@@ -6,8 +6,10 @@
 //! - `westwood-plus`: 2. Both count so, but the pipe, an estimate in whole octets per second, is cut to whole
 //!   segments, one to either side where it is almost whole; and the segment after it comes earlier or later.
 //! - the others: 2. One is the fraction that is not shown; the other is for what fixed point rounds
-//!   otherwise, 2^-16 of what is added for the most part, 61 µs of the cubic function's time, and for a
-//!   decision that falls an acknowledgment later for that.
+//!   otherwise (61 µs of the cubic function's time), for the fraction that the file keeps where a pause sets
+//!   the window to the whole segments that it shows already, and for a decision that falls otherwise for that.
+//!
+//! `reno`'s was 1 before the first run, which met none; the others' are as they were then.
 
 mod twins {
     pub mod sender;
