@@ -73,9 +73,10 @@ impl<'a> Workshop<'a> {
 
     /// Of what a compiler or linker says the errors, with the control's own name.
     fn shortened(&self, said: &str) -> String {
-        let own = Path::new(&self.source.name)
-            .file_name()
-            .map_or_else(|| self.source.name.clone(), |name| name.to_string_lossy().into_owned());
+        let own = Path::new(&self.source.name).file_name().map_or_else(
+            || self.source.name.clone(),
+            |name| name.to_string_lossy().into_owned(),
+        );
         let mut told: Vec<String> = Vec::new();
         let mut more = 0;
         for line in said.lines() {

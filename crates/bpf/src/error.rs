@@ -4,7 +4,10 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No control of that name ships.
-    #[error("no eBPF control `{name}` ships; there are {}", crate::shipped::names())]
+    #[error(
+        "no eBPF control `{name}` ships; there are {}",
+        crate::shipped::names()
+    )]
     Unknown {
         /// What was asked for.
         name: String,

@@ -136,7 +136,9 @@ fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
 
 fn read_name(object: &[u8]) -> Option<String> {
     let opened = ObjectBuilder::default().open_memory(object).ok()?;
-    let map = opened.maps().find(|map| map.map_type() == MapType::StructOps)?;
+    let map = opened
+        .maps()
+        .find(|map| map.map_type() == MapType::StructOps)?;
     let value = map.initial_value()?;
     let btf = Btf::from_raw("control", object).ok()??;
     let ops: Composite<'_> = btf.type_by_name("tcp_congestion_ops")?;

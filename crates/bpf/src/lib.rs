@@ -16,4 +16,8 @@ mod scenario;
 pub mod shipped;
 pub mod source;
 
-pub use self::{error::Error, scenario::{extension, schema}, source::Source};
+pub use self::{
+    error::Error,
+    scenario::{extension, schema},
+    source::Source,
+};

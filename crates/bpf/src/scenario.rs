@@ -38,7 +38,9 @@ pub fn schema() -> Value {
             "name": { "enum": names, "description": "One that ships, instead of a file." },
         },
         "required": ["kind"],
-        "oneOf": [{ "required": ["file"] }, { "required": ["name"] }],
+        // `kind`, and one of the others.
+        "minProperties": 2,
+        "maxProperties": 2,
         "additionalProperties": false,
     })
 }
@@ -57,7 +59,9 @@ fn source(params: &Value, folder: &Path) -> Result<Source, String> {
             _ => return Err(format!("an eBPF control has no `{key}`; {EXPECTED}")),
         };
         if found.is_some() {
-            return Err(format!("an eBPF control has `file` or `name`, not both; {EXPECTED}"));
+            return Err(format!(
+                "an eBPF control has `file` or `name`, not both; {EXPECTED}"
+            ));
         }
         found = Some(source.map_err(|error| error.to_string())?);
     }

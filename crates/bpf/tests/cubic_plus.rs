@@ -2,9 +2,7 @@
 
 use anabranch_bpf::{Source, native};
 use anabranch_core::units::{Bytes, Duration, Instant};
-use anabranch_elements::cc::{
-    Ack, Congestion, CongestionControl, Init, Recovered, Sent, Signal,
-};
+use anabranch_elements::cc::{Ack, Congestion, CongestionControl, Init, Recovered, Sent, Signal};
 
 const SMSS: u64 = 1000;
 const RTT_MS: u64 = 40;

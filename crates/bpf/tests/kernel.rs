@@ -31,7 +31,9 @@ fn hindrance() -> Option<String> {
     let source = Source::shipped("reno").expect("it ships");
     match attach(&source) {
         // Another test, or somebody else, has it loaded: so it can be.
-        Err(error) if !error.to_string().contains("already") && !error.to_string().contains("refuses") => {
+        Err(error)
+            if !error.to_string().contains("already") && !error.to_string().contains("refuses") =>
+        {
             Some(error.to_string())
         }
         _ => None,
@@ -89,9 +91,15 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
         let source = Source::shipped(control.name).expect("it ships");
         let attached = attach(&source).expect("the verifier takes it");
         assert_eq!(attached.name(), control.kernel_name);
-        assert!(kernel::available().iter().any(|name| name == control.kernel_name));
         assert!(
-            kernel::allowed().iter().any(|name| name == control.kernel_name),
+            kernel::available()
+                .iter()
+                .any(|name| name == control.kernel_name)
+        );
+        assert!(
+            kernel::allowed()
+                .iter()
+                .any(|name| name == control.kernel_name),
             "any user may choose {}",
             control.kernel_name
         );
@@ -119,7 +127,10 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
 fn changed(name: &str, right: &str, wrong: &str) -> Source {
     let mut source = Source::shipped("reno").expect("it ships");
     assert!(source.text.contains(right));
-    source.text = source.text.replace("\"ab_reno\"", &format!("\"{name}\"")).replace(right, wrong);
+    source.text = source
+        .text
+        .replace("\"ab_reno\"", &format!("\"{name}\""))
+        .replace(right, wrong);
     source
 }
 
@@ -129,8 +140,15 @@ fn what_the_kernel_refuses_is_said_shortly() {
     let cases = [
         // Not writable.
         (
-            changed("ab_test_1", "reno->cwnd_before = 0;\n\tif", "tp->srtt_us = 1;\n\tif"),
-            vec!["the kernel refuses `reno.bpf.c`: reno_undo_cwnd: ", "at `tp->srtt_us = 1;`"],
+            changed(
+                "ab_test_1",
+                "reno->cwnd_before = 0;\n\tif",
+                "tp->srtt_us = 1;\n\tif",
+            ),
+            vec![
+                "the kernel refuses `reno.bpf.c`: reno_undo_cwnd: ",
+                "at `tp->srtt_us = 1;`",
+            ],
         ),
         // Of 16 characters, so that no end is left.
         (

@@ -26,8 +26,7 @@ fn scenario(cc: &str) -> String {
 }
 
 fn resolve(cc: &str, folder: &Path) -> Result<anabranch_model::scenario::Resolved, String> {
-    let extensions =
-        Extensions::default().congestion_control("bpf", extension(folder.to_owned()));
+    let extensions = Extensions::default().congestion_control("bpf", extension(folder.to_owned()));
     Scenario::parse(&scenario(cc), "test.toml", &extensions)
         .and_then(|scenario| scenario.resolve(Some(7)))
         .map_err(|error| error.to_string())
@@ -97,7 +96,10 @@ fn a_users_file_runs() {
     let (goodput, _) = run(MINE, folder.path());
     // Ten packets of 1448 octets in a round trip of 40 ms and what ten of them take to leave.
     let most = 10.0 * 1448.0 * 8.0 / 0.040 / 1e6;
-    assert!(goodput > 0.9 * most && goodput <= most, "{goodput} of {most} Mbit/s");
+    assert!(
+        goodput > 0.9 * most && goodput <= most,
+        "{goodput} of {most} Mbit/s"
+    );
 }
 
 #[test]
@@ -133,7 +135,10 @@ fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
             "has no member named 'snd_cwmd'",
         ),
         (
-            FIXED.replace("return 10;", "extern __u32 bpf_get_prandom_u32(void); return bpf_get_prandom_u32();"),
+            FIXED.replace(
+                "return 10;",
+                "extern __u32 bpf_get_prandom_u32(void); return bpf_get_prandom_u32();",
+            ),
             "it calls `bpf_get_prandom_u32`, which controls in the simulator cannot",
         ),
         (
@@ -141,7 +146,10 @@ fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
             "`mine.bpf.c` has the variable `last",
         ),
         (
-            FIXED.replace("char _license", "int known SEC(\".maps\") = 1;\nchar _license"),
+            FIXED.replace(
+                "char _license",
+                "int known SEC(\".maps\") = 1;\nchar _license",
+            ),
             "`mine.bpf.c` has the map `known`",
         ),
         (
@@ -149,7 +157,9 @@ fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
             "`mine.bpf.c` has no control",
         ),
         (
-            format!("{FIXED}\nSEC(\".struct_ops.link\") struct tcp_congestion_ops other = {{ .name = \"other\" }};"),
+            format!(
+                "{FIXED}\nSEC(\".struct_ops.link\") struct tcp_congestion_ops other = {{ .name = \"other\" }};"
+            ),
             "`mine.bpf.c` has more than one control: `fixed`, `other`",
         ),
         (
@@ -167,10 +177,22 @@ fn what_cannot_run_is_refused_with_the_place_in_the_scenario() {
 fn what_stands_beside_the_kind_is_checked() {
     let cases = [
         (r#""bpf""#, "an eBPF control is a file"),
-        (r#"{ kind = "bpf", file = "none.bpf.c" }"#, "none.bpf.c`: No such file"),
-        (r#"{ kind = "bpf", name = "compond" }"#, "no eBPF control `compond` ships\n"),
-        (r#"{ kind = "bpf", name = 3 }"#, "`name` of an eBPF control is a text"),
-        (r#"{ kind = "bpf", beta = "0.5" }"#, "an eBPF control has no `beta`"),
+        (
+            r#"{ kind = "bpf", file = "none.bpf.c" }"#,
+            "none.bpf.c`: No such file",
+        ),
+        (
+            r#"{ kind = "bpf", name = "compond" }"#,
+            "no eBPF control `compond` ships\n",
+        ),
+        (
+            r#"{ kind = "bpf", name = 3 }"#,
+            "`name` of an eBPF control is a text",
+        ),
+        (
+            r#"{ kind = "bpf", beta = "0.5" }"#,
+            "an eBPF control has no `beta`",
+        ),
         (
             r#"{ kind = "bpf", name = "reno", file = "x.bpf.c" }"#,
             "`file` or `name`, not both",
@@ -178,7 +200,10 @@ fn what_stands_beside_the_kind_is_checked() {
     ];
     for (cc, message) in cases {
         let said = resolve(cc, Path::new(".")).expect_err("it is wrong");
-        assert!(said.starts_with("test.toml:12:14: ") && said.contains(message), "{said}");
+        assert!(
+            said.starts_with("test.toml:12:14: ") && said.contains(message),
+            "{said}"
+        );
     }
 }
 
@@ -191,7 +216,10 @@ fn a_shipped_control_does_about_what_its_twin_does() {
         ("compound", r#"{ kind = "compound" }"#),
         ("cubic-plus", r#"{ kind = "cubic-plus", hystart = "off" }"#),
     ] {
-        let (goodput, _) = run(&format!(r#"{{ kind = "bpf", name = "{name}" }}"#), Path::new("."));
+        let (goodput, _) = run(
+            &format!(r#"{{ kind = "bpf", name = "{name}" }}"#),
+            Path::new("."),
+        );
         let (of_twin, _) = run(twin, Path::new("."));
         let apart = (goodput / of_twin - 1.0).abs();
         assert!(apart < 0.05, "{name}: {goodput} of {of_twin} Mbit/s");

@@ -16,14 +16,12 @@ mod twins {
 }
 
 use anabranch_bpf::{Source, native};
-use anabranch_elements::{
-    cc::{
-        Config, CongestionControl, Init, StackHabits, bic, compound, cubic_plus,
-        params::{ReductionBase, WindowCount},
-        reno, vegas, westwood_plus,
-    },
-};
 use anabranch_core::units::Bytes;
+use anabranch_elements::cc::{
+    Config, CongestionControl, Init, StackHabits, bic, compound, cubic_plus,
+    params::{ReductionBase, WindowCount},
+    reno, vegas, westwood_plus,
+};
 use twins::sender::{INITIAL, Sender};
 
 const SCENARIOS: u64 = 1000;
@@ -66,7 +64,10 @@ fn bounds() -> Vec<Bound> {
             "westwood-plus",
             Config::WestwoodPlus(westwood_plus::Params::default()),
             2.0,
-            ("(7 * westwood->estimate + rate) / 8", "(3 * westwood->estimate + rate) / 4"),
+            (
+                "(7 * westwood->estimate + rate) / 8",
+                "(3 * westwood->estimate + rate) / 4",
+            ),
         )),
         bound(
             "bic",
@@ -156,7 +157,11 @@ fn a_file_that_differs_is_told_from_its_twin() {
     for bound in bounds() {
         let mut source = Source::shipped(bound.name).expect("it ships");
         let (right, wrong) = bound.wrong;
-        assert!(source.text.contains(right), "{} has no `{right}`", bound.name);
+        assert!(
+            source.text.contains(right),
+            "{} has no `{right}`",
+            bound.name
+        );
         source.text = source.text.replace(right, wrong);
         assert!(
             compare(&bound, &source).is_err(),
@@ -168,7 +173,10 @@ fn a_file_that_differs_is_told_from_its_twin() {
 
 #[test]
 fn there_is_a_bound_for_every_file() {
-    let mut shipped: Vec<_> = anabranch_bpf::shipped::ALL.iter().map(|one| one.name).collect();
+    let mut shipped: Vec<_> = anabranch_bpf::shipped::ALL
+        .iter()
+        .map(|one| one.name)
+        .collect();
     let mut bound: Vec<_> = bounds().iter().map(|bound| bound.name).collect();
     shipped.sort_unstable();
     bound.sort_unstable();

@@ -63,7 +63,10 @@ pub fn load(source: &Source) -> Result<Loaded, Error> {
     };
     let path = folder().join(attached.name());
     let unable = |error: &dyn std::fmt::Display| {
-        Error::System(format!("cannot keep the control at {}: {error}", path.display()))
+        Error::System(format!(
+            "cannot keep the control at {}: {error}",
+            path.display()
+        ))
     };
     fs::create_dir_all(folder()).map_err(|error| unable(&error))?;
     attached.link.pin(&path).map_err(|error| unable(&error))?;

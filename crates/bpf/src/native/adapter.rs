@@ -301,10 +301,8 @@ impl CongestionControl for Adapter {
 
     fn on_idle(&mut self, event: &Idle) {
         self.at(event.now);
-        let window = event.restart_window(
-            f64::from(self.sock.snd_cwnd),
-            f64::from(self.initial_cwnd),
-        );
+        let window =
+            event.restart_window(f64::from(self.sock.snd_cwnd), f64::from(self.initial_cwnd));
         if event.idle > event.rto && event.rule != IdleRestart::Off {
             self.event(Event::CwndRestart);
             self.set_cwnd(whole(window));

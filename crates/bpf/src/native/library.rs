@@ -71,7 +71,9 @@ fn refuse_variables(source: &Source, object: &[u8]) -> Result<(), Error> {
             continue;
         };
         if section == ".maps" || section == "maps" {
-            let what = format!("has the map `{name}`; the simulator has no maps: keep state in icsk_ca_priv");
+            let what = format!(
+                "has the map `{name}`; the simulator has no maps: keep state in icsk_ca_priv"
+            );
             return Err(unfit(source, what));
         }
         let varies = [".data", ".bss", ".tdata", ".tbss"]
@@ -106,12 +108,17 @@ fn find_ops(source: &Source, shared: &[u8]) -> Result<i64, Error> {
             base = Some(symbol.address());
         }
         let section = shared.section_by_index(index);
-        let section = section.as_ref().ok().and_then(|section| section.name().ok());
+        let section = section
+            .as_ref()
+            .ok()
+            .and_then(|section| section.name().ok());
         if symbol.kind() == SymbolKind::Data
             && section.is_some_and(|section| OPS_SECTIONS.contains(&section))
         {
             if symbol.size() != size_of::<Ops>() as u64 {
-                let what = format!("has `{name}` among its controls, which is no struct tcp_congestion_ops");
+                let what = format!(
+                    "has `{name}` among its controls, which is no struct tcp_congestion_ops"
+                );
                 return Err(unfit(source, what));
             }
             found.insert(name.to_owned(), symbol.address());
@@ -128,14 +135,20 @@ fn find_ops(source: &Source, shared: &[u8]) -> Result<i64, Error> {
         )),
         (Some(_), Some(_)) => Err(unfit(
             source,
-            format!("has more than one control: {}; a file has one", names.join(", ")),
+            format!(
+                "has more than one control: {}; a file has one",
+                names.join(", ")
+            ),
         )),
     }
 }
 
 fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        Error::System(format!("cannot load what was compiled of `{}`: {error}", source.name))
+        Error::System(format!(
+            "cannot load what was compiled of `{}`: {error}",
+            source.name
+        ))
     };
     let bytes = std::fs::read(shared).map_err(|error| unreadable(&error))?;
     let distance = find_ops(source, &bytes)?;
@@ -153,7 +166,10 @@ fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
         (set_now, *layout)
     };
     assert!(
-        layout.iter().zip(LAYOUT).all(|(c, rust)| *c as usize == rust),
+        layout
+            .iter()
+            .zip(LAYOUT)
+            .all(|(c, rust)| *c as usize == rust),
         "vmlinux.h of the native set and abi.rs differ: {layout:?}, {LAYOUT:?}"
     );
     let place = (set_now as *const u8).wrapping_offset(
@@ -165,12 +181,17 @@ fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     for (function, there) in [
         ("ssthresh", ops.ssthresh.is_some()),
         ("undo_cwnd", ops.undo_cwnd.is_some()),
-        ("cong_avoid or cong_control", ops.cong_avoid.is_some() || ops.cong_control.is_some()),
+        (
+            "cong_avoid or cong_control",
+            ops.cong_avoid.is_some() || ops.cong_control.is_some(),
+        ),
     ] {
         if !there {
             return Err(unfit(
                 source,
-                format!("has no {function}; every control needs ssthresh, undo_cwnd, and cong_avoid or cong_control"),
+                format!(
+                    "has no {function}; every control needs ssthresh, undo_cwnd, and cong_avoid or cong_control"
+                ),
             ));
         }
     }
