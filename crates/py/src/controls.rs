@@ -28,12 +28,12 @@ pub fn cc_list() -> String {
 /// the kernel, the file that holds it, and where a BPF file system was mounted for that, as JSON.
 /// Raises `ControlError`.
 #[pyfunction]
-pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> {
+pub fn cc_load(py: Python<'_>, what: &str, is_file: bool) -> PyResult<String> {
     py.detach(|| {
         let source = if is_file {
             Source::file(what.as_ref())
         } else {
-            Source::shipped(&what)
+            Source::shipped(what)
         };
         kernel::load(&source.map_err(|error| error.to_string())?)
     })
@@ -42,8 +42,8 @@ pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> 
 
 /// Removes a control that `cc_load` left, by its name in the kernel. Raises `ControlError`.
 #[pyfunction]
-pub fn cc_unload(name: String) -> PyResult<()> {
-    kernel::unload(&name).map_err(ControlError::new_err)
+pub fn cc_unload(name: &str) -> PyResult<()> {
+    kernel::unload(name).map_err(ControlError::new_err)
 }
 
 #[cfg(feature = "kernel")]
