@@ -26,8 +26,8 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
 test: ## Run the tests, but for those marked slow
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked
-	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
+	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
 	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies tests/live
 
 test-slow: setup ## Run the tests that make every figure of a page anew
@@ -60,7 +60,7 @@ format-check: ## Check the formatting of all sources
 
 lint: ## Check everything that is checked without running it
 	@tools/bootstrap lint
-	$(RUN) cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(RUN) cargo clippy --workspace --all-targets --locked $$(cat .tools/cargo-features) -- -D warnings
 	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_locks.py

@@ -4,6 +4,7 @@
 //! columns come out; nothing panics across the boundary but broken invariants, which arrive as
 //! `PanicException`.
 
+mod controls;
 mod error;
 mod live;
 mod run;
@@ -17,6 +18,8 @@ use pyo3::prelude::*;
 /// The compiled engine. Nothing outside the package needs it directly.
 #[pymodule]
 mod _engine {
+    #[pymodule_export]
+    use super::controls::{ControlError, cc_list, cc_load, cc_unload};
     #[pymodule_export]
     use super::error::ScenarioError;
     #[pymodule_export]
@@ -39,7 +42,11 @@ mod _engine {
     /// The JSON Schema of scenario files.
     #[pyfunction]
     fn schema() -> String {
-        anabranch::scenario::schema().to_string()
+        let mut schema = anabranch::scenario::schema();
+        if let Some(controls) = schema["$defs"]["cc"]["anyOf"].as_array_mut() {
+            controls.push(anabranch_bpf::schema());
+        }
+        schema.to_string()
     }
 
     /// Every component with its sources and parameters, as JSON.

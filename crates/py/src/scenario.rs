@@ -37,7 +37,11 @@ impl Job {
     }
     /// For one of the two engines.
     pub fn parse_for(&self, live: bool) -> Result<Scenario, Error> {
-        let extensions = Extensions::default().files(read).live(live);
+        let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
+        let extensions = Extensions::default()
+            .files(read)
+            .live(live)
+            .congestion_control("bpf", anabranch_bpf::extension(folder.to_owned()));
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,

@@ -164,6 +164,52 @@ def explain(
         explain_name(name, json)
 
 
+cc = typer.Typer(
+    name="cc",
+    help="Congestion controls in the running kernel, as eBPF programs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(cc)
+
+
+@cc.command("list")
+def cc_list(json: Json = False) -> None:
+    """Show what ships, what is loaded, and what the kernel has."""
+    with exit_status():
+        from anabranch.cli.controls import list_controls
+
+        list_controls(json)
+
+
+@cc.command("load")
+def cc_load(
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="As `anabranch cc list` shows it, or a C file.")],
+) -> None:
+    """Load a control into the kernel until it is unloaded.
+
+    Any program can choose it then, by its name in the kernel.
+    """
+    with exit_status():
+        from anabranch.cli.controls import load_control
+
+        load_control(name)
+
+
+@cc.command("unload")
+def cc_unload(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch cc list` shows it.")],
+) -> None:
+    """Remove a control from the kernel.
+
+    Connections that use it keep it.
+    """
+    with exit_status():
+        from anabranch.cli.controls import unload_control
+
+        unload_control(name)
+
+
 @app.command()
 def bench(json: Json = False) -> None:
     """Measure the engine's speed and memory (from a checkout)."""
@@ -231,5 +277,5 @@ def _add_later(name: str) -> None:
             later(f"anabranch {name}", "`anabranch --help` shows the commands of this one")
 
 
-for _name in ("cc", "diagnose", "gateway", "studio"):
+for _name in ("diagnose", "gateway", "studio"):
     _add_later(_name)

@@ -281,7 +281,8 @@ pub struct Flow {
     /// The stack profile of both ends.
     #[serde(default = "newest_linux")]
     pub stack: String,
-    /// The congestion control; without one the stack's.
+    /// The congestion control, built in or an eBPF program (`{ kind = "bpf", file = "my.bpf.c" }`); without one
+    /// the stack's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cc: Option<Kind<cc::Config>>,
     /// Switches over the stack's.

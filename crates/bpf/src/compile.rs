@@ -1,0 +1,174 @@
+//! Compiling a control's file with a compiler of the system's, in a folder that goes away.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+
+use crate::{Error, Source, shipped};
+
+/// The name under which a control's file is compiled.
+const FILE: &str = "control.bpf.c";
+/// So many of the compiler's errors are shown.
+const SHOWN: usize = 3;
+
+/// A folder with a control's file and the headers it includes.
+#[derive(Debug)]
+pub(crate) struct Workshop<'a> {
+    source: &'a Source,
+    folder: TempDir,
+}
+
+impl<'a> Workshop<'a> {
+    pub(crate) fn new(source: &'a Source, headers: &[(&str, &str)]) -> Result<Self, Error> {
+        let write = || -> io::Result<TempDir> {
+            let folder = tempfile::Builder::new().prefix("anabranch-").tempdir()?;
+            for (path, text) in headers {
+                let path = folder.path().join("include").join(path);
+                if let Some(parent) = path.parent() {
+                    fs::create_dir_all(parent)?;
+                }
+                fs::write(path, text)?;
+            }
+            fs::write(folder.path().join(FILE), &source.text)?;
+            Ok(folder)
+        };
+        let folder = write().map_err(|error| {
+            Error::System(format!("cannot write a folder to compile in: {error}"))
+        })?;
+        Ok(Self { source, folder })
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.folder.path().join(file)
+    }
+
+    /// Runs `compiler` with the folders to look for headers in, then `arguments`; what `file!` stands for
+    /// is the control.
+    pub(crate) fn run(&self, compiler: &str, arguments: &[&str]) -> Result<(), Error> {
+        let mut command = Command::new(compiler);
+        command.current_dir(self.folder.path()).env("LC_ALL", "C");
+        command.arg("-I").arg("include");
+        if let Some(folder) = &self.source.folder {
+            let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+            command.arg("-iquote").arg(folder);
+        }
+        let output = command.args(arguments).output().map_err(|error| {
+            let packages = "(Debian's packages: build-essential, clang)";
+            Error::System(format!(
+                "cannot run the compiler `{compiler}`: {error}; install it {packages}"
+            ))
+        })?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Error::Compile {
+            file: self.source.name.clone(),
+            message: self.shortened(&String::from_utf8_lossy(&output.stderr)),
+        })
+    }
+
+    /// Of what a compiler or linker says the errors, with the control's own name.
+    fn shortened(&self, said: &str) -> String {
+        let own = Path::new(&self.source.name).file_name().map_or_else(
+            || self.source.name.clone(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        let mut told: Vec<String> = Vec::new();
+        let mut more = 0;
+        for line in said.lines() {
+            let line = if let Some((_, symbol)) = line.split_once("undefined reference to ") {
+                format!(
+                    "it calls {}, which controls in the simulator cannot",
+                    symbol.trim().replace('\'', "`")
+                )
+            } else if line.contains("error: ") && !line.contains("ld returned") {
+                line.replace(FILE, &own)
+            } else {
+                continue;
+            };
+            if told.contains(&line) {
+                continue;
+            }
+            if told.len() < SHOWN {
+                told.push(line);
+            } else {
+                more += 1;
+            }
+        }
+        if told.is_empty() {
+            told.extend(said.lines().take(SHOWN).map(str::to_owned));
+        }
+        if more > 0 {
+            told.push(format!("and {more} more"));
+        }
+        told.join(" | ")
+    }
+}
+
+/// The control's own object file and the shared object made of it, for the machine we run on.
+pub(crate) struct Native {
+    pub object: Vec<u8>,
+    pub shared: PathBuf,
+    /// The shared object is in it.
+    _folder: TempDir,
+}
+
+pub(crate) fn native(source: &Source) -> Result<Native, Error> {
+    let workshop = Workshop::new(source, shipped::NATIVE)?;
+    let mut compile = vec!["-std=gnu11", "-O2", "-fPIC", "-fno-common"];
+    // Newer compilers have these as errors anyway.
+    compile.extend([
+        "-Werror=implicit-function-declaration",
+        "-Werror=incompatible-pointer-types",
+        "-Wno-unknown-pragmas",
+    ]);
+    let with = |more: &[&'static str]| [compile.as_slice(), more].concat();
+    workshop.run("cc", &with(&["-c", FILE, "-o", "control.o"]))?;
+    workshop.run("cc", &with(&["-c", "include/shim.c", "-o", "shim.o"]))?;
+    workshop.run(
+        "cc",
+        &[
+            "-shared",
+            "-Wl,-z,defs",
+            "-Wl,-Bsymbolic",
+            "control.o",
+            "shim.o",
+            "-o",
+            "control.so",
+        ],
+    )?;
+    let object = fs::read(workshop.path("control.o"))
+        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))?;
+    Ok(Native {
+        object,
+        shared: workshop.path("control.so"),
+        _folder: workshop.folder,
+    })
+}
+
+/// The object file for the kernel.
+#[cfg(feature = "kernel")]
+pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
+    let workshop = Workshop::new(source, shipped::KERNEL)?;
+    workshop.run(
+        "clang",
+        &[
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+            "-O2",
+            "-g",
+            "-Werror=implicit-function-declaration",
+            "-c",
+            FILE,
+            "-o",
+            "control.o",
+        ],
+    )?;
+    fs::read(workshop.path("control.o"))
+        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
+}

@@ -1,0 +1,119 @@
+//! Controls that stay in the kernel when the process that loaded them ends.
+//!
+//! A file in a BPF file system holds each. Nothing else remembers it: a restart of the machine
+//! removes it, as does removing the file.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::statfs,
+    mount::{MountFlags, mount},
+};
+
+use super::attach;
+use crate::{Error, Source};
+
+/// Where a BPF file system stands by convention.
+const FILE_SYSTEM: &str = "/sys/fs/bpf";
+/// `BPF_FS_MAGIC` (statfs(2)).
+const MAGIC: u64 = 0xcafe_4a11;
+
+/// A control that was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The name that programs choose it by.
+    pub name: String,
+    /// The file that holds it.
+    pub path: PathBuf,
+    /// There was no BPF file system, so one was mounted there.
+    pub mounted: Option<&'static str>,
+}
+
+fn folder() -> PathBuf {
+    Path::new(FILE_SYSTEM).join("anabranch")
+}
+
+fn is_there() -> bool {
+    statfs(FILE_SYSTEM).is_ok_and(|found| {
+        // The field's type differs between machines; the magic number has 32 bits.
+        #[expect(clippy::cast_sign_loss, reason = "compared by bits")]
+        let kind = found.f_type as u64;
+        kind & 0xffff_ffff == MAGIC
+    })
+}
+
+/// Loads a control so that it stays.
+///
+/// # Errors
+/// See [`attach`]; or there is no BPF file system and none can be mounted.
+pub fn load(source: &Source) -> Result<Loaded, Error> {
+    let mut attached = attach(source)?;
+    let mounted = if is_there() {
+        None
+    } else {
+        mount("bpf", FILE_SYSTEM, "bpf", MountFlags::empty(), None).map_err(|error| {
+            Error::System(format!(
+                "there is no BPF file system at {FILE_SYSTEM} to keep the control in, and mounting one failed: {error}; as root: mount -t bpf bpf {FILE_SYSTEM}"
+            ))
+        })?;
+        Some(FILE_SYSTEM)
+    };
+    let path = folder().join(attached.name());
+    let unable = |error: &dyn std::fmt::Display| {
+        Error::System(format!(
+            "cannot keep the control at {}: {error}",
+            path.display()
+        ))
+    };
+    fs::create_dir_all(folder()).map_err(|error| unable(&error))?;
+    attached.link.pin(&path).map_err(|error| unable(&error))?;
+    Ok(Loaded {
+        name: attached.name.clone(),
+        path,
+        mounted,
+    })
+}
+
+/// Removes a control that [`load`] left. Connections that use it keep it.
+///
+/// # Errors
+/// None of that name was loaded so, or the privilege is missing.
+pub fn unload(name: &str) -> Result<(), Error> {
+    let loaded = list();
+    if !loaded.iter().any(|one| one == name) {
+        let there = if loaded.is_empty() {
+            "none is".to_owned()
+        } else {
+            loaded.join(", ")
+        };
+        return Err(Error::System(format!(
+            "no control `{name}` was loaded by `anabranch cc load`; loaded so: {there}"
+        )));
+    }
+    fs::remove_file(folder().join(name))
+        .map_err(|error| Error::System(format!("cannot unload `{name}`: {error}")))?;
+    // Empty, it goes too; with others in it, it stays.
+    match fs::remove_dir(folder()) {
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(Error::System(
+            format!("`{name}` is unloaded, but its folder cannot be removed: {error}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Names of the controls that [`load`] left.
+#[must_use]
+pub fn list() -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder()) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}

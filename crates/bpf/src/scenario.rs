@@ -1,0 +1,69 @@
+//! `cc = { kind = "bpf", … }` in scenario files.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_elements::cc;
+use serde_json::{Value, json};
+
+use crate::{Source, native, shipped};
+
+/// Makes controls from what stands beside `kind = "bpf"`: `file`, a path beside the scenario's own file
+/// in `folder`, or `name`, a control that ships.
+///
+/// For `Extensions::congestion_control` of the crate `anabranch-model`.
+pub fn extension(
+    folder: PathBuf,
+) -> impl Fn(&Value) -> Result<cc::Factory, String> + Send + Sync + 'static {
+    move |params| {
+        let source = source(params, &folder)?;
+        native::factory(&source).map_err(|error| error.to_string())
+    }
+}
+
+/// The JSON Schema of `cc = { kind = "bpf", … }`, for editors.
+#[must_use]
+pub fn schema() -> Value {
+    let names: Vec<_> = shipped::ALL.iter().map(|one| one.name).collect();
+    json!({
+        "type": "object",
+        "title": "bpf",
+        "description": "A congestion control as an eBPF program, which the kernel takes as well.",
+        "properties": {
+            "kind": { "enum": ["bpf"] },
+            "file": {
+                "type": "string",
+                "description": "Its C file, beside the scenario's. It is compiled by the system's compiler and \
+                                runs as a part of this program: name only files that you would run.",
+            },
+            "name": { "enum": names, "description": "One that ships, instead of a file." },
+        },
+        "required": ["kind"],
+        // `kind`, and one of the others.
+        "minProperties": 2,
+        "maxProperties": 2,
+        "additionalProperties": false,
+    })
+}
+
+const EXPECTED: &str = "write `file = \"my.bpf.c\"`, or `name = \"reno\"` for a control that ships";
+
+fn source(params: &Value, folder: &Path) -> Result<Source, String> {
+    let mut found = None;
+    for (key, value) in params.as_object().into_iter().flatten() {
+        let Value::String(text) = value else {
+            return Err(format!("`{key}` of an eBPF control is a text; {EXPECTED}"));
+        };
+        let source = match key.as_str() {
+            "file" => Source::file(&folder.join(text)),
+            "name" => Source::shipped(text),
+            _ => return Err(format!("an eBPF control has no `{key}`; {EXPECTED}")),
+        };
+        if found.is_some() {
+            return Err(format!(
+                "an eBPF control has `file` or `name`, not both; {EXPECTED}"
+            ));
+        }
+        found = Some(source.map_err(|error| error.to_string())?);
+    }
+    found.ok_or_else(|| format!("an eBPF control is a file; {EXPECTED}"))
+}

@@ -1,0 +1,69 @@
+//! The controls that come along, and the headers that files are compiled against, as text in the
+//! program: an installed one needs no checkout.
+
+/// A control that comes along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shipped {
+    /// Its name here, the same as the simulator's control that it is a twin of.
+    pub name: &'static str,
+    /// Its name in the kernel, at most 15 characters.
+    pub kernel_name: &'static str,
+    /// The C file.
+    pub text: &'static str,
+}
+
+macro_rules! shipped {
+    ($($name:literal as $kernel_name:literal,)*) => {
+        /// All of them.
+        pub const ALL: &[Shipped] = &[$(Shipped {
+            name: $name,
+            kernel_name: $kernel_name,
+            text: include_str!(concat!("../../../bpf/cc/", $name, ".bpf.c")),
+        },)*];
+    };
+}
+
+shipped! {
+    "reno" as "ab_reno",
+    "cubic-plus" as "ab_cubicplus",
+    "westwood-plus" as "ab_westwood",
+    "compound" as "ab_compound",
+    "vegas" as "ab_vegas",
+    "bic" as "ab_bic",
+}
+
+/// By its name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Shipped> {
+    ALL.iter().find(|shipped| shipped.name == name)
+}
+
+/// Their names, for a message.
+pub(crate) fn names() -> String {
+    let names: Vec<String> = ALL.iter().map(|one| format!("`{}`", one.name)).collect();
+    names.join(", ")
+}
+
+macro_rules! headers {
+    ($($set:literal / $file:literal,)*) => {
+        &[$(($file, include_str!(concat!("../../../bpf/include/", $set, "/", $file))),)*]
+    };
+}
+
+/// Headers for a native compiler, by the path that a file includes them by.
+pub(crate) const NATIVE: &[(&str, &str)] = headers! {
+    "native" / "vmlinux.h",
+    "native" / "bpf/bpf_helpers.h",
+    "native" / "bpf/bpf_tracing.h",
+    "native" / "shim.c",
+    "common" / "tcp_cc.h",
+};
+
+/// Headers for clang's eBPF target.
+#[cfg(feature = "kernel")]
+pub(crate) const KERNEL: &[(&str, &str)] = headers! {
+    "kernel" / "vmlinux.h",
+    "kernel" / "bpf/bpf_helpers.h",
+    "kernel" / "bpf/bpf_tracing.h",
+    "common" / "tcp_cc.h",
+};

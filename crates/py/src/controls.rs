@@ -1,0 +1,98 @@
+//! Congestion controls as eBPF programs: what ships, and what is in the kernel.
+
+use anabranch_bpf::{Source, shipped};
+use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
+use serde_json::json;
+
+create_exception!(
+    anabranch._engine,
+    ControlError,
+    PyValueError,
+    "An eBPF congestion control cannot be loaded or unloaded: what is missing or wrong."
+);
+
+/// The controls that ship, those loaded to stay, and those that the kernel has and lets any user
+/// choose, as JSON. The last three are `null` in a build without the feature `kernel`.
+#[pyfunction]
+pub fn cc_list() -> String {
+    let shipped: Vec<_> = shipped::ALL
+        .iter()
+        .map(|one| json!({ "name": one.name, "kernel_name": one.kernel_name }))
+        .collect();
+    let (loaded, available, allowed) = kernel::lists();
+    json!({ "shipped": shipped, "loaded": loaded, "available": available, "allowed": allowed })
+        .to_string()
+}
+
+/// Loads the control that `name` ships, or of the file, so that it outlives this process: its name in
+/// the kernel, the file that holds it, and where a BPF file system was mounted for that, as JSON.
+/// Raises `ControlError`.
+#[pyfunction]
+pub fn cc_load(py: Python<'_>, what: &str, is_file: bool) -> PyResult<String> {
+    py.detach(|| {
+        let source = if is_file {
+            Source::file(what.as_ref())
+        } else {
+            Source::shipped(what)
+        };
+        kernel::load(&source.map_err(|error| error.to_string())?)
+    })
+    .map_err(ControlError::new_err)
+}
+
+/// Removes a control that `cc_load` left, by its name in the kernel. Raises `ControlError`.
+#[pyfunction]
+pub fn cc_unload(name: &str) -> PyResult<()> {
+    kernel::unload(name).map_err(ControlError::new_err)
+}
+
+#[cfg(feature = "kernel")]
+mod kernel {
+    use anabranch_bpf::{
+        Source,
+        kernel::{self, pinned},
+    };
+    use serde_json::json;
+
+    type Names = Option<Vec<String>>;
+
+    pub fn lists() -> (Names, Names, Names) {
+        let (available, allowed) = (kernel::available(), kernel::allowed());
+        (Some(pinned::list()), Some(available), Some(allowed))
+    }
+
+    pub fn load(source: &Source) -> Result<String, String> {
+        let loaded = pinned::load(source).map_err(|error| error.to_string())?;
+        Ok(json!({
+            "name": loaded.name,
+            "path": loaded.path,
+            "mounted": loaded.mounted,
+        })
+        .to_string())
+    }
+
+    pub fn unload(name: &str) -> Result<(), String> {
+        pinned::unload(name).map_err(|error| error.to_string())
+    }
+}
+
+/// Built on a machine without libelf.
+#[cfg(not(feature = "kernel"))]
+mod kernel {
+    use anabranch_bpf::Source;
+
+    type Names = Option<Vec<String>>;
+
+    const MISSING: &str = "this build cannot load congestion controls into the kernel; install \
+                           clang, libelf-dev and zlib1g-dev (Debian's names) and type `make setup`";
+
+    pub const fn lists() -> (Names, Names, Names) {
+        (None, None, None)
+    }
+    pub fn load(_source: &Source) -> Result<String, String> {
+        Err(MISSING.to_owned())
+    }
+    pub fn unload(_name: &str) -> Result<(), String> {
+        Err(MISSING.to_owned())
+    }
+}

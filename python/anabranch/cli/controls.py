@@ -1,0 +1,88 @@
+"""``anabranch cc``: congestion controls in the running kernel, as eBPF programs."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Any
+
+from anabranch.cli.common import console, note, print_json
+
+
+def list_controls(json: bool) -> None:
+    """Print the controls that ship, those loaded, and those that the kernel has."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from anabranch import _engine
+
+    listed: dict[str, Any] = json_module.loads(_engine.cc_list())
+    if json:
+        print_json(listed)
+        return
+    shipped = {one["kernel_name"]: one["name"] for one in listed["shipped"]}
+    loaded, available, allowed = ((listed[key] or []) for key in ("loaded", "available", "allowed"))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("in the kernel", "ships as", "state"):
+        table.add_column(heading)
+    for name in dict.fromkeys([*shipped, *loaded, *available]):
+        parts = ["there"] if name in available else ["not loaded"]
+        if name in loaded:
+            parts[0] = "loaded by `anabranch cc load`"
+        if name in allowed:
+            parts.append("any user may choose it")
+        table.add_row(escape(name), escape(shipped.get(name, "")), escape(", ".join(parts)))
+    console().print(table)
+    if listed["loaded"] is None:
+        note(
+            "this build cannot load controls into the kernel, nor say what is there; install clang, libelf-dev and "
+            "zlib1g-dev (Debian's names) and type `make setup`"
+        )
+
+
+def load_control(what: str) -> None:
+    """Load a control that ships, or a file.
+
+    Raises:
+        UserError: It cannot be loaded.
+    """
+    from anabranch import _engine
+    from anabranch.errors import UserError, nearest
+
+    shipped = [one["name"] for one in json_module.loads(_engine.cc_list())["shipped"]]
+    is_file = what not in shipped
+    if is_file and not Path(what).exists():
+        hint = nearest(what, shipped)
+        raise UserError(f'no control "{what}" ships, and there is no such file', hint=hint)
+    try:
+        loaded = json_module.loads(_engine.cc_load(what, is_file))
+    except _engine.ControlError as error:
+        raise _refusal(error) from None
+    if loaded["mounted"] is not None:
+        note(f"mounted a BPF file system at {loaded['mounted']}: controls are kept in it")
+    note(f"{loaded['name']} is in the kernel until `anabranch cc unload {loaded['name']}` or a restart")
+
+
+def unload_control(name: str) -> None:
+    """Remove a control that :func:`load_control` left, by either of its names.
+
+    Raises:
+        UserError: There is none.
+    """
+    from anabranch import _engine
+
+    names = {one["name"]: one["kernel_name"] for one in json_module.loads(_engine.cc_list())["shipped"]}
+    try:
+        _engine.cc_unload(names.get(name, name))
+    except _engine.ControlError as error:
+        raise _refusal(error) from None
+    note(f"{names.get(name, name)} is unloaded")
+
+
+def _refusal(error: ValueError) -> Exception:
+    """The engine's message; what comes after its first semicolon says what to do."""
+    from anabranch.errors import UserError
+
+    message, _, hint = str(error).partition("; ")
+    return UserError(message, hint=hint or None)
