@@ -39,6 +39,8 @@ class Comparison:
     tainted_runs: int = 0
     live_runs: int = 0
     metrics: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    one_sided: set[str] = field(default_factory=set)
+    """Figures that one engine has and the other has not: a transfer that never ended, a flow without a byte."""
 
     @property
     def tainted(self) -> bool:
@@ -109,12 +111,19 @@ def compare(
             for flow in simulated.flows:
                 mine = simulated.flows[flow].get(metric)
                 theirs = [run.flows[flow].get(metric) for run in live]
-                if not isinstance(mine, int | float) or not all(isinstance(value, int | float) for value in theirs):
+                there = {isinstance(value, int | float) for value in (mine, *theirs)}
+                if there != {True}:
+                    if there != {False}:
+                        comparison.one_sided.add(f"{metric} of flow {flow}")
+                    continue
+                if not isinstance(mine, int | float):
                     continue
                 numbers = [float(value) for value in theirs if isinstance(value, int | float)]
                 pairs[metric] += [(float(mine), value) for value in numbers]
                 values[metric].append((float(mine), sum(numbers) / len(numbers)))
                 floors[metric].append(relative_error(numbers[0], numbers[1], metric))
+                if not all(numbers) and mine and metric != "retransmitted_packets":
+                    comparison.one_sided.add(f"{metric} of flow {flow}")
     for metric in METRICS:
         if values[metric]:
             comparison.metrics[metric] = {
@@ -153,6 +162,11 @@ def problems(comparisons: Sequence[Comparison]) -> list[str]:
         for comparison in comparisons
         if comparison.tainted
     ]
+    found += [
+        f"{comparison.file}: {what} is there in one engine alone"
+        for comparison in comparisons
+        for what in sorted(comparison.one_sided)
+    ]
     for metric, figures in summary(comparisons).items():
         band = BANDS.get(metric)
         if band is not None and figures["median"] > band:
@@ -161,4 +175,5 @@ def problems(comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+    finite = [value for value in values if math.isfinite(value)]
+    return sum(finite) / len(finite) if finite else None

@@ -278,6 +278,8 @@ __noinline u64 cc_sqrt(u64 x)
 {
 	u64 y = 1ULL << ((cc_bits(x) + 1) / 2);
 
+	if (x == 0)
+		return 0;
 	CC_NEWTON(y = (y + x / y) >> 1;)
 	/* 2^32 squared is more than a number holds. */
 	if (y >> 32)

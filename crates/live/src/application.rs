@@ -246,7 +246,10 @@ impl Application {
                     if took.is_none() {
                         break;
                     }
-                    std::thread::sleep(Pause::from_nanos(what.think.as_nanos()));
+                    let wake = clock.now().saturating_add(what.think);
+                    while going() && clock.now() < wake {
+                        std::thread::sleep(clock.until(wake).min(LOOK));
+                    }
                 }
             }
         }

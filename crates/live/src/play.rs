@@ -84,6 +84,7 @@ impl Play<'_> {
     ) -> Result<Done, Error> {
         let (stage, directory) = (Stage::default(), Directory::of(self.resolved));
         thread::scope(|scope| {
+            let _release = Release(&stage);
             let crew = self.gather(scope, &stage);
             let moved = if crew.is_ready {
                 self.drive(&stage, &directory, network, report)
@@ -194,8 +195,10 @@ impl Play<'_> {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
-            let moved = joined(moving.join());
+            let moved = moving.join();
+            // Before a panic goes on: everybody else waits for this.
             stage.over.store(true, Ordering::Relaxed);
+            let moved = joined(moved);
             let samples = joined(samples.join());
             if stopped {
                 return Err(Error::Stopped);
@@ -243,4 +246,16 @@ impl Play<'_> {
 
 fn joined<T>(result: thread::Result<T>) -> T {
     result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Lets everybody go where something panics: the scope waits for them before the panic goes on.
+struct Release<'a>(&'a Stage);
+
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.over.store(true, Ordering::Relaxed);
+            self.0.line.go(None);
+        }
+    }
 }

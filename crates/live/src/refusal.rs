@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use anabranch_bpf::shipped;
 use anabranch_elements::{cc, fec, tcp::EcnMode};
 use anabranch_model::{
     scenario::{Protocol, Resolved, ResolvedFlow},
@@ -255,8 +256,16 @@ fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
     let name = flow.cc.name();
     let registry = cc::registry();
     let default = registry.iter().find(|(meta, ..)| meta.name == name);
-    if default.is_some_and(|(_, config, _)| *config == flow.cc) {
+    let is_default = default.is_some_and(|(_, config, _)| *config == flow.cc);
+    if is_default || settings::shipped(&flow.cc).is_some() {
         return Ok(());
+    }
+    if name == "bpf" {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "cc"],
+            "a live run does not load a congestion control's file".to_owned(),
+            "load it with `anabranch cc load FILE`, and give its name in the kernel to a program of your own (`exec`)",
+        ));
     }
     Err(Refusal::new(
         &["flow", &flow.table, "cc"],
@@ -272,13 +281,24 @@ fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
 pub fn check_controls(resolved: &Resolved) -> Result<(), Refusal> {
     let flows = resolved.flows.iter();
     for flow in flows.filter(|flow| flow.protocol == Protocol::Tcp && !is_carried(flow, resolved)) {
-        let congestion = settings::kernel_name(flow.cc.name());
+        let congestion = settings::kernel_name(&flow.cc);
         settings::offers(&congestion).map_err(|error| {
             let offered = settings::offered();
+            let name = flow.cc.name();
+            let help = if let Some(shipped) = settings::shipped(&flow.cc) {
+                format!("`anabranch cc load {}` loads it", shipped.name)
+            } else if shipped::find(name).is_some() {
+                format!(
+                    "expected one of `{}`, or `cc = {{ kind = \"bpf\", name = \"{name}\" }}` after `anabranch cc load {name}`",
+                    offered.join("`, `")
+                )
+            } else {
+                format!("expected one of `{}`", offered.join("`, `"))
+            };
             Refusal::new(
                 &["flow", &flow.table, "cc"],
                 format!("this machine's kernel does not let a socket have the congestion control `{congestion}`: {error}"),
-                format!("expected one of `{}`", offered.join("`, `")),
+                help,
             )
         })?;
     }

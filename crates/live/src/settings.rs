@@ -2,9 +2,10 @@
 
 use std::{fs, io};
 
+use anabranch_bpf::shipped::{self, Shipped};
 use anabranch_core::units::{Duration, Rate};
 use anabranch_elements::{
-    queue,
+    cc, queue,
     tcp::{EcnMode, Profile, Settings},
 };
 use anabranch_model::{
@@ -42,7 +43,7 @@ pub struct SocketSettings {
 impl SocketSettings {
     pub fn of(flow: &ResolvedFlow) -> Self {
         Self {
-            congestion: kernel_name(flow.cc.name()),
+            congestion: kernel_name(&flow.cc),
             max_segment: i32::try_from(segment(&flow.stack)).unwrap_or(i32::MAX),
         }
     }
@@ -52,14 +53,27 @@ fn segment(stack: &Settings) -> u32 {
     stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
 }
 
-/// What the kernel calls a congestion control.
-pub fn kernel_name(name: &str) -> String {
-    match name {
+/// What the kernel calls a congestion control. An eBPF one that ships is loaded under a name of its own.
+pub fn kernel_name(control: &cc::Config) -> String {
+    if let Some(shipped) = shipped(control) {
+        return shipped.kernel_name.to_owned();
+    }
+    match control.name() {
         "new-reno" => "reno",
         "westwood-plus" => "westwood",
         other => other,
     }
     .to_owned()
+}
+
+/// The eBPF control that ships, if it is one.
+pub fn shipped(control: &cc::Config) -> Option<&'static Shipped> {
+    match control {
+        cc::Config::Custom(custom) if custom.name == "bpf" => {
+            shipped::find(custom.params.get("name")?.as_str()?)
+        }
+        _ => None,
+    }
 }
 
 /// The switches of the stack that stands for this kernel.

@@ -9,7 +9,7 @@ use anabranch_core::{packet::Ecn, units::Instant};
 
 use super::{
     hold::{Hold, Reason},
-    packet::{Hidden, Redundant},
+    packet::{Hidden, Redundant, secret},
     params::Config,
     receiver::{Receiver, Recovered, Verdict},
     redundancy::{Redundancy, View},
@@ -46,6 +46,8 @@ pub struct Layer<B> {
     second_gap_releases: bool,
     /// The peer's count of losses that only its layer saw.
     heard: Hidden,
+    /// The highest number that an acknowledgment without payload has had.
+    latest_ack: Seq,
     /// Behind the data that came last.
     last_data: Seq,
     /// What the data that is arriving means.
@@ -68,6 +70,7 @@ impl<B: Body> Layer<B> {
             recovered_is_loss: params.recovered_is_loss,
             second_gap_releases: params.second_gap_releases,
             heard: Hidden::default(),
+            latest_ack: Seq::START,
             last_data: Seq::START,
             verdict: Verdict::Nothing,
             timeouts: 0,
@@ -123,6 +126,8 @@ impl<B: Body> Layer<B> {
         // The first data may come with the acknowledgment that completes the handshake.
         let completes = tcp.state() == State::SynReceived && segment.flags.has(Flags::ACK);
         if tcp.state().may_receive() || completes {
+            let (own, peers) = tcp.initial_numbers();
+            self.receiver.trust(secret(peers, own), tcp.window_end());
             self.verdict = self.receiver.on_data(segment, rcv_nxt);
         }
         self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
@@ -135,7 +140,7 @@ impl<B: Body> Layer<B> {
             self.judge(now, tcp, self.verdict, Reason::Retransmitted);
         } else if !segment.flags.any(Flags::SYN | Flags::RST) {
             // Segments of the handshake and resets use the bits for nothing.
-            self.hear(now, tcp, Hidden::read(segment));
+            self.hear(now, tcp, segment);
         }
         if self.sender.in_flight() > 0 {
             self.sender.on_progress(tcp.reached());
@@ -151,6 +156,8 @@ impl<B: Body> Layer<B> {
         }
         let mut recovered = std::mem::take(&mut self.recovered);
         let rcv_nxt = tcp.rcv_nxt();
+        let (own, peers) = tcp.initial_numbers();
+        self.receiver.trust(secret(peers, own), tcp.window_end());
         let verdict =
             self.receiver
                 .on_redundant(redundant, rcv_nxt, &mut recovered, &mut self.stats);
@@ -188,9 +195,18 @@ impl<B: Body> Layer<B> {
     }
 
     /// The peer's count of losses that TCP does not hear of.
-    fn hear(&mut self, now: Instant, tcp: &mut Endpoint<B>, hidden: Hidden) {
+    fn hear(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
+        // One that a later one has overtaken tells what is known.
+        let acknowledged = self.latest_ack.max(tcp.snd_una()).near(segment.ack);
+        if acknowledged < self.latest_ack {
+            return;
+        }
+        let is_later = acknowledged > self.latest_ack;
+        self.latest_ack = acknowledged;
+        let hidden = Hidden::read(segment);
         let losses = hidden.since(self.heard);
-        if losses == 0 {
+        // Modulo 8 what is older by a few looks newer by many; that many at once can only be where others were lost.
+        if losses == 0 || losses > 4 && !is_later {
             return;
         }
         self.heard = hidden;
@@ -219,7 +235,9 @@ impl<B: Body> Layer<B> {
                 retransmission: None,
             });
         }
-        let redundant = self.sender.take_due(now, tcp.snd_una())?;
+        let mut redundant = self.sender.take_due(now, tcp.snd_una())?;
+        let (own, peers) = tcp.initial_numbers();
+        redundant.checksum = redundant.checksum.wrapping_add(secret(own, peers));
         self.reserve(tcp);
         let size = redundant.ip_size();
         self.stats.redundant_sent += 1;

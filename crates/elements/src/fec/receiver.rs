@@ -81,8 +81,6 @@ const MOST_REDUNDANT: usize = 255;
 const MOST_PLACES: u64 = 4_096;
 /// Losses that one acknowledgment tells more than the one before: two in a row may be lost.
 const MOST_TOLD: u32 = 2;
-/// Octets ahead of all that has come; no window is so large (RFC 7323 §2.3).
-const FAR: u64 = 1 << 30;
 
 /// See the module.
 #[derive(Debug)]
@@ -100,6 +98,9 @@ pub struct Receiver<B> {
     hidden: Hidden,
     /// More of them, which no acknowledgment has told yet.
     untold: u32,
+    /// See [`Self::trust`].
+    secret: u32,
+    edge: Seq,
 }
 
 impl<B: Body> Receiver<B> {
@@ -116,6 +117,8 @@ impl<B: Body> Receiver<B> {
             redundant: Vec::new(),
             hidden: Hidden::default(),
             untold: 0,
+            secret: 0,
+            edge: Seq::START,
         }
     }
 
@@ -135,13 +138,21 @@ impl<B: Body> Receiver<B> {
         self.top.unwrap_or(Seq::START)
     }
 
+    /// What comes next is held against this: the connection's [`secret`](super::packet::secret), and the
+    /// window's end, beyond which the peer sends nothing.
+    pub const fn trust(&mut self, secret: u32, edge: Seq) {
+        self.secret = secret;
+        self.edge = edge;
+    }
+
     /// A segment with payload arrives. `rcv_nxt`: the next number that TCP expects.
     pub fn on_data(&mut self, segment: &Segment<B>, rcv_nxt: Seq) -> Verdict {
         let start = self.top.unwrap_or(rcv_nxt).near(segment.seq);
         let len = segment.body.len();
         let end = start + u64::from(len);
         let top = *self.top.get_or_insert(rcv_nxt.min(start));
-        if end.since(top) > FAR {
+        if end > self.edge {
+            // Nobody may send that, and TCP will not take it (RFC 9293 §3.10.7.4, first).
             return Verdict::Nothing;
         }
         let tag = Tag::read(segment);
@@ -170,7 +181,7 @@ impl<B: Body> Receiver<B> {
         }
         if skipped {
             // A whole group is missing, its redundancy included, and perhaps some of this one as well.
-            self.hidden.add(self.usual.into());
+            self.untold += u32::from(self.usual);
             return if self.slides() {
                 Verdict::Gap
             } else {
@@ -268,7 +279,10 @@ impl<B: Body> Receiver<B> {
         stats.redundant_received += 1;
         let top = *self.top.get_or_insert(rcv_nxt);
         let first = top.near(packet.first);
-        let Some(span) = self.span(packet).filter(|_| first.since(top) <= FAR) else {
+        let Some(span) = self
+            .span(packet)
+            .filter(|span| first + u64::from(*span) <= self.edge)
+        else {
             stats.redundant_refused += 1;
             return Verdict::Nothing;
         };

@@ -28,15 +28,20 @@ impl<B: Body> Kept<B> {
 
     /// A packet goes out, with its header. A pure acknowledgment is not kept: the next one says as much.
     pub(super) fn keep(&mut self, packet: &Held<B>) {
-        if !self.is_used() || TcpPlace::of(&packet.payload).is_some_and(|tcp| tcp.is_pure_ack()) {
+        if !self.is_used() {
             return;
         }
+        let is_pure_ack = TcpPlace::of(&packet.payload).is_some_and(|tcp| tcp.is_pure_ack());
         let route = &mut self.routes[usize::from(packet.tunnel.route)];
         let place = usize::from(packet.tunnel.route_number % self.limit);
         if place >= route.len() {
+            if is_pure_ack {
+                return;
+            }
             route.resize_with(place + 1, || None);
         }
-        route[place] = Some(packet.clone());
+        // What had the place goes in any case: when numbers have gone round it must not pass for this one.
+        route[place] = (!is_pure_ack).then(|| packet.clone());
     }
 
     /// The packet with this number on a route, if it is still there.
@@ -45,5 +50,53 @@ impl<B: Body> Kept<B> {
         let kept = self.routes.get_mut(usize::from(route))?.get_mut(place)?;
         let is_it = |packet: &Held<B>| packet.tunnel.route_number == number;
         kept.as_ref().is_some_and(is_it).then_some(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::{
+        packet::{ConnectionId, Direction, Ecn, Packet},
+        tunnel::Header,
+    };
+
+    use super::*;
+    use crate::{
+        body::Length,
+        tcp::{Flags, Segment},
+        transport::Transport,
+    };
+
+    fn packet(number: u16, len: u32) -> Held<Length> {
+        Packet {
+            connection: ConnectionId(0),
+            index: 0,
+            size: 40 + len,
+            hop: 0,
+            direction: Direction::Forward,
+            retransmission: false,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            tunnel: Header {
+                route_number: number,
+                ..Header::default()
+            },
+            payload: Transport::Tcp(Segment {
+                flags: Flags::ACK,
+                body: Length(len),
+                ..Segment::default()
+            }),
+        }
+    }
+
+    /// Numbers have gone round once, and a pure acknowledgment has the number of a segment of long ago. Fails for a
+    /// place that what is not kept leaves as it was.
+    #[test]
+    fn what_had_the_number_before_is_gone() {
+        let mut kept = Kept::new(1, 16);
+        kept.keep(&packet(3, 100));
+        assert!(kept.get(0, 3).is_some());
+        kept.keep(&packet(3, 0));
+        assert!(kept.get(0, 3).is_none());
     }
 }

@@ -53,7 +53,7 @@ impl<B: Body> Receiver<B> {
                 return false;
             };
             let share = self.open.checksum.wrapping_add(one.share);
-            if body.is_some() && share != packet.checksum {
+            if body.is_some() && share.wrapping_add(self.secret) != packet.checksum {
                 stats.redundant_refused += 1;
                 return false;
             }
@@ -143,7 +143,7 @@ impl<B: Body> Receiver<B> {
                 sum = sum.zip(share).map(|(sum, share)| sum.wrapping_add(share));
             }
             let Some(sum) = sum else { continue };
-            if packet.body.octets().is_none() || sum == packet.checksum {
+            if packet.body.octets().is_none() || sum.wrapping_add(self.secret) == packet.checksum {
                 vouched[cover.places()].fill(true);
             } else {
                 stats.redundant_refused += 1;

@@ -87,6 +87,16 @@ impl<B: Body> Endpoint<B> {
     pub const fn rcv_nxt(&self) -> Seq {
         self.rcv_nxt
     }
+    /// Where the window that the peer was given ends: no octet of it has a number from there on.
+    #[must_use]
+    pub const fn window_end(&self) -> Seq {
+        self.rcv_edge
+    }
+    /// The initial sequence numbers: this end's, the peer's.
+    #[must_use]
+    pub const fn initial_numbers(&self) -> (u32, u32) {
+        (self.cold.iss, self.cold.irs)
+    }
     /// Whether something has arrived beyond the next number expected.
     #[must_use]
     pub const fn has_gaps(&self) -> bool {
