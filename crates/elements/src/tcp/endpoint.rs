@@ -287,7 +287,6 @@ struct Cold<B> {
     max_snd_wnd: u32,
     /// IRS: number of the peer's SYN, as it travels.
     irs: u32,
-    iss: u32,
     /// Number of the peer's FIN, once seen.
     peer_fin: Option<Seq>,
     /// A reset to send: its number, and what it acknowledges.
@@ -431,7 +430,6 @@ impl<B: Body> Endpoint<B> {
                 probes: 0,
                 max_snd_wnd: 0,
                 irs: 0,
-                iss,
                 peer_fin: None,
                 reset: None,
                 syn_timeout: false,

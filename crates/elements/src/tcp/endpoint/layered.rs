@@ -95,7 +95,8 @@ impl<B: Body> Endpoint<B> {
     /// The initial sequence numbers: this end's, the peer's.
     #[must_use]
     pub const fn initial_numbers(&self) -> (u32, u32) {
-        (self.cold.iss, self.cold.irs)
+        let iss = self.cold.first_octet.wire().wrapping_sub(1);
+        (iss, self.cold.irs)
     }
     /// Whether something has arrived beyond the next number expected.
     #[must_use]
