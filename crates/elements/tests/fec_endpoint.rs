@@ -106,7 +106,7 @@ impl<B: Body> Net<B> {
                 let leaves = self.now.max(self.free_at[from]);
                 self.free_at[from] = leaves + GAP;
                 if !lost {
-                    let late = from == 1 && self.fate.swap_acks && index % 2 == 0;
+                    let late = from == 1 && self.fate.swap_acks && index.is_multiple_of(2);
                     let late = if late { DELAY / 4 } else { Duration::ZERO };
                     let key = (leaves + DELAY + late, index * 2 + from as u64);
                     self.flying.insert(key, (1 - from, transport));
@@ -498,11 +498,11 @@ fn redundancy_of_what_has_not_come_cannot_be_made_up_from_outside() {
         while net.ends[1].tcp().state() != State::Established {
             assert!(net.step());
         }
-        let next = net.ends[1].tcp().rcv_nxt();
+        let expected = net.ends[1].tcp().rcv_nxt();
         let lie = Octets(vec![0x41; 100]);
-        let sum = packet::checksum(next.wire(), &lie.0);
+        let sum = packet::checksum(expected.wire(), &lie.0);
         let forged = Redundant {
-            first: next.wire(),
+            first: expected.wire(),
             count: 1,
             size: 100,
             lengths: 100,
@@ -532,10 +532,10 @@ fn redundancy_far_ahead_costs_nothing() {
     while net.ends[1].tcp().state() != State::Established {
         assert!(net.step());
     }
-    let next = net.ends[1].tcp().rcv_nxt();
+    let expected = net.ends[1].tcp().rcv_nxt();
     for ahead in [1_u64 << 24, 1 << 29] {
         let forged = Redundant {
-            first: (next + ahead).wire(),
+            first: (expected + ahead).wire(),
             count: 1,
             size: 100,
             lengths: 100,
