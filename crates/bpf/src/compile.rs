@@ -23,10 +23,10 @@ pub(crate) struct Workshop<'a> {
 }
 
 impl<'a> Workshop<'a> {
-    pub(crate) fn new(source: &'a Source, headers: &[(&str, &str)]) -> Result<Self, Error> {
+    pub(crate) fn new(source: &'a Source) -> Result<Self, Error> {
         let write = || -> io::Result<TempDir> {
             let folder = tempfile::Builder::new().prefix("anabranch-").tempdir()?;
-            for (path, text) in headers {
+            for (path, text) in shipped::HEADERS {
                 let path = folder.path().join("include").join(path);
                 if let Some(parent) = path.parent() {
                     fs::create_dir_all(parent)?;
@@ -118,7 +118,7 @@ pub(crate) struct Native {
 }
 
 pub(crate) fn native(source: &Source) -> Result<Native, Error> {
-    let workshop = Workshop::new(source, shipped::NATIVE)?;
+    let workshop = Workshop::new(source)?;
     let mut compile = vec!["-std=gnu11", "-O2", "-fPIC", "-fno-common"];
     // Newer compilers have these as errors anyway.
     compile.extend([
@@ -153,7 +153,7 @@ pub(crate) fn native(source: &Source) -> Result<Native, Error> {
 /// The object file for the kernel.
 #[cfg(feature = "kernel")]
 pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
-    let workshop = Workshop::new(source, shipped::KERNEL)?;
+    let workshop = Workshop::new(source)?;
     workshop.run(
         "clang",
         &[

@@ -45,25 +45,16 @@ pub(crate) fn names() -> String {
 }
 
 macro_rules! headers {
-    ($($set:literal / $file:literal,)*) => {
-        &[$(($file, include_str!(concat!("../../../bpf/include/", $set, "/", $file))),)*]
+    ($($file:literal,)*) => {
+        &[$(($file, include_str!(concat!("../../../bpf/include/", $file))),)*]
     };
 }
 
-/// Headers for a native compiler, by the path that a file includes them by.
-pub(crate) const NATIVE: &[(&str, &str)] = headers! {
-    "native" / "vmlinux.h",
-    "native" / "bpf/bpf_helpers.h",
-    "native" / "bpf/bpf_tracing.h",
-    "native" / "shim.c",
-    "common" / "tcp_cc.h",
-};
-
-/// Headers for clang's eBPF target.
-#[cfg(feature = "kernel")]
-pub(crate) const KERNEL: &[(&str, &str)] = headers! {
-    "kernel" / "vmlinux.h",
-    "kernel" / "bpf/bpf_helpers.h",
-    "kernel" / "bpf/bpf_tracing.h",
-    "common" / "tcp_cc.h",
+/// What files are compiled against, by the path that they include it by, and what a native one is linked with.
+pub(crate) const HEADERS: &[(&str, &str)] = headers! {
+    "vmlinux.h",
+    "bpf/bpf_helpers.h",
+    "bpf/bpf_tracing.h",
+    "tcp_cc.h",
+    "shim.c",
 };

@@ -1,4 +1,4 @@
-//! The structures of `bpf/include/native/vmlinux.h`, field by field.
+//! The structures of `bpf/include/vmlinux.h`, field by field.
 //!
 //! The compiled control says how it lays them out; [`LAYOUT`] is compared with that before it runs. A `long` has
 //! 64 bits, as on every 64-bit Linux and macOS.

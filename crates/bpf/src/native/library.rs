@@ -170,7 +170,7 @@ fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
             .iter()
             .zip(LAYOUT)
             .all(|(c, rust)| *c as usize == rust),
-        "vmlinux.h of the native set and abi.rs differ: {layout:?}, {LAYOUT:?}"
+        "vmlinux.h as a native compiler lays it out and abi.rs differ: {layout:?}, {LAYOUT:?}"
     );
     let place = (set_now as *const u8).wrapping_offset(
         isize::try_from(distance).expect("a shared object is smaller than the address space"),

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* BPF_PROG: a function with named arguments, which the kernel hands over as an array of words. */
+/*
+ * BPF_PROG: a function with named arguments, which the kernel hands over as an array of words. To a native
+ * compiler it is an ordinary one.
+ */
 #ifndef ANABRANCH_BPF_TRACING_H
 #define ANABRANCH_BPF_TRACING_H
 
+#ifdef __bpf__
 #define ANABRANCH_WORD(i) ((void *)ctx[i])
 #define ANABRANCH_WORDS_1 ANABRANCH_WORD(0)
 #define ANABRANCH_WORDS_2 ANABRANCH_WORDS_1, ANABRANCH_WORD(1)
@@ -27,5 +31,8 @@
 	}                                                                                \
 	static inline __attribute__((always_inline)) typeof(function(0))                 \
 		anabranch_body_of_##function(__VA_ARGS__)
+#else
+#define BPF_PROG(function, ...) function(__VA_ARGS__)
+#endif
 
 #endif
