@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,13 @@ HERE = Path(__file__).parent
 
 if importlib.util.find_spec("anabranch._engine") is None:
     pytest.exit("the engine is not built: run `make setup`", returncode=2)
+
+from .command import Call, call  # noqa: E402 - it imports the engine
+
+
+@pytest.fixture
+def anabranch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    return partial(call, capsys, monkeypatch)
 
 
 @pytest.fixture

@@ -7,41 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
 from anabranch import _engine
-from anabranch.cli.app import app
+
+from .command import Call
 
 CONTROLS = Path(__file__).parents[2] / "bpf" / "cc"
 KERNEL = json.loads(_engine.cc_list())["loaded"] is not None
-
-
-@dataclass
-class Done:
-    status: int
-    out: str
-    err: str
-
-
-Call: TypeAlias = Callable[..., Done]
-
-
-@pytest.fixture
-def anabranch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
-    def call(*arguments: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app(prog_name="anabranch")
-        captured = capsys.readouterr()
-        code = ended.value.code
-        return Done(code if isinstance(code, int) else 0, captured.out, captured.err)
-
-    return call
 
 
 def hindrance() -> str | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from anabranch import Scenario, ScenarioError
-from anabranch.cli.app import app
+
+from .command import Call
 
 CONTRACT = Path(__file__).parents[2] / "scenarios" / "link-aggregation.toml"
 
@@ -43,23 +43,14 @@ def test_the_summary_and_the_samples_agree() -> None:
     assert group["energy_joules"] == pytest.approx(0.5 * awake + 0.05 * seconds["sleeping"])
 
 
-def test_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def call(*arguments: object) -> tuple[object, str, str]:
-        monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            app(prog_name="anabranch")
-        captured = capsys.readouterr()
-        return ended.value.code or 0, captured.out, captured.err
-
+def test_the_command_line(anabranch: Call) -> None:
     short = ("run", CONTRACT, "--set", "duration='2 s'")
-    status, out, _ = call(*short)
-    assert (status, "mean active" in out) == (0, True)
-    _, out, _ = call(*short, "--json")
-    assert json.loads(out)["groups"]["core"]["changes"] == 0
-    status, _, err = call(*short, "--set", "group.core.control.percentile=101")
-    assert (status, "a percentile in percent" in err) == (2, True)
-    _, out, _ = call("explain", "peak-percentile")
-    assert "section" in out
+    done = anabranch(*short)
+    assert (done.status, "mean active" in done.out) == (0, True)
+    assert json.loads(anabranch(*short, "--json").out)["groups"]["core"]["changes"] == 0
+    done = anabranch(*short, "--set", "group.core.control.percentile=101")
+    assert (done.status, "a percentile in percent" in done.err) == (2, True)
+    assert "section" in anabranch("explain", "peak-percentile").out
 
 
 def test_an_oracle_refuses_tcp() -> None:

@@ -6,14 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from anabranch import Scenario, ScenarioError
-from anabranch.cli.app import app
 from anabranch.result import RunResult
+
+from .command import Call
 
 pytestmark = pytest.mark.engine
 
@@ -109,34 +109,28 @@ def test_tshark_finds_nothing_malformed(result: RunResult, tmp_path: Path) -> No
     assert right == lines("udp") == result.flows["video"]["sent_packets"]
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["anabranch", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        app(prog_name="anabranch")
-    assert ended.value.code in (0, None)
-
-
-def test_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_terminal(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "video.toml"
     file.write_text(TEXT)
-    run(monkeypatch, "run", file)
-    out = capsys.readouterr().out
+    done = anabranch("run", file)
+    assert done.status == 0
+    out = done.out
     assert "video: one-way delay " in out
     assert "web: " in out
     assert " responses in " in out
-    run(monkeypatch, "run", file, "--json")
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(anabranch("run", file, "--json").out)
     assert told["flows"]["video"]["timeouts"] is None
     assert "stack" not in told["resolved_scenario"]["flow"]["video"]
 
 
-def test_a_report_of_udp_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_of_udp_alone(anabranch: Call, tmp_path: Path) -> None:
     """Nothing has a window: the report must do without."""
     head, rest = TEXT.split("[flow.bulk]")
     video = rest.split("[flow.video]")[1].split("[flow.web]")[0]
     file = tmp_path / "alone.toml"
     file.write_text(f"{head}[flow.video]{video}")
-    run(monkeypatch, "run", file, "--out", tmp_path / "out", "--pcap", f"path={tmp_path / 'path.pcapng'}", "--why")
+    done = anabranch("run", file, "--out", tmp_path / "out", "--pcap", f"path={tmp_path / 'path.pcapng'}", "--why")
+    assert done.status == 0
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
     assert (tmp_path / "out" / "packets.parquet").exists()
     assert (tmp_path / "path.pcapng").stat().st_size > 5001 * 1028 // 20

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario, why
-from anabranch.cli.app import app
 from anabranch.cli.why import with_why
 from anabranch.errors import UserError
 from anabranch.result import RunResult
 from anabranch.why import Episode, FlowWhy, Why, text
+
+from .command import Call
 
 MSS = 1000
 
@@ -339,20 +340,16 @@ def test_a_run_that_does_not_say_why() -> None:
         why.inspect(packets, pl.DataFrame(schema=EVENT_TYPES).drop("event"))
 
 
-def run_why(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str, str]:
-    file = Path(__file__).parent / "data" / "reordering.toml"
-    monkeypatch.setattr(sys, "argv", ["anabranch", "run", str(file), "--why", "--set", "duration='0.5 s'", *options])
-    with pytest.raises(SystemExit) as ended:
-        app(prog_name="anabranch")
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
+@pytest.fixture
+def run_why(anabranch: Call, scenario_file: Path) -> Call:
+    return partial(anabranch, "run", scenario_file, "--why", "--set", "duration='0.5 s'")
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
-    status, out, err = run_why(capsys, monkeypatch)
-    assert (status, err) == (0, "")
-    lines = out.splitlines()
+    done = run_why()
+    assert (done.status, done.err) == (0, "")
+    lines = done.out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets sent again"))
     assert lines[start + 2] == "1. fast recovery, 0.1000–0.2000 s: 2 sent again, 1 needed"
     assert lines[start + 3].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
@@ -360,18 +357,18 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert lines[-1].strip().startswith("0.2000 s  recovery-left: cwnd 7")
 
 
-def test_the_command_in_json(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_in_json(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
-    status, out, err = run_why(capsys, monkeypatch, "--json")
-    assert (status, err) == (0, "")
-    document = json.loads(out)
+    done = run_why("--json")
+    assert (done.status, done.err) == (0, "")
+    document = json.loads(done.out)
     assert document["format"] == 1
     assert document["why"]["main"]["needless"] == 1
 
 
-def test_nothing_was_sent_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_was_sent_again(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect([packet(0, 0, 0.0)]))
-    assert run_why(capsys, monkeypatch)[1].endswith("nothing was sent again\n")
+    assert run_why().out.endswith("nothing was sent again\n")
 
 
 @pytest.fixture

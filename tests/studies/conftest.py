@@ -7,11 +7,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from .documented import Outcome, Tables
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -29,15 +29,16 @@ def checkout() -> Path:
     return CHECKOUT
 
 
-@pytest.fixture(scope="session")
-def run_quick(checkout: Path) -> Callable[[str], tuple[dict[str, Any], float, int]]:
-    """Runs a study as a user would, in quick mode: its JSON, seconds of wall time, exit status."""
+@pytest.fixture(scope="module")
+def outcome(request: pytest.FixtureRequest, checkout: Path) -> Outcome:
+    """The study that the module names, run as a user would, in quick mode."""
+    command = [sys.executable, "-m", "anabranch", "study", f"studies/{request.module.STUDY}", "--quick", "--json"]
+    started = time.monotonic()
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout), time.monotonic() - started, done.returncode
 
-    def run(name: str) -> tuple[dict[str, Any], float, int]:
-        command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--quick", "--json"]
-        started = time.monotonic()
-        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
-        assert done.stdout, done.stderr
-        return json.loads(done.stdout), time.monotonic() - started, done.returncode
 
-    return run
+@pytest.fixture(scope="module")
+def tables(outcome: Outcome) -> Tables:
+    return {table["id"]: table["rows"] for table in outcome[0]["tables"]}

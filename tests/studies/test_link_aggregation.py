@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
-import pytest
+from .documented import Documented, Outcome
 
-REPRODUCED = {"L1", "L2", "L8"}
-QUICK_S = 30.0
-"""What quick mode may take on two cores that do nothing else."""
+STUDY = "link-aggregation"
 
 
-@pytest.fixture(scope="module")
-def outcome(run_quick: Callable[[str], tuple[dict[str, Any], float, int]]) -> tuple[dict[str, Any], float, int]:
-    return run_quick("link-aggregation")
+class TestAsDocumented(Documented):
+    claims: ClassVar = [f"L{n}" for n in range(1, 10)]
+    reproduced: ClassVar = {"L1", "L2", "L8"}
 
 
-def test_has_the_shape_of_the_contract(outcome: tuple[dict[str, Any], float, int]) -> None:
-    document, elapsed_s, status = outcome
-    assert status == 0
-    assert [claim["id"] for claim in document["claims"]] == [f"L{n}" for n in range(1, 10)]
-    # With room for a machine that others use as well.
-    assert elapsed_s < 5 * QUICK_S
-    for claim in document["claims"]:
-        assert claim["verdict"].startswith("reproduced") or claim["why"]
-
-
-def test_verdicts_are_those_documented(outcome: tuple[dict[str, Any], float, int]) -> None:
-    verdicts = {claim["id"]: claim["verdict"] for claim in outcome[0]["claims"]}
-    assert {name for name, verdict in verdicts.items() if verdict.startswith("reproduced")} == REPRODUCED
-
-
-def test_every_check_fails_on_its_wrong_system(outcome: tuple[dict[str, Any], float, int]) -> None:
-    assert {claim["control"] for claim in outcome[0]["claims"]} == {"not reproduced"}
-
-
-def test_every_cell_has_its_residual(outcome: tuple[dict[str, Any], float, int]) -> None:
+def test_every_cell_has_its_residual(outcome: Outcome) -> None:
     for claim in outcome[0]["claims"][:5]:
         assert "residual off" in claim["measured"]
         assert "residual on" in claim["measured"]
