@@ -15,6 +15,6 @@ class TestAsDocumented(Documented):
 
 
 def test_every_cell_has_its_residual(outcome: Outcome) -> None:
-    for claim in outcome[0]["claims"][:5]:
+    for claim in outcome["claims"][:5]:
         assert "residual off" in claim["measured"]
         assert "residual on" in claim["measured"]
