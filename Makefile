@@ -24,11 +24,13 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
+# A study takes all cores by itself, and what runs live must not wait for them.
 test: ## Run the tests, but for those marked slow
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
-	$(RUN) python -m pytest -rs tests/python tests/tools tests/oracle tests/studies tests/live
+	$(RUN) python -m pytest -rs -n auto --dist loadfile tests/python tests/tools tests/oracle
+	$(RUN) python -m pytest -rs tests/studies tests/live
 
 test-slow: setup ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow tests/oracle tests/live
