@@ -14,6 +14,8 @@ from anabranch import Study, UserError
 from anabranch.study import tables
 from anabranch.study.results import Condition, Pool, Results
 
+from .mistakes import change, refused
+
 SCENARIO = """
 title = "Two flows and one that does not slow down"
 duration = "3 s"
@@ -251,16 +253,11 @@ def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(directory: Path, old: str, new: str, says: str) -> None:
-    path = directory / "study.toml"
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    text = text.replace(old, new, 1)
-    if "variant.label" in text:
-        text = text.replace('["fair"]', '["label"]').replace("main[fair]", "main[label]")
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=r"study\.toml:\d+:\d+") as caught:
-        Study.load(directory)
-    assert says in str(caught.value)
+    change(directory, old, new)
+    if "variant.label" in new:
+        change(directory, '["fair"]', '["label"]')
+        change(directory, "main[fair]", "main[label]")
+    refused(directory, says)
 
 
 @pytest.mark.parametrize(
@@ -273,10 +270,7 @@ def test_what_is_wrong_is_told_with_its_place(directory: Path, old: str, new: st
     ],
 )
 def test_a_cell_that_cannot_be_is_told(directory: Path, old: str, new: str, says: str) -> None:
-    path = directory / "study.toml"
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    change(directory, old, new)
     with pytest.raises(UserError, match=r"\[\[table\]\] (by-path|both), column") as caught:
         tables.make(results(directory), full=False)
     assert says in str(caught.value)

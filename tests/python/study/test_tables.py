@@ -15,6 +15,8 @@ from anabranch.study.expression import compile_expression
 from anabranch.study.needs import Need
 from anabranch.study.results import Condition, Pool, Results
 
+from .mistakes import change, refused
+
 TABLE = """
 [section.beyond]
 title = "Beyond the paper"
@@ -150,13 +152,8 @@ def test_claims_of_a_section_are_counted_apart(sample: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(sample: Path, old: str, new: str, says: str) -> None:
-    path = sample / "study.toml"
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(UserError, match=r"study\.toml:\d+:\d+") as caught:
-        Study.load(sample)
-    assert says in str(caught.value)
+    change(sample, old, new)
+    refused(sample, says)
 
 
 def test_a_cell_that_is_several_is_told(sample: Path) -> None:
