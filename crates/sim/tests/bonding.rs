@@ -343,14 +343,14 @@ fn development() {
     }
 }
 
-/// Of the second sender only what it makes of the best single route is asserted: its window is two products of bandwidth and the
-/// shortest round trip, and the pair keeps that short (`docs/concepts/gateways.md`).
+/// The second sender regrets it in some draws: its window is two products of bandwidth and the shortest round trip, and the
+/// pair keeps that short (`docs/concepts/gateways.md`).
 #[test]
 #[ignore = "a minute"]
 fn the_adaptive_pair_is_worth_having() {
     let [today, by_rates, the_studys] = SENDERS.map(|sender| judge(OURS, sender, SEED, DRAWS));
     assert!(is_never_regretted(&today), "{today:?}");
-    assert!(by_rates[1].interval[0] >= THRESHOLD, "{by_rates:?}");
+    assert!(is_worth_having(&by_rates), "{by_rates:?}");
     assert!(is_worth_having(&the_studys), "{the_studys:?}");
 }
 
