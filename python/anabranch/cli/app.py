@@ -225,12 +225,13 @@ def validate(
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds per file, from its seed on.")] = 3,
     set_: Sets = None,
     json: Json = False,
+    out: Out = None,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
     with exit_status():
         from anabranch.cli.validate import run_validate
 
-        run_validate(files, set_ or [], seeds, as_json=json)
+        run_validate(files, set_ or [], seeds, out=out, as_json=json)
 
 
 @app.command()

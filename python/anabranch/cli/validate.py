@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from anabranch.cli.common import console, load_scenario, print_json
-from anabranch.validate import Comparison, compare, problems, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anabranch.validate import Comparison
 
 MAX_SEEDS = 1000
 
 
-def run_validate(files: list[Path], sets: list[str], seeds: int, *, as_json: bool) -> None:
+def run_validate(files: list[Path], sets: list[str], seeds: int, *, out: Path | None, as_json: bool) -> None:
     """Compare, print, and fail where the engines do not agree.
 
     Raises:
@@ -20,20 +25,28 @@ def run_validate(files: list[Path], sets: list[str], seeds: int, *, as_json: boo
     """
     from anabranch.errors import RunFailedError, UserError
     from anabranch.live import prepare
+    from anabranch.output import check_target
     from anabranch.progress import Progress
+    from anabranch.validate import compare
+    from anabranch.validate.judge import document, problems
 
     if not 1 <= seeds <= MAX_SEEDS:
         raise UserError(f"--seeds is {seeds}; expected 1 to {MAX_SEEDS}")
+    if out is not None:
+        check_target(out, "validate")
+    scenarios = [load_scenario(file, sets) for file in files]
+    for scenario in scenarios:
+        # What is wrong with the last file is told before the first is run.
+        scenario.resolve()
     prepare()
     comparisons = []
-    for file in files:
-        scenario = load_scenario(file, sets)
+    for file, scenario in zip(files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:
             comparisons.append(compare(scenario, str(file), seeds=seeds, progress=progress.update))
+    if out is not None:
+        _write(comparisons, out)
     if as_json:
-        print_json(
-            {"scenarios": [comparison.document() for comparison in comparisons], "summary": summary(comparisons)}
-        )
+        print_json(document(comparisons))
     else:
         _print(comparisons)
     wrong = problems(comparisons)
@@ -41,28 +54,32 @@ def run_validate(files: list[Path], sets: list[str], seeds: int, *, as_json: boo
         raise RunFailedError("; ".join(wrong))
 
 
-def _print(comparisons: list[Comparison]) -> None:
+def _write(comparisons: Sequence[Comparison], out: Path) -> None:
+    from anabranch.output import to_json, whole_directory
+    from anabranch.plot.style import house_style, save
+    from anabranch.plot.validate import distances
+    from anabranch.validate.judge import document
+    from anabranch.validate.page import page
+
+    with whole_directory(out, "validate") as aside:
+        (aside / "validation.json").write_bytes(to_json(document(comparisons)))
+        (aside / "validation.md").write_text(page(comparisons), encoding="utf-8")
+        with house_style():
+            save(distances(comparisons), aside / "validation")
+
+
+def _print(comparisons: Sequence[Comparison]) -> None:
     from rich import box
     from rich.table import Table
 
-    from anabranch.report.format import figure
+    from anabranch.validate.page import HEADINGS, rows, verdicts
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("scenario", "metric", "sim", "live", "error", "live against\nlive"):
-        table.add_column(heading, justify="left" if heading in ("scenario", "metric") else "right")
-    for comparison in comparisons:
-        name = Path(comparison.file).name
-        if comparison.tainted:
-            table.add_row(name, "tainted", "–", "–", "–", "–")
-        for metric, figures in comparison.metrics.items():
-            # Retransmissions: in standard deviations of a count; everything else is a share.
-            ratio = metric != "retransmitted_packets"
-            table.add_row(
-                name, metric, figure(figures["sim"]), figure(figures["live"]),
-                figure(figures["relative_error"], ratio=ratio), figure(figures["live_against_live"], ratio=ratio),
-            )  # fmt: skip
+    for place, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="left" if place < 2 else "right")
+    for row in rows(comparisons):
+        table.add_row(*row)
     out = console()
     out.print(table)
-    tainted = sum(comparison.tainted_runs for comparison in comparisons)
-    runs = sum(comparison.live_runs for comparison in comparisons)
-    out.print(f"{runs} live runs, {tainted} of them tainted; errors of retransmitted_packets in square roots of counts")
+    for line in verdicts(comparisons):
+        out.print(line)

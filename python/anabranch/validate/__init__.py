@@ -1,0 +1,239 @@
+"""How far apart the two engines are: one scenario in both, over several seeds.
+
+A difference means something only beside two others. One is what live runs differ by among themselves: the same file
+with the same seed is run live twice, and below that floor nothing can be told. The other is how wrong the answer of
+another congestion control would be: the simulator runs the scenario once more with every control exchanged
+(:data:`OTHERS`). An error that is not far below that has not told the one control from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from anabranch.validate.measure import (
+    METRICS,
+    Figures,
+    Metric,
+    Windows,
+    distance,
+    mean_figures,
+    measure,
+    one_sided,
+    window_distance,
+)
+
+if TYPE_CHECKING:
+    from anabranch.live import Limits
+    from anabranch.scenario import Scenario
+
+OTHERS: Mapping[str, str] = {"cubic": "reno", "reno": "cubic", "bbr": "cubic"}
+"""The control that answers in a control's place: of those that every kernel has, the one that is most like it."""
+
+OTHER_THAN_THESE = "cubic"
+"""And in the place of any further one."""
+
+ALIKE = ("reno", "cubic", "bbr")
+"""What a formula that is blind to the control answers: the mean over runs in which all flows have one of these."""
+
+REPEATS = 2
+"""Live runs per seed."""
+
+WINDOW = "cwnd_packets"
+"""The metric of trajectories: how far apart the windows are at the same time, as a share of the live one's mean."""
+
+
+@dataclass
+class Result:
+    """One metric of a scenario. Distances are shares, and square roots of a count for retransmissions.
+
+    Attributes:
+        sim: By group of flows, the mean over the seeds.
+        live: The same of the live runs.
+        error: How far the one is from the other.
+        floor: How far two live runs with the same seed are from each other.
+        other: How far the answers of other congestion controls are from the live runs.
+        blind: How far the answer is that knows the scenario but not the controls.
+    """
+
+    sim: dict[str, float]
+    live: dict[str, float]
+    error: float
+    floor: float
+    other: float | None = None
+    blind: float | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As in the contract."""
+        return {
+            "sim": _over(self.sim),
+            "live": _over(self.live),
+            "relative_error": self.error,
+            "live_against_live": self.floor,
+            "other_control": self.other,
+            "blind": self.blind,
+            "by_flow": {group: {"sim": self.sim[group], "live": self.live[group]} for group in self.live},
+        }
+
+
+@dataclass
+class Comparison:
+    """One scenario: figures by metric, of all its flows and seeds."""
+
+    file: str
+    seeds: int
+    tainted_runs: int = 0
+    live_runs: int = 0
+    results: dict[str, Result] = field(default_factory=dict)
+    one_sided: set[str] = field(default_factory=set)
+    """Figures that one engine has and the other has not: a transfer that never ended, a flow without a byte."""
+
+    @property
+    def tainted(self) -> bool:
+        """Whether no seed has both live runs to compare with."""
+        return not self.results and not self.one_sided
+
+    def document(self) -> dict[str, Any]:
+        """As in the contract."""
+        return {
+            "file": self.file,
+            "seeds": self.seeds,
+            "tainted": self.tainted,
+            "tainted_runs": self.tainted_runs,
+            "live_runs": self.live_runs,
+            "metrics": {name: result.document() for name, result in self.results.items()},
+        }
+
+
+def _over(values: Mapping[str, float]) -> float:
+    return sum(values.values()) / len(values)
+
+
+def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
+    """The scenario with every flow's congestion control replaced by what ``controls`` answers to its name."""
+    from anabranch.toml_text import write_key
+
+    changed = scenario.copy()
+    for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
+        cc = flow.get("cc")
+        kind = cc.get("kind") if isinstance(cc, Mapping) else cc
+        if isinstance(kind, str):
+            changed.set(f"flow.{write_key(name)}.cc", controls(kind))
+    return changed
+
+
+def compare(
+    scenario: Scenario,
+    file: str,
+    *,
+    seeds: int,
+    limits: Limits | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Comparison:
+    """Run a scenario in the simulator and twice live for each of so many seeds, and the other controls simulated.
+
+    Raises:
+        ScenarioError: The scenario is wrong, or asks for what no live run can do.
+        UserError: This machine cannot run live.
+        RunFailedError: A live run failed.
+    """
+    from anabranch.live import run_audited, taint
+
+    first = int(scenario.resolve()["seed"])
+    comparison = Comparison(file, seeds)
+    simulated: dict[int, Figures] = {}
+    live: dict[int, list[Figures]] = {}
+    for number in range(seeds):
+        seed = first + number
+        # The live runs first: what cannot run live is told before anything is waited for.
+        found = []
+        for repeat in range(REPEATS):
+            run = run_audited(scenario, seed=seed, limits=limits)
+            comparison.live_runs += 1
+            if taint(run):
+                comparison.tainted_runs += 1
+            else:
+                found.append(measure(run))
+            if progress is not None:
+                progress((number * REPEATS + repeat + 1) / (seeds * REPEATS))
+        if len(found) == REPEATS:
+            live[seed] = found
+            simulated[seed] = measure(scenario.run(seed=seed, samples_ms=10.0, digest=False))
+
+    def answer(controls: Callable[[str], str]) -> list[Figures]:
+        changed = exchanged(scenario, controls)
+        return [measure(changed.run(seed=seed, samples_ms=10.0, digest=False)) for seed in live]
+
+    if live:
+        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE))
+        blind = [figures for control in ALIKE for figures in answer(lambda _kind, control=control: control)]  # type: ignore[misc]
+        set_beside(comparison, simulated, live, other, blind)
+    return comparison
+
+
+def set_beside(
+    comparison: Comparison,
+    simulated: Mapping[int, Figures],
+    live: Mapping[int, list[Figures]],
+    other: list[Figures],
+    blind: list[Figures],
+) -> None:
+    """Fill a comparison in from what runs gave; ``simulated`` and ``live`` by seed."""
+    every_live = [figures for runs in live.values() for figures in runs]
+    for metric in METRICS:
+        comparison.one_sided |= one_sided(metric, [*simulated.values()], every_live)
+        sim = mean_figures(metric, [*simulated.values()])
+        there = mean_figures(metric, every_live)
+        groups = [group for group in there if group in sim]
+        if not groups:
+            continue
+        sim, there = ({group: of[group] for group in groups} for of in (sim, there))
+        floors = [_distance(metric, a, b) for a, b in live.values()]
+        comparison.results[metric.name] = Result(
+            sim,
+            there,
+            distance(metric, sim, there) or 0.0,
+            sum(floors) / len(floors),
+            distance(metric, mean_figures(metric, other), there),
+            distance(metric, mean_figures(metric, blind), there) if metric.is_rate else None,
+        )
+    _set_windows_beside(comparison, simulated, live, other)
+
+
+def _distance(metric: Metric, a: Figures, b: Figures) -> float:
+    return distance(metric, mean_figures(metric, [a]), mean_figures(metric, [b])) or 0.0
+
+
+def _set_windows_beside(
+    comparison: Comparison,
+    simulated: Mapping[int, Figures],
+    live: Mapping[int, list[Figures]],
+    other: list[Figures],
+) -> None:
+    """Of trajectories pairs are compared: the mean of several sawtooths is nobody's window."""
+
+    def mean(pairs: list[tuple[Windows, Windows]]) -> float | None:
+        found = [value for a, b in pairs if (value := window_distance(a, b)) is not None]
+        return sum(found) / len(found) if found else None
+
+    error = mean([(simulated[seed].windows, run.windows) for seed, runs in live.items() for run in runs])
+    floor = mean([(runs[0].windows, runs[1].windows) for runs in live.values()])
+    if error is None or floor is None:
+        return
+    swapped = zip(other, live.values(), strict=True)
+    comparison.results[WINDOW] = Result(
+        _mean_windows([*simulated.values()]),
+        _mean_windows([run for runs in live.values() for run in runs]),
+        error,
+        floor,
+        mean([(instead.windows, run.windows) for instead, runs in swapped for run in runs]),
+    )
+
+
+def _mean_windows(runs: list[Figures]) -> dict[str, float]:
+    sums: dict[str, list[float]] = {}
+    for run in runs:
+        for group, windows in run.windows.items():
+            sums.setdefault(group, []).append(sum(windows.values()) / len(windows))
+    return {group: sum(values) / len(values) for group, values in sums.items()}

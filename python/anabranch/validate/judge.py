@@ -1,0 +1,115 @@
+"""Whether two engines agree. The bands were set before the scenarios that ship were run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from anabranch.validate import WINDOW, Comparison, Result
+from anabranch.validate.measure import GOODPUT, METRICS, RETRANSMITTED, SHARES, SRTT
+
+BANDS: Mapping[str, float] = {GOODPUT.name: 0.03}
+"""The largest median error over all scenarios that is agreement."""
+
+TOLD_APART = (SRTT.name, RETRANSMITTED.name, SHARES.name)
+"""What has to tell one congestion control from another; all else but goodput is only shown."""
+
+OF_OTHERS = 0.5
+"""The largest part of another control's distance that an error may be."""
+
+TELLING = 0.9
+"""The part of scenarios in which this, or the floor, has to hold."""
+
+MAX_TAINTED = 0.1
+"""Of all live runs so many may be tainted."""
+
+BLIND = 0.1
+"""Where the answer of a formula blind to the control is further off than that, the scenario asks for the control."""
+
+RATES = tuple(metric.name for metric in METRICS if metric.is_rate)
+
+SHOWN = (*(metric.name for metric in METRICS), WINDOW)
+"""The order of metrics in tables and figures."""
+
+
+def holds(result: Result) -> bool:
+    """Whether an error is at most half of another control's, or no more than live runs differ by."""
+    return result.error <= result.floor or (result.other is not None and result.error <= OF_OTHERS * result.other)
+
+
+def needs_the_control(comparison: Comparison) -> bool:
+    """Whether a formula that is blind to the congestion control fails here."""
+    return any(
+        blind > BLIND
+        for name in RATES
+        if (result := comparison.results.get(name)) is not None and (blind := result.blind) is not None
+    )
+
+
+def summary(comparisons: Sequence[Comparison]) -> dict[str, dict[str, float]]:
+    """Median and 90th percentile of the errors over all scenarios, and in how many the bands hold, by metric."""
+    told = {}
+    for metric in SHOWN:
+        results = _results(comparisons, metric)
+        if results:
+            errors = sorted(result.error for _, result in results)
+            told[metric] = {"median": median(errors), "p90": errors[math.ceil(0.9 * len(errors)) - 1]}
+            if metric in TOLD_APART:
+                told[metric] |= {
+                    "scenarios": float(len(results)),
+                    "within": float(sum(holds(result) for _, result in results)),
+                }
+    return told
+
+
+def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """As in the contract."""
+    scenarios = []
+    for comparison in comparisons:
+        told = comparison.document()
+        told["blind_formula_fails"] = needs_the_control(comparison)
+        for metric in TOLD_APART:
+            if metric in comparison.results:
+                told["metrics"][metric]["within"] = holds(comparison.results[metric])
+        scenarios.append(told)
+    return {"scenarios": scenarios, "summary": summary(comparisons), "problems": problems(comparisons)}
+
+
+def problems(comparisons: Sequence[Comparison]) -> list[str]:
+    """What is wrong with a validation as a whole; nothing if the engines agree."""
+    return [*_unusable(comparisons), *_apart(comparisons)]
+
+
+def _unusable(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    runs = sum(comparison.live_runs for comparison in comparisons)
+    tainted = sum(comparison.tainted_runs for comparison in comparisons)
+    if tainted > MAX_TAINTED * runs:
+        yield f"{tainted} of {runs} live runs are tainted, more than {MAX_TAINTED:.0%}"
+    for comparison in comparisons:
+        if comparison.tainted:
+            yield f"{comparison.file}: no seed has all of its live runs untainted"
+        for what in sorted(comparison.one_sided):
+            yield f"{comparison.file}: {what} is there in some runs alone"
+
+
+def _apart(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    for metric, band in BANDS.items():
+        results = _results(comparisons, metric)
+        if results and (middle := median(result.error for _, result in results)) > band:
+            yield f"{metric}: the median error is {middle:.1%}, and {band:.0%} was expected at most"
+    for metric in TOLD_APART:
+        results = _results(comparisons, metric)
+        outside = [comparison.file for comparison, result in results if not holds(result)]
+        if len(results) - len(outside) < TELLING * len(results):
+            yield (
+                f"{metric}: in {len(outside)} of {len(results)} scenarios the error is more than {OF_OTHERS:g} of "
+                f"another congestion control's, and more than live runs differ by; at most "
+                f"{1 - TELLING:.0%} was expected: {', '.join(outside)}"
+            )
+
+
+def _results(comparisons: Sequence[Comparison], metric: str) -> list[tuple[Comparison, Result]]:
+    return [(c, c.results[metric]) for c in comparisons if metric in c.results]
+

@@ -1,0 +1,87 @@
+"""A validation as text: the table of all metrics, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from anabranch.report.format import NONE, figure
+from anabranch.validate import Comparison
+from anabranch.validate.judge import (
+    BANDS,
+    BLIND,
+    MAX_TAINTED,
+    OF_OTHERS,
+    SHOWN,
+    TELLING,
+    TOLD_APART,
+    holds,
+    needs_the_control,
+    summary,
+)
+from anabranch.validate.measure import RETRANSMITTED, SHARES
+
+HEADINGS = ("scenario", "metric", "sim", "live", "error", "live against live", "other control", "blind formula", "")
+"""Of the table."""
+
+
+def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, ...]]:
+    """The cells of the table."""
+    for comparison in comparisons:
+        name = Path(comparison.file).stem
+        if not comparison.results:
+            yield name, "tainted" if comparison.tainted else "nothing to compare", *[NONE] * 6, ""
+        for metric in SHOWN:
+            result = comparison.results.get(metric)
+            if result is None:
+                continue
+            # Retransmissions: in square roots of counts. Everything else is a share.
+            ratio = metric != RETRANSMITTED.name
+            verdict = ("" if holds(result) else "outside") if metric in TOLD_APART else ""
+            told = [figure(part, ratio=ratio) for part in (result.error, result.floor, result.other, result.blind)]
+            yield name, metric, *_values(metric, result.sim, result.live), *told, verdict
+
+
+def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple[str, str]:
+    """Of several groups the mean; of shares those of the groups, in the file's order."""
+    if metric == SHARES.name:
+        return tuple(" : ".join(f"{of[group]:.3f}" for group in live) for of in (sim, live))  # type: ignore[return-value]
+    mean = [sum(of.values()) / len(of) for of in (sim, live)]
+    return figure(mean[0]), figure(mean[1])
+
+
+def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """What a validation comes to, line by line."""
+    told = summary(comparisons)
+    for metric, band in BANDS.items():
+        if metric in told:
+            figures = told[metric]
+            yield (
+                f"{metric}: median error {figure(figures['median'], ratio=True)}, at most {band:.0%} is expected; "
+                f"90th percentile {figure(figures['p90'], ratio=True)}"
+            )
+    for metric in TOLD_APART:
+        if metric in told:
+            yield (
+                f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what live runs differ by, in "
+                f"{told[metric]['within']:.0f} of {told[metric]['scenarios']:.0f} scenarios; {TELLING:.0%} is expected"
+            )
+    usable = [comparison for comparison in comparisons if comparison.results]
+    every = sum(
+        all(holds(comparison.results[metric]) for metric in TOLD_APART if metric in comparison.results)
+        for comparison in usable
+    )
+    yield f"all of these at once: in {every} of {len(usable)} scenarios (not judged)"
+    blind = sum(needs_the_control(comparison) for comparison in usable)
+    yield f"a formula blind to the control errs by more than {BLIND:.0%} in {blind} of {len(usable)} scenarios"
+    tainted = sum(comparison.tainted_runs for comparison in comparisons)
+    runs = sum(comparison.live_runs for comparison in comparisons)
+    yield f"{tainted} of {runs} live runs tainted; at most {MAX_TAINTED:.0%} is expected"
+
+
+def page(comparisons: Sequence[Comparison]) -> str:
+    """The same in Markdown."""
+    lines = [f"- {line}" for line in verdicts(comparisons)]
+    lines += ["", f"| {' | '.join(HEADINGS)} |", f"|{' --- |' * len(HEADINGS)}"]
+    lines += [f"| {' | '.join(row)} |" for row in rows(comparisons)]
+    return "\n".join(lines) + "\n"
