@@ -112,4 +112,3 @@ def _apart(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 def _results(comparisons: Sequence[Comparison], metric: str) -> list[tuple[Comparison, Result]]:
     return [(c, c.results[metric]) for c in comparisons if metric in c.results]
-

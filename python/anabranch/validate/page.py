@@ -63,8 +63,8 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     for metric in TOLD_APART:
         if metric in told:
             yield (
-                f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what live runs differ by, in "
-                f"{told[metric]['within']:.0f} of {told[metric]['scenarios']:.0f} scenarios; {TELLING:.0%} is expected"
+                f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what live runs differ by, "
+                f"in {told[metric]['within']:.0f} of {told[metric]['scenarios']:.0f} scenarios; {TELLING:.0%} is expected"
             )
     usable = [comparison for comparison in comparisons if comparison.results]
     every = sum(

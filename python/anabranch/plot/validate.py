@@ -1,0 +1,82 @@
+"""The figure of a validation: how far apart the engines are, beside what that is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.plot.style import COLOURS
+from anabranch.validate import WINDOW
+from anabranch.validate.measure import COMPLETION, GOODPUT, RETRANSMITTED, SHARES, SRTT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from anabranch.validate import Comparison, Result
+
+PANELS = (
+    (GOODPUT.name, "Goodput (%)"),
+    (SRTT.name, "Mean RTT (%)"),
+    (RETRANSMITTED.name, "Sent again (√packets)"),
+    (SHARES.name, "Shares (% of the sum)"),
+    (WINDOW, "Window over time (%)"),
+    (COMPLETION.name, "Completion times (%)"),
+)
+"""Metric and title of each."""
+
+LEAST = {RETRANSMITTED.name: 0.01}
+"""Distances below are drawn there: the axis is logarithmic."""
+LEAST_SHARE = 0.01
+"""The same for what is drawn in per cent."""
+
+WIDTH, ROW, MARGIN = 11.0, 0.2, 1.1
+"""Inches."""
+
+
+def distances(comparisons: Sequence[Comparison]) -> Figure:
+    """A row per scenario, a panel per metric; logarithmic axes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, MARGIN + ROW * max(4, len(comparisons))))
+    FigureCanvasAgg(figure)
+    panels: Any = figure.subplots(1, len(PANELS), sharey=True, squeeze=False)[0]
+    for panel, (metric, title) in zip(panels, PANELS, strict=True):
+        _panel(panel, metric, [comparison.results.get(metric) for comparison in comparisons])
+        panel.set_xlabel(title)
+    panels[0].set_yticks(range(len(comparisons)), [Path(comparison.file).stem for comparison in comparisons])
+    panels[0].set_ylim(len(comparisons) - 0.4, -0.6)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(handles), fontsize=8)
+    return figure
+
+
+def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
+    count = metric == RETRANSMITTED.name
+    least, factor = (LEAST[metric], 1) if count else (LEAST_SHARE, 100)
+
+    def place(value: float) -> float:
+        return max(value * factor, least)
+
+    rows = [(row, result) for row, result in enumerate(results) if result is not None]
+    axes.barh(
+        [row for row, _ in rows],
+        [place(result.floor) - least for _, result in rows],
+        left=least, height=0.7, color="#bbbbbb", linewidth=0, label="Live against live",
+    )  # fmt: skip
+    axes.plot(
+        [place(result.other) for _, result in rows if result.other is not None],
+        [row for row, result in rows if result.other is not None],
+        linestyle="none", marker="x", markersize=4.5, color=COLOURS[1], label="Another control against live",
+    )  # fmt: skip
+    axes.plot(
+        [place(result.error) for _, result in rows],
+        [row for row, _ in rows],
+        linestyle="none", marker="o", markersize=4, color=COLOURS[0], label="Simulator against live",
+    )  # fmt: skip
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlim(left=least)
+    axes.grid(axis="y", visible=False)

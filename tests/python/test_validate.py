@@ -1,0 +1,285 @@
+"""When two engines agree: each band fails on a named wrong system. No live run is made here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.scenario import Scenario
+from anabranch.validate import WINDOW, Comparison, exchanged, set_beside
+from anabranch.validate.judge import document, holds, needs_the_control, problems, summary
+from anabranch.validate.measure import (
+    ALL,
+    COMPLETION,
+    GOODPUT,
+    METRICS,
+    RETRANSMITTED,
+    SHARES,
+    SRTT,
+    Figures,
+    distance,
+    measure,
+    window_distance,
+)
+from anabranch.validate.page import page, rows, verdicts
+
+ROOT = Path(__file__).resolve().parents[2]
+
+Change = Callable[[dict[str, dict[str, float | None]]], None]
+
+
+def figures(change: Change = lambda _: None, window: float = 50.0) -> Figures:
+    """A run of two flows as the kernel might give it, but for what is changed."""
+    values: dict[str, dict[str, float | None]] = {
+        GOODPUT.name: {ALL: 20.0},
+        SRTT.name: {"a": 50.0, "b": 60.0},
+        RETRANSMITTED.name: {"a": 100.0, "b": 100.0},
+        SHARES.name: {"a": 0.6, "b": 0.4},
+        COMPLETION.name: {"b": 2.0},
+    }
+    change(values)
+    return Figures(values, {"a": {0: window, 1: window}})
+
+
+def other(values: dict[str, dict[str, float | None]]) -> None:
+    """What another control would give: 20 % more delay, twice as many retransmissions, the shares the other way."""
+    values[SRTT.name] = {"a": 60.0, "b": 72.0}
+    values[RETRANSMITTED.name] = {"a": 200.0, "b": 200.0}
+    values[SHARES.name] = {"a": 0.4, "b": 0.6}
+
+
+def comparison(simulated: Figures, again: Change = lambda _: None, file: str = "made-up.toml") -> Comparison:
+    """One seed; the second live run may differ from the first."""
+    made = Comparison(file, 1, live_runs=2)
+    live = {1: [figures(), figures(again)]}
+    set_beside(made, {1: simulated}, live, [figures(other, window=75.0)], [figures(other), figures()])
+    return made
+
+
+def put(metric: str, group: str, value: float | None) -> Change:
+    def change(values: dict[str, dict[str, float | None]]) -> None:
+        values[metric] = values[metric] | {group: value}
+
+    return change
+
+
+def found(simulated: Figures, again: Change = lambda _: None) -> list[str]:
+    return problems([comparison(simulated, again)])
+
+
+def test_engines_that_agree() -> None:
+    made = comparison(figures())
+    assert problems([made]) == []
+    assert all(result.error == 0 for result in made.results.values())
+    assert set(made.results) == {metric.name for metric in METRICS} | {WINDOW}
+
+
+def test_a_simulator_whose_link_is_too_fast() -> None:
+    assert found(figures(put(GOODPUT.name, ALL, 20.59))) == []
+    (reason,) = found(figures(put(GOODPUT.name, ALL, 20.61)))
+    assert reason == "goodput_mbit_s: the median error is 3.0%, and 3% was expected at most"
+
+
+def test_a_simulator_whose_queue_is_too_long() -> None:
+    """Another control is 20 % away: 10 % is the most."""
+    assert found(figures(lambda v: v.update({SRTT.name: {"a": 54.9, "b": 65.9}}))) == []
+    (reason,) = found(figures(lambda v: v.update({SRTT.name: {"a": 55.1, "b": 66.1}})))
+    assert reason.startswith("mean_srtt_ms: in 1 of 1 scenarios the error is more than 0.5 of another")
+
+
+def test_a_simulator_that_repairs_too_often() -> None:
+    """Another control is 100 ÷ √200 = 7.1 away."""
+    for count, fails in ((140.0, False), (150.0, True)):
+        wrong = found(figures(lambda v, n=count: v.update({RETRANSMITTED.name: {"a": n, "b": n}})))  # type: ignore[misc]
+        assert [reason.partition(":")[0] for reason in wrong] == ["retransmitted_packets"] * fails
+
+
+def test_a_simulator_that_divides_otherwise() -> None:
+    for share, fails in ((0.51, False), (0.49, True)):
+        wrong = found(figures(lambda v, x=share: v.update({SHARES.name: {"a": x, "b": 1 - x}})))  # type: ignore[misc]
+        assert [reason.partition(":")[0] for reason in wrong] == ["shares"] * fails
+
+
+@pytest.mark.parametrize("metric", [SRTT.name, RETRANSMITTED.name, SHARES.name])
+def test_a_simulator_that_takes_one_control_for_another(metric: str) -> None:
+    reasons = [reason.partition(":")[0] for reason in found(figures(other))]
+    assert metric in reasons
+
+
+def test_what_repeats_do_not_tell_nobody_has_to() -> None:
+    """Two live runs as far apart as the two controls: no error below that counts."""
+    simulated = figures(lambda v: v.update({SRTT.name: {"a": 57.0, "b": 68.0}}))
+    assert found(simulated) != []
+    apart = found(simulated, lambda v: v.update({SRTT.name: {"a": 60.0, "b": 72.0}}))
+    assert apart == []
+
+
+def test_one_scenario_of_ten_may_be_outside() -> None:
+    wrong, right = figures(put(SRTT.name, "a", 70.0)), figures()
+    nine = [comparison(right, file=f"{n}.toml") for n in range(9)]
+    assert problems([*nine, comparison(wrong)]) == []
+    (reason,) = problems([*nine[:8], comparison(wrong, file="x.toml"), comparison(wrong, file="y.toml")])
+    assert reason.endswith("at most 10% was expected: x.toml, y.toml")
+
+
+def test_tainted_runs_are_no_agreement() -> None:
+    made = [comparison(figures()) for _ in range(5)]
+    made[0].tainted_runs = 1
+    assert problems(made) == []
+    made[1].tainted_runs = 1
+    assert problems(made) == ["2 of 10 live runs are tainted, more than 10%"]
+
+
+def test_a_scenario_without_a_pair_of_runs_is_no_agreement() -> None:
+    made = Comparison("busy.toml", 1, tainted_runs=1, live_runs=2)
+    many = [comparison(figures()) for _ in range(5)]
+    assert problems([*many, made]) == ["busy.toml: no seed has all of its live runs untainted"]
+    assert "| busy | tainted |" in page([made])
+
+
+@pytest.mark.parametrize("value", [None, 0.0])
+def test_a_transfer_that_never_ends(value: float | None) -> None:
+    wrong = found(figures(put(COMPLETION.name, "b", value)))
+    assert wrong == ["made-up.toml: completion_time_s of flow b is there in some runs alone"]
+
+
+def test_a_figure_that_one_live_run_alone_lacks() -> None:
+    assert found(figures(), put(GOODPUT.name, ALL, None)) != []
+
+
+def test_a_flow_that_is_missing() -> None:
+    def without(values: dict[str, dict[str, float | None]]) -> None:
+        del values[SRTT.name]["b"]
+
+    assert found(figures(without)) == ["made-up.toml: mean_srtt_ms of flow b is there in some runs alone"]
+
+
+def test_everything_is_finite() -> None:
+    """A document with an infinity is no JSON."""
+    from anabranch.output import to_json
+
+    nothing = figures(lambda v: v.update({SRTT.name: {"a": 0.0, "b": 0.0}}))
+    made = Comparison("zero.toml", 1, live_runs=2)
+    set_beside(made, {1: figures()}, {1: [nothing, nothing]}, [figures()], [figures()])
+    assert made.results[SRTT.name].error == 1.0
+    assert problems([made]) != []
+    to_json(document([made]))
+
+
+def test_distances() -> None:
+    assert distance(SRTT, {"a": 11.0, "b": 20.0}, {"a": 10.0, "b": 10.0}) == pytest.approx(0.55)
+    assert distance(RETRANSMITTED, {"a": 0.0}, {"a": 16.0}) == 4.0
+    assert distance(RETRANSMITTED, {"a": 0.0}, {"a": 0.0}) == 0.0
+    assert distance(SHARES, {"a": 1.0, "b": 0.0}, {"a": 0.0, "b": 1.0}) == 1.0
+    assert distance(SRTT, {"a": 1.0}, {"b": 1.0}) is None
+    assert window_distance({"a": {0: 10.0, 1: 30.0}}, {"a": {0: 20.0, 1: 20.0}}) == 0.5
+    assert window_distance({"a": {0: 10.0}}, {"a": {5: 10.0}}) is None
+
+
+def test_a_seeds_runs_are_averaged_before_they_are_compared() -> None:
+    """Noise goes in both directions, a wrong simulator in one."""
+    made = Comparison("noise.toml", 2, live_runs=4)
+    more, less = figures(put(GOODPUT.name, ALL, 22.0)), figures(put(GOODPUT.name, ALL, 18.0))
+    set_beside(made, {1: more, 2: less}, {1: [more, less], 2: [less, more]}, [figures()] * 2, [figures()])
+    assert made.results[GOODPUT.name].error == pytest.approx(0)
+    assert made.results[GOODPUT.name].floor == pytest.approx((4 / 18 + 4 / 22) / 2)
+
+
+def test_document_and_table() -> None:
+    made = [comparison(figures(put(SRTT.name, "a", 70.0)))]
+    told = document(made)
+    metric = told["scenarios"][0]["metrics"][SRTT.name]
+    assert set(metric) >= {"sim", "live", "relative_error", "live_against_live", "other_control", "blind", "within"}
+    assert metric["within"] is False
+    assert metric["by_flow"]["a"] == {"sim": 70.0, "live": 50.0}
+    assert set(told["summary"][SRTT.name]) == {"median", "p90", "scenarios", "within"}
+    assert [row[-1] for row in rows(made) if row[1] == SRTT.name] == ["outside"]
+    assert any("in 0 of 1 scenarios" in line for line in verdicts(made))
+    assert math.isclose(summary(made)[GOODPUT.name]["median"], 0.0)
+
+
+def test_the_figure(tmp_path: Path) -> None:
+    from anabranch.plot.style import house_style, save
+    from anabranch.plot.validate import distances
+
+    with house_style():
+        paths = save(distances([comparison(figures()), Comparison("tainted.toml", 1)]), tmp_path / "validation")
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+TEXT = """
+title = "two kinds of flows"
+duration = "3 s"
+
+[link.path]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", limit = "1 bdp" }
+
+[flow.many]
+from = "A"
+to = "B"
+cc = "cubic"
+count = 2
+
+[flow.file]
+from = "A"
+to = "B"
+cc = { kind = "bbr" }
+workload = { kind = "file", size = "100 kB" }
+"""
+
+
+@pytest.mark.engine
+def test_copies_are_one_group() -> None:
+    run = Scenario.from_text(TEXT).run(samples_ms=10.0)
+    measured = measure(run)
+    assert set(measured.values[SHARES.name]) == {"many", "file"}
+    assert sum(value or 0 for value in measured.values[SHARES.name].values()) == pytest.approx(1)
+    flows = run.flows
+    many = [flows[name] for name in flows if name != "file"]
+    assert measured.values[RETRANSMITTED.name]["many"] == sum(flow["retransmitted_packets"] or 0 for flow in many)
+    assert measured.values[COMPLETION.name] == {"file": flows["file"]["flow_completion_time_s"]}
+    assert set(measured.windows["many"]) >= set(range(12))
+
+
+@pytest.mark.engine
+def test_every_flow_gets_another_control() -> None:
+    changed = exchanged(Scenario.from_text(TEXT), {"cubic": "reno", "bbr": "cubic"}.__getitem__)
+    flows: dict[str, Any] = changed.resolve()["resolved_scenario"]["flow"]
+    kinds = {name: flow["cc"]["kind"] if isinstance(flow["cc"], dict) else flow["cc"] for name, flow in flows.items()}
+    assert kinds == {"many": "reno", "file": "cubic"}
+
+
+LIVE = sorted((ROOT / "scenarios" / "live").glob("*.toml"))
+
+
+@pytest.mark.engine
+def test_half_of_the_scenarios_that_ship_ask_for_the_control() -> None:
+    """Judged by the simulator alone: the answer blind to the control is held against the simulator's own."""
+    from anabranch.validate import ALIKE
+
+    failing = 0
+    for file in LIVE:
+        scenario = Scenario.from_file(file)
+        seed = int(scenario.resolve()["seed"])
+        truth = measure(scenario.run(seed=seed, digest=False))
+        blind = [measure(exchanged(scenario, lambda _, c=control: c).run(seed=seed, digest=False)) for control in ALIKE]  # type: ignore[misc]
+        made = Comparison(file.name, 1)
+        set_beside(made, {seed: truth}, {seed: [truth, truth]}, blind[:1], blind)
+        failing += needs_the_control(made)
+    assert len(LIVE) == 24
+    assert failing >= 12
+
+
+def test_holds_needs_something_to_be_held_against() -> None:
+    made = comparison(figures(put(SRTT.name, "a", 51.0)))
+    result = made.results[SRTT.name]
+    assert holds(result)
+    result.other = None
+    assert not holds(result)
