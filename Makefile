@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 60
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup study test test-slow compare bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.PHONY: help setup study test test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -37,6 +37,10 @@ test-slow: setup ## Run the tests that make every figure of a page anew
 
 compare: setup ## Set figures of other implementations beside ours, row by row; write docs/validation
 	@$(RUN) python tools/compare.py --write
+
+validate: setup ## Run the scenarios of scenarios/live in both engines; write docs/validation/live.md (20 minutes)
+	@status=0; $(RUN) anabranch validate --seeds 2 --out out/validation scenarios/live/*.toml || status=$$?; \
+	  test $$status -le 1 && $(RUN) python tools/live_validation.py out/validation && exit $$status
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench

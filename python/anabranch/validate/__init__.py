@@ -88,6 +88,8 @@ class Comparison:
     results: dict[str, Result] = field(default_factory=dict)
     one_sided: set[str] = field(default_factory=set)
     """Figures that one engine has and the other has not: a transfer that never ended, a flow without a byte."""
+    machine: dict[str, Any] = field(default_factory=dict)
+    """Where the live runs were made: the kernel's version, and how many processors."""
 
     @property
     def tainted(self) -> bool:
@@ -151,6 +153,8 @@ def compare(
         for repeat in range(REPEATS):
             run = run_audited(scenario, seed=seed, limits=limits)
             comparison.live_runs += 1
+            if run.live is not None:
+                comparison.machine = {key: run.live["machine"][key] for key in ("kernel", "processors")}
             if taint(run):
                 comparison.tainted_runs += 1
             else:

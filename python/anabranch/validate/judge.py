@@ -74,7 +74,13 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
             if metric in comparison.results:
                 told["metrics"][metric]["within"] = holds(comparison.results[metric])
         scenarios.append(told)
-    return {"scenarios": scenarios, "summary": summary(comparisons), "problems": problems(comparisons)}
+    return {
+        "scenarios": scenarios,
+        "summary": summary(comparisons),
+        "problems": problems(comparisons),
+        "seeds": max(comparison.seeds for comparison in comparisons),
+        "machine": comparisons[0].machine,
+    }
 
 
 def problems(comparisons: Sequence[Comparison]) -> list[str]:

@@ -62,9 +62,10 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
             )
     for metric in TOLD_APART:
         if metric in told:
+            within, count = told[metric]["within"], told[metric]["scenarios"]
             yield (
                 f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what live runs differ by, "
-                f"in {told[metric]['within']:.0f} of {told[metric]['scenarios']:.0f} scenarios; {TELLING:.0%} is expected"
+                f"in {within:.0f} of {count:.0f} scenarios; {TELLING:.0%} is expected"
             )
     usable = [comparison for comparison in comparisons if comparison.results]
     every = sum(

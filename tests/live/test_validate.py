@@ -1,0 +1,84 @@
+"""`anabranch validate` with real runs. What it judges, and when it fails, is in `tests/python/test_validate.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ATTEMPTS, command
+
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
+
+SHORT = ("files", "thin", "bbr-deep", "requests-beside-bulk")
+"""Four in CI; `make test-slow` has all of them."""
+
+UNUSABLE = ("live runs are tainted", "no seed has all of its live runs untainted")
+
+
+def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
+    """Exit status, document and messages."""
+    done = subprocess.run(command("validate", "--json", *arguments), capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_short_scenario(live_machine: None, name: str) -> None:
+    """Goodput within the band; the exit status says what the document says. A tainted validation is made again."""
+    for _ in range(ATTEMPTS):
+        status, document, told = validate("--seeds", 1, SCENARIOS / f"{name}.toml")
+        assert status == (1 if document["problems"] else 0), told
+        if not any(reason in problem for problem in document["problems"] for reason in UNUSABLE):
+            break
+        assert status == 1
+    else:
+        pytest.fail(f"{ATTEMPTS} validations, all tainted:\n{told}")
+    (scenario,) = document["scenarios"]
+    assert scenario["metrics"]["goodput_mbit_s"]["relative_error"] <= 0.03
+    assert {"mean_srtt_ms", "retransmitted_packets", "cwnd_packets"} <= set(scenario["metrics"])
+    assert ("completion_time_s" in scenario["metrics"]) == (name in ("files", "requests-beside-bulk"))
+
+
+def test_a_file_that_never_ends(live_machine: None, tmp_path: Path) -> None:
+    """A figure that neither engine has is no difference between them."""
+    file = tmp_path / "endless.toml"
+    file.write_text(
+        'duration = "1 s"\n[link.path]\nbetween = ["A", "B"]\nrate = "10 Mbit/s"\ndelay = "5 ms"\n'
+        '[flow.main]\nfrom = "A"\nto = "B"\ncc = "reno"\nworkload = { kind = "file", size = "9 MB" }\n'
+    )
+    _, document, told = validate("--seeds", 1, file)
+    (scenario,) = document["scenarios"]
+    assert "completion_time_s" not in scenario["metrics"]
+    assert "there in some runs alone" not in told
+
+
+def test_two_scenarios_and_what_is_written(live_machine: None, tmp_path: Path) -> None:
+    """Table and figure are there whether the engines agree or not."""
+    out = tmp_path / "out"
+    names = [SCENARIOS / "thin.toml", SCENARIOS / "lossy.toml"]
+    _, document, _ = validate("--seeds", 1, *names, "--set", 'duration="3 s"', "--out", out)
+    assert json.loads((out / "validation.json").read_text()) == document
+    assert {"validation.md", "validation.svg", "validation.pdf", "validation.png"} <= {p.name for p in out.iterdir()}
+    assert [Path(scenario["file"]).stem for scenario in document["scenarios"]] == ["thin", "lossy"]
+
+
+def test_a_wrong_file_is_told_before_anything_runs(live_machine: None, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('duration = "1 s"\n[link.path]\nbetween = ["A"]\n')
+    status, document, told = validate(SCENARIOS / "thin.toml", wrong, "--out", tmp_path / "out")
+    assert (status, document) == (2, {})
+    assert told.startswith(f"error: {wrong}:3:")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_all_that_ship(live_machine: None) -> None:
+    """Twenty minutes. The bands over all scenarios; at most a tenth of the runs tainted."""
+    files = sorted(SCENARIOS.glob("*.toml"))
+    assert len(files) == 24
+    status, document, told = validate("--seeds", 2, *files)
+    assert (status, document["problems"]) == (0, []), told
+    assert sum(scenario["blind_formula_fails"] for scenario in document["scenarios"]) >= 12
