@@ -283,3 +283,19 @@ def test_holds_needs_something_to_be_held_against() -> None:
     assert holds(result)
     result.other = None
     assert not holds(result)
+
+
+def test_a_run_that_is_kept_comes_back(tmp_path: Path) -> None:
+    from anabranch.errors import UserError
+    from anabranch.validate import keep
+
+    file = keep.path(tmp_path / "runs", "thin", {"a": 1}, 1, 0)
+    assert keep.read(file) is None
+    run = keep.LiveRun(figures(), ["late"], {"kernel": "6.18"})
+    keep.write(file, run)
+    assert keep.read(file) == run
+    others = [keep.path(file.parent, "thin", {"a": 2}, 1, 0), keep.path(file.parent, "thin", {"a": 1}, 2, 0)]
+    assert file not in others
+    file.write_text("{}")
+    with pytest.raises(UserError, match="is no live run that was kept"):
+        keep.read(file)

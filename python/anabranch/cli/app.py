@@ -226,12 +226,16 @@ def validate(
     set_: Sets = None,
     json: Json = False,
     out: Out = None,
+    keep: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option("--keep", metavar="DIR", help="Keep live runs here, and do not make again those that are."),
+    ] = None,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
     with exit_status():
         from anabranch.cli.validate import run_validate
 
-        run_validate(files, set_ or [], seeds, out=out, as_json=json)
+        run_validate(files, set_ or [], seeds, out=out, keep=keep, as_json=json)
 
 
 @app.command()

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 MAX_SEEDS = 1000
 
 
-def run_validate(files: list[Path], sets: list[str], seeds: int, *, out: Path | None, as_json: bool) -> None:
+def run_validate(
+    files: list[Path], sets: list[str], seeds: int, *, out: Path | None, keep: Path | None, as_json: bool
+) -> None:
     """Compare, print, and fail where the engines do not agree.
 
     Raises:
@@ -42,7 +44,7 @@ def run_validate(files: list[Path], sets: list[str], seeds: int, *, out: Path | 
     comparisons = []
     for file, scenario in zip(files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:
-            comparisons.append(compare(scenario, str(file), seeds=seeds, progress=progress.update))
+            comparisons.append(compare(scenario, str(file), seeds=seeds, keep=keep, progress=progress.update))
     if out is not None:
         _write(comparisons, out)
     if as_json:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
     Figures,
@@ -134,17 +136,18 @@ def compare(
     *,
     seeds: int,
     limits: Limits | None = None,
+    keep: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Run a scenario in the simulator and twice live for each of so many seeds, and the other controls simulated.
+
+    Live runs that are in the directory ``keep`` are not made again; new ones are kept there.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no live run can do.
         UserError: This machine cannot run live.
         RunFailedError: A live run failed.
     """
-    from anabranch.live import run_audited, taint
-
     first = int(scenario.resolve()["seed"])
     comparison = Comparison(file, seeds)
     simulated: dict[int, Figures] = {}
@@ -153,17 +156,16 @@ def compare(
         seed = first + number
         # The live runs first: what cannot run live is told before anything is waited for.
         found: list[Figures] = []
-        for _ in range(MOST_RUNS):
+        for attempt in range(MOST_RUNS):
             if len(found) == REPEATS:
                 break
-            run = run_audited(scenario, seed=seed, limits=limits)
+            run = _live(scenario, seed, attempt, keep, limits)
             comparison.live_runs += 1
-            if run.live is not None:
-                comparison.machine = {key: run.live["machine"][key] for key in ("kernel", "processors")}
-            if taint(run):
+            comparison.machine = run.machine
+            if run.reasons:
                 comparison.tainted_runs += 1
             else:
-                found.append(measure(run))
+                found.append(run.figures)
             if progress is not None:
                 progress((number + len(found) / REPEATS) / seeds)
         if len(found) == REPEATS:
@@ -179,6 +181,25 @@ def compare(
         blind = [figures for control in ALIKE for figures in answer(lambda _kind, control=control: control)]  # type: ignore[misc]
         set_beside(comparison, simulated, live, other, blind)
     return comparison
+
+
+def _live(scenario: Scenario, seed: int, attempt: int, keep: Path | None, limits: Limits | None) -> LiveRun:
+    from anabranch.live import run_audited, taint
+    from anabranch.validate import keep as kept
+
+    file = None
+    if keep is not None:
+        resolved = scenario.resolve(seed=seed)["resolved_scenario"]
+        file = kept.path(keep, Path(scenario.file).stem, resolved, seed, attempt)
+        run = kept.read(file)
+        if run is not None:
+            return run
+    made = run_audited(scenario, seed=seed, limits=limits)
+    machine = made.live["machine"] if made.live is not None else {}
+    run = LiveRun(measure(made), taint(made), {key: machine[key] for key in ("kernel", "processors")})
+    if file is not None:
+        kept.write(file, run)
+    return run
 
 
 def set_beside(
