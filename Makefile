@@ -2,6 +2,7 @@
 
 RUN := tools/env
 FUZZ_SECONDS ?= 60
+SEEDS ?= 2
 
 # Debian's and other distributions' stable compilers can build the fuzz target with this; the
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
@@ -39,7 +40,7 @@ compare: setup ## Set figures of other implementations beside ours, row by row; 
 	@$(RUN) python tools/compare.py --write
 
 validate: setup ## Run the scenarios of scenarios/live in both engines; write docs/validation/live.md (20 minutes)
-	@status=0; $(RUN) anabranch validate --seeds 2 --keep out/live-runs --out out/validation scenarios/live/*.toml || status=$$?; \
+	@status=0; $(RUN) anabranch validate --seeds $(SEEDS) --keep out/live-runs --out out/validation scenarios/live/*.toml || status=$$?; \
 	  test $$status -le 1 && $(RUN) python tools/live_validation.py out/validation && exit $$status
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts

@@ -46,7 +46,8 @@ def distances(comparisons: Sequence[Comparison]) -> Figure:
     for panel, (metric, title) in zip(panels, PANELS, strict=True):
         _panel(panel, metric, [comparison.results.get(metric) for comparison in comparisons])
         panel.set_xlabel(title)
-    panels[0].set_yticks(range(len(comparisons)), [Path(comparison.file).stem for comparison in comparisons])
+    names = [Path(comparison.file).stem + (" (tainted)" if comparison.tainted else "") for comparison in comparisons]
+    panels[0].set_yticks(range(len(comparisons)), names)
     panels[0].set_ylim(len(comparisons) - 0.4, -0.6)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(handles), fontsize=8)
@@ -64,19 +65,35 @@ def _panel(axes: Axes, metric: str, results: Sequence[Result | None]) -> None:
     axes.barh(
         [row for row, _ in rows],
         [place(result.floor) - least for _, result in rows],
-        left=least, height=0.7, color="#bbbbbb", linewidth=0, label="Live against live",
-    )  # fmt: skip
+        left=least,
+        height=0.7,
+        color="#bbbbbb",
+        linewidth=0,
+        label="Live against live",
+    )
     axes.plot(
         [place(result.other) for _, result in rows if result.other is not None],
         [row for row, result in rows if result.other is not None],
-        linestyle="none", marker="x", markersize=4.5, color=COLOURS[1], label="Another control against live",
-    )  # fmt: skip
+        linestyle="none",
+        marker="x",
+        markersize=4.5,
+        clip_on=False,
+        color=COLOURS[1],
+        label="Another control against live",
+    )
     axes.plot(
         [place(result.error) for _, result in rows],
         [row for row, _ in rows],
-        linestyle="none", marker="o", markersize=4, color=COLOURS[0], label="Simulator against live",
-    )  # fmt: skip
+        linestyle="none",
+        marker="o",
+        markersize=4,
+        clip_on=False,
+        zorder=3,
+        color=COLOURS[0],
+        label="Simulator against live",
+    )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlim(left=least)
+    axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
