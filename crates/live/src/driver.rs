@@ -1,18 +1,14 @@
-//! Drives a model in real time: one thread, which looks at the clock until something is due. Without a processor of
-//! its own it sleeps until shortly before.
+//! Drives a model in real time: one thread, which sleeps until shortly before something is due and then
+//! looks at the clock until it is.
 
 use std::{
     io,
     num::NonZeroU64,
-    os::{
-        linux::net::SocketAddrExt,
-        unix::net::{SocketAddr, UnixListener},
-    },
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread, time,
+    time,
 };
 
 use anabranch_core::{
@@ -38,8 +34,6 @@ use crate::{
 
 /// So long before something is due the thread stops sleeping: the kernel wakes nobody more exactly.
 const SPIN: Duration = Duration::from_micros(50);
-/// The same with a processor of its own: on a busy machine whoever sleeps is woken milliseconds late.
-const AWAKE: Duration = Duration::from_millis(20);
 /// Packets taken from one device before the next has its turn.
 const TURN: usize = 32;
 /// The longest sleep, so that a stop is heard.
@@ -69,13 +63,8 @@ impl Driver<'_> {
         // Without the right to them the run goes on, and the accounts show what that costs.
         let _ = sys::priority::prefer(-20);
         let favour = Favour::ask();
-        let alone = favour.as_ref().and_then(|_| Alone::ask());
         // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
-        let spin = match (&favour, &alone) {
-            (None, _) => Duration::ZERO,
-            (Some(_), None) => SPIN,
-            (Some(_), Some(_)) => AWAKE,
-        };
+        let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);
         let (began, busy) = (time::Instant::now(), thread_cpu_s());
         let end = self.network.end();
         let mut buffer = vec![0; LARGEST];
@@ -209,42 +198,7 @@ impl Drop for Favour {
     }
 }
 
-/// A processor for the engine alone: there is another one, and no other run of ours takes that. Where two runs never slept,
-/// nobody would be left to run their applications.
-struct Alone {
-    /// Its name is the lock; it goes with the process.
-    _name: UnixListener,
-}
-
-impl Alone {
-    fn ask() -> Option<Self> {
-        let processors = thread::available_parallelism().map_or(1, usize::from);
-        (processors > 1).then(|| Self::named(b"anabranch-live"))?
-    }
-
-    fn named(name: &[u8]) -> Option<Self> {
-        let name = SocketAddr::from_abstract_name(name).ok()?;
-        let name = UnixListener::bind_addr(&name).ok()?;
-        Some(Self { _name: name })
-    }
-}
-
 fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_run_at_a_time_has_a_processor_of_its_own() {
-        let name = format!("anabranch-test-{}", std::process::id());
-        let first = Alone::named(name.as_bytes());
-        assert!(first.is_some());
-        assert!(Alone::named(name.as_bytes()).is_none());
-        drop(first);
-        assert!(Alone::named(name.as_bytes()).is_some());
-    }
 }
