@@ -1,6 +1,7 @@
 //! Network namespaces without a name: they last as long as somebody holds them, and no longer.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io,
     os::fd::AsFd,
@@ -91,6 +92,19 @@ impl Namespace {
             }
             Ok(Tun::new(file, self.clone()))
         })
+    }
+
+    /// What the namespace's TCP has counted (`/proc/net/snmp`), by the kernel's names.
+    pub fn tcp_counters(&self) -> io::Result<BTreeMap<String, u64>> {
+        let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;
+        let mut lines = table.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+        let names = lines.next().unwrap_or_default().split_whitespace();
+        let figures = lines.next().unwrap_or_default().split_whitespace();
+        // `MaxConn` is -1: no count.
+        let counts = names.zip(figures);
+        Ok(counts
+            .filter_map(|(name, figure)| Some((name.to_owned(), figure.parse().ok()?)))
+            .collect())
     }
 
     /// Packets that the device could not take from the kernel or could not give to it.
