@@ -128,6 +128,11 @@ impl Namespace {
     }
 }
 
+/// Sets the largest packet of the calling thread's device.
+pub fn set_mtu(mtu: i32) -> io::Result<()> {
+    Interface::new(DEVICE)?.mtu(mtu)
+}
+
 /// The kernel makes an IPv6 address usable a little after it was given, even where no other host could have it.
 fn wait_for_address() -> io::Result<()> {
     /// `IFA_F_TENTATIVE` (`linux/if_addr.h`).
