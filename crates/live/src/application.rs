@@ -243,8 +243,7 @@ impl Application {
         match &self.role {
             Role::Source(size) => {
                 let going = || !stage.is_over() && clock.now() < self.stop;
-                let written = 
-                    write_while(stream, &mut writing, size.unwrap_or(u64::MAX), going)?;
+                let written = write_while(stream, &mut writing, size.unwrap_or(u64::MAX), going)?;
                 if size.is_none_or(|size| written == size) {
                     drop(stream.shutdown(std::net::Shutdown::Write));
                 }
@@ -275,8 +274,7 @@ impl Application {
                     if write_while(stream, &mut writing, request, going)? != request {
                         break;
                     }
-                    let there = 
-                        read_while(stream, &mut reading, response, || !stage.is_over())?;
+                    let there = read_while(stream, &mut reading, response, || !stage.is_over())?;
                     let took = (there == response).then(|| clock.now() - asked);
                     outcome.exchanges.push((asked, took));
                     if took.is_none() {

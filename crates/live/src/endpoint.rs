@@ -13,7 +13,7 @@ use anabranch_core::{
 use anabranch_elements::{
     body::{Body, Octets},
     host::{Arrived, Departing, Host},
-    tcp::{Endpoint, Ending, Flags, Options, Role, Segment, State},
+    tcp::{Ending, Endpoint, Flags, Options, Role, Segment, State},
     wire::{self, Discards, IpHeader, Ports, Version},
 };
 use anabranch_model::{
@@ -42,8 +42,15 @@ const LONGER_HEADER: u32 = 20;
 pub struct Own(Arc<Mutex<Connection>>);
 
 impl Own {
+    /// Of each flow, the ends that are ours.
+    pub fn all(resolved: &Resolved) -> Vec<[Option<Self>; 2]> {
+        (0..resolved.flows.len())
+            .map(|flow| [Side::Sender, Side::Receiver].map(|side| Self::of(resolved, flow, side)))
+            .collect()
+    }
+
     /// The end of a flow at a host of its own TCP; `None` where the kernel's is.
-    pub fn of(resolved: &Resolved, index: usize, side: Side) -> Option<Self> {
+    fn of(resolved: &Resolved, index: usize, side: Side) -> Option<Self> {
         let flow = &resolved.flows[index];
         let (here, there) = (flow.ends[side as usize], flow.ends[1 - side as usize]);
         resolved.attached[here].has_own_tcp.then(|| {
@@ -216,19 +223,19 @@ impl Connection {
             endpoint = endpoint.over_ipv6();
         }
         endpoint.set_auto_read(false);
-        let size = match &flow.workload {
+        let whole = match &flow.workload {
             Config::File(file) => Some(file.size.get()),
             _ => None,
         };
         let app = match side {
             Side::Sender => App::Source {
                 stream: Stream::written_by(index, 0),
-                left: size.unwrap_or(u64::MAX),
+                left: whole.unwrap_or(u64::MAX),
                 stop: flow.stop.unwrap_or(Instant::NEVER),
             },
             Side::Receiver => App::Sink {
                 check: Check::of(Stream::written_by(index, 0)),
-                size,
+                size: whole,
             },
         };
         Self {
@@ -428,7 +435,7 @@ impl Connection {
         let mss = u64::from(self.endpoint.settings().mss);
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let micros = |d: Duration| small(d.as_picos() / 1_000_000);
-        let [ours, theirs] = self.agreed();
+        let [ours, theirs] = self.syns;
         let mut options = 0;
         if let (Some(ours), Some(theirs)) = (ours, theirs) {
             options |= u8::from(ours.timestamps && theirs.timestamps) * TcpInfo::TIMESTAMPS;
@@ -475,10 +482,6 @@ impl Connection {
         }
     }
 
-    fn agreed(&self) -> [Option<Syn>; 2] {
-        self.syns
-    }
-
     /// RFC 3168 §6.1.1: a SYN with both bits, an answer with one.
     fn agreed_on_ecn(&self, ours: Syn, theirs: Syn) -> bool {
         let (first, answer) = match self.role {
@@ -507,7 +510,7 @@ impl Connection {
                 refusals.insert(reason.name().to_owned(), refused.of(reason).into());
             }
         }
-        let syns = self.agreed().map(|syn| {
+        let syns = self.syns.map(|syn| {
             syn.map(|syn| {
                 json!({
                     "mss": syn.mss,

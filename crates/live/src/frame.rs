@@ -109,7 +109,8 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     Some((label, carried(octets, 0, &header)?))
 }
 
-/// A packet of a host here as it leaves; `None` if [`read`] has none.
+/// A packet of a host here as it leaves; `None` if it is none.
+#[must_use]
 pub fn departing(octets: &[u8]) -> Option<Departing<Frame>> {
     let (label, transport) = read(octets)?;
     Some(Departing {
@@ -231,6 +232,7 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
 }
 
 /// The packet inside, as it is to leave: with `ecn` in its header.
+#[must_use]
 pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> std::borrow::Cow<'_, [u8]> {
     let (octets, before) = match transport {
         Transport::Tcp(segment) => segment.body.whole(),

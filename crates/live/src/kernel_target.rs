@@ -74,6 +74,9 @@ pub struct KernelTarget {
     buffer: Vec<u8>,
     sent: Option<(Duration, Vec<u8>)>,
     hindrance: Option<String>,
+    /// How long this thread had waited for a processor when it was last looked at, and the longest wait since.
+    waited: Duration,
+    late: Duration,
 }
 
 impl KernelTarget {
@@ -91,6 +94,9 @@ impl KernelTarget {
         ])?;
         let device = namespace.device(HOST, MTU)?;
         namespace.enter()?;
+        // A script speaks of a TCP that sends what it may; one that merges segments waits for a second one to go with the
+        // first (`tcp_tso_should_defer`).
+        crate::namespace::send_one_by_one()?;
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let _ = sys::priority::prefer(-20);
         Ok(Self {
@@ -103,7 +109,22 @@ impl KernelTarget {
             buffer: vec![0; LARGEST],
             sent: None,
             hindrance: None,
+            waited: waited_for_processor(),
+            late: Duration::ZERO,
         })
+    }
+
+    /// The longest time that the runner itself was kept from a processor: what it says of times is not truer than
+    /// that.
+    #[must_use]
+    pub const fn lateness_seen(&self) -> Duration {
+        self.late
+    }
+
+    fn note_lateness(&mut self) {
+        let waited = waited_for_processor();
+        self.late = self.late.max(waited.saturating_sub(self.waited));
+        self.waited = waited;
     }
 
     /// Why this kernel cannot be asked what the script asks, if it cannot: a setting that it does not have.
@@ -126,6 +147,7 @@ impl KernelTarget {
         loop {
             let left = until.saturating_sub(self.now());
             if left.is_zero() {
+                self.note_lateness();
                 return;
             }
             std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
@@ -161,8 +183,6 @@ impl KernelTarget {
         let done = |done: Result<(), Errno>| done.map(|()| Answer::Value(0));
         Ok(match request {
             Request::Socket => self.make().map(|socket| self.add(socket)),
-            // It is bound already: a script says nothing of addresses.
-            Request::Bind(_) => Ok(Answer::Value(0)),
             Request::SetOption(handle, name, value) => {
                 return self.set_option(handle, name, value).map(done);
             }
@@ -195,7 +215,8 @@ impl KernelTarget {
             Request::Close(handle) if self.is_connection(handle) => {
                 done(shutdown(self.socket(handle)?, Shutdown::Both))
             }
-            Request::Close(_) => Ok(Answer::Value(0)),
+            // A socket is bound already when it is made: a script says nothing of addresses.
+            Request::Close(_) | Request::Bind(_) => Ok(Answer::Value(0)),
             Request::ShutdownWrite(handle) => done(shutdown(self.socket(handle)?, Shutdown::Write)),
         })
     }
@@ -204,15 +225,9 @@ impl KernelTarget {
         usize::try_from(handle).is_ok_and(|handle| self.connection == Some(handle))
     }
 
-    fn set_option(
-        &self,
-        handle: i64,
-        name: &str,
-        value: i64,
-    ) -> Result<Result<(), Errno>, String> {
+    fn set_option(&self, handle: i64, name: &str, value: i64) -> Result<Result<(), Errno>, String> {
         let socket = self.socket(handle)?;
-        let bytes =
-            usize::try_from(value).map_err(|_| format!("{name}: {value} is not a size"))?;
+        let bytes = usize::try_from(value).map_err(|_| format!("{name}: {value} is not a size"))?;
         Ok(match name {
             "SO_REUSEADDR" => sockopt::set_socket_reuseaddr(socket, value != 0),
             "SO_RCVBUF" => sockopt::set_socket_recv_buffer_size(socket, bytes),
@@ -226,6 +241,13 @@ impl KernelTarget {
         let socket = self.connection.unwrap_or(0);
         TcpInfo::of(self.sockets.get(socket)?).ok()
     }
+}
+
+/// The second figure of `schedstat` (`Documentation/scheduler/sched-stats.rst`), of this thread.
+fn waited_for_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split_whitespace().nth(1);
+    Duration::from_nanos(nanos.and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
 }
 
 fn here() -> SocketAddrV4 {
@@ -266,10 +288,10 @@ impl Target for KernelTarget {
             "mtu" => {
                 let mtu = value.parse().ok().filter(|mtu| (68..=65_535).contains(mtu));
                 let mtu = mtu.ok_or_else(|| format!("`{value}`: expected octets, 68 to 65535"))?;
-                let set = self
-                    .namespace
-                    .inside(|| crate::namespace::set_mtu(mtu));
-                set.map_err(|error| self.hinder(format!("the device cannot have an MTU of {mtu}: {error}")))
+                let set = self.namespace.inside(|| crate::namespace::set_mtu(mtu));
+                set.map_err(|error| {
+                    self.hinder(format!("the device cannot have an MTU of {mtu}: {error}"))
+                })
             }
             "cc" => {
                 value.clone_into(&mut self.congestion);
@@ -284,7 +306,9 @@ impl Target for KernelTarget {
     fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
         let file = format!("/proc/sys/{}", name.replace('.', "/"));
         // Below `self`, the calling thread's network is meant.
-        let written = self.namespace.inside(|| std::fs::write(&file, value.to_string()));
+        let written = self
+            .namespace
+            .inside(|| std::fs::write(&file, value.to_string()));
         written.map_err(|error| {
             self.hinder(format!("the kernel does not take {name}={value}: {error}"))
         })
@@ -313,27 +337,30 @@ impl Target for KernelTarget {
         self.wait(now);
         // What the device does not take is what a host discards.
         let _ = self.device.send(packet);
+        self.note_lateness();
     }
 
     fn advance(&mut self, until: Duration) {
         while self.sent.is_none() {
-            match self.device.receive(&mut self.buffer) {
-                Ok(Some(len)) => self.sent = Some((self.now(), self.buffer[..len].to_vec())),
-                _ => {
-                    let left = until.saturating_sub(self.now());
-                    if left.is_zero() {
-                        return;
-                    }
-                    let nanos = left.as_nanos();
-                    let timeout = Timespec {
-                        tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-                        tv_nsec: i64::try_from(nanos % 1_000_000_000).expect("below a second"),
-                    };
-                    let mut waiting =
-                        [PollFd::from_borrowed_fd(self.device.descriptor(), PollFlags::IN)];
-                    let _ = poll(&mut waiting, Some(&timeout));
-                }
+            if let Ok(Some(len)) = self.device.receive(&mut self.buffer) {
+                self.sent = Some((self.now(), self.buffer[..len].to_vec()));
+                self.note_lateness();
+                return;
             }
+            let left = until.saturating_sub(self.now());
+            if left.is_zero() {
+                return;
+            }
+            let nanos = left.as_nanos();
+            let timeout = Timespec {
+                tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(nanos % 1_000_000_000).expect("below a second"),
+            };
+            let mut waiting = [PollFd::from_borrowed_fd(
+                self.device.descriptor(),
+                PollFlags::IN,
+            )];
+            let _ = poll(&mut waiting, Some(&timeout));
         }
     }
 

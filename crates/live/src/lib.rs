@@ -31,7 +31,8 @@ mod tun;
 
 pub use application::Side;
 pub use audit::{Audit, Limits};
-pub use frame::Frame;
+pub use driver::Favour;
+pub use frame::{Frame, departing, write};
 pub use kernel_target::KernelTarget;
 pub use program::Ended;
 pub use refusal::Refusal;

@@ -128,6 +128,12 @@ impl Namespace {
     }
 }
 
+/// Makes the kernel's TCP send every segment by itself over the calling thread's device. Where it may send several at
+/// once it also waits for more to go with one.
+pub fn send_one_by_one() -> io::Result<()> {
+    Interface::new(DEVICE)?.merged_segments(1)
+}
+
 /// Sets the largest packet of the calling thread's device.
 pub fn set_mtu(mtu: i32) -> io::Result<()> {
     Interface::new(DEVICE)?.mtu(mtu)

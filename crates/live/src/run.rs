@@ -13,14 +13,13 @@ use anabranch_model::{
 use serde_json::json;
 
 use crate::{
-    application::Side,
     audit::{Audit, Closing, Limits, Recorder},
     end::{Inbox, KernelEnd},
     endpoint::{Own, OwnEnd},
     frame::Frame,
     namespace::{self, Namespace},
     play::{LiveHost, Play},
-    program::Program,
+    program::{Ended, Program},
     refusal::{self, Refusal},
     report,
     sampler::Sample,
@@ -175,9 +174,7 @@ impl<'a> Live<'a> {
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::default());
-        let own: Vec<[Option<Own>; 2]> = (0..resolved.flows.len())
-            .map(|flow| [Side::Sender, Side::Receiver].map(|side| Own::of(resolved, flow, side)))
-            .collect();
+        let own = Own::all(resolved);
         let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
         let engine = Engine {
             digest: false,
@@ -203,15 +200,8 @@ impl<'a> Live<'a> {
             own: &own,
         };
         let done = play.run(&mut network, report)?;
-        let shell = self.shell.is_some();
-        if let Some(end) = done.programs.iter().find(|end| end.failed() && !shell) {
-            let status = end
-                .status
-                .map_or("a signal".to_owned(), |status| format!("status {status}"));
-            return Err(failed(
-                &format!("the program of `{}`", end.host),
-                io::Error::other(format!("`{}` ended with {status}", end.command[0])),
-            ));
+        if self.shell.is_none() {
+            check_programs(&done.programs)?;
         }
         report::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
@@ -275,6 +265,20 @@ fn no_namespace(source: io::Error) -> Error {
             .to_owned(),
         source,
     }
+}
+
+/// Whether every program has done what it was to do.
+fn check_programs(programs: &[Ended]) -> Result<(), Error> {
+    let Some(end) = programs.iter().find(|end| end.failed()) else {
+        return Ok(());
+    };
+    let status = end
+        .status
+        .map_or("a signal".to_owned(), |status| format!("status {status}"));
+    Err(failed(
+        &format!("the program of `{}`", end.host),
+        io::Error::other(format!("`{}` ended with {status}", end.command[0])),
+    ))
 }
 
 pub(crate) fn failed(what: &str, source: io::Error) -> Error {

@@ -349,7 +349,8 @@ impl Runner<'_> {
             }
         };
         let slack = self.target.slack(name);
-        let is_near = *comparison == Comparison::Equal && found.abs_diff(wanted) <= slack.unsigned_abs();
+        let is_near =
+            *comparison == Comparison::Equal && found.abs_diff(wanted) <= slack.unsigned_abs();
         if comparison.holds(found, wanted) || is_near {
             return Ok(());
         }
