@@ -149,6 +149,8 @@ struct Connection {
     received: u64,
     resets_sent: u64,
     resets_received: u64,
+    /// Either way once all was over: what a packet that comes twice, or late, is answered with (RFC 9293 §3.10.7.1).
+    resets_after_close: u64,
     marked: u64,
 }
 
@@ -256,6 +258,7 @@ impl Connection {
             received: 0,
             resets_sent: 0,
             resets_received: 0,
+            resets_after_close: 0,
             marked: 0,
         }
     }
@@ -285,7 +288,15 @@ impl Connection {
             self.ports.destination = decoded.ports.source;
             self.syns[1].get_or_insert_with(|| Syn::of(segment));
         }
-        self.resets_received += u64::from(segment.flags.any(Flags::RST));
+        if segment.flags.any(Flags::RST) {
+            let over = self.is_over();
+            let count = if over {
+                &mut self.resets_after_close
+            } else {
+                &mut self.resets_received
+            };
+            *count += 1;
+        }
         self.marked += u64::from(decoded.ip.ecn == anabranch_core::packet::Ecn::Ce);
         self.endpoint.on_segment(now, segment, decoded.ip.ecn);
         self.work(now);
@@ -396,11 +407,19 @@ impl Connection {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
+        let over = self.is_over();
         let out = self.endpoint.poll_transmit(now)?;
         if out.segment.flags.any(Flags::SYN) {
             self.syns[0].get_or_insert_with(|| Syn::of(&out.segment));
         }
-        self.resets_sent += u64::from(out.segment.flags.any(Flags::RST));
+        if out.segment.flags.any(Flags::RST) {
+            let count = if over {
+                &mut self.resets_after_close
+            } else {
+                &mut self.resets_sent
+            };
+            *count += 1;
+        }
         self.sent += 1;
         let ip = IpHeader {
             version: self.ip,
@@ -413,6 +432,13 @@ impl Connection {
             .expect("the endpoint's segments fit");
         let packet = frame::departing(&octets);
         Some(packet.expect("it is a packet between two hosts"))
+    }
+
+    /// Both ways were closed, by FIN.
+    fn is_over(&self) -> bool {
+        self.syns[1].is_some()
+            && self.endpoint.ending().is_none()
+            && matches!(self.endpoint.state(), State::Closed | State::TimeWait)
     }
 
     fn outcome(&self) -> Outcome {
@@ -526,6 +552,7 @@ impl Connection {
             "received_packets": self.received,
             "resets_sent": self.resets_sent,
             "resets_received": self.resets_received,
+            "resets_after_close": self.resets_after_close,
             "marked_packets": self.marked,
             "foreign_packets": self.foreign,
             "discarded_packets": discarded,
