@@ -197,6 +197,7 @@ class Scenario:
         processing_jitter: Value | None = None,
         attach: str | None = None,
         execute: Value | None = None,
+        tcp: str | None = None,
     ) -> Scenario:
         """Say what an end host adds to its packets.
 
@@ -205,9 +206,10 @@ class Scenario:
             processing_jitter: The longest time that the host takes over a packet before it sends it.
             attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
             execute: Live engine only: the program to run there (the file's ``exec``).
+            tcp: Live engine only: ``"kernel"``, or ``"own"`` for our TCP.
         """
         return self._add("host", name, {
-            "processing_jitter": processing_jitter, "attach": attach, "exec": execute,
+            "processing_jitter": processing_jitter, "attach": attach, "exec": execute, "tcp": tcp,
         })  # fmt: skip
 
     def flow(

@@ -25,8 +25,11 @@ use rustix::{
 use crate::{
     clock::{Clock, StartingLine},
     directory::Directory,
+    endpoint::Own,
     namespace::Namespace,
     settings::{SocketSettings, connects_back},
+    stream::{Check, Stream},
+    sys::tcp_info::TcpInfo,
 };
 
 /// So often a thread that waits for its peer looks whether the run is over.
@@ -43,19 +46,40 @@ pub enum Side {
     Receiver,
 }
 
-/// The sockets of a run, for whoever asks the kernel about them.
+/// Whom to ask about a connection.
+#[derive(Debug)]
+pub enum Socket {
+    Kernel(OwnedFd),
+    Own(Own),
+}
+
+impl Socket {
+    /// # Errors
+    /// If the kernel has nothing to say of it.
+    pub fn info(&self) -> io::Result<TcpInfo> {
+        match self {
+            Self::Kernel(socket) => TcpInfo::of(socket),
+            Self::Own(own) => Ok(own.info()),
+        }
+    }
+}
+
+/// The connections of a run, for whoever asks about them.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    all: Mutex<Vec<(usize, Side, OwnedFd)>>,
+    all: Mutex<Vec<(usize, Side, Socket)>>,
 }
 
 impl Sockets {
     fn add(&self, flow: usize, side: Side, socket: &impl AsFd) -> io::Result<()> {
         let copy = socket.as_fd().try_clone_to_owned()?;
-        self.lock().push((flow, side, copy));
+        self.lock().push((flow, side, Socket::Kernel(copy)));
         Ok(())
     }
-    pub fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Side, OwnedFd)>> {
+    pub fn add_own(&self, flow: usize, side: Side, own: Own) {
+        self.lock().push((flow, side, Socket::Own(own)));
+    }
+    pub fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Side, Socket)>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,6 +108,12 @@ pub struct Outcome {
     pub completed: Option<Instant>,
     /// When each request was written, and how long its response took; `None` for one that has none yet.
     pub exchanges: Vec<(Instant, Option<Duration>)>,
+    /// Octets given to TCP.
+    pub written: u64,
+    /// Octets taken from it.
+    pub read: u64,
+    /// The first of them that was not what the peer had written there.
+    pub wrong: Option<u64>,
 }
 
 /// One end of a flow.
@@ -122,7 +152,7 @@ impl Application {
             flow: index,
             side,
             role: role(flow, side),
-            settings: SocketSettings::of(flow),
+            settings: SocketSettings::of(flow, resolved),
             address,
             start: flow.start,
             stop: flow.stop.unwrap_or(end).min(end),
@@ -208,19 +238,21 @@ impl Application {
 
     fn play(&self, stream: &TcpStream, clock: Clock, stage: &Stage) -> io::Result<Outcome> {
         let mut outcome = Outcome::default();
+        let mut writing = Stream::written_by(self.flow, self.side as usize);
+        let mut reading = Check::of(Stream::written_by(self.flow, 1 - self.side as usize));
         match &self.role {
             Role::Source(size) => {
                 let going = || !stage.is_over() && clock.now() < self.stop;
-                let written = write_while(stream, size.unwrap_or(u64::MAX), going)?;
+                let written = write_while(stream, &mut writing, size.unwrap_or(u64::MAX), going)?;
                 if size.is_none_or(|size| written == size) {
                     drop(stream.shutdown(std::net::Shutdown::Write));
                 }
                 // Until the peer closes, so that what is on the way arrives.
-                read_while(stream, u64::MAX, || !stage.is_over())?;
+                read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
             }
             Role::Sink(size) => {
                 let most = size.unwrap_or(u64::MAX);
-                let read = read_while(stream, most, || !stage.is_over())?;
+                let read = read_while(stream, &mut reading, most, || !stage.is_over())?;
                 if size.is_some_and(|size| read == size) {
                     outcome.completed = Some(clock.now());
                 }
@@ -228,20 +260,22 @@ impl Application {
             }
             Role::Server(what) => {
                 let going = || !stage.is_over();
-                while read_while(stream, what.request.get(), going)? == what.request.get()
-                    && write_while(stream, what.response.get(), going)? == what.response.get()
+                let (request, response) = (what.request.get(), what.response.get());
+                while read_while(stream, &mut reading, request, going)? == request
+                    && write_while(stream, &mut writing, response, going)? == response
                 {
                 }
             }
             Role::Client(what) => {
                 let going = || !stage.is_over() && clock.now() < self.stop;
+                let (request, response) = (what.request.get(), what.response.get());
                 while going() {
                     let asked = clock.now();
-                    if write_while(stream, what.request.get(), going)? != what.request.get() {
+                    if write_while(stream, &mut writing, request, going)? != request {
                         break;
                     }
-                    let there = read_while(stream, what.response.get(), || !stage.is_over())?;
-                    let took = (there == what.response.get()).then(|| clock.now() - asked);
+                    let there = read_while(stream, &mut reading, response, || !stage.is_over())?;
+                    let took = (there == response).then(|| clock.now() - asked);
                     outcome.exchanges.push((asked, took));
                     if took.is_none() {
                         break;
@@ -254,6 +288,8 @@ impl Application {
             }
         }
         // The socket stays until all is over: what it counted is still to be read.
+        (outcome.written, outcome.read) = (writing.position(), reading.read());
+        outcome.wrong = reading.wrong();
         Ok(outcome)
     }
 }
@@ -274,7 +310,9 @@ fn role(flow: &ResolvedFlow, side: Side) -> Role {
 impl SocketSettings {
     /// Before a socket listens or connects.
     fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
-        sockopt::set_tcp_congestion(socket, &self.congestion)?;
+        if let Some(congestion) = &self.congestion {
+            sockopt::set_tcp_congestion(socket, congestion)?;
+        }
         crate::sys::tcp_info::set_max_segment(socket, self.max_segment)
     }
 }
@@ -310,16 +348,31 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Writes `bytes` bytes, and says how many were.
-fn write_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> io::Result<u64> {
-    let chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+/// Writes `bytes` bytes of `content`, and says how many were.
+fn write_while(
+    mut stream: &TcpStream,
+    content: &mut Stream,
+    bytes: u64,
+    going: impl Fn() -> bool,
+) -> io::Result<u64> {
+    let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     let mut written = 0;
+    // Octets of the chunk that are made and not yet taken.
+    let mut made = 0..0;
     while written < bytes && going() {
-        let part = chunk
+        if made.is_empty() {
+            content.peek(&mut chunk);
+            made = 0..chunk.len();
+        }
+        let part = made
             .len()
             .min(usize::try_from(bytes - written).unwrap_or(CHUNK));
-        match stream.write(&chunk[..part]) {
-            Ok(n) => written += n as u64,
+        match stream.write(&chunk[made.start..made.start + part]) {
+            Ok(n) => {
+                written += n as u64;
+                made.start += n;
+                content.advance(n as u64);
+            }
             Err(error) if is_late(&error) => {}
             Err(error) if is_lost(&error) => break,
             Err(error) => return Err(error),
@@ -329,7 +382,12 @@ fn write_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> 
 }
 
 /// Reads up to `bytes` bytes, and says how many there were.
-fn read_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> io::Result<u64> {
+fn read_while(
+    mut stream: &TcpStream,
+    content: &mut Check,
+    bytes: u64,
+    going: impl Fn() -> bool,
+) -> io::Result<u64> {
     let mut chunk = vec![0; CHUNK];
     let mut read = 0;
     while read < bytes && going() {
@@ -338,7 +396,10 @@ fn read_while(mut stream: &TcpStream, bytes: u64, going: impl Fn() -> bool) -> i
             .min(usize::try_from(bytes - read).unwrap_or(CHUNK));
         match stream.read(&mut chunk[..part]) {
             Ok(0) => break,
-            Ok(n) => read += n as u64,
+            Ok(n) => {
+                content.take(&chunk[..n]);
+                read += n as u64;
+            }
             Err(error) if is_late(&error) => {}
             Err(error) if is_lost(&error) => break,
             Err(error) => return Err(error),

@@ -18,6 +18,8 @@ pub const V6_PREFIX: u32 = 64;
 const FIRST_PORT: u16 = 10_000;
 /// Flows that have a port of their own.
 pub const MOST_FLOWS: usize = 20_000;
+/// The port from which our own TCP connects: this, and the flow's number.
+const FIRST_OWN_PORT: u16 = 32_768;
 
 pub fn is_v4(address: &[u8]) -> bool {
     address.starts_with(&V4)
@@ -105,6 +107,11 @@ impl Directory {
     /// The port at which a flow's passive end listens.
     pub fn port(flow: usize) -> u16 {
         FIRST_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
+    }
+
+    /// The port from which a flow's active end connects, where that is our own TCP.
+    pub fn own_port(flow: usize) -> u16 {
+        FIRST_OWN_PORT + u16::try_from(flow).expect("flows are counted in 16 bits")
     }
 
     /// Where a flow's passive end listens, by host number.

@@ -176,14 +176,17 @@ fn is_merged(octets: &[u8]) -> bool {
 
 /// The session's share of the processors (sched(7), autogroup): a thread's own priority counts only among those of
 /// its session. It is given back.
-struct Favour {
+#[derive(Debug)]
+pub struct Favour {
     before: String,
 }
 
 impl Favour {
     const FILE: &'static str = "/proc/self/autogroup";
 
-    fn ask() -> Option<Self> {
+    /// `None` where sessions are not kept apart, or this one may not be favoured.
+    #[must_use]
+    pub fn ask() -> Option<Self> {
         let text = std::fs::read_to_string(Self::FILE).ok()?;
         let before = text.trim().rsplit(' ').next()?.to_owned();
         std::fs::write(Self::FILE, "-20").ok()?;

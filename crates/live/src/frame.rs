@@ -4,6 +4,7 @@
 use anabranch_core::packet::Ecn;
 use anabranch_elements::{
     body::Body,
+    host::Departing,
     tcp::{Flags, Segment},
     transport::Transport,
 };
@@ -106,6 +107,18 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
         dscp: header.class >> 2,
     };
     Some((label, carried(octets, 0, &header)?))
+}
+
+/// A packet of a host here as it leaves; `None` if it is none.
+#[must_use]
+pub fn departing(octets: &[u8]) -> Option<Departing<Frame>> {
+    let (label, transport) = read(octets)?;
+    Some(Departing {
+        transport,
+        size: u32::try_from(octets.len()).ok()?,
+        ecn: label.ecn,
+        dscp: label.dscp,
+    })
 }
 
 /// Reads a frame with so many octets before its packet. What is not IP is carried like anything else.
@@ -219,6 +232,7 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
 }
 
 /// The packet inside, as it is to leave: with `ecn` in its header.
+#[must_use]
 pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> std::borrow::Cow<'_, [u8]> {
     let (octets, before) = match transport {
         Transport::Tcp(segment) => segment.body.whole(),

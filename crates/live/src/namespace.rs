@@ -1,6 +1,7 @@
 //! Network namespaces without a name: they last as long as somebody holds them, and no longer.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io,
     os::fd::AsFd,
@@ -93,6 +94,19 @@ impl Namespace {
         })
     }
 
+    /// What the namespace's TCP has counted (`/proc/net/snmp`), by the kernel's names.
+    pub fn tcp_counters(&self) -> io::Result<BTreeMap<String, u64>> {
+        let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;
+        let mut lines = table.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+        let names = lines.next().unwrap_or_default().split_whitespace();
+        let figures = lines.next().unwrap_or_default().split_whitespace();
+        // `MaxConn` is -1: no count.
+        let counts = names.zip(figures);
+        Ok(counts
+            .filter_map(|(name, figure)| Some((name.to_owned(), figure.parse().ok()?)))
+            .collect())
+    }
+
     /// Packets that the device could not take from the kernel or could not give to it.
     pub fn device_drops(&self) -> io::Result<u64> {
         self.inside(|| {
@@ -112,6 +126,17 @@ impl Namespace {
                 .sum())
         })
     }
+}
+
+/// Makes the kernel's TCP send every segment by itself over the calling thread's device. Where it may send several at
+/// once it also waits for more to go with one.
+pub fn send_one_by_one() -> io::Result<()> {
+    Interface::new(DEVICE)?.merged_segments(1)
+}
+
+/// Sets the largest packet of the calling thread's device.
+pub fn set_mtu(mtu: i32) -> io::Result<()> {
+    Interface::new(DEVICE)?.mtu(mtu)
 }
 
 /// The kernel makes an IPv6 address usable a little after it was given, even where no other host could have it.

@@ -1,6 +1,7 @@
 //! The run itself: everybody gets ready, the clock starts, packets move, everybody ends.
 
 use std::{
+    collections::BTreeMap,
     io,
     sync::{
         Arc,
@@ -20,6 +21,7 @@ use crate::{
     directory::Directory,
     driver::Driver,
     end::Inbox,
+    endpoint::Own,
     frame::Frame,
     namespace::Namespace,
     program::{Ended, Program},
@@ -53,6 +55,8 @@ pub struct Play<'a> {
     pub recorder: &'a Recorder,
     /// Of each flow, forward and reverse.
     pub inboxes: Vec<[Inbox; 2]>,
+    /// Of each flow, the ends that are our own TCP.
+    pub own: &'a [[Option<Own>; 2]],
 }
 
 /// What they have seen.
@@ -61,6 +65,8 @@ pub struct Done {
     pub outcomes: Vec<[Outcome; 2]>,
     pub cpu_share: f64,
     pub programs: Vec<Ended>,
+    /// By node: what the kernel's TCP has counted while it ran.
+    pub counters: Vec<Option<BTreeMap<String, u64>>>,
 }
 
 /// Threads with sockets.
@@ -100,8 +106,17 @@ impl Play<'_> {
                 Err(Error::Failed { .. }) if seen.is_err() => (Vec::new(), 0.0),
                 moved => moved?,
             };
-            let (outcomes, programs) = seen?;
+            let (mut outcomes, programs) = seen?;
+            for (outcomes, own) in outcomes.iter_mut().zip(self.own) {
+                for (outcome, own) in outcomes.iter_mut().zip(own) {
+                    if let Some(own) = own {
+                        *outcome = own.outcome();
+                    }
+                }
+            }
             Ok(Done {
+                // The sockets are still open: what closing them does is not counted.
+                counters: self.counters()?,
                 samples,
                 outcomes,
                 cpu_share,
@@ -122,7 +137,15 @@ impl Play<'_> {
             if !self.flows_send || is_carried(flow, self.resolved) {
                 continue;
             }
+            for side in [Side::Sender, Side::Receiver] {
+                if let Some(own) = &self.own[index][side as usize] {
+                    stage.sockets.add_own(index, side, own.clone());
+                }
+            }
             for application in Application::of(self.resolved, index) {
+                if self.own[index][application.side() as usize].is_some() {
+                    continue;
+                }
                 let ready = ready.clone();
                 let side = application.side();
                 let namespace = self.namespace(application.host(self.resolved));
@@ -235,6 +258,18 @@ impl Play<'_> {
             }
         }
         trouble.map_or(Ok((outcomes, ended)), Err)
+    }
+
+    fn counters(&self) -> Result<Vec<Option<BTreeMap<String, u64>>>, Error> {
+        let of_host = |host: &Option<LiveHost>| {
+            let namespace = host.as_ref()?.namespace.as_ref()?;
+            Some(namespace.tcp_counters())
+        };
+        let hosts = self.hosts.iter();
+        hosts
+            .map(|host| of_host(host).transpose())
+            .collect::<io::Result<_>>()
+            .map_err(|source| failed("reading the kernel's counters", source))
     }
 
     fn namespace(&self, node: usize) -> &Namespace {

@@ -11,7 +11,7 @@ use anabranch_model::{
 
 use crate::{
     directory::MOST_FLOWS,
-    settings::{self, is_carried},
+    settings::{self, has_own_end, is_carried, kernel_sends},
 };
 
 /// What cannot run live, where it stands in the scenario, and what could stand there instead.
@@ -67,10 +67,15 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
         if is_carried(flow, resolved) {
             continue;
         }
-        check_workload(flow)?;
+        check_workload(flow, resolved)?;
         if flow.protocol == Protocol::Tcp {
-            check_stack(flow, resolved)?;
-            check_parameters(flow)?;
+            check_fec(flow)?;
+            if !has_own_end(flow, resolved) {
+                check_stack(flow, resolved)?;
+            }
+            if kernel_sends(flow, resolved) {
+                check_parameters(flow)?;
+            }
         }
         let same = |flow: &ResolvedFlow| (flow.stack.ecn, flow.stack.timestamps);
         if first.is_some_and(|first| same(first) != same(flow)) {
@@ -89,6 +94,16 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
 /// # Errors
 /// If no flow begins or ends there.
 pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
+    if resolved.attached[node].has_own_tcp {
+        return Err(Refusal::new(
+            &["host", &resolved.nodes[node], "tcp"],
+            format!(
+                "`{}` has our own TCP, and no namespace for a shell",
+                resolved.nodes[node]
+            ),
+            "expected `tcp = \"kernel\"`, or another host",
+        ));
+    }
     if resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
         return Ok(());
     }
@@ -158,6 +173,21 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
             ));
         }
     }
+    for flow in &resolved.flows {
+        let own = |end: &usize| resolved.attached[*end].has_own_tcp;
+        if let Some(end) = flow.ends.into_iter().find(own)
+            && (is_carried(flow, resolved) || flow.protocol == Protocol::Udp)
+        {
+            return Err(Refusal::new(
+                &["host", &resolved.nodes[end], "tcp"],
+                format!(
+                    "our own TCP has nobody to talk to over `{}`: its other end is no TCP application of ours",
+                    flow.name
+                ),
+                "expected flows over TCP to hosts without `exec`",
+            ));
+        }
+    }
     let mut pairs = BTreeSet::new();
     for flow in resolved
         .flows
@@ -177,7 +207,14 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_workload(flow: &ResolvedFlow) -> Result<(), Refusal> {
+fn check_workload(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    if matches!(flow.workload, Config::RequestResponse(_)) && has_own_end(flow, resolved) {
+        return Err(Refusal::new(
+            &["flow", &flow.table, "workload"],
+            "a host with our own TCP has no client and no server for `request-response` in this version",
+            "expected `bulk` or `file`",
+        ));
+    }
     let workload = match &flow.workload {
         Config::Bulk | Config::File(_) | Config::RequestResponse(_) => return Ok(()),
         Config::Poisson(_) => "poisson",
@@ -192,7 +229,7 @@ fn check_workload(flow: &ResolvedFlow) -> Result<(), Refusal> {
     ))
 }
 
-fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+fn check_fec(flow: &ResolvedFlow) -> Result<(), Refusal> {
     if flow.fec != fec::Config::Off {
         return Err(Refusal::new(
             &["flow", &flow.table, "fec"],
@@ -200,6 +237,10 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
             "expected `fec = \"off\"`",
         ));
     }
+    Ok(())
+}
+
+fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
     let named = &resolved.json["flow"][&flow.table]["stack"];
     let is_kernel = named
         .as_str()
@@ -208,7 +249,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
         return Err(Refusal::new(
             &["flow", &flow.table, "stack"],
             format!("a live host runs this machine's kernel, not the stack {named}"),
-            "expected `stack = \"linux\"`",
+            "expected `stack = \"linux\"`, or `tcp = \"own\"` at one of its hosts",
         ));
     }
     let mut kernel = settings::kernel_stack();
@@ -280,7 +321,12 @@ fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
 /// With the first flow whose control it does not offer.
 pub fn check_controls(resolved: &Resolved) -> Result<(), Refusal> {
     let flows = resolved.flows.iter();
-    for flow in flows.filter(|flow| flow.protocol == Protocol::Tcp && !is_carried(flow, resolved)) {
+    let of_kernel = |flow: &&ResolvedFlow| {
+        flow.protocol == Protocol::Tcp
+            && !is_carried(flow, resolved)
+            && kernel_sends(flow, resolved)
+    };
+    for flow in flows.filter(of_kernel) {
         let congestion = settings::kernel_name(&flow.cc);
         settings::offers(&congestion).map_err(|error| {
             let offered = settings::offered();

@@ -1,6 +1,6 @@
 //! From samples and outcomes to the figures of the summary.
 
-use std::fs;
+use std::{collections::BTreeMap, fs, io};
 
 use anabranch_core::units::{Duration, Instant};
 use anabranch_model::{
@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     application::{Outcome, Side},
+    endpoint::Own,
     namespace::Namespace,
+    play::Done,
     sampler::Sample,
     settings::is_carried,
     sys::tcp_info::TcpInfo,
@@ -80,6 +82,66 @@ pub fn fill_in(
         }
     }
     jain_index(&goodputs)
+}
+
+/// What is read must be what was written, octet for octet and once.
+///
+/// # Errors
+/// With the first flow in which it is not.
+pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Result<()> {
+    for (flow, outcomes) in resolved.flows.iter().zip(outcomes) {
+        for (outcome, side) in outcomes.iter().zip(flow.ends) {
+            if let Some(at) = outcome.wrong {
+                return Err(io::Error::other(format!(
+                    "octet {at} that `{}` read from `{}` is not what was written there",
+                    resolved.nodes[side], flow.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Both ends of each flow: whose TCP it is, what both agreed on, what was written and read.
+pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<String, Value> {
+    let mut all = Map::new();
+    for (index, flow) in resolved.flows.iter().enumerate() {
+        if is_carried(flow, resolved) {
+            continue;
+        }
+        let of = |side: Side| {
+            let own = &own[index][side as usize];
+            let outcome = &done.outcomes[index][side as usize];
+            let mut samples = done.samples.iter().rev();
+            // A connection that is closed has forgotten what it agreed on.
+            let last = samples.find(|s| (s.flow, s.side) == (index, side) && s.info.options != 0);
+            let options = last.map_or(0, |sample| sample.info.options);
+            json!({
+                "tcp": if own.is_some() { "own" } else { "kernel" },
+                "written_bytes": outcome.written,
+                "read_bytes": outcome.read,
+                "timestamps": options & TcpInfo::TIMESTAMPS != 0,
+                "sack": options & TcpInfo::SACK != 0,
+                "window_scaling": options & TcpInfo::WINDOW_SCALING != 0,
+                "ecn": options & TcpInfo::ECN != 0,
+                "endpoint": own.as_ref().map(Own::report),
+            })
+        };
+        let both = json!({ "from": of(Side::Sender), "to": of(Side::Receiver) });
+        all.insert(flow.name.clone(), both);
+    }
+    all
+}
+
+/// What each host's kernel counted.
+pub fn counters(
+    resolved: &Resolved,
+    counters: &[Option<BTreeMap<String, u64>>],
+) -> Map<String, Value> {
+    let hosts = resolved.nodes.iter().zip(counters);
+    hosts
+        .filter_map(|(name, counters)| Some((name.clone(), json!(counters.as_ref()?))))
+        .collect()
 }
 
 /// When a flow counts.

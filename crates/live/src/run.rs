@@ -15,10 +15,11 @@ use serde_json::json;
 use crate::{
     audit::{Audit, Closing, Limits, Recorder},
     end::{Inbox, KernelEnd},
+    endpoint::{Own, OwnEnd},
     frame::Frame,
     namespace::{self, Namespace},
     play::{LiveHost, Play},
-    program::Program,
+    program::{Ended, Program},
     refusal::{self, Refusal},
     report,
     sampler::Sample,
@@ -69,7 +70,11 @@ pub struct Live<'a> {
     limits: Limits,
     packet_log: bool,
     shell: Option<Program>,
+    around: Option<Around>,
 }
+
+/// What is put around an end of our own.
+pub type Around = fn(Box<dyn Host<Frame>>) -> Box<dyn Host<Frame>>;
 
 /// What a run left behind.
 #[derive(Debug)]
@@ -99,7 +104,14 @@ impl<'a> Live<'a> {
             limits: Limits::default(),
             packet_log: false,
             shell: None,
+            around: None,
         }
+    }
+    /// Puts something around every end that is our own TCP: it sees, and may change, what comes and what leaves.
+    #[must_use]
+    pub fn around_own_ends(mut self, around: Around) -> Self {
+        self.around = Some(around);
+        self
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
     /// when the program does.
@@ -162,7 +174,8 @@ impl<'a> Live<'a> {
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::default());
-        let (inboxes, ends) = ends(resolved, &hosts, &recorder);
+        let own = Own::all(resolved);
+        let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
         let engine = Engine {
             digest: false,
             packet_log: self.packet_log,
@@ -184,18 +197,14 @@ impl<'a> Live<'a> {
             hosts: &hosts,
             recorder: &recorder,
             inboxes,
+            own: &own,
         };
         let done = play.run(&mut network, report)?;
-        let shell = self.shell.is_some();
-        if let Some(end) = done.programs.iter().find(|end| end.failed() && !shell) {
-            let status = end
-                .status
-                .map_or("a signal".to_owned(), |status| format!("status {status}"));
-            return Err(failed(
-                &format!("the program of `{}`", end.host),
-                io::Error::other(format!("`{}` ended with {status}", end.command[0])),
-            ));
+        if self.shell.is_none() {
+            check_programs(&done.programs)?;
         }
+        report::check_content(resolved, &done.outcomes)
+            .map_err(|source| failed("the content of a flow", source))?;
         let device_drops = hosts
             .iter()
             .flatten()
@@ -226,6 +235,8 @@ impl<'a> Live<'a> {
         summary.live = Some(json!({
             "audit": audit,
             "programs": done.programs,
+            "ends": report::ends(resolved, &own, &done),
+            "tcp_counters": report::counters(resolved, &done.counters),
             "machine": report::machine(first, &applied),
         }));
         Ok(Finished {
@@ -256,6 +267,20 @@ fn no_namespace(source: io::Error) -> Error {
     }
 }
 
+/// Whether every program has done what it was to do.
+fn check_programs(programs: &[Ended]) -> Result<(), Error> {
+    let Some(end) = programs.iter().find(|end| end.failed()) else {
+        return Ok(());
+    };
+    let status = end
+        .status
+        .map_or("a signal".to_owned(), |status| format!("status {status}"));
+    Err(failed(
+        &format!("the program of `{}`", end.host),
+        io::Error::other(format!("`{}` ended with {status}", end.command[0])),
+    ))
+}
+
 pub(crate) fn failed(what: &str, source: io::Error) -> Error {
     Error::Failed {
         what: what.to_owned(),
@@ -266,7 +291,11 @@ pub(crate) fn failed(what: &str, source: io::Error) -> Error {
 /// By node; none where no flow begins or ends.
 fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<LiveHost>>, Error> {
     let mtu = settings::mtu(resolved);
-    let is_end = |node: usize| resolved.flows.iter().any(|flow| flow.ends.contains(&node));
+    // Our own TCP needs nothing of the kernel.
+    let is_end = |node: usize| {
+        !resolved.attached[node].has_own_tcp
+            && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
+    };
     let make = |node: usize| {
         if let Some(name) = &resolved.attached[node].interface {
             let device = Interface::new(name).map_err(|source| Error::Missing {
@@ -306,12 +335,24 @@ fn ends(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
     recorder: &Arc<Recorder>,
+    own: &[[Option<Own>; 2]],
+    around: Option<Around>,
 ) -> (Vec<[Inbox; 2]>, Hosts<Frame>) {
     let mut inboxes = Vec::with_capacity(resolved.flows.len());
     let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
-    for flow in &resolved.flows {
+    for (flow, own) in resolved.flows.iter().zip(own) {
         let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
         let boxed = |side: usize| -> Box<dyn Host<Frame>> {
+            if let Some(own) = &own[side] {
+                let end = Box::new(OwnEnd {
+                    own: own.clone(),
+                    recorder: Arc::clone(recorder),
+                });
+                return match around {
+                    Some(around) => around(end),
+                    None => end,
+                };
+            }
             let host = hosts[flow.ends[side]]
                 .as_ref()
                 .expect("every end has a host");

@@ -21,7 +21,7 @@ pub struct Sample {
     pub flow: usize,
     /// Which end.
     pub side: Side,
-    /// What the kernel says.
+    /// What the kernel says, or our own TCP.
     pub info: TcpInfo,
 }
 
@@ -33,7 +33,7 @@ pub fn run(clock: Clock, end: Instant, stage: &Stage) -> Vec<Sample> {
         clock.sleep_until(due.min(end));
         for (flow, side, socket) in stage.sockets.lock().iter() {
             // A socket that the kernel says nothing of has nothing to say.
-            if let Ok(info) = TcpInfo::of(socket) {
+            if let Ok(info) = socket.info() {
                 samples.push(Sample {
                     at: clock.now(),
                     flow: *flow,

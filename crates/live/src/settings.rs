@@ -31,19 +31,31 @@ pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     })
 }
 
+/// Whether our own TCP is at an end of a flow: the flow's `stack` is then that one's.
+pub fn has_own_end(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.ends
+        .iter()
+        .any(|node| resolved.attached[*node].has_own_tcp)
+}
+
+/// Whether the kernel's congestion control is at work over a flow.
+pub fn kernel_sends(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    !resolved.attached[flow.ends[0]].has_own_tcp
+}
+
 /// What a socket of a flow is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketSettings {
-    /// The kernel's name of the congestion control.
-    pub congestion: String,
+    /// The kernel's name of the congestion control, where it decides what is sent.
+    pub congestion: Option<String>,
     /// `TCP_MAXSEG`: payload and timestamps.
     pub max_segment: i32,
 }
 
 impl SocketSettings {
-    pub fn of(flow: &ResolvedFlow) -> Self {
+    pub fn of(flow: &ResolvedFlow, resolved: &Resolved) -> Self {
         Self {
-            congestion: kernel_name(&flow.cc),
+            congestion: kernel_sends(flow, resolved).then(|| kernel_name(&flow.cc)),
             max_segment: i32::try_from(segment(&flow.stack)).unwrap_or(i32::MAX),
         }
     }
@@ -118,7 +130,11 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
     let first = resolved.flows.first().map(|flow| &flow.stack);
     let on = |switch: bool| u8::from(switch).to_string();
     let timestamps = first.is_none_or(|stack| stack.timestamps);
-    let ecn = first.is_some_and(|stack| stack.ecn == EcnMode::Rfc3168);
+    // Where our own TCP tries accurate marks this kernel has the classic ones to answer with.
+    let own = resolved.attached.iter().any(|host| host.has_own_tcp);
+    let ecn = first.is_some_and(|stack| {
+        stack.ecn == EcnMode::Rfc3168 || (own && stack.ecn == EcnMode::Accecn)
+    });
     let need = largest_window(resolved);
     vec![
         // What one connection learned must not reach the next.

@@ -10,15 +10,12 @@ use anabranch_core::units::Duration;
 use self::numbers::Numbers;
 use crate::{
     error::{Error, Position, choices},
-    syntax::{Action, Assertion, Call, Event, Expected, Header, Script, Value, When},
+    syntax::{Action, Assertion, Call, Comparison, Event, Expected, Header, Script, Value, When},
     target::{Answer, Request, Target},
 };
 
 /// More than any script needs, far below what a time can hold.
 const LONGEST: Duration = Duration::from_secs(100 * 86_400);
-
-/// How long `*` waits.
-const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// States and phases by the names that the socket interface gives them (`netinet/tcp.h`).
 const CONSTANTS: [(&str, i64); 16] = [
@@ -116,11 +113,18 @@ impl Runner<'_> {
             When::At(at) => (at, at),
             When::After(wait) => (self.now + wait, self.now + wait),
             When::Between(first, last) => (self.now + first, self.now + last),
-            When::Any => (self.now, self.now + PATIENCE),
+            When::Any => (self.now, self.now + self.target.patience()),
         };
         if last > LONGEST {
             return Err(self.error(event.at, "the script lasts longer than a hundred days"));
         }
+        // By a real clock events follow what has happened, which may be later than it was to be.
+        let first = if self.tolerance.is_zero() {
+            first
+        } else {
+            first.max(self.now)
+        };
+        let last = last.max(first);
         if first < self.now {
             let message = format!(
                 "this comes before the event above it, which is at {} s",
@@ -130,7 +134,7 @@ impl Runner<'_> {
         }
         if let Action::Expect(expected) = &event.action {
             let sent = self.expect(event.at, expected, first, last)?;
-            self.now = if first == last {
+            self.now = if first == last && self.tolerance.is_zero() {
                 first
             } else {
                 sent.max(self.now)
@@ -191,7 +195,8 @@ impl Runner<'_> {
         first: Duration,
         last: Duration,
     ) -> Result<Duration, Error> {
-        let latest = last + self.tolerance;
+        let wait = last.saturating_sub(self.now);
+        let latest = last + self.tolerance + self.target.lateness(wait);
         while self.sent.is_empty() {
             self.target.advance(latest);
             let Some(sent) = self.target.take_sent() else {
@@ -343,7 +348,10 @@ impl Runner<'_> {
                 })?
             }
         };
-        if comparison.holds(found, wanted) {
+        let slack = self.target.slack(name);
+        let is_near =
+            *comparison == Comparison::Equal && found.abs_diff(wanted) <= slack.unsigned_abs();
+        if comparison.holds(found, wanted) || is_near {
             return Ok(());
         }
         let sign = comparison.sign();

@@ -3,11 +3,26 @@
 use anabranch_core::units::Duration;
 use anabranch_elements::wire::{Ports, Version};
 
+/// An hour, which costs nothing in virtual time.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
 /// A TCP that is called, spoken to, and listened to. Times count from the start of the script.
 pub trait Target {
     /// How late or early its packets may be.
     fn tolerance(&self) -> Duration {
         Duration::ZERO
+    }
+    /// How much later than after `wait` a timer of its may go off, beyond [`Self::tolerance`].
+    fn lateness(&self, _wait: Duration) -> Duration {
+        Duration::ZERO
+    }
+    /// How long a packet is waited for that may come whenever.
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+    /// How far a figure may be from the number that it is said to be equal to.
+    fn slack(&self, _figure: &str) -> i64 {
+        0
     }
     /// An option of the script: `stack`, `mtu` (octets of the largest IPv4 packet), `cc`, or
     /// `transport.` and a switch. Says what is wrong with it, if anything.

@@ -105,9 +105,19 @@ impl Interface {
 
     /// How many packets may wait in the device. By rtnetlink(7), since the ioctl is not for root of a user namespace.
     pub fn queue_length(&self, packets: u32) -> io::Result<()> {
+        const IFLA_TXQLEN: u16 = 13;
+        self.set_link(IFLA_TXQLEN, packets)
+    }
+
+    /// How many segments the kernel's TCP may hand over as one packet, which is cut up before it leaves.
+    pub fn merged_segments(&self, segments: u32) -> io::Result<()> {
+        const IFLA_GSO_MAX_SEGS: u16 = 40;
+        self.set_link(IFLA_GSO_MAX_SEGS, segments)
+    }
+
+    fn set_link(&self, attribute: u16, value: u32) -> io::Result<()> {
         const RTM_SETLINK: u16 = 19;
         const REQUEST_AND_ACK: u16 = 5;
-        const IFLA_TXQLEN: u16 = 13;
         let found = self.tell(libc::SIOCGIFINDEX as Request, |_| {})?;
         // SAFETY: SIOCGIFINDEX has just written this field of the union.
         let index = unsafe { found.ifr_ifru.ifru_ifindex };
@@ -121,8 +131,8 @@ impl Interface {
         message.extend(index.to_ne_bytes());
         message.extend([0; 8]);
         message.extend(8_u16.to_ne_bytes());
-        message.extend(IFLA_TXQLEN.to_ne_bytes());
-        message.extend(packets.to_ne_bytes());
+        message.extend(attribute.to_ne_bytes());
+        message.extend(value.to_ne_bytes());
         let socket = socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,

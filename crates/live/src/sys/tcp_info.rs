@@ -16,6 +16,8 @@ pub struct TcpInfo {
     pub state: u8,
     /// `TCP_CA_…`: 0 open, 1 disorder, 2 congestion window reduced, 3 recovery, 4 loss.
     pub ca_state: u8,
+    /// What both ends agreed on: [`Self::TIMESTAMPS`], [`Self::SACK`], [`Self::WINDOW_SCALING`], [`Self::ECN`].
+    pub options: u8,
     /// Payload of a full segment, in bytes.
     pub snd_mss: u32,
     /// Segments out and not acknowledged, SACKed ones included.
@@ -51,6 +53,15 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
+    /// Bits of [`Self::options`] (`TCPI_OPT_…`).
+    pub const TIMESTAMPS: u8 = 1;
+    /// Selective acknowledgments.
+    pub const SACK: u8 = 2;
+    /// Scaled windows.
+    pub const WINDOW_SCALING: u8 = 4;
+    /// Marks (RFC 3168).
+    pub const ECN: u8 = 8;
+
     /// Asks the kernel about a socket.
     ///
     /// # Errors
@@ -81,6 +92,7 @@ impl TcpInfo {
         Ok(Self {
             state: octets[0],
             ca_state: octets[1],
+            options: octets[5],
             rto_us: u32_at(8),
             snd_mss: u32_at(16),
             unacked: u32_at(24),
@@ -103,9 +115,15 @@ impl TcpInfo {
     /// Bytes of data received in order: the kernel counts the end of the stream as one more (RFC 9293 §3.4).
     #[must_use]
     pub const fn data_received(&self) -> u64 {
+        self.bytes_received
+            .saturating_sub(Self::has_ended(self.state) as u64)
+    }
+
+    /// Whether the peer's end of the stream has been received in this state.
+    #[must_use]
+    pub const fn has_ended(state: u8) -> bool {
         // TIME-WAIT, CLOSE-WAIT, LAST-ACK, CLOSING.
-        let has_ended = matches!(self.state, 6 | 8 | 9 | 11);
-        self.bytes_received.saturating_sub(has_ended as u64)
+        matches!(state, 6 | 8 | 9 | 11)
     }
 
     /// What congestion control is about, by the simulator's names.

@@ -250,6 +250,20 @@ pub struct Host {
     /// address of the host B. The flows of this host then have no application of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec: Option<Anything>,
+    /// Live engine only: whose TCP is at work here. `"kernel"`, which is the default: this machine's. `"own"`: ours, with
+    /// the flow's `stack`, whose segments the kernel at the other end gets as real packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<HostTcp>,
+}
+
+/// Whose TCP a host of the live engine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostTcp {
+    /// The kernel's.
+    Kernel,
+    /// Ours, as in the simulator.
+    Own,
 }
 
 /// A flow, or `count` of them.

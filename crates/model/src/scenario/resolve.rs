@@ -68,6 +68,8 @@ pub struct Attached {
     pub interface: Option<String>,
     /// What to run there: a program and its arguments.
     pub exec: Option<Vec<String>>,
+    /// Our own TCP is at work there, not the kernel's.
+    pub has_own_tcp: bool,
 }
 
 /// A link.

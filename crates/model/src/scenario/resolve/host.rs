@@ -7,7 +7,7 @@ use anabranch_core::units::Duration;
 use super::{Attached, Resolver, route::Graph};
 use crate::scenario::{
     error::{Error, choice},
-    format::File,
+    format::{File, HostTcp},
 };
 
 /// How long each node takes over a packet that it sends, at most.
@@ -85,6 +85,19 @@ pub(super) fn attached(
                     vec!["expected a list of texts, for example [\"iperf3\", \"-s\"]".to_owned()],
                 ));
             }
+        }
+        node.has_own_tcp = host.tcp == Some(HostTcp::Own);
+        if node.has_own_tcp && (node.interface.is_some() || node.exec.is_some()) {
+            let other = if node.exec.is_some() {
+                "a program's sockets are the kernel's"
+            } else {
+                "nothing of ours runs behind an interface"
+            };
+            return Err(resolver.error(
+                &["host", name, "tcp"],
+                format!("`{name}` cannot have our own TCP: {other}"),
+                vec!["expected `tcp = \"own\"` at a host without `exec` and `attach`".to_owned()],
+            ));
         }
         if node.interface.is_some() && node.exec.is_some() {
             return Err(resolver.error(

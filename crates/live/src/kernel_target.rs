@@ -1,0 +1,415 @@
+//! The kernel's TCP as what a behaviour script drives: sockets in a namespace of its own, and a TUN device that carries the
+//! script's packets, by the clock.
+
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    os::fd::OwnedFd,
+    time::Instant,
+};
+
+use anabranch_core::units::Duration;
+use anabranch_elements::wire::{Ports, Version};
+use anabranch_script::{Answer, Request, Target};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{
+        AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
+        connect, listen, recv, send, shutdown, socket_with, sockopt,
+    },
+};
+
+use crate::{
+    directory::v4_of,
+    namespace::Namespace,
+    sys::{self, tcp_info::TcpInfo},
+    tun::{Device, Tun},
+};
+
+/// The host, and the peer that a script plays, which is nobody.
+const HOST: usize = 0;
+const PEER: usize = 1;
+/// The peer's port and the host's.
+const PORTS: Ports = Ports {
+    source: 40_000,
+    destination: 8080,
+};
+/// What a device carries unless a script says otherwise.
+const MTU: i32 = 1500;
+/// The largest packet of IP.
+const LARGEST: usize = 65_536;
+/// Clocks here are not exact: a thread is woken late, and the kernel's timers count in ticks of up to 10 ms.
+const TOLERANCE: Duration = Duration::from_millis(10);
+/// A timer of the kernel is late by up to an eighth of its time: the wheel that it stands in has eight times coarser steps
+/// the further away it is (`kernel/time/timer.c`, `LVL_CLK_SHIFT`).
+const TIMER_SHARE: u64 = 8;
+/// How long a packet is waited for that may come whenever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Every figure that the kernel tells.
+const FIGURES: [&str; 11] = [
+    "tcpi_state",
+    "tcpi_ca_state",
+    "tcpi_snd_cwnd",
+    "tcpi_snd_ssthresh",
+    "tcpi_rtt",
+    "tcpi_rttvar",
+    "tcpi_rto",
+    "tcpi_min_rtt",
+    "tcpi_total_retrans",
+    "tcpi_dsack_dups",
+    "timeouts",
+];
+
+/// A kernel's TCP with nobody else around. Lives on the thread that made it.
+#[derive(Debug)]
+pub struct KernelTarget {
+    namespace: Namespace,
+    device: Tun,
+    start: Option<Instant>,
+    sockets: Vec<OwnedFd>,
+    /// The connection, where there is one.
+    connection: Option<usize>,
+    congestion: String,
+    buffer: Vec<u8>,
+    sent: Option<(Duration, Vec<u8>)>,
+    hindrance: Option<String>,
+    /// How long this thread had waited for a processor when it was last looked at, and the longest wait since.
+    waited: Duration,
+    late: Duration,
+}
+
+impl KernelTarget {
+    /// A namespace, into which the calling thread goes for good.
+    ///
+    /// # Errors
+    /// If this process may not make one.
+    pub fn new() -> std::io::Result<Self> {
+        let namespace = Namespace::new()?;
+        namespace.set(&[
+            ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
+            // The device says nothing by itself: no neighbours are looked for.
+            ("net/ipv6/conf/default/disable_ipv6", "1".to_owned()),
+            ("net/ipv6/conf/all/disable_ipv6", "1".to_owned()),
+        ])?;
+        let device = namespace.device(HOST, MTU)?;
+        namespace.enter()?;
+        // A script speaks of a TCP that sends what it may; one that merges segments waits for a second one to go with the
+        // first (`tcp_tso_should_defer`).
+        crate::namespace::send_one_by_one()?;
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+        let _ = sys::priority::prefer(-20);
+        Ok(Self {
+            namespace,
+            device,
+            start: None,
+            sockets: Vec::new(),
+            connection: None,
+            congestion: "reno".to_owned(),
+            buffer: vec![0; LARGEST],
+            sent: None,
+            hindrance: None,
+            waited: waited_for_processor(),
+            late: Duration::ZERO,
+        })
+    }
+
+    /// The longest time that the runner itself was kept from a processor: what it says of times is not truer than
+    /// that.
+    #[must_use]
+    pub const fn lateness_seen(&self) -> Duration {
+        self.late
+    }
+
+    fn note_lateness(&mut self) {
+        let waited = waited_for_processor();
+        self.late = self.late.max(waited.saturating_sub(self.waited));
+        self.waited = waited;
+    }
+
+    /// Why this kernel cannot be asked what the script asks, if it cannot: a setting that it does not have.
+    #[must_use]
+    pub fn hindrance(&self) -> Option<&str> {
+        self.hindrance.as_deref()
+    }
+
+    fn hinder(&mut self, why: String) -> String {
+        self.hindrance.get_or_insert(why).clone()
+    }
+
+    fn now(&mut self) -> Duration {
+        let start = *self.start.get_or_insert_with(Instant::now);
+        Duration::from_nanos(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Sleeps until then.
+    fn wait(&mut self, until: Duration) {
+        loop {
+            let left = until.saturating_sub(self.now());
+            if left.is_zero() {
+                self.note_lateness();
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+        }
+    }
+
+    fn socket(&self, handle: i64) -> Result<&OwnedFd, String> {
+        usize::try_from(handle)
+            .ok()
+            .and_then(|handle| self.sockets.get(handle))
+            .ok_or_else(|| "this socket is closed".to_owned())
+    }
+
+    fn add(&mut self, socket: OwnedFd) -> Answer {
+        self.sockets.push(socket);
+        Answer::Value(i64::try_from(self.sockets.len() - 1).expect("few sockets"))
+    }
+
+    fn make(&mut self) -> Result<OwnedFd, Errno> {
+        let socket = socket_with(
+            AddressFamily::INET,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        sockopt::set_tcp_congestion(&socket, &self.congestion)?;
+        bind(&socket, &here())?;
+        Ok(socket)
+    }
+
+    fn carry_out(&mut self, request: Request<'_>) -> Result<Result<Answer, Errno>, String> {
+        let done = |done: Result<(), Errno>| done.map(|()| Answer::Value(0));
+        Ok(match request {
+            Request::Socket => self.make().map(|socket| self.add(socket)),
+            Request::SetOption(handle, name, value) => {
+                return self.set_option(handle, name, value).map(done);
+            }
+            Request::Listen(handle) => done(listen(self.socket(handle)?, 8)),
+            Request::Connect(handle) => {
+                let answer = connect(self.socket(handle)?, &there());
+                self.connection = usize::try_from(handle).ok();
+                done(answer)
+            }
+            Request::Accept(handle) => {
+                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+                accept_with(self.socket(handle)?, flags).map(|socket| {
+                    self.connection = Some(self.sockets.len());
+                    self.add(socket)
+                })
+            }
+            Request::Read(handle, most) => {
+                let mut room = vec![0; most as usize];
+                recv(self.socket(handle)?, &mut room[..], RecvFlags::empty()).map(|(n, _)| {
+                    room.truncate(n);
+                    Answer::Octets(room)
+                })
+            }
+            Request::Write(handle, octets) => {
+                send(self.socket(handle)?, octets, SendFlags::NOSIGNAL)
+                    .map(|n| Answer::Value(i64::try_from(n).expect("as many as given")))
+            }
+            // The descriptor stays, so that the others keep their numbers and what the kernel counts can be asked for:
+            // both ways are shut instead, which is all that a peer sees of `close` once everything is read.
+            Request::Close(handle) if self.is_connection(handle) => {
+                done(shutdown(self.socket(handle)?, Shutdown::Both))
+            }
+            // A socket is bound already when it is made: a script says nothing of addresses.
+            Request::Close(_) | Request::Bind(_) => Ok(Answer::Value(0)),
+            Request::ShutdownWrite(handle) => done(shutdown(self.socket(handle)?, Shutdown::Write)),
+        })
+    }
+
+    fn is_connection(&self, handle: i64) -> bool {
+        usize::try_from(handle).is_ok_and(|handle| self.connection == Some(handle))
+    }
+
+    fn set_option(&self, handle: i64, name: &str, value: i64) -> Result<Result<(), Errno>, String> {
+        let socket = self.socket(handle)?;
+        let bytes = usize::try_from(value).map_err(|_| format!("{name}: {value} is not a size"))?;
+        Ok(match name {
+            "SO_REUSEADDR" => sockopt::set_socket_reuseaddr(socket, value != 0),
+            "SO_RCVBUF" => sockopt::set_socket_recv_buffer_size(socket, bytes),
+            "SO_SNDBUF" => sockopt::set_socket_send_buffer_size(socket, bytes),
+            "TCP_NODELAY" => sockopt::set_tcp_nodelay(socket, value != 0),
+            _ => return Err(format!("there is no socket option {name} here")),
+        })
+    }
+
+    fn info(&self) -> Option<TcpInfo> {
+        let socket = self.connection.unwrap_or(0);
+        TcpInfo::of(self.sockets.get(socket)?).ok()
+    }
+}
+
+/// The second figure of `schedstat` (`Documentation/scheduler/sched-stats.rst`), of this thread.
+fn waited_for_processor() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split_whitespace().nth(1);
+    Duration::from_nanos(nanos.and_then(|nanos| nanos.parse().ok()).unwrap_or(0))
+}
+
+fn here() -> SocketAddrV4 {
+    SocketAddrV4::new(v4_of(HOST), PORTS.destination)
+}
+
+fn there() -> SocketAddrV4 {
+    SocketAddrV4::new(v4_of(PEER), PORTS.source)
+}
+
+impl Target for KernelTarget {
+    fn tolerance(&self) -> Duration {
+        TOLERANCE
+    }
+
+    fn lateness(&self, wait: Duration) -> Duration {
+        Duration::from_picos(wait.as_picos() / TIMER_SHARE)
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE
+    }
+
+    fn slack(&self, figure: &str) -> i64 {
+        match figure {
+            // Microseconds.
+            "tcpi_rtt" | "tcpi_rttvar" | "tcpi_min_rtt" | "tcpi_rto" => {
+                i64::try_from(TOLERANCE.as_nanos() / 1000).expect("a few milliseconds")
+            }
+            _ => 0,
+        }
+    }
+
+    fn option(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            // The kernel is the stack.
+            "stack" => Ok(()),
+            "mtu" => {
+                let mtu = value.parse().ok().filter(|mtu| (68..=65_535).contains(mtu));
+                let mtu = mtu.ok_or_else(|| format!("`{value}`: expected octets, 68 to 65535"))?;
+                let set = self.namespace.inside(|| crate::namespace::set_mtu(mtu));
+                set.map_err(|error| {
+                    self.hinder(format!("the device cannot have an MTU of {mtu}: {error}"))
+                })
+            }
+            "cc" => {
+                value.clone_into(&mut self.congestion);
+                crate::settings::offers(value).map_err(|error| {
+                    self.hinder(format!("the kernel does not offer `{value}`: {error}"))
+                })
+            }
+            _ => Err(self.hinder(format!("the kernel has no switch like `--{name}`"))),
+        }
+    }
+
+    fn sysctl(&mut self, name: &str, value: i64) -> Result<(), String> {
+        let file = format!("/proc/sys/{}", name.replace('.', "/"));
+        // Below `self`, the calling thread's network is meant.
+        let written = self
+            .namespace
+            .inside(|| std::fs::write(&file, value.to_string()));
+        written.map_err(|error| {
+            self.hinder(format!("the kernel does not take {name}={value}: {error}"))
+        })
+    }
+
+    fn call(&mut self, now: Duration, request: Request<'_>) -> Result<Answer, String> {
+        self.wait(now);
+        Ok(match self.carry_out(request)? {
+            Ok(answer) => answer,
+            Err(error) => Answer::Error(named(error)),
+        })
+    }
+
+    fn towards(&self) -> (Version, Ports) {
+        let octets = |address: Ipv4Addr| address.octets();
+        let version = Version::V4 {
+            source: octets(v4_of(PEER)),
+            destination: octets(v4_of(HOST)),
+            identification: 0,
+            dont_fragment: true,
+        };
+        (version, PORTS)
+    }
+
+    fn inject(&mut self, now: Duration, packet: &[u8]) {
+        self.wait(now);
+        // What the device does not take is what a host discards.
+        let _ = self.device.send(packet);
+        self.note_lateness();
+    }
+
+    fn advance(&mut self, until: Duration) {
+        while self.sent.is_none() {
+            if let Ok(Some(len)) = self.device.receive(&mut self.buffer) {
+                self.sent = Some((self.now(), self.buffer[..len].to_vec()));
+                self.note_lateness();
+                return;
+            }
+            let left = until.saturating_sub(self.now());
+            if left.is_zero() {
+                return;
+            }
+            let nanos = left.as_nanos();
+            let timeout = Timespec {
+                tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(nanos % 1_000_000_000).expect("below a second"),
+            };
+            let mut waiting = [PollFd::from_borrowed_fd(
+                self.device.descriptor(),
+                PollFlags::IN,
+            )];
+            let _ = poll(&mut waiting, Some(&timeout));
+        }
+    }
+
+    fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)> {
+        self.sent.take()
+    }
+
+    fn figure(&self, name: &str) -> Option<i64> {
+        let info = self.info()?;
+        Some(match name {
+            "tcpi_state" => info.state.into(),
+            "tcpi_ca_state" => info.ca_state.into(),
+            "tcpi_snd_cwnd" => info.snd_cwnd.into(),
+            "tcpi_snd_ssthresh" => info.snd_ssthresh.into(),
+            "tcpi_rtt" => info.rtt_us.into(),
+            "tcpi_rttvar" => info.rttvar_us.into(),
+            "tcpi_rto" => info.rto_us.into(),
+            "tcpi_min_rtt" => info.min_rtt_us.into(),
+            "tcpi_total_retrans" => info.total_retrans.into(),
+            "tcpi_dsack_dups" => info.dsack_dups.into(),
+            "timeouts" => info.total_rto.into(),
+            _ => return None,
+        })
+    }
+
+    fn figures(&self) -> &'static [&'static str] {
+        &FIGURES
+    }
+
+    fn shows(&self, name: &str) -> bool {
+        // Why it refuses a segment the kernel keeps to itself.
+        FIGURES.contains(&name)
+    }
+}
+
+fn named(error: Errno) -> &'static str {
+    match error {
+        Errno::AGAIN => "EAGAIN",
+        Errno::INPROGRESS => "EINPROGRESS",
+        Errno::ALREADY => "EALREADY",
+        Errno::ISCONN => "EISCONN",
+        Errno::NOTCONN => "ENOTCONN",
+        Errno::CONNREFUSED => "ECONNREFUSED",
+        Errno::CONNRESET => "ECONNRESET",
+        Errno::CONNABORTED => "ECONNABORTED",
+        Errno::TIMEDOUT => "ETIMEDOUT",
+        Errno::HOSTUNREACH => "EHOSTUNREACH",
+        Errno::PIPE => "EPIPE",
+        Errno::INVAL => "EINVAL",
+        _ => "another error",
+    }
+}

@@ -1,0 +1,144 @@
+//! What applications write: octets that say where in the stream they stand, so that what is read can be checked.
+
+/// The octets of one direction of one connection, from the first on.
+///
+/// Each eight are a hash of their place and of the stream's key: no part of it looks like another, nor
+/// like another stream's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    key: u64,
+    position: u64,
+}
+
+impl Stream {
+    /// What the end `side` (0 at `from`, 1 at `to`) of a flow writes.
+    pub const fn written_by(flow: usize, side: usize) -> Self {
+        Self {
+            key: (((flow as u64) << 1) | side as u64) + 1,
+            position: 0,
+        }
+    }
+
+    /// Octets up to here.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Fills `room` with the octets that come next, and stays where it is.
+    pub fn peek(&self, room: &mut [u8]) {
+        let mut at = self.position;
+        let mut rest = room;
+        while !rest.is_empty() {
+            let word = mix(at / 8, self.key).to_le_bytes();
+            let skip = usize::try_from(at % 8).expect("below eight");
+            let part = rest.len().min(8 - skip);
+            let (head, tail) = rest.split_at_mut(part);
+            head.copy_from_slice(&word[skip..skip + part]);
+            at += part as u64;
+            rest = tail;
+        }
+    }
+
+    /// So many have been taken.
+    pub const fn advance(&mut self, octets: u64) {
+        self.position += octets;
+    }
+}
+
+/// The finalizer of `SplitMix64` (Steele et al., "Fast Splittable Pseudorandom Number Generators", 2014).
+const fn mix(place: u64, key: u64) -> u64 {
+    let mut z = place
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        .wrapping_add(key.wrapping_mul(0xd1b5_4a32_d192_ed03));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Compares what is read with what was written.
+#[derive(Debug, Clone)]
+pub struct Check {
+    stream: Stream,
+    expected: Vec<u8>,
+    wrong: Option<u64>,
+}
+
+impl Check {
+    pub const fn of(stream: Stream) -> Self {
+        Self {
+            stream,
+            expected: Vec::new(),
+            wrong: None,
+        }
+    }
+
+    /// These octets come next.
+    pub fn take(&mut self, octets: &[u8]) {
+        self.expected.resize(octets.len(), 0);
+        self.stream.peek(&mut self.expected);
+        if self.wrong.is_none() && self.expected != octets {
+            let same = self.expected.iter().zip(octets).take_while(|(a, b)| a == b);
+            self.wrong = Some(self.stream.position() + same.count() as u64);
+        }
+        self.stream.advance(octets.len() as u64);
+    }
+
+    /// Octets read.
+    pub const fn read(&self) -> u64 {
+        self.stream.position()
+    }
+
+    /// The first that was not what had been written there.
+    pub const fn wrong(&self) -> Option<u64> {
+        self.wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn octets(flow: usize, from: u64, len: usize) -> Vec<u8> {
+        let mut stream = Stream::written_by(flow, 0);
+        stream.advance(from);
+        let mut room = vec![0; len];
+        stream.peek(&mut room);
+        room
+    }
+
+    #[test]
+    fn any_cut_of_a_stream_is_the_stream() {
+        let whole = octets(3, 0, 1000);
+        for (from, len) in [(0, 1), (1, 7), (3, 20), (8, 8), (500, 500)] {
+            assert_eq!(
+                octets(3, from as u64, len),
+                whole[from..from + len],
+                "{from} {len}"
+            );
+        }
+    }
+
+    /// Fails for a check that looks at the number of octets alone, and for a pattern with a period of segments.
+    #[test]
+    fn what_is_lost_doubled_or_swapped_is_found() {
+        let mut check = Check::of(Stream::written_by(0, 0));
+        check.take(&octets(0, 0, 1448));
+        check.take(&octets(0, 1448, 1448));
+        assert_eq!((check.read(), check.wrong()), (2896, None));
+        for wrong in [
+            octets(0, 1448 * 3, 1448),
+            octets(0, 1448, 1448),
+            octets(0, 1448 * 251 * 256, 1448),
+            octets(1, 2896, 1448),
+            vec![0; 1448],
+        ] {
+            let mut check = check.clone();
+            check.take(&wrong);
+            assert_eq!(check.wrong(), Some(2896));
+        }
+        let mut last = octets(0, 2896, 100);
+        last[99] ^= 1;
+        check.take(&last);
+        assert_eq!(check.wrong(), Some(2995));
+    }
+}

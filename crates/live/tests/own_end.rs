@@ -1,0 +1,445 @@
+//! Our own TCP and the kernel's talk to each other: over clean paths and bad ones, in both directions, with and without each
+//! option; and the same checks on systems that are wrong. Where the machine does not let that be tried the
+//! tests say why and pass.
+#![cfg(target_os = "linux")]
+
+use std::fmt::Write as _;
+
+use anabranch_core::units::Instant;
+use anabranch_elements::{
+    body::Octets,
+    host::{Arrived, Departing, Host},
+    tcp::{Flags, Segment},
+    wire,
+};
+use anabranch_live::{Around, Error, Frame, Limits, Live, departing, write};
+use anabranch_model::scenario::{Extensions, Scenario};
+use serde_json::{Value, json};
+
+/// What each file has; every connection must be done in time.
+const SIZE: u64 = 1_000_000;
+/// Seconds of each run. A connection takes one, two where the last segment is lost.
+const DURATION: u32 = 6;
+
+/// Later than this packets may not be: half of the shortest timeout of a SYN.
+const STANDSTILL_MS: f64 = 500.0;
+/// A run in which they were is made again, so often at most.
+const ATTEMPTS: u32 = 5;
+
+/// The paths: name, keys of the link, and what the link must have done.
+const PATHS: [(&str, &str, &[&str]); 4] = [
+    ("clean", "", &[]),
+    (
+        "loss",
+        "impair = [{ kind = \"bernoulli-loss\", rate = 0.01 }]",
+        &["lost_packets"],
+    ),
+    (
+        "reorder",
+        "queue = { kind = \"drop-tail\", limit = \"100 packets\", reorder = { kind = \"interval\", interval = 5 } }",
+        &["reordered_packets"],
+    ),
+    (
+        "both",
+        "queue = { kind = \"drop-tail\", limit = \"100 packets\", reorder = { kind = \"interval\", interval = 5 } }\n\
+         impair = [{ kind = \"bernoulli-loss\", rate = 0.01 }, { kind = \"duplicate\", rate = 0.01 }]",
+        &["lost_packets", "reordered_packets"],
+    ),
+];
+
+/// A scenario with a flow to the kernel and one from it over each path.
+fn scenario(keys: &str) -> String {
+    let mut text = format!("duration = \"{DURATION} s\"\nseed = 3\n");
+    for (path, link, _) in PATHS {
+        for (way, own) in [("to-kernel", "from"), ("from-kernel", "to")] {
+            let name = format!("{path}-{way}");
+            let _ = write!(
+                text,
+                "[link.{name}]\nbetween = [\"{name}-from\", \"{name}-to\"]\nrate = \"20 Mbit/s\"\ndelay = \"10 ms\"\n{link}\n\
+                 [host.{name}-{own}]\ntcp = \"own\"\n\
+                 [flow.{name}]\nfrom = \"{name}-from\"\nto = \"{name}-to\"\n\
+                 workload = {{ kind = \"file\", size = \"{SIZE} bytes\" }}\n{keys}\n"
+            );
+        }
+    }
+    text
+}
+
+/// The summary of a run; `None` where the machine does not let us run live.
+fn run(text: &str, around: Option<Around>) -> Option<Result<Value, Error>> {
+    if let Err(why) = anabranch_live::prepare() {
+        eprintln!("SKIPPED: {why}");
+        return None;
+    }
+    let extensions = Extensions::default().live(true);
+    let scenario = Scenario::parse(text, "interoperability.toml", &extensions);
+    let resolved = scenario
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let limits = Limits {
+        p99_lateness_ms: STANDSTILL_MS,
+        max_lateness_ms: STANDSTILL_MS,
+        io_drops: 0,
+    };
+    let mut live = Live::new(&resolved).limits(limits);
+    if let Some(around) = around {
+        live = live.around_own_ends(around);
+    }
+    let done = live.run();
+    Some(done.map(|done| serde_json::to_value(&done.summary).expect("plain data")))
+}
+
+/// What is wrong with a run, connection by connection. `agreed` is what both ends must have agreed on.
+fn judge(done: &Result<Value, Error>, agreed: &[(&str, bool)]) -> Vec<String> {
+    let summary = match done {
+        Ok(summary) => summary,
+        Err(error) => return vec![format!("content: {error}")],
+    };
+    let mut wrong = Vec::new();
+    for (path, _, caused) in PATHS {
+        for way in ["to-kernel", "from-kernel"] {
+            let name = format!("{path}-{way}");
+            let mut expect = |what: &str, found: &Value, wanted: &Value| {
+                if found != wanted {
+                    wrong.push(format!("{name}: {what} is {found}, not {wanted}"));
+                }
+            };
+            let ends = &summary["live"]["ends"][&name];
+            expect("written", &ends["from"]["written_bytes"], &json!(SIZE));
+            expect("read", &ends["to"]["read_bytes"], &json!(SIZE));
+            let (own, kernel) = match way {
+                "to-kernel" => ("from", "to"),
+                _ => ("to", "from"),
+            };
+            expect("tcp", &ends[own]["tcp"], &json!("own"));
+            expect("tcp", &ends[kernel]["tcp"], &json!("kernel"));
+            for (option, on) in agreed {
+                expect(option, &ends["from"][option], &json!(on));
+                expect(option, &ends["to"][option], &json!(on));
+            }
+            let endpoint = &ends[own]["endpoint"];
+            for count in ["resets_sent", "resets_received", "foreign_packets"] {
+                expect(count, &endpoint[count], &json!(0));
+            }
+            expect("discarded", &endpoint["discarded_packets"], &json!({}));
+            let mut refused = endpoint["refused_packets"].clone();
+            if path == "reorder" || path == "both" {
+                // An acknowledgment that another has overtaken is old, by its timestamp too (RFC 7323 §5.3).
+                for old in ["old_timestamp", "old_ack"] {
+                    refused.as_object_mut().map(|refused| refused.remove(old));
+                }
+            }
+            expect("refused", &refused, &json!({}));
+            expect("ending", &endpoint["ending"], &Value::Null);
+            let counters = &summary["live"]["tcp_counters"][format!("{name}-{kernel}")];
+            for count in ["InErrs", "InCsumErrors", "EstabResets", "AttemptFails"] {
+                expect(count, &counters[count], &json!(0));
+            }
+            if path != "both" {
+                // What is doubled may come again when all is over, and is reset (RFC 9293 §3.10.7.1).
+                expect("OutRsts", &counters["OutRsts"], &json!(0));
+            }
+            // The path was as bad as it was to be.
+            let link = &summary["links"][&name]["forward"];
+            for count in caused {
+                if link[count].as_u64().is_none_or(|count| count == 0) {
+                    wrong.push(format!("{name}: {count} is {}", link[count]));
+                }
+            }
+            // Every packet went in and came out, was lost or was doubled.
+            let number = |value: &Value| value.as_i64().unwrap_or(i64::MIN);
+            let (ours, theirs) = (&endpoint["sent_packets"], &counters["InSegs"]);
+            let (back, got) = (&counters["OutSegs"], &endpoint["received_packets"]);
+            // The kernel counts retransmissions by themselves (RFC 4022).
+            let sent_again = number(&counters["RetransSegs"]);
+            let sent = number(ours) + number(back) + sent_again;
+            let came = number(theirs) + number(got);
+            let both = &summary["links"][&name];
+            let gone: i64 = ["forward", "reverse"]
+                .iter()
+                .flat_map(|way| {
+                    ["dropped_packets", "lost_packets"].map(|key| number(&both[way][key]))
+                })
+                .sum();
+            let doubled = came + gone - sent;
+            let most = if path == "both" { sent / 20 } else { 0 };
+            if !(0..=most).contains(&doubled) {
+                wrong.push(format!(
+                    "{name}: {sent} packets sent, {came} came, {gone} gone"
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+/// Whether the engine stood still for so long that a SYN was sent again: nothing is wrong with that, but the kernel counts
+/// a SYN's answer twice that is sent twice.
+fn stood_still(done: &Result<Value, Error>) -> bool {
+    done.as_ref()
+        .is_ok_and(|summary| summary["live"]["audit"]["tainted"] == json!(true))
+}
+
+/// Runs the matrix, which must have no fault.
+fn holds(keys: &str, agreed: &[(&str, bool)], around: Option<Around>) {
+    for _ in 0..ATTEMPTS {
+        let Some(done) = run(&scenario(keys), around) else {
+            return;
+        };
+        if !stood_still(&done) {
+            assert_eq!(judge(&done, agreed), Vec::<String>::new());
+            return;
+        }
+    }
+    panic!("the machine stood still in each of {ATTEMPTS} runs");
+}
+
+const ALL: [(&str, bool); 4] = [
+    ("timestamps", true),
+    ("sack", true),
+    ("window_scaling", true),
+    ("ecn", false),
+];
+
+fn but(option: &str, on: bool) -> [(&str, bool); 4] {
+    ALL.map(|(name, usual)| (name, if name == option { on } else { usual }))
+}
+
+#[test]
+fn both_ways_with_every_option() {
+    holds("cc = \"cubic\"", &ALL, None);
+}
+
+#[test]
+fn both_ways_without_timestamps() {
+    holds(
+        "transport = { timestamps = false }\ncc = \"cubic\"",
+        &but("timestamps", false),
+        None,
+    );
+}
+
+#[test]
+fn both_ways_without_sack() {
+    let keys = "transport = { sack = false, recovery = \"new-reno\" }\ncc = \"reno\"";
+    holds(keys, &but("sack", false), None);
+}
+
+#[test]
+fn both_ways_with_marks() {
+    holds(
+        "transport = { ecn = \"rfc3168\" }\ncc = \"cubic\"",
+        &but("ecn", true),
+        None,
+    );
+}
+
+/// The kernel has no accurate marks; it answers with the classic ones.
+#[test]
+fn both_ways_with_accurate_marks_that_the_kernel_does_not_have() {
+    holds(
+        "transport = { ecn = \"accecn\" }\ncc = \"cubic\"",
+        &but("ecn", true),
+        None,
+    );
+}
+
+#[test]
+fn both_ways_with_another_stack() {
+    holds(
+        "stack = \"rfc\"\ntransport = { timestamps = true }\ncc = \"reno\"",
+        &ALL,
+        None,
+    );
+}
+
+#[test]
+fn both_ways_over_ipv6() {
+    holds("family = 6\ncc = \"cubic\"", &ALL, None);
+}
+
+/// A wrong system: ours, but for what is done to each packet that leaves and each that comes.
+#[derive(Debug)]
+struct Wrong {
+    right: Box<dyn Host<Frame>>,
+    leaves: fn(&mut Segment<Octets>),
+    /// Of the octets that leave.
+    sent: fn(&mut Vec<u8>),
+    comes: fn(&mut Vec<u8>),
+}
+
+impl Host<Frame> for Wrong {
+    fn start(&mut self, now: Instant) {
+        self.right.start(now);
+    }
+    fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
+        let mut octets = write(packet.transport, packet.ecn).into_owned();
+        (self.comes)(&mut octets);
+        let changed = departing(&octets).expect("still a packet");
+        let packet = Arrived {
+            transport: &changed.transport,
+            ..packet
+        };
+        self.right.on_packet(now, packet);
+    }
+    fn on_timer(&mut self, now: Instant) {
+        self.right.on_timer(now);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.right.timer()
+    }
+    fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
+        let packet = self.right.poll_transmit(now)?;
+        let octets = write(&packet.transport, packet.ecn);
+        let mut decoded = wire::decode(&octets).expect("ours is right");
+        (self.leaves)(&mut decoded.segment);
+        let mut octets = Vec::new();
+        wire::encode(&decoded.ip, decoded.ports, &decoded.segment, &mut octets).expect("it fits");
+        (self.sent)(&mut octets);
+        departing(&octets)
+    }
+    fn delivered_bytes(&self) -> u64 {
+        self.right.delivered_bytes()
+    }
+}
+
+fn as_is(right: Box<dyn Host<Frame>>) -> Wrong {
+    Wrong {
+        right,
+        leaves: |_| {},
+        sent: |_| {},
+        comes: |_| {},
+    }
+}
+
+/// Where TCP's checksum stands behind an IPv4 header without options.
+const CHECKSUM: usize = 20 + 16;
+
+/// Each must be told by this check, among others.
+#[track_caller]
+fn is_told(around: Around, by: &str) {
+    let Some(done) = run(&scenario("cc = \"cubic\""), Some(around)) else {
+        return;
+    };
+    let wrong = judge(&done, &ALL);
+    assert!(wrong.iter().any(|line| line.contains(by)), "{wrong:?}");
+}
+
+/// What stands around the others changes nothing.
+#[test]
+fn a_right_system_in_the_wrong_ones_place_is_right() {
+    holds("cc = \"cubic\"", &ALL, Some(|right| Box::new(as_is(right))));
+}
+
+#[test]
+fn a_checksum_that_is_off_by_one_is_told() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            sent: |octets| octets[CHECKSUM + 1] = octets[CHECKSUM + 1].wrapping_add(1),
+            ..as_is(right)
+        })
+    };
+    is_told(around, "InCsumErrors");
+}
+
+/// It acknowledges a segment more than it has: what is lost is never sent again.
+#[test]
+fn an_acknowledgment_of_what_has_not_come_is_told() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            leaves: |segment| {
+                if !segment.flags.any(Flags::SYN) {
+                    segment.ack = segment.ack.wrapping_add(1448);
+                }
+            },
+            ..as_is(right)
+        })
+    };
+    is_told(around, "loss-from-kernel: read");
+}
+
+#[test]
+fn content_that_is_changed_on_the_way_out_is_told() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            leaves: |segment| {
+                if let Some(last) = segment.body.0.last_mut() {
+                    *last ^= 1;
+                }
+            },
+            ..as_is(right)
+        })
+    };
+    is_told(around, "content");
+}
+
+/// It takes no notice of checksums: a bad packet is given to it with a good checksum.
+#[test]
+fn a_receiver_that_believes_bad_packets_is_told() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            comes: |octets| {
+                let mut decoded = wire::decode(octets).expect("the kernel's is right");
+                if let Some(last) = decoded.segment.body.0.last_mut() {
+                    *last ^= 1;
+                }
+                octets.clear();
+                wire::encode(&decoded.ip, decoded.ports, &decoded.segment, octets)
+                    .expect("it fits");
+            },
+            ..as_is(right)
+        })
+    };
+    is_told(around, "content");
+}
+
+/// The same packets with the checksum that they had: ours discards every one, and so nothing arrives.
+#[test]
+fn bad_packets_are_discarded() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            comes: |octets| {
+                if octets.len() > 1000
+                    && let Some(last) = octets.last_mut()
+                {
+                    *last ^= 1;
+                }
+            },
+            ..as_is(right)
+        })
+    };
+    is_told(around, "clean-from-kernel: discarded is {\"tcp-checksum\"");
+}
+
+#[test]
+fn a_reset_is_told() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            leaves: |segment| {
+                if segment.flags.any(Flags::FIN) {
+                    segment.flags = Flags::RST | Flags::ACK;
+                }
+            },
+            ..as_is(right)
+        })
+    };
+    is_told(around, "EstabResets");
+}
+
+/// It offers options that it does not speak of to itself: the two ends differ in what was agreed on.
+#[test]
+fn an_option_that_one_end_alone_knows_of_is_told() {
+    let around: Around = |right| {
+        Box::new(Wrong {
+            leaves: |segment| {
+                if let anabranch_elements::tcp::Options::Syn { sack_permitted, .. } =
+                    &mut segment.options
+                {
+                    *sack_permitted = false;
+                }
+            },
+            ..as_is(right)
+        })
+    };
+    is_told(around, "sack is");
+}

@@ -1,0 +1,64 @@
+"""The behaviour scripts on this machine's kernel: what docs/validation/scripts-kernel.md says still holds."""
+
+from __future__ import annotations
+
+import platform
+
+import pytest
+
+import kernel_scripts
+
+PAGE = kernel_scripts.PAGE.read_text(encoding="utf-8")
+
+
+def agreed() -> list[str]:
+    """Scripts with which the kernel agrees, by the page."""
+    return PAGE.split("### Agreement")[1].split(kernel_scripts.END)[0].strip().rstrip(".").split(", ")
+
+
+def outcome(script: str, **settings: int) -> str:
+    names = {f"net.ipv4.{name}": value for name, value in settings.items()}
+    [seen] = kernel_scripts.run([kernel_scripts.SCRIPTS / script], names)
+    return str(seen["outcome"])
+
+
+@pytest.mark.skipif(not platform.release().startswith("6.18"), reason="the page is of Linux 6.18")
+def test_the_kernel_does_what_the_page_says(live_machine: None) -> None:
+    """Fails for a kernel, or a script, that has changed."""
+    seen = kernel_scripts.run([kernel_scripts.SCRIPTS / script for script in agreed()])
+    told = {kernel_scripts.name(one): one["message"] for one in seen if one["outcome"] == "differs"}
+    assert told == {}
+    late = [one for one in seen if one["outcome"] == "late"]
+    assert len(late) <= len(seen) / 5, "the machine is too busy to tell"
+
+
+@pytest.mark.parametrize(
+    ("script", "setting"),
+    [
+        ("rack/tail_loss.pkt", "tcp_early_retrans"),
+        ("receiver/sack_blocks.pkt", "tcp_sack"),
+        ("spurious/frto_sack.pkt", "tcp_frto"),
+    ],
+)
+def test_a_kernel_that_is_told_to_do_otherwise_differs(live_machine: None, script: str, setting: str) -> None:
+    """Wrong systems: the same kernel without what the script is about."""
+    assert script in agreed()
+    assert outcome(script, **{setting: 0}) == "differs"
+
+
+def test_the_page_lists_every_script() -> None:
+    """Fails for a page that is older than the scripts."""
+    for script in kernel_scripts.scripts():
+        name = f"{script.parent.name}/{script.name}"
+        assert PAGE.count(name) >= 1, f"python tools/kernel_scripts.py --write ({name})"
+
+
+def test_the_page_keeps_what_stands_around_the_tables() -> None:
+    page = kernel_scripts.replaced(PAGE, "new")
+    assert page.startswith(PAGE.split(kernel_scripts.BEGIN)[0])
+    assert kernel_scripts.BEGIN + "\n\nnew\n" + kernel_scripts.END in page
+
+
+def test_a_difference_is_told_by_its_line() -> None:
+    told = {"message": "tests/scripts/close/half.pkt:17:1: expected `> .` at 0.401024487 s; it came at 0.201243523 s"}
+    assert kernel_scripts.message(told) == "line 17: expected `> .` at 0.401 s; it came at 0.201 s"
