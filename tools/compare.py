@@ -21,6 +21,7 @@ from rich.table import Table
 from comparison import (
     fairness_mixes_study,
     fairness_study,
+    fec_frontier_study,
     fec_study,
     link_aggregation_study,
     link_frontier_study,
@@ -60,6 +61,7 @@ COMPARISONS: dict[str, Callable[[], Comparison]] = {
         multipath_study,
         multipath_frontier_study,
         fec_study,
+        fec_frontier_study,
     )
 }
 

@@ -101,6 +101,76 @@ fn the_shape_costs_hardly_more_than_the_best() {
     }
 }
 
+/// A controller that hears of everything so many packets too late.
+struct Late {
+    inner: LossAdaptive,
+    lag: usize,
+    /// What was sent, and how many losses were told before the next packet.
+    waiting: VecDeque<u32>,
+}
+
+impl Redundancy for Late {
+    fn next_group(&mut self, view: &View) -> Shape {
+        self.inner.next_group(view)
+    }
+    fn on_sent(&mut self, now: Instant, _retransmission: bool) {
+        self.waiting.push_back(0);
+        while self.waiting.len() > self.lag {
+            let losses = self.waiting.pop_front().unwrap_or(0);
+            self.inner.on_sent(now, false);
+            if losses > 0 {
+                self.inner.on_hidden_losses(now, losses);
+            }
+        }
+    }
+    fn on_hidden_losses(&mut self, now: Instant, losses: u32) {
+        match self.waiting.back_mut() {
+            Some(last) => *last += losses,
+            None => self.inner.on_hidden_losses(now, losses),
+        }
+    }
+}
+
+/// A channel that gets thirty times worse: once eight losses have come at its new rate the shape costs hardly more
+/// than the best. Fails for a controller that hears of losses late, which goes on as before.
+#[test]
+fn eight_losses_are_enough_to_follow_a_channel() {
+    let cwnd = 100;
+    let times_the_least = |controller: &mut dyn Redundancy| {
+        controller.next_group(&view(400));
+        controller.on_hidden_losses(Instant::START, 25);
+        for _ in 0..1_600 {
+            controller.on_sent(Instant::START, false);
+        }
+        controller.next_group(&view(cwnd));
+        for interval in [9_000, 300] {
+            for _ in 0..8 {
+                for _ in 0..interval {
+                    controller.on_sent(Instant::START, false);
+                }
+                // Seven of eight at the old rate keep the window of slow start remembered.
+                controller.on_hidden_losses(Instant::START, 1);
+            }
+        }
+        let losses = (1.0 / 300.0, 1.0);
+        let of = |n, m| cost(n, m, losses, f64::from(cwnd));
+        let shapes = (1..=16_u16).flat_map(|m| (1..=40).map(move |n| (n, m)));
+        let least = shapes
+            .map(|(n, m)| of(n, m))
+            .fold(f64::INFINITY, f64::min);
+        let shape = controller.next_group(&view(cwnd));
+        of(shape.sources, shape.redundant) / least
+    };
+    let own = times_the_least(&mut controller(16));
+    assert!(own < 1.1, "{own} times the least");
+    let late = times_the_least(&mut Late {
+        inner: controller(16),
+        lag: 5_000,
+        waiting: VecDeque::new(),
+    });
+    assert!(late > 1.5, "late: {late} times the least");
+}
+
 #[test]
 fn bursts_get_redundancy_of_their_length() {
     let single = after(16, 1_000, 1).next_group(&view(100));
