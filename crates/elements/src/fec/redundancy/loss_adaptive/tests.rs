@@ -137,27 +137,26 @@ impl Redundancy for Late {
 fn eight_losses_are_enough_to_follow_a_channel() {
     let cwnd = 100;
     let times_the_least = |controller: &mut dyn Redundancy| {
-        controller.next_group(&view(400));
-        controller.on_hidden_losses(Instant::START, 25);
-        for _ in 0..1_600 {
-            controller.on_sent(Instant::START, false);
-        }
-        controller.next_group(&view(cwnd));
+        let send = |controller: &mut dyn Redundancy, cwnd, packets| {
+            controller.next_group(&view(cwnd));
+            for _ in 0..packets {
+                controller.on_sent(Instant::START, false);
+            }
+        };
         for interval in [9_000, 300] {
+            // The crest, which is remembered for eight events: what is lost below it is the channel's.
+            send(controller, 400, 400);
+            controller.on_hidden_losses(Instant::START, 1);
+            send(controller, 400, 1_600);
             for _ in 0..8 {
-                for _ in 0..interval {
-                    controller.on_sent(Instant::START, false);
-                }
-                // Seven of eight at the old rate keep the window of slow start remembered.
+                send(controller, cwnd, interval);
                 controller.on_hidden_losses(Instant::START, 1);
             }
         }
         let losses = (1.0 / 300.0, 1.0);
         let of = |n, m| cost(n, m, losses, f64::from(cwnd));
         let shapes = (1..=16_u16).flat_map(|m| (1..=40).map(move |n| (n, m)));
-        let least = shapes
-            .map(|(n, m)| of(n, m))
-            .fold(f64::INFINITY, f64::min);
+        let least = shapes.map(|(n, m)| of(n, m)).fold(f64::INFINITY, f64::min);
         let shape = controller.next_group(&view(cwnd));
         of(shape.sources, shape.redundant) / least
     };
