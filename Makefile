@@ -18,8 +18,7 @@ setup: ## Set up the checkout: .tools, .venv, the engine
 	@tools/bootstrap
 
 # What controllers of link groups save takes four minutes even in quick mode: anabranch study link-aggregation-frontier
-# The same holds for fec-frontier.
-STUDIES := $(filter-out studies/link-aggregation-frontier/ studies/fec-frontier/,$(sort $(wildcard studies/*/)))
+STUDIES := $(filter-out studies/link-aggregation-frontier/,$(sort $(wildcard studies/*/)))
 
 study: setup ## Run the studies that ship, in quick mode; print claims and verdicts; write the report
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies

@@ -15,11 +15,6 @@
 #[path = "common/runs.rs"]
 mod runs;
 
-use std::{
-    env,
-    time::{SystemTime, UNIX_EPOCH},
-};
-
 use anabranch_core::{math, rng::Stream};
 use runs::{Ratio, each};
 
@@ -201,15 +196,27 @@ impl Outcome {
     }
 }
 
-#[test]
-#[ignore = "about 1,100 runs of 220 s, in a release build"]
-fn reaches_the_best_limit_wherever() {
+/// The seed of the points, and how many there are: as asked for, or another seed each time.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "points that nobody has seen cannot come from what is in this file"
+)]
+fn asked() -> (u64, usize) {
+    use std::{env, time::SystemTime};
     let given = |name: &str| env::var(name).ok().and_then(|text| text.parse().ok());
     let seed = given("FEC_POINTS").unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         now.expect("after 1970").as_secs()
     });
     let count = given("FEC_COUNT").map_or(POINTS, |count| usize::try_from(count).expect("few"));
+    (seed, count)
+}
+
+#[test]
+#[ignore = "about 1,100 runs of 220 s, in a release build"]
+fn reaches_the_best_limit_wherever() {
+    let (seed, count) = asked();
     println!("points from FEC_POINTS={seed}");
     let outcomes = each(count, |k| Outcome::of(Point::draw(seed, k)));
 
