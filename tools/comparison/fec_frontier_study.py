@@ -10,4 +10,4 @@ NAME = "fec-frontier"
 
 def comparison() -> Comparison:
     """Write the page's tables and figures anew."""
-    return study_pages.comparison(NAME, ("reno", "cubic", "rack", "bbr", "heard", "not_heard"))
+    return study_pages.comparison(NAME, ("reno", "cubic", "rack", "heard", "not_heard"))
