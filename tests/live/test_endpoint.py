@@ -80,7 +80,11 @@ def test_the_simulator_takes_the_key(live_machine: None) -> None:
         (at("A").replace("own", "owm") + FLOW, "12:", "own"),
         (at("A") + 'exec = ["true"]\n' + FLOW, "tcp", "sockets are the kernel's"),
         (at("A") + '[host.B]\nexec = ["true"]\n' + FLOW, "tcp", "nobody to talk to"),
-        (at("A") + FLOW.replace("file", "request-response").replace(f', size = "{SIZE} bytes"', ""), "workload", "bulk"),
+        (
+            at("A") + FLOW.replace("file", "request-response").replace(f', size = "{SIZE} bytes"', ""),
+            "workload",
+            "bulk",
+        ),
         (at("A") + FLOW + 'fec = "xor"\n', "fec", "no error correction"),
         (FLOW + 'stack = "rfc"\n', "stack", 'tcp = "own"'),
     ],

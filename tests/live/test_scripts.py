@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform
 
-import pytest
-
 import kernel_scripts
+import pytest
 
 PAGE = kernel_scripts.PAGE.read_text(encoding="utf-8")
 
