@@ -11,7 +11,11 @@ use anabranch_core::{
 use anabranch_elements::{
     body::{Body, Length, Octets},
     cc,
-    fec::{Config, Params, Protected, Redundant, packet, params::Release, redundancy::Choice},
+    fec::{
+        Config, Params, Protected, Redundant, packet,
+        params::{HoldTime, InRecovery, Release},
+        redundancy::Choice,
+    },
     heavy::Count,
     tcp::{Endpoint, Flags, Profile, Role, State},
     transport::Transport,
@@ -224,8 +228,15 @@ fn group(n: u32) -> Params {
 fn some_params() -> impl Strategy<Value = (usize, Params)> {
     let choice = prop::sample::select(vec![Choice::Cwnd, Choice::Fixed, Choice::LossAdaptive]);
     let switches = any::<[bool; 4]>();
-    (0..3_usize, choice, 0_u32..20, 1_u32..20, 1_u32..4, switches).prop_map(
-        |(code, redundancy, fmax, group, redundant, [hold, one, second, occupies])| {
+    let recovery = prop::sample::select(vec![
+        InRecovery::No,
+        InRecovery::NewData,
+        InRecovery::All,
+    ]);
+    let numbers = (0_u32..20, 1_u32..20, 1_u32..4);
+    (0..3_usize, choice, numbers, switches, recovery).prop_map(
+        |(code, redundancy, (fmax, group, redundant), switches, hold_in_recovery)| {
+            let [hold, one, second, occupies] = switches;
             let params = Params {
                 redundancy,
                 fmax,
@@ -233,6 +244,7 @@ fn some_params() -> impl Strategy<Value = (usize, Params)> {
                 redundant: (code > 0).then(|| Count::new(redundant)),
                 hold_acks: hold,
                 second_gap_releases: second,
+                hold_in_recovery,
                 occupies_cwnd: occupies,
                 release: if one { Release::One } else { Release::Each },
                 ..Params::default()
@@ -378,6 +390,55 @@ fn nothing_is_held_behind_a_group_that_will_not_come_back() {
     let stats = net.ends[0].tcp().stats();
     assert_eq!((stats.fast_recoveries, stats.timeouts), (1, 0));
     assert_eq!(net.ends[1].stats().holds, 0);
+}
+
+/// The same with acknowledgments held in a recovery as well: the single loss comes back, and those that waited for it do
+/// not report it as missing. Fails for receivers that let them go as they are.
+#[test]
+fn what_comes_back_in_a_recovery_is_not_sent_again() {
+    for hold_in_recovery in [InRecovery::NewData, InRecovery::All] {
+        let fate = Fate {
+            lose: vec![42, 43, 49],
+            ..Fate::default()
+        };
+        let params = Params {
+            hold_in_recovery,
+            ..group(4)
+        };
+        let mut net = Net::new("ns2-sack1", &with(0, params), fate);
+        let sent = stream(200 * 1_460, 4);
+        let (received, again) = net.transfer(sent.clone());
+        assert!(received == sent);
+        let stats = net.ends[0].tcp().stats();
+        assert_eq!((stats.fast_recoveries, stats.timeouts), (1, 0));
+        assert_eq!(net.ends[1].stats().recovered_packets, 1);
+        assert_eq!(again, 2, "{hold_in_recovery:?}");
+    }
+}
+
+/// Two packets of a group are lost, and one of the next, which the halved window has no room to complete. If the recovery
+/// has the acknowledgments of what it sends again, it repairs that as well; if those are held, too, only the sender's
+/// timer goes on, and what it sends a second time lets them go. Fails for receivers that then wait for `hold_timeout`.
+#[test]
+fn a_second_arrival_ends_a_hold() {
+    for (hold_in_recovery, timeouts) in [(InRecovery::NewData, 0), (InRecovery::All, 1)] {
+        let fate = Fate {
+            lose: vec![125, 127, 185],
+            ..Fate::default()
+        };
+        let params = Params {
+            hold_in_recovery,
+            hold_timeout: HoldTime::from_millis(60_000),
+            ..group(60)
+        };
+        let mut net = Net::new("ns2-sack1", &with(0, params), fate);
+        let sent = stream(400 * 1_460, 4);
+        let (received, _) = net.transfer(sent.clone());
+        assert!(received == sent);
+        assert_eq!(net.ends[0].tcp().stats().timeouts, timeouts);
+        assert_eq!(net.ends[1].stats().released_timeout, 0);
+        assert!(net.now < Instant::START + Duration::from_secs(10));
+    }
 }
 
 /// Data that comes with the acknowledgment of the handshake is there. Fails for receivers that look at data only once the

@@ -54,6 +54,7 @@ fn wrong_parameters_have_a_place() {
         (r#"{ kind = "xor", hold_timeout = "0 s" }"#, ""),
         (r#"{ kind = "xor", hold_timeout = "2 min" }"#, ""),
         (r#"{ kind = "xor", release = "some" }"#, ""),
+        (r#"{ kind = "xor", hold_in_recovery = "some" }"#, ""),
         (r#"{ kind = "xor", hold = true }"#, ""),
         (r#"{ kind = "reed-solomon", fmax = 256 }"#, ""),
         (r#"{ kind = "reed-solomon", redundant = 256 }"#, ""),
@@ -90,7 +91,7 @@ fn a_bare_name_is_the_study() {
 #[test]
 fn every_code_can_be_written_with_all_its_keys() {
     let all = r#"redundancy = "fixed", group = 20, fmax = 15, hold_acks = false, hold_timeout = "300 ms",
-        second_gap_releases = false, release = "one", occupies_cwnd = false, recovered_is_loss = true"#
+        second_gap_releases = false, hold_in_recovery = "all", release = "one", occupies_cwnd = false, recovered_is_loss = true"#
         .replace('\n', " ");
     for (name, own) in [
         ("xor", ""),

@@ -3,19 +3,20 @@
 //! They are let go when nothing is missing any more, when it is clear that something will not come back, and
 //! when it takes too long. After a repair each says what it would have said had nothing been lost, or one
 //! speaks for all; otherwise they leave as they are, as the duplicates and reports that the sender's recovery
-//! lives on. As long as something is missing that will not come back, acknowledgments are not held.
+//! lives on. As long as something is missing that will not come back, acknowledgments are not held, unless
+//! [`InRecovery`] says so.
 
 use std::collections::VecDeque;
 
 use anabranch_core::units::{Duration, Instant};
 
 use super::{
-    params::{Params, Release},
+    params::{InRecovery, Params, Release},
     stats::Stats,
 };
 use crate::{
     body::Body,
-    tcp::{Options, Segment, Seq},
+    tcp::{Options, SackBlock, Segment, Seq},
 };
 
 /// Why a hold ends.
@@ -23,7 +24,7 @@ use crate::{
 pub enum Reason {
     /// What was missing was brought back.
     Repaired,
-    /// What was missing was sent again, or was only late.
+    /// What was missing was sent again, or was only late; or something arrived a second time.
     Retransmitted,
     /// More is missing from the group than its redundancy can bring back.
     SecondGap,
@@ -38,11 +39,14 @@ pub enum Reason {
 pub struct Hold<B> {
     enabled: bool,
     timeout: Duration,
+    in_recovery: InRecovery,
     release: Release,
     /// Until when acknowledgments are held; [`Instant::NEVER`] while they are not.
     until: Instant,
     /// Something before this number will not come back.
     hopeless: Option<Seq>,
+    /// The same when the hold began.
+    older: Option<Seq>,
     held: VecDeque<(Segment<B>, Seq)>,
     released: VecDeque<Segment<B>>,
 }
@@ -54,9 +58,11 @@ impl<B: Body> Hold<B> {
         Self {
             enabled: params.hold_acks,
             timeout: params.hold_timeout.get(),
+            in_recovery: params.hold_in_recovery,
             release: params.release,
             until: Instant::NEVER,
             hopeless: None,
+            older: None,
             held: VecDeque::new(),
             released: VecDeque::new(),
         }
@@ -75,9 +81,41 @@ impl<B: Body> Hold<B> {
 
     /// Something is missing that may come back.
     pub fn begin(&mut self, now: Instant, stats: &mut Stats) {
-        if self.enabled && !self.is_on() && self.hopeless.is_none() {
+        let may = self.hopeless.is_none() || self.in_recovery != InRecovery::No;
+        if self.enabled && !self.is_on() && may {
             self.until = now.saturating_add(self.timeout);
+            self.older = self.hopeless;
             stats.holds += 1;
+        }
+    }
+
+    /// Whether an acknowledgment is held that the arrival of data up to `end` calls for.
+    #[must_use]
+    pub fn holds(&self, end: Seq) -> bool {
+        let fills_older = self.older.is_some_and(|older| end <= older);
+        self.is_on() && !(self.in_recovery == InRecovery::NewData && fills_older)
+    }
+
+    /// Data has arrived that was there already: the sender goes without acknowledgments that it waits for.
+    pub fn on_duplicate(&mut self, top: Seq, stats: &mut Stats) {
+        if self.is_on() && self.in_recovery == InRecovery::All {
+            self.give_up(Reason::Retransmitted, top, stats);
+        }
+    }
+
+    /// This was brought back, and something older is missing: what is held does not report it as missing.
+    pub fn on_repaired(&mut self, start: Seq, end: Seq) {
+        if self.older.is_none() {
+            return;
+        }
+        for (ack, _) in &mut self.held {
+            if let Options::Sack(n, blocks) = &mut ack.options {
+                for SackBlock { left, .. } in &mut blocks[..usize::from(*n)] {
+                    if *left == end.wire() {
+                        *left = start.wire();
+                    }
+                }
+            }
         }
     }
 
@@ -106,9 +144,13 @@ impl<B: Body> Hold<B> {
         if self.release == Release::Each {
             // TCP itself says what the last of them would say.
             held.retain(|(_, end)| *end < rcv_nxt);
+            let older = self.older;
             self.released.extend(held.into_iter().map(|(mut ack, end)| {
-                ack.ack = end.wire();
-                ack.options = Options::None;
+                // Without this loss it would still have reported what was missing before.
+                if !older.is_some_and(|older| rcv_nxt.near(ack.ack) < older) {
+                    ack.ack = end.wire();
+                    ack.options = Options::None;
+                }
                 ack
             }));
         }

@@ -50,6 +50,8 @@ pub struct Layer<B> {
     latest_ack: Seq,
     /// Behind the data that came last.
     last_data: Seq,
+    /// It had come before.
+    again: bool,
     /// What the data that is arriving means.
     verdict: Verdict,
     timeouts: u64,
@@ -72,6 +74,7 @@ impl<B: Body> Layer<B> {
             heard: Hidden::default(),
             latest_ack: Seq::START,
             last_data: Seq::START,
+            again: false,
             verdict: Verdict::Nothing,
             timeouts: 0,
             recovered: Vec::new(),
@@ -131,12 +134,17 @@ impl<B: Body> Layer<B> {
             self.verdict = self.receiver.on_data(segment, rcv_nxt);
         }
         self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
+        self.again = self.last_data <= rcv_nxt;
     }
 
     /// The segment has reached the endpoint.
     #[inline(never)]
     pub fn after(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
         if !segment.body.is_empty() {
+            if self.again {
+                let top = self.receiver.top();
+                self.hold.on_duplicate(top, &mut self.stats);
+            }
             self.judge(now, tcp, self.verdict, Reason::Retransmitted);
         } else if !segment.flags.any(Flags::SYN | Flags::RST) {
             // Segments of the handshake and resets use the bits for nothing.
@@ -162,7 +170,9 @@ impl<B: Body> Layer<B> {
             self.receiver
                 .on_redundant(redundant, rcv_nxt, &mut recovered, &mut self.stats);
         for Recovered { start, body } in recovered.drain(..) {
-            self.last_data = self.last_data.max(start + u64::from(body.len()));
+            let end = start + u64::from(body.len());
+            self.last_data = self.last_data.max(end);
+            self.hold.on_repaired(start, end);
             tcp.on_repaired(now, start, &body);
         }
         self.recovered = recovered;
@@ -267,7 +277,7 @@ impl<B: Body> Layer<B> {
                 self.sender.on_data(&View { now, cwnd }, segment);
             }
             self.sender.redundancy().on_sent(now, again);
-        } else if segment.flags == Flags::ACK && self.hold.is_on() {
+        } else if segment.flags == Flags::ACK && self.hold.holds(self.last_data) {
             let held = std::mem::take(segment);
             self.hold.keep(held, self.last_data, &mut self.stats);
             return false;

@@ -32,6 +32,21 @@ pub enum Release {
     One,
 }
 
+/// Whether a gap holds acknowledgments while something older is missing that redundancy will not bring back, so
+/// that the sender is repairing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InRecovery {
+    /// It does not: the recovery lives on them.
+    #[default]
+    No,
+    /// It does, but for those of data that fills the older gap.
+    NewData,
+    /// It does, whatever they acknowledge. What arrives a second time then shows that the sender's timer has expired, and
+    /// lets them go.
+    All,
+}
+
 /// Error correction of a flow, whatever the code. Both ends are told the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -61,6 +76,8 @@ pub struct Params {
     /// It lets them go as soon as more is missing from a group than its redundancy can bring back (Sato et al.
     /// §3.3), and does not wait for the group to end.
     pub second_gap_releases: bool,
+    /// Whether it holds them during a recovery as well; open in the study.
+    pub hold_in_recovery: InRecovery,
     /// What leaves when a repair lets them go; open in the study.
     pub release: Release,
     /// A redundant packet takes a packet's room in the congestion window until something sent after it has
@@ -83,6 +100,7 @@ impl Default for Params {
             // RFC 6298 (2.1): what a sender without a measurement waits.
             hold_timeout: HoldTime::from_millis(1_000),
             second_gap_releases: true,
+            hold_in_recovery: InRecovery::No,
             release: Release::Each,
             occupies_cwnd: true,
             recovered_is_loss: false,
