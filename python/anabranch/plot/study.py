@@ -28,6 +28,8 @@ LABEL = 0.055
 """Part of a panel's width that the label of a tick takes."""
 MOST_TICKS = 10
 """Values of an axis that find room below a panel."""
+BAND = 1.5
+"""Times as high as the highest line a panel is at most."""
 
 
 class Drawing:
@@ -150,6 +152,10 @@ def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
         # An interval may reach below 0 where no value does.
         lowest = min((np.min(line.get_ydata()) for line in axes.get_lines()), default=0.0)
         axes.set_ylim(bottom=0 if lowest >= 0 else min(0, axes.get_ylim()[0]))
+        # One over two seeds may be many times as wide as the lines are high, which would be flat then: it is cut off.
+        highest = max((np.max(line.get_ydata()) for line in axes.get_lines()), default=0.0)
+        if highest > 0:
+            axes.set_ylim(top=min(axes.get_ylim()[1], BAND * highest))
 
 
 def _apart(values: Sequence[float]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -38,7 +39,12 @@ class Choice:
 
 
 def rows(
-    definition: Definition, decided: Iterable[Choice] = (), *, full: bool, without: tuple[str, ...] = ()
+    definition: Definition,
+    decided: Iterable[Choice] = (),
+    *,
+    full: bool,
+    without: tuple[str, ...] = (),
+    only: str = "",
 ) -> Iterator[list[str]]:
     """What is different, how many of the source's claims hold, and which do not; as it is set first.
 
@@ -47,9 +53,12 @@ def rows(
         decided: Choices that are no open parameters.
         full: On the full grid.
         without: Open parameters of these experiments are left alone.
+        only: Choices whose title has this in it.
     """
     claims = [claim for claim in definition.claims if claim.section is None]
     for what, study, condition in _alternatives(definition, decided, without):
+        if only not in what:
+            continue
         pool = Pool(study, None)
         plan = needs.only(pool.plan(dataclasses.replace(condition, full=full)), needs.of_claims(study, claims))
         pool.make(plan)
@@ -75,11 +84,17 @@ def _alternatives(
 
 
 def main(rows: Callable[..., Iterable[list[str]]]) -> None:
-    """Prints what ``rows`` gives as a Markdown table: a study's ``sensitivity.py``."""
+    """Prints what ``rows`` gives as a Markdown table: a study's ``sensitivity.py``.
+
+    ``rows`` is called with ``full``, and with ``only`` if it knows that.
+    """
     parser = argparse.ArgumentParser(description="How many claims hold when one choice is another.")
     parser.add_argument("--quick", action="store_true", help="the quick grid instead of the full one")
-    full = not parser.parse_args().quick
+    if "only" in inspect.signature(rows).parameters:
+        parser.add_argument("--only", default="", metavar="TEXT", help="choices whose title has this in it")
+    given = vars(parser.parse_args())
+    given["full"] = not given.pop("quick")
     sys.stdout.write("| choice | claims that hold | that do not |\n| --- | --- | --- |\n")
-    for row in rows(full=full):
+    for row in rows(**given):
         sys.stdout.write(f"| {' | '.join(row)} |\n")
         sys.stdout.flush()
