@@ -50,8 +50,6 @@ pub struct Layer<B> {
     latest_ack: Seq,
     /// Behind the data that came last.
     last_data: Seq,
-    /// It had come before.
-    again: bool,
     /// What the data that is arriving means.
     verdict: Verdict,
     timeouts: u64,
@@ -74,7 +72,6 @@ impl<B: Body> Layer<B> {
             heard: Hidden::default(),
             latest_ack: Seq::START,
             last_data: Seq::START,
-            again: false,
             verdict: Verdict::Nothing,
             timeouts: 0,
             recovered: Vec::new(),
@@ -134,17 +131,15 @@ impl<B: Body> Layer<B> {
             self.verdict = self.receiver.on_data(segment, rcv_nxt);
         }
         self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
-        self.again = self.last_data <= rcv_nxt;
+        if self.verdict == Verdict::Nothing && self.last_data <= rcv_nxt {
+            self.verdict = Verdict::Again;
+        }
     }
 
     /// The segment has reached the endpoint.
     #[inline(never)]
     pub fn after(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
         if !segment.body.is_empty() {
-            if self.again {
-                let top = self.receiver.top();
-                self.hold.on_duplicate(top, &mut self.stats);
-            }
             self.judge(now, tcp, self.verdict, Reason::Retransmitted);
         } else if !segment.flags.any(Flags::SYN | Flags::RST) {
             // Segments of the handshake and resets use the bits for nothing.
@@ -195,6 +190,7 @@ impl<B: Body> Layer<B> {
         let stats = &mut self.stats;
         match verdict {
             Verdict::Nothing => {}
+            Verdict::Again => self.hold.on_duplicate(top, stats),
             Verdict::SecondGap if self.second_gap_releases => {
                 self.hold.give_up(Reason::SecondGap, top, stats);
             }

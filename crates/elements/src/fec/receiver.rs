@@ -56,6 +56,8 @@ struct Open {
 pub enum Verdict {
     /// Nothing.
     Nothing,
+    /// It had come before.
+    Again,
     /// Something is missing that redundancy may bring back.
     Gap,
     /// More is missing from the group than it has redundancy for.
