@@ -147,7 +147,7 @@ impl<B: Body> Hold<B> {
             let older = self.older;
             self.released.extend(held.into_iter().map(|(mut ack, end)| {
                 // Without this loss it would still have reported what was missing before.
-                if !older.is_some_and(|older| rcv_nxt.near(ack.ack) < older) {
+                if older.is_none_or(|older| rcv_nxt.near(ack.ack) >= older) {
                     ack.ack = end.wire();
                     ack.options = Options::None;
                 }
