@@ -128,9 +128,10 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
         (["sweep", "{file}", "--grid", "flow.main.cc"],
          "error: --grid 'flow.main.cc': PATH=A,B,C or PATH=[ … ] was expected\n"
          "  --grid flow.main.cc=reno,cubic\n"),
-        (["study", "--engine", "live", "x"],
-         "error: studies in the live engine (--engine live) are not available in this version\n"
-         "  leave --engine out, or give sim\n"),
+        (["study", "--attempts", "3", "fairness"],
+         "error: --attempts is of live runs\n  --engine live, or leave it out\n"),
+        (["study", "--engine", "live", "--robustness", "fairness"],
+         "error: --robustness is the simulator's\n  leave out --engine live, or --robustness\n"),
         (["run", "{file}", "--seed", "-1"],
          "error: --seed -1: a whole number from 0 to 18446744073709551615 was expected\n"),
         (["run", "{file}", "--seed", "99999999999999999999"],

@@ -24,7 +24,7 @@ use crate::{Error, Source, compile};
 /// The kernel's own description of itself, without which no control is loaded.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// `TCP_CA_NAME_MAX`.
-const NAME_MAX: usize = 16;
+pub(crate) const NAME_MAX: usize = 16;
 /// What loading takes (capabilities(7)).
 const PRIVILEGE: &str =
     "loading a control into the kernel needs root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN";
@@ -55,16 +55,28 @@ thread_local! {
 /// There is no clang, the file does not compile, the verifier refuses it, the privilege is missing, or a
 /// control of its name is there already.
 pub fn attach(source: &Source) -> Result<Attached, Error> {
-    // One at a time: where libbpf's messages go is one place for the whole process.
-    static TURN: Mutex<()> = Mutex::new(());
+    check_machine()?;
+    let object = compile::kernel(source)?;
+    let name = name_of(source, &object)?;
+    attach_object(source, &object, &name)
+}
 
+/// Whether the kernel can take controls at all.
+pub(crate) fn check_machine() -> Result<(), Error> {
     if !Path::new(BTF).exists() {
         return Err(Error::System(format!(
             "this kernel cannot take eBPF congestion controls: {BTF} is missing; it needs CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_JIT"
         )));
     }
-    let object = compile::kernel(source)?;
-    let name = name_of(source, &object)?;
+    Ok(())
+}
+
+/// Makes a control that is compiled known to the kernel, by another name than its own if need be.
+pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Result<Attached, Error> {
+    // One at a time: where libbpf's messages go is one place for the whole process.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    let name = name.to_owned();
     if available().contains(&name) {
         return Err(Error::System(format!(
             "the kernel has a congestion control `{name}` already; `anabranch cc unload {name}` if it was loaded so"
@@ -75,7 +87,7 @@ pub fn attach(source: &Source) -> Result<Attached, Error> {
         SAID.with_borrow_mut(|said| said.push_str(&text));
     })));
     SAID.take();
-    let attached = load(&object);
+    let attached = load(object, &name);
     set_print(before);
     drop(turn);
     let said = SAID.take();
@@ -92,8 +104,19 @@ pub fn attach(source: &Source) -> Result<Attached, Error> {
     }
 }
 
-fn load(object: &[u8]) -> libbpf_rs::Result<Option<Link>> {
-    let opened = ObjectBuilder::default().open_memory(object)?;
+fn load(object: &[u8], name: &str) -> libbpf_rs::Result<Option<Link>> {
+    let mut opened = ObjectBuilder::default().open_memory(object)?;
+    let place = place_of_name(object);
+    for mut map in opened.maps_mut() {
+        let value = (map.map_type() == MapType::StructOps).then(|| map.initial_value_mut());
+        if let Some((value, place)) = value.flatten().zip(place)
+            && let Some(bytes) = value.get_mut(place..place + NAME_MAX)
+        {
+            bytes.fill(0);
+            bytes[..name.len()].copy_from_slice(name.as_bytes());
+            break;
+        }
+    }
     let mut loaded = opened.load()?;
     for mut map in loaded.maps_mut() {
         if map.map_type() == MapType::StructOps {
@@ -112,7 +135,7 @@ fn without_control(source: &Source) -> Error {
 }
 
 /// The name in the control's `struct tcp_congestion_ops`, wherever its own headers have it there.
-fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
+pub(crate) fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
     let silent = set_print(None);
     let found = read_name(object);
     set_print(silent);
@@ -140,6 +163,14 @@ fn read_name(object: &[u8]) -> Option<String> {
         .maps()
         .find(|map| map.map_type() == MapType::StructOps)?;
     let value = map.initial_value()?;
+    let start = place_of_name(object)?;
+    let bytes = value.get(start..start + NAME_MAX)?;
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME_MAX);
+    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+/// Where in the control's structure its name begins.
+fn place_of_name(object: &[u8]) -> Option<usize> {
     let btf = Btf::from_raw("control", object).ok()??;
     let ops: Composite<'_> = btf.type_by_name("tcp_congestion_ops")?;
     let member = ops
@@ -148,10 +179,7 @@ fn read_name(object: &[u8]) -> Option<String> {
     let MemberAttr::Normal { offset } = member.attr else {
         return None;
     };
-    let start = offset as usize / 8;
-    let bytes = value.get(start..start + NAME_MAX)?;
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(NAME_MAX);
-    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    Some(offset as usize / 8)
 }
 
 /// Where the verifier's words begin in libbpf's.

@@ -15,9 +15,10 @@ pub mod native;
 mod scenario;
 pub mod shipped;
 pub mod source;
+pub mod temporary;
 
 pub use self::{
     error::Error,
-    scenario::{extension, schema},
+    scenario::{extension, schema, source_of},
     source::Source,
 };

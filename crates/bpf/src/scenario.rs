@@ -15,7 +15,7 @@ pub fn extension(
     folder: PathBuf,
 ) -> impl Fn(&Value) -> Result<cc::Factory, String> + Send + Sync + 'static {
     move |params| {
-        let source = source(params, &folder)?;
+        let source = source_of(params, &folder)?;
         native::factory(&source).map_err(|error| error.to_string())
     }
 }
@@ -47,7 +47,11 @@ pub fn schema() -> Value {
 
 const EXPECTED: &str = "write `file = \"my.bpf.c\"`, or `name = \"reno\"` for a control that ships";
 
-fn source(params: &Value, folder: &Path) -> Result<Source, String> {
+/// What stands beside `kind = "bpf"`: a control that ships, or a file beside the scenario's own in `folder`.
+///
+/// # Errors
+/// There is neither, or both; the message has what was expected after a `"; "`.
+pub fn source_of(params: &Value, folder: &Path) -> Result<Source, String> {
     let mut found = None;
     for (key, value) in params.as_object().into_iter().flatten() {
         let Value::String(text) = value else {

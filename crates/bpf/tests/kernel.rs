@@ -14,7 +14,7 @@ use std::{
 use anabranch_bpf::{
     Source,
     kernel::{self, attach},
-    shipped,
+    shipped, temporary,
 };
 use rustix::{
     net::sockopt,
@@ -150,6 +150,33 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
             assert!(again > 0, "{} fills no queue", control.name);
         }
     }
+}
+
+/// Fails for copies that share a name with what somebody else loaded, are loaded twice, or stay.
+#[test]
+fn a_temporary_control_is_this_processs_own() {
+    skip_if_hindered!();
+    let vegas = Source::shipped("vegas").expect("it ships");
+    let first = temporary::load(&vegas).expect("the verifier takes it");
+    let again = temporary::load(&vegas).expect("it is there");
+    assert_eq!(first.name(), again.name());
+    assert_ne!(first.name(), "ab_vegas");
+    let name = first.name().to_owned();
+    assert!(kernel::available().contains(&name));
+    assert!(kernel::allowed().contains(&name));
+    // Another file whose control has the same name of its own.
+    let mut other = vegas.clone();
+    other.text.push('\n');
+    let beside = temporary::load(&other).expect("another name is found");
+    assert_ne!(beside.name(), name);
+    let (mut stream, reader) = connection(beside.name());
+    stream.write_all(&vec![7; PART]).expect("it sends");
+    drop(first);
+    assert!(kernel::available().contains(&name), "somebody uses it");
+    drop(again);
+    assert!(!kernel::available().contains(&name));
+    drop(stream);
+    assert_eq!(reader.join().expect("it read"), PART);
 }
 
 /// Reno under another name, with one change.

@@ -24,6 +24,7 @@ use rustix::{
 
 use crate::{
     clock::{Clock, StartingLine},
+    controls::Controls,
     directory::Directory,
     endpoint::Own,
     namespace::Namespace,
@@ -140,8 +141,9 @@ enum Role {
 
 impl Application {
     /// Both ends of a flow, by side.
-    pub fn of(resolved: &Resolved, index: usize) -> [Self; 2] {
+    pub fn of(resolved: &Resolved, index: usize, controls: &Controls) -> [Self; 2] {
         let flow = &resolved.flows[index];
+        let congestion = controls.name(index);
         let passive = flow.ends[usize::from(!connects_back(flow))];
         let address = SocketAddr::new(
             Directory::address(passive, flow.family == Family::V6),
@@ -152,7 +154,7 @@ impl Application {
             flow: index,
             side,
             role: role(flow, side),
-            settings: SocketSettings::of(flow, resolved),
+            settings: SocketSettings::of(flow, resolved, congestion),
             address,
             start: flow.start,
             stop: flow.stop.unwrap_or(end).min(end),
@@ -252,7 +254,11 @@ impl Application {
             }
             Role::Sink(size) => {
                 let most = size.unwrap_or(u64::MAX);
-                let read = read_while(stream, &mut reading, most, || !stage.is_over())?;
+                let going = || {
+                    self.settings.hold_window(stream);
+                    !stage.is_over()
+                };
+                let read = read_while(stream, &mut reading, most, going)?;
                 if size.is_some_and(|size| read == size) {
                     outcome.completed = Some(clock.now());
                 }
@@ -309,11 +315,25 @@ fn role(flow: &ResolvedFlow, side: Side) -> Role {
 
 impl SocketSettings {
     /// Before a socket listens or connects.
-    fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
+    pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
         if let Some(congestion) = &self.congestion {
             sockopt::set_tcp_congestion(socket, congestion)?;
         }
-        crate::sys::tcp_info::set_max_segment(socket, self.max_segment)
+        crate::sys::tcp_info::set_max_segment(socket, self.max_segment)?;
+        self.window.map_or(Ok(()), |bytes| {
+            crate::sys::tcp_info::set_window(socket, bytes)
+        })
+    }
+}
+
+impl SocketSettings {
+    /// Linux (6.6 and later) forgets the bound of a window when it learns how large packets are in memory, so it is told again with every
+    /// read. It costs nothing where it has not changed.
+    fn hold_window(&self, socket: &impl AsFd) {
+        if let Some(bytes) = self.window {
+            // It was taken before; a connection that is gone has none.
+            drop(crate::sys::tcp_info::bound_window(socket, bytes));
+        }
     }
 }
 

@@ -11,6 +11,7 @@
 mod application;
 mod audit;
 mod clock;
+mod controls;
 mod directory;
 mod driver;
 mod end;

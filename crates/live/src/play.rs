@@ -18,6 +18,7 @@ use crate::{
     application::{Application, Outcome, Side, Stage},
     audit::Recorder,
     clock::Clock,
+    controls::Controls,
     directory::Directory,
     driver::Driver,
     end::Inbox,
@@ -50,6 +51,8 @@ pub struct Play<'a> {
     /// By node.
     pub hosts: &'a [Option<LiveHost>],
     pub programs: Vec<Program>,
+    /// Of the flows.
+    pub controls: &'a Controls,
     /// Whether the flows send.
     pub flows_send: bool,
     pub recorder: &'a Recorder,
@@ -142,7 +145,7 @@ impl Play<'_> {
                     stage.sockets.add_own(index, side, own.clone());
                 }
             }
-            for application in Application::of(self.resolved, index) {
+            for application in Application::of(self.resolved, index, self.controls) {
                 if self.own[index][application.side() as usize].is_some() {
                     continue;
                 }

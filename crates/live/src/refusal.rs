@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_bpf::shipped;
 use anabranch_elements::{cc, fec, tcp::EcnMode};
 use anabranch_model::{
     scenario::{Protocol, Resolved, ResolvedFlow},
@@ -11,7 +10,7 @@ use anabranch_model::{
 
 use crate::{
     directory::MOST_FLOWS,
-    settings::{self, has_own_end, is_carried, kernel_sends},
+    settings::{self, Switches, has_own_end, is_carried, kernel_sends},
 };
 
 /// What cannot run live, where it stands in the scenario, and what could stand there instead.
@@ -27,7 +26,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn new(path: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub(crate) fn new(path: &[&str], message: impl Into<String>, help: impl Into<String>) -> Self {
         Self {
             path: path.iter().map(|key| (*key).to_owned()).collect(),
             message: message.into(),
@@ -77,11 +76,11 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
                 check_parameters(flow)?;
             }
         }
-        let same = |flow: &ResolvedFlow| (flow.stack.ecn, flow.stack.timestamps);
+        let same = |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
         if first.is_some_and(|first| same(first) != same(flow)) {
             return Err(Refusal::new(
                 &["flow", &flow.table, "transport"],
-                "the kernel has one switch for `ecn` and one for `timestamps`, and the flows differ in them",
+                "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp` and `frto`, and the flows differ in them",
                 "expected the same in every flow",
             ));
         }
@@ -254,7 +253,11 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
     }
     let mut kernel = settings::kernel_stack();
     kernel.mss = flow.stack.mss;
-    kernel.timestamps = flow.stack.timestamps;
+    if !flow.stack.receive_autotuning {
+        kernel.receive_autotuning = false;
+        kernel.receive_window = flow.stack.receive_window;
+    }
+    Switches::of(&flow.stack).put_into(&mut kernel);
     // What the congestion control brings along it has in the kernel too.
     if flow.cc.sets_its_rate() {
         kernel.pacing = flow.stack.pacing;
@@ -274,7 +277,8 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
     Err(Refusal::new(
         &["flow", &flow.table, "transport", &switch],
         format!("`{switch}` cannot be set for a socket of this machine's kernel"),
-        "expected the stack's own; a live run can set `mss`, `timestamps` and `ecn` (\"off\", \"rfc3168\")",
+        "expected the stack's own; a live run can set `mss`, `timestamps`, `ecn` (\"off\", \"rfc3168\"), `sack`, `dsack`, `rack`, `tlp`, `frto`, \
+         and `receive_window` beside `receive_autotuning = false`",
     ))
 }
 
@@ -298,55 +302,12 @@ fn check_parameters(flow: &ResolvedFlow) -> Result<(), Refusal> {
     let registry = cc::registry();
     let default = registry.iter().find(|(meta, ..)| meta.name == name);
     let is_default = default.is_some_and(|(_, config, _)| *config == flow.cc);
-    if is_default || settings::shipped(&flow.cc).is_some() {
+    if is_default || name == "bpf" {
         return Ok(());
-    }
-    if name == "bpf" {
-        return Err(Refusal::new(
-            &["flow", &flow.table, "cc"],
-            "a live run does not load a congestion control's file".to_owned(),
-            "load it with `anabranch cc load FILE`, and give its name in the kernel to a program of your own (`exec`)",
-        ));
     }
     Err(Refusal::new(
         &["flow", &flow.table, "cc"],
         format!("a socket can only name its congestion control, and `{name}` is given parameters"),
         format!("expected `cc = \"{name}\"`"),
     ))
-}
-
-/// Whether the kernel lets sockets have the congestion controls; asked inside a namespace, where we may most.
-///
-/// # Errors
-/// With the first flow whose control it does not offer.
-pub fn check_controls(resolved: &Resolved) -> Result<(), Refusal> {
-    let flows = resolved.flows.iter();
-    let of_kernel = |flow: &&ResolvedFlow| {
-        flow.protocol == Protocol::Tcp
-            && !is_carried(flow, resolved)
-            && kernel_sends(flow, resolved)
-    };
-    for flow in flows.filter(of_kernel) {
-        let congestion = settings::kernel_name(&flow.cc);
-        settings::offers(&congestion).map_err(|error| {
-            let offered = settings::offered();
-            let name = flow.cc.name();
-            let help = if let Some(shipped) = settings::shipped(&flow.cc) {
-                format!("`anabranch cc load {}` loads it", shipped.name)
-            } else if shipped::find(name).is_some() {
-                format!(
-                    "expected one of `{}`, or `cc = {{ kind = \"bpf\", name = \"{name}\" }}` after `anabranch cc load {name}`",
-                    offered.join("`, `")
-                )
-            } else {
-                format!("expected one of `{}`", offered.join("`, `"))
-            };
-            Refusal::new(
-                &["flow", &flow.table, "cc"],
-                format!("this machine's kernel does not let a socket have the congestion control `{congestion}`: {error}"),
-                help,
-            )
-        })?;
-    }
-    Ok(())
 }

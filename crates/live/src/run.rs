@@ -1,6 +1,6 @@
 //! One live run: set-up, the run itself, tear-down, and the summary.
 
-use std::{collections::VecDeque, io, sync::Arc};
+use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 
 use anabranch_core::units::Duration;
 use anabranch_elements::host::Host;
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::{
     audit::{Audit, Closing, Limits, Recorder},
+    controls::Controls,
     end::{Inbox, KernelEnd},
     endpoint::{Own, OwnEnd},
     frame::Frame,
@@ -71,6 +72,7 @@ pub struct Live<'a> {
     packet_log: bool,
     shell: Option<Program>,
     around: Option<Around>,
+    folder: PathBuf,
 }
 
 /// What is put around an end of our own.
@@ -105,6 +107,7 @@ impl<'a> Live<'a> {
             packet_log: false,
             shell: None,
             around: None,
+            folder: PathBuf::new(),
         }
     }
     /// Puts something around every end that is our own TCP: it sees, and may change, what comes and what leaves.
@@ -112,6 +115,19 @@ impl<'a> Live<'a> {
     pub fn around_own_ends(mut self, around: Around) -> Self {
         self.around = Some(around);
         self
+    }
+    /// Where the scenario's file stands, beside which eBPF controls are looked for (default: the working directory).
+    #[must_use]
+    pub fn folder(mut self, folder: PathBuf) -> Self {
+        self.folder = folder;
+        self
+    }
+    /// Whether the scenario asks for nothing that no live run can do. What the machine has to say comes with the run.
+    ///
+    /// # Errors
+    /// With the first part that cannot run.
+    pub fn check(&self) -> Result<(), Refusal> {
+        refusal::check(self.resolved)
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
     /// when the program does.
@@ -165,12 +181,13 @@ impl<'a> Live<'a> {
             self.resolved
         };
         prepare()?;
-        if self.shell.is_none() {
-            let asked = Namespace::new()
-                .and_then(|namespace| namespace.inside(|| Ok(refusal::check_controls(resolved))))
-                .map_err(no_namespace)?;
-            asked?;
-        }
+        let controls = if self.shell.is_none() {
+            Namespace::new()
+                .and_then(|namespace| Controls::of(resolved, &namespace, &self.folder))
+                .map_err(no_namespace)??
+        } else {
+            Controls::default()
+        };
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::default());
@@ -195,6 +212,7 @@ impl<'a> Live<'a> {
             programs,
             flows_send: self.shell.is_none(),
             hosts: &hosts,
+            controls: &controls,
             recorder: &recorder,
             inboxes,
             own: &own,
@@ -237,6 +255,7 @@ impl<'a> Live<'a> {
             "programs": done.programs,
             "ends": report::ends(resolved, &own, &done),
             "tcp_counters": report::counters(resolved, &done.counters),
+            "controls": controls.described(resolved),
             "machine": report::machine(first, &applied),
         }));
         Ok(Finished {

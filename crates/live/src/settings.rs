@@ -1,12 +1,12 @@
 //! What a scenario asks of the kernel: congestion controls, socket options, settings of a namespace.
 
-use std::{fs, io};
+use std::{fs, io, os::fd::OwnedFd};
 
 use anabranch_bpf::shipped::{self, Shipped};
 use anabranch_core::units::{Duration, Rate};
 use anabranch_elements::{
     cc, queue,
-    tcp::{EcnMode, Profile, Settings},
+    tcp::{EcnMode, Overrides, Profile, Recovery, Settings},
 };
 use anabranch_model::{
     scenario::{Resolved, ResolvedFlow},
@@ -50,14 +50,88 @@ pub struct SocketSettings {
     pub congestion: Option<String>,
     /// `TCP_MAXSEG`: payload and timestamps.
     pub max_segment: i32,
+    /// The most that is offered to the peer, in bytes, where the kernel does not choose.
+    pub window: Option<i32>,
 }
 
 impl SocketSettings {
-    pub fn of(flow: &ResolvedFlow, resolved: &Resolved) -> Self {
+    /// With the kernel's name of the congestion control, where it decides what is sent.
+    pub fn of(flow: &ResolvedFlow, resolved: &Resolved, congestion: Option<&str>) -> Self {
+        let fits = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
+        // Over a connection with our own TCP the window is that one's.
+        let chosen = !flow.stack.receive_autotuning && !has_own_end(flow, resolved);
         Self {
-            congestion: kernel_sends(flow, resolved).then(|| kernel_name(&flow.cc)),
-            max_segment: i32::try_from(segment(&flow.stack)).unwrap_or(i32::MAX),
+            congestion: congestion.map(str::to_owned),
+            max_segment: fits(segment(&flow.stack).into()),
+            window: chosen.then(|| fits(flow.stack.receive_window_bytes())),
         }
+    }
+}
+
+/// What a host's kernel can be told of how it finds losses: settings of its namespace.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switches {
+    sack: bool,
+    dsack: bool,
+    rack: bool,
+    tlp: bool,
+    frto: bool,
+    timestamps: bool,
+}
+
+impl Switches {
+    pub fn of(stack: &Settings) -> Self {
+        Self {
+            sack: stack.sack,
+            dsack: stack.dsack,
+            rack: stack.recovery == Recovery::Rack,
+            tlp: stack.tlp,
+            frto: stack.frto,
+            timestamps: stack.timestamps,
+        }
+    }
+    /// Those of the kernels over a flow. Where our own TCP is at an end the flow's stack is that one's, and a kernel has its own habits.
+    pub fn of_kernels(flow: &ResolvedFlow, resolved: &Resolved) -> Self {
+        if has_own_end(flow, resolved) {
+            return Self {
+                timestamps: flow.stack.timestamps,
+                ..Self::of(&kernel_stack())
+            };
+        }
+        Self::of(&flow.stack)
+    }
+    /// What the stack of a scenario with these and nothing else changed is.
+    pub fn put_into(self, stack: &mut Settings) {
+        let changed = Overrides {
+            sack: Some(self.sack),
+            dsack: Some(self.dsack),
+            // Without SACK there is none either.
+            rack: self.sack.then_some(self.rack),
+            tlp: Some(self.tlp),
+            frto: Some(self.frto),
+            timestamps: Some(self.timestamps),
+            ..Overrides::default()
+        };
+        // One that contradicts itself is no scenario, and was refused before.
+        if let Ok(settings) = stack.with(&changed) {
+            *stack = settings;
+        }
+    }
+    /// As names below `/proc/sys` and values: nothing where the kernel's own are meant.
+    fn settings(self) -> impl Iterator<Item = (&'static str, String)> {
+        [
+            (self.sack, "net/ipv4/tcp_sack", "0"),
+            (self.dsack, "net/ipv4/tcp_dsack", "0"),
+            // Bit 1 is RACK; there is none without SACK.
+            (self.rack || !self.sack, "net/ipv4/tcp_recovery", "0"),
+            (self.tlp || !self.sack, "net/ipv4/tcp_early_retrans", "0"),
+            (self.frto, "net/ipv4/tcp_frto", "0"),
+            (self.timestamps, "net/ipv4/tcp_timestamps", "0"),
+        ]
+        .into_iter()
+        .filter(|(on, ..)| !on)
+        .map(|(_, name, value)| (name, value.to_owned()))
     }
 }
 
@@ -97,13 +171,21 @@ pub fn kernel_stack() -> Settings {
 
 /// Whether a socket may have a congestion control here.
 pub fn offers(congestion: &str) -> io::Result<()> {
-    let socket = socket_with(
+    Ok(sockopt::set_tcp_congestion(&tcp_socket()?, congestion)?)
+}
+
+/// Whether a socket may be told what the flow's sockets will be.
+pub fn takes(settings: &SocketSettings) -> io::Result<()> {
+    settings.apply(&tcp_socket()?)
+}
+
+fn tcp_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(
         AddressFamily::INET,
         SocketType::STREAM,
         SocketFlags::CLOEXEC,
         None,
-    )?;
-    Ok(sockopt::set_tcp_congestion(&socket, congestion)?)
+    )?)
 }
 
 /// The congestion controls of this kernel.
@@ -129,17 +211,17 @@ pub fn mtu(resolved: &Resolved) -> i32 {
 pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
     let first = resolved.flows.first().map(|flow| &flow.stack);
     let on = |switch: bool| u8::from(switch).to_string();
-    let timestamps = first.is_none_or(|stack| stack.timestamps);
     // Where our own TCP tries accurate marks this kernel has the classic ones to answer with.
     let own = resolved.attached.iter().any(|host| host.has_own_tcp);
     let ecn = first.is_some_and(|stack| {
         stack.ecn == EcnMode::Rfc3168 || (own && stack.ecn == EcnMode::Accecn)
     });
     let need = largest_window(resolved);
-    vec![
+    let mut settings = vec![
         // What one connection learned must not reach the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
-        ("net/ipv4/tcp_timestamps", on(timestamps)),
+        // As every machine has it, whatever this one was told.
+        ("net/ipv4/tcp_timestamps", "1".to_owned()),
         ("net/ipv4/tcp_ecn", on(ecn)),
         // A window of n bytes takes about 2 n of memory on either side; twice that, so that it is never what limits.
         (
@@ -154,7 +236,15 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
         ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
         ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),
         ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
-    ]
+    ];
+    settings.extend(
+        resolved
+            .flows
+            .first()
+            .into_iter()
+            .flat_map(|flow| Switches::of_kernels(flow, resolved).settings()),
+    );
+    settings
 }
 
 /// The most that one flow can have in flight, in bytes: bandwidth-delay product and the queue.

@@ -49,6 +49,26 @@ pub fn run_live(
     engine::run(py, &job, packets, limits, shell, progress.as_ref())
 }
 
+/// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds. Raises `ScenarioError`,
+/// `LiveUnavailableError`.
+#[pyfunction]
+#[pyo3(signature = (text, file, sets, seed = None))]
+pub fn check_live(
+    py: Python<'_>,
+    text: Text,
+    file: String,
+    sets: Vec<String>,
+    seed: Option<u64>,
+) -> PyResult<f64> {
+    let job = crate::scenario::Job {
+        text,
+        file,
+        sets,
+        seed,
+    };
+    engine::check(py, &job)
+}
+
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod engine {
     use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Run, Shell};
@@ -60,6 +80,9 @@ mod engine {
         )
     }
     pub fn prepare() -> PyResult<()> {
+        Err(without())
+    }
+    pub fn check(_py: Python<'_>, _job: &Job) -> PyResult<f64> {
         Err(without())
     }
     pub fn run(
@@ -77,13 +100,13 @@ mod engine {
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod engine {
     use anabranch::{
-        Finished, FlowSample, Resolved, Samples,
+        Finished, FlowSample, Resolved, Samples, Scenario,
         packet::FlowId,
         scenario,
         tcp::Snapshot,
         units::{Bytes, Duration, Rate},
     };
-    use anabranch_live::{Error, Frame, Limits, Live, Progress, Sample, Side};
+    use anabranch_live::{Error, Frame, Limits, Live, Progress, Refusal, Sample, Side};
 
     use super::{
         LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell,
@@ -96,6 +119,24 @@ mod engine {
 
     pub fn prepare() -> PyResult<()> {
         anabranch_live::prepare().map_err(told)
+    }
+
+    pub fn check(py: Python<'_>, job: &Job) -> PyResult<f64> {
+        let checked = py.detach(|| {
+            let scenario = job.parse_for(true)?;
+            let resolved = scenario.resolve(job.seed)?;
+            let live = Live::new(&resolved);
+            live.check()
+                .map_err(|refusal| of_scenario(&scenario, &refusal))?;
+            Ok(resolved.duration.as_secs_f64())
+        });
+        checked.map_err(|error: scenario::Error| raise(py, &error))
+    }
+
+    /// A refusal at its place in the scenario's text.
+    fn of_scenario(scenario: &Scenario, refusal: &Refusal) -> scenario::Error {
+        let path: Vec<&str> = refusal.path.iter().map(String::as_str).collect();
+        scenario.refusal(&path, &refusal.message, &refusal.help)
     }
 
     fn told(error: Error) -> PyErr {
@@ -123,7 +164,9 @@ mod engine {
         let result = py.detach(|| {
             let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
-            let mut live = Live::new(&resolved).packet_log(packets);
+            let mut live = Live::new(&resolved)
+                .packet_log(packets)
+                .folder(job.folder().to_owned());
             if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
                 live = live.limits(Limits {
                     p99_lateness_ms,
@@ -155,10 +198,7 @@ mod engine {
             });
             done.map(|done| finished(done, &resolved))
                 .map_err(|error| match error {
-                    Error::Refused(refusal) => {
-                        let path: Vec<&str> = refusal.path.iter().map(String::as_str).collect();
-                        Failure::Scenario(scenario.refusal(&path, &refusal.message, &refusal.help))
-                    }
+                    Error::Refused(refusal) => Failure::Scenario(of_scenario(&scenario, &refusal)),
                     other => Failure::Live(other),
                 })
         });

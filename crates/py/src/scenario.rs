@@ -37,7 +37,7 @@ impl Job {
     }
     /// For one of the two engines.
     pub fn parse_for(&self, live: bool) -> Result<Scenario, Error> {
-        let folder = Path::new(&self.file).parent().unwrap_or(Path::new(""));
+        let folder = self.folder();
         let extensions = Extensions::default()
             .files(read)
             .live(live)
@@ -50,6 +50,10 @@ impl Job {
             scenario.set(set)?;
         }
         Ok(scenario)
+    }
+    /// Where the scenario's file stands: what it names is beside it.
+    pub fn folder(&self) -> &Path {
+        Path::new(&self.file).parent().unwrap_or(Path::new(""))
     }
     pub fn resolve(&self) -> Result<Resolved, Error> {
         self.parse()?.resolve(self.seed)

@@ -107,12 +107,16 @@ def study(
     out: Out = None,
     engine: EngineOption = "sim",
     jobs: Jobs = None,
+    attempts: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", help="How often a live run is made at most that is tainted (2)."),
+    ] = None,
 ) -> None:
     """Reproduce published studies: claims with verdicts, figures."""
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
-        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs))
+        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts))
 
 
 @app.command()

@@ -119,21 +119,6 @@ def is_live(engine: str) -> bool:
     return engine == "live"
 
 
-def only_sim(engine: str) -> None:
-    """Refuse an engine that is none, and the live one where it is not available yet.
-
-    Raises:
-        UserError: ``engine`` is not ``"sim"``.
-    """
-    from anabranch.errors import UserError
-
-    if is_live(engine):
-        raise UserError(
-            "studies in the live engine (--engine live) are not available in this version",
-            hint="leave --engine out, or give sim",
-        )
-
-
 def load_scenario(file: Path, sets: list[str]) -> Scenario:
     """A scenario file with the changes of ``--set``.
 

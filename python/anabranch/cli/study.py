@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from anabranch.cli.common import FAILED, complain, console, note, only_sim, print_json
+from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from anabranch.study import ClaimResult, StudyResult, StudyTable
+    from anabranch.progress import Progress
+    from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
+    from anabranch.study.live import LiveStudyResult
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class StudyOptions:
     out: Path | None
     engine: str
     jobs: int | None
+    attempts: int | None
 
 
 def run_studies(names: list[str], options: StudyOptions) -> None:
@@ -43,19 +48,26 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     from anabranch.output import check_target
     from anabranch.study import Study
 
-    only_sim(options.engine)
+    live = is_live(options.engine)
+    if options.attempts is not None and not live:
+        raise UserError("--attempts is of live runs", hint="--engine live, or leave it out")
     check_jobs(options.jobs)
     chosen = names or list(shipped_studies())
     if not chosen:
         raise UserError("no study is at hand", hint="give the directory of one, or work in a checkout")
     # All are read before the first is run: a mistake in the last must not cost the time of the others.
     studies = [Study.load(name) for name in chosen]
+    if live and not names:
+        studies = [study for study in studies if study.definition.live is not None]
     targets = []
     for study in studies:
         target = options.out if options.out is None or len(studies) == 1 else options.out / study.definition.name
         if target is not None:
             check_target(target, "study")
         targets.append(target)
+    if live:
+        _run_live(studies, targets, options)
+        return
     documents = []
     failed: list[str] = []
     for study, target in zip(studies, targets, strict=True):
@@ -77,25 +89,121 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
         raise typer.Exit(FAILED)
 
 
-def _run(study: Study, options: StudyOptions) -> StudyResult:  # type: ignore[name-defined] # noqa: F821
-    from anabranch.progress import Progress
+def _run(study: Study, options: StudyOptions) -> StudyResult:
+    with _Bars() as bars:
+        return study.run(quick=options.quick, robustness=options.robustness, jobs=options.jobs, progress=bars.report)
 
-    bars: dict[str, Progress] = {}
 
-    def report(what: str, done: int, total: int) -> None:
-        if what not in bars:
-            for bar in bars.values():
-                bar.__exit__(None, None, None)
-            bars[what] = Progress(what, total)
-        bars[what].update(done)
+class _Bars:
+    """A progress bar for each part of the work, one after the other."""
 
-    try:
-        return study.run(  # type: ignore[no-any-return]
-            quick=options.quick, robustness=options.robustness, jobs=options.jobs, progress=report
-        )
-    finally:
-        for bar in bars.values():
+    def __init__(self) -> None:
+        self._bars: dict[str, Progress] = {}
+
+    def report(self, what: str, done: int, total: int) -> None:
+        """``done`` of ``total`` runs of a part are made."""
+        from anabranch.progress import Progress
+
+        if what not in self._bars:
+            self._close()
+            self._bars[what] = Progress(what, total)
+        self._bars[what].update(done)
+
+    def __enter__(self) -> _Bars:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        for bar in self._bars.values():
             bar.__exit__(None, None, None)
+
+
+def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOptions) -> None:
+    """The same with this machine's kernel; a study that cannot run live is refused before anything runs.
+
+    Raises:
+        UserError: A study cannot run live, or this machine cannot.
+        RunFailedError: A run failed.
+    """
+    from anabranch.errors import UserError
+    from anabranch.live import prepare
+    from anabranch.study.live import ATTEMPTS, without_live
+
+    if options.robustness:
+        raise UserError("--robustness is the simulator's", hint="leave out --engine live, or --robustness")
+    for study in studies:
+        if study.definition.live is None:
+            raise without_live(study)
+    prepare()
+    documents, failed = [], []
+    for study, target in zip(studies, targets, strict=True):
+        name = study.definition.name
+        with _Bars() as bars:
+            result = study.run_live(
+                quick=options.quick,
+                jobs=options.jobs,
+                attempts=ATTEMPTS if options.attempts is None else options.attempts,
+                announce=partial(_announce, name),
+                progress=bars.report,
+            )
+        if options.json:
+            documents.append(result.to_json())
+        else:
+            _print_live(result)
+        if target is not None:
+            result.write(target)
+            note(f"wrote {target / 'report.md'}")
+        audit = result.audit
+        if audit.failed:
+            failed.append(f"{name}: {audit.tainted} of {audit.runs} live runs are tainted, more than a tenth")
+        failed += [
+            f"{name} {claim.claim.id}: the check accepts its wrong system as well, so it proves nothing"
+            for both in result.claims
+            for claim in both
+            if claim.check_failed
+        ]
+    if options.json:
+        print_json(documents[0] if len(documents) == 1 else documents)
+    if failed:
+        complain("; ".join(dict.fromkeys(failed)))
+        raise typer.Exit(FAILED)
+
+
+def _announce(name: str, runs: int, seconds: float) -> None:
+    note(f"{name}: {runs} live runs one after the other, about {math.ceil(seconds / 60)} minutes")
+
+
+def _print_live(result: LiveStudyResult) -> None:
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    out.print(f"[bold]{escape(result.definition.title)}: live[/bold]\n{escape(result.definition.about)}")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, ratio in (("", None), ("accept if", 3), ("simulator", 3), ("verdict", None), ("live", 3),
+                           ("verdict", None), ("control", None)):  # fmt: skip
+        table.add_column(heading, ratio=ratio)
+    for simulated, live in result.claims:
+        cells = [simulated.claim.id, escape(simulated.claim.accept_if)]
+        for item in (simulated, live):
+            why = f"\n[dim]{escape(item.why)}[/dim]" if item.why else ""
+            cells += [escape(item.plain.measured) + why, item.verdict]
+        table.add_row(*cells, live.control.word if live.control else "none")
+    out.print(table)
+    for pair in result.tables:
+        for engine, made in zip(("simulator", "live"), pair, strict=True):
+            out.print(f"[bold]{escape(made.table.title)}: {engine}[/bold]")
+            out.print(_table(made))
+    audit = result.audit
+    out.print(
+        f"{audit.runs} live runs, {audit.tainted} of them tainted, {audit.without_result} without a result, "
+        f"{audit.seconds:.0f} s; control: the live check on its wrong system"
+    )
+    for reason, n in audit.reasons.most_common():
+        out.print(f"tainted, {n} times: {escape(reason)}")
 
 
 def _print(result: StudyResult, elapsed_s: float) -> None:

@@ -13,17 +13,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.errors import UserError, nearest
 from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
-from anabranch.study.definition import Definition
+from anabranch.study.definition import Claim, Definition
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
 from anabranch.study.tables import StudyTable
 from anabranch.study.verdict import ClaimResult, Judgement, conclude, judge
+
+if TYPE_CHECKING:
+    from anabranch.study.live import LiveStudyResult
 
 __all__ = ["ClaimJson", "ClaimResult", "Study", "StudyJson", "StudyResult", "StudyTable", "TableJson"]
 
@@ -164,14 +167,60 @@ class Study:
             ScenarioError: A scenario of the study is wrong.
             UserError: The study asks for a figure that does not exist.
         """
+        return self._judged(Pool(self.definition, jobs), quick=quick, robustness=robustness, progress=progress)
+
+    def run_live(
+        self,
+        *,
+        quick: bool = False,
+        jobs: int | None = None,
+        attempts: int = 2,
+        announce: Callable[[int, float], None] | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> LiveStudyResult:
+        """Run what ``[live]`` names with this machine's kernel, in real time, and the same in the simulator.
+
+        Args:
+            quick: The quick grid of ``[live]``.
+            jobs: Threads of the simulator's runs; live runs are made one after the other.
+            attempts: How often a run is made at most that is tainted.
+            announce: Called with the number of live runs and the seconds they take, before the first.
+            progress: As of :meth:`run`.
+
+        Raises:
+            ScenarioError: A scenario is wrong, or asks for what no live run can do.
+            UserError: The study has no ``[live]``, or this machine does not let us run live.
+            RunFailedError: A run failed.
+        """
+        from anabranch.study.live import run_live
+
+        return run_live(self, quick=quick, jobs=jobs, attempts=attempts, announce=announce, progress=progress)
+
+    def _everything(self, pool: Pool, *, quick: bool) -> list[Job]:
+        """Every run that verdicts and tables need."""
+        return [job for plan in self._plans(pool, quick=quick).values() for job in plan]
+
+    def _plans(self, pool: Pool, *, quick: bool) -> dict[str, list[Job]]:
         definition = self.definition
-        pool = Pool(definition, jobs)
         conditions = {"plain": Condition(full=not quick)}
         if definition.jitter:
             conditions["jitter"] = Condition(full=not quick, jitter=True)
         for name in dict.fromkeys(c.control for c in definition.claims if c.control):
             conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
-        plans = {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
+        return {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
+
+    def _judged(
+        self,
+        pool: Pool,
+        *,
+        quick: bool,
+        robustness: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+        spoilt: Callable[[Claim], str] | None = None,
+    ) -> StudyResult:
+        """Make the runs that are missing in ``pool``, and judge every claim; ``spoilt`` says why one cannot be."""
+        definition = self.definition
+        plans = self._plans(pool, quick=quick)
         everything = [job for plan in plans.values() for job in plan]
         total = len(pool.missing(everything))
         pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)
@@ -182,13 +231,21 @@ class Study:
             known = robustness_module.compute(
                 definition, pool, lambda n, of: progress("robustness", n, of) if progress else None
             )
+        elif definition.is_live:
+            # What is kept is of the study's own setting.
+            known = None
         else:
             known = robustness_module.kept(definition, lambda: self._quick(pool))
         claims = []
         for claim in definition.claims:
             share = known.claims.get(claim.id) if known else None
+            reason = spoilt(claim) if spoilt else ""
+            # What the runs that are there give is worth seeing, and no verdict.
+            measures = judge(claim, results["plain"]).measures if reason else {}
             if quick and claim.full_only:
-                plain = Judgement(None, {}, "the quick grid cannot judge it; run the full study (one run per point)")
+                reason, measures = "the quick grid cannot judge it; run the full study (one run per point)", {}
+            if reason:
+                plain = Judgement(None, measures, reason)
                 claims.append(conclude(claim, plain, robustness=share, stale=bool(known and known.stale)))
                 continue
             jitter = results.get("jitter")
@@ -205,7 +262,9 @@ class Study:
             )
         notes = self._notes(results["plain"])
         mode = "quick" if quick else "full"
-        made = tables.make(results["plain"], full=not quick)
+        # A table with a run that has no result would have a hole.
+        whole = [t for t in definition.tables if not needs.only(pool.lost, needs.of_table(definition, t))]
+        made = [tables.one(results["plain"], table, full=not quick) for table in whole]
         return StudyResult(definition, mode, claims, made, results["plain"], known, notes, total)
 
     def _plan(self, pool: Pool, name: str, condition: Condition) -> list[Job]:
@@ -217,6 +276,9 @@ class Study:
             c for c in self.definition.claims
             if (condition.wrong is None or c.control == condition.wrong.name) and (condition.full or not c.full_only)
         ]  # fmt: skip
+        wrong = condition.wrong
+        if wrong is not None and wrong.variants:
+            jobs = [job for job in jobs if job.experiment not in wrong.experiments or job.variant in wrong.variants]
         return needs.only(jobs, needs.of_claims(self.definition, judged))
 
     def _quick(self, pool: Pool) -> Results:

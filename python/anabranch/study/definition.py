@@ -129,13 +129,18 @@ class Open:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A system that is known to be wrong, on which checks must fail."""
+    """A system that is known to be wrong, on which checks must fail.
+
+    Attributes:
+        variants: The only variants that checks need of it; empty: all.
+    """
 
     name: str
     title: str
     replace: Mapping[str, str]
     set: Sets
     experiments: tuple[str, ...]
+    variants: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -292,6 +297,10 @@ class Definition:
     tables: tuple[Table, ...]
     texts: Mapping[Path, str]
     values: Mapping[str, Any]
+    live: Definition | None = None
+    """What of it can run live, as a study of its own: the same claims with the same conditions."""
+    is_live: bool = False
+    """Whether it is such a part."""
 
     @property
     def default_experiment(self) -> str:

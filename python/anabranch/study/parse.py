@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from anabranch.study.definition import (
 )
 from anabranch.study.document import Document, Node
 from anabranch.study.expression import Expression, ExpressionError, Names, compile_expression
+from anabranch.study.parse_live import read_live
 from anabranch.study.parse_tables import read_section, read_table
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
@@ -87,7 +89,7 @@ class _Parser:
         root = self.root
         root.reject_unknown(
             ["title", "source", "about", "setting", "setting_why", "open", "axis", "variant", "experiment",
-             "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure"]
+             "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure", "live"]
         )  # fmt: skip
         axes = {name: self.axis(name, node) for name, node in root.children("axis")}
         variants = {name: self.variant(name, node) for name, node in root.children("variant")}
@@ -129,7 +131,7 @@ class _Parser:
             points = robustness.count("points", MIN_ROBUSTNESS_POINTS)
             if points < MIN_ROBUSTNESS_POINTS:
                 raise robustness.error(f"at least {MIN_ROBUSTNESS_POINTS} points are needed", "points")
-        return Definition(
+        definition = Definition(
             directory=self.directory,
             name=self.directory.resolve().name,
             title=root.text("title"),
@@ -150,9 +152,12 @@ class _Parser:
             figures=figures,
             sections=self.sections,
             tables=tables,
-            texts=self.texts,
+            # Those of [live] are read later and decide nothing here.
+            texts=dict(self.texts),
             values=self.document.values,
         )
+        live = root.child("live")
+        return definition if live is None else replace(definition, live=read_live(self, live, definition))
 
     def axis(self, name: str, node: Node) -> Axis:
         self.check_name(name, node)
@@ -361,7 +366,7 @@ class _Parser:
         )
 
     def wrong(self, name: str, node: Node, variants: dict[str, Variant]) -> Wrong:
-        node.reject_unknown(["title", "replace", "set", "experiments"])
+        node.reject_unknown(["title", "replace", "set", "experiments", "variants"])
         replace = node.table("replace")
         for old, new in replace.items():
             for variant in (old, new):
@@ -370,7 +375,8 @@ class _Parser:
         if not replace and not node.table("set"):
             raise node.error("a wrong system needs replace or set: what is wrong with it")
         experiments = node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments
-        return Wrong(name, node.text("title"), replace, node.table("set"), tuple(experiments))
+        needed = tuple(node.texts("variants", variants, "variant") or ())
+        return Wrong(name, node.text("title"), replace, node.table("set"), tuple(experiments), needed)
 
     def jitter(self) -> Jitter | None:
         node = self.root.child("jitter")

@@ -108,6 +108,8 @@ class Pool:
         self.definition = definition
         self.threads = threads
         self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
+        self.lost: list[Job] = []
+        """Runs that were made and have no result; of the simulator there are none."""
         self.first_seed = cache(self._first_seed)
         # A figure for each bin of each flow: of hundreds of flows only where somebody asks for them.
         paths = [q.path for q in definition.quantities.values() if q.path]

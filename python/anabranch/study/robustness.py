@@ -22,7 +22,7 @@ from anabranch.study.verdict import judge
 
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
-                "figure", "figures", "invariant", "section", "table"}  # fmt: skip
+                "figure", "figures", "invariant", "section", "table", "live"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,7 @@ def _is_prose(key: str, value: Any) -> bool:
     # Of quantities "table" is where their samples are, which decides; as a list it is the tables of the report.
     return (
         (isinstance(value, str) and key != "table")
-        or key in {"figure", "figures", "section"}
+        # Live runs decide no verdict of the simulator's.
+        or key in {"figure", "figures", "section", "live"}
         or (key == "table" and isinstance(value, list))
     )

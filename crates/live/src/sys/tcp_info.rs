@@ -141,13 +141,34 @@ impl TcpInfo {
 
 /// Bounds a socket's segments (`TCP_MAXSEG`, tcp(7)).
 pub fn set_max_segment(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes)
+}
+
+/// Bounds the window that a socket offers (`TCP_WINDOW_CLAMP`, tcp(7)), and ends the tuning of its buffer, which would move
+/// the bound.
+pub fn set_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
+    // The kernel counts what packets take in memory, up to several times their payload, and doubles what it is given.
+    let memory = bytes.saturating_mul(2);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, memory).map_err(|error| {
+        let what = "a `receive_window` of its own for a socket needs CAP_NET_ADMIN outside of user namespaces";
+        io::Error::new(error.kind(), format!("{what}: {error}"))
+    })?;
+    bound_window(socket, bytes)
+}
+
+/// Bounds the window alone.
+pub fn bound_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
+    set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+}
+
+fn set(socket: &impl AsFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     // SAFETY: the option reads an int, whose address and size these are.
     let answer = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_MAXSEG,
-            (&raw const bytes).cast(),
+            level,
+            option,
+            (&raw const value).cast(),
             libc::socklen_t::try_from(size_of::<i32>()).expect("a small number"),
         )
     };

@@ -1,0 +1,179 @@
+//! Congestion controls of a run: those that the kernel has, and eBPF ones that it is given for the time of the run.
+
+use std::{path::Path, sync::Arc};
+
+use anabranch_bpf::{
+    Error as BpfError, Source, shipped, source_of,
+    temporary::{self, Temporary},
+};
+use anabranch_elements::cc;
+use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
+use serde_json::{Value, json};
+
+use crate::{
+    namespace::Namespace,
+    refusal::Refusal,
+    settings::{self, SocketSettings, is_carried, kernel_name, kernel_sends},
+};
+
+/// The control of one flow's sockets.
+#[derive(Debug, Clone)]
+struct Control {
+    /// What the sockets are told.
+    name: String,
+    /// Its file, for one of eBPF.
+    file: Option<String>,
+    /// Loaded for this run, and held by it.
+    held: Option<Arc<Temporary>>,
+}
+
+/// The controls of all flows, in their order, as long as the run needs them.
+#[derive(Debug, Default)]
+pub struct Controls {
+    by_flow: Vec<Option<Control>>,
+}
+
+impl Controls {
+    /// Finds or loads what the flows ask for. `namespace` is where is asked what sockets may have: we may most there.
+    /// Files are looked for in `folder`.
+    ///
+    /// # Errors
+    /// With the first flow whose control the kernel neither has nor takes.
+    pub fn of(
+        resolved: &Resolved,
+        namespace: &Namespace,
+        folder: &Path,
+    ) -> std::io::Result<Result<Self, Refusal>> {
+        namespace.inside(|| {
+            let by_flow = resolved.flows.iter().map(|flow| {
+                let ours = flow.protocol == Protocol::Tcp
+                    && !is_carried(flow, resolved)
+                    && kernel_sends(flow, resolved);
+                ours.then(|| {
+                    let control = Control::of(flow, folder)?;
+                    check_window(flow, resolved, &control.name)?;
+                    Ok(control)
+                })
+                .transpose()
+            });
+            Ok(by_flow
+                .collect::<Result<_, _>>()
+                .map(|by_flow| Self { by_flow }))
+        })
+    }
+
+    /// What the sockets of a flow are told.
+    pub fn name(&self, flow: usize) -> Option<&str> {
+        let control = self.by_flow.get(flow)?.as_ref()?;
+        Some(&control.name)
+    }
+
+    /// For the summary: by flow the name in the kernel, and of an eBPF one its file and whether it was loaded for this run.
+    pub fn described(&self, resolved: &Resolved) -> Value {
+        let of = |(flow, control): (&ResolvedFlow, &Option<Control>)| {
+            let control = control.as_ref()?;
+            let described = json!({
+                "name": control.name,
+                "file": control.file,
+                "loaded": control.held.is_some(),
+            });
+            Some((flow.name.clone(), described))
+        };
+        let all = resolved.flows.iter().zip(&self.by_flow).filter_map(of);
+        Value::Object(all.collect())
+    }
+}
+
+/// Whether a socket may offer the window that a flow is to have.
+fn check_window(flow: &ResolvedFlow, resolved: &Resolved, congestion: &str) -> Result<(), Refusal> {
+    settings::takes(&SocketSettings::of(flow, resolved, Some(congestion))).map_err(|error| {
+        Refusal::new(
+            &["flow", &flow.table, "transport", "receive_window"],
+            format!("a socket may not offer the window that it is to have: {error}"),
+            "run as root, or leave `receive_window` and `receive_autotuning` out",
+        )
+    })
+}
+
+impl Control {
+    fn of(flow: &ResolvedFlow, folder: &Path) -> Result<Self, Refusal> {
+        let refused = |message: String, help: String| {
+            Refusal::new(&["flow", &flow.table, "cc"], message, help)
+        };
+        let name = flow.cc.name();
+        let (source, there) = match &flow.cc {
+            cc::Config::Custom(custom) if custom.name == "bpf" => {
+                let (message, help) = ("an eBPF control cannot be read", "give `file` or `name`");
+                let source = source_of(&custom.params, folder)
+                    .map_err(|error| refused(format!("{message}: {error}"), help.to_owned()))?;
+                // One that `anabranch cc load` keeps there serves those who may not load.
+                let there =
+                    settings::shipped(&flow.cc).map(|shipped| shipped.kernel_name.to_owned());
+                (source, there)
+            }
+            control => {
+                let own = kernel_name(control);
+                let Err(error) = settings::offers(&own) else {
+                    return Ok(Self {
+                        name: own,
+                        file: None,
+                        held: None,
+                    });
+                };
+                let Some(shipped) = shipped::find(name) else {
+                    let offered = settings::offered().join("`, `");
+                    return Err(refused(
+                        format!(
+                            "this machine's kernel does not let a socket have the congestion control `{own}`: {error}"
+                        ),
+                        format!(
+                            "expected one of `{offered}`, or one that ships as an eBPF program"
+                        ),
+                    ));
+                };
+                let source = Source::shipped(name)
+                    .map_err(|error| refused(error.to_string(), String::new()))?;
+                (source, Some(shipped.kernel_name.to_owned()))
+            }
+        };
+        let file = Some(source.name.clone());
+        match temporary::load(&source) {
+            Ok(held) => settings::offers(held.name())
+                .map(|()| Self {
+                    name: held.name().to_owned(),
+                    file,
+                    held: Some(Arc::clone(&held)),
+                })
+                .map_err(|error| {
+                    refused(
+                        format!(
+                            "`{}` is loaded, and a socket may not have it: {error}",
+                            source.name
+                        ),
+                        "expected `.flags = TCP_CONG_NON_RESTRICTED`, or root".to_owned(),
+                    )
+                }),
+            Err(BpfError::System(why)) => match there {
+                Some(there) if settings::offers(&there).is_ok() => Ok(Self {
+                    name: there,
+                    file,
+                    held: None,
+                }),
+                _ => {
+                    let (message, help) = why.split_once("; ").unwrap_or((&why, "run as root"));
+                    Err(refused(
+                        format!(
+                            "this machine's kernel has no congestion control `{name}`, and cannot be given `{}`: {message}",
+                            source.name
+                        ),
+                        help.to_owned(),
+                    ))
+                }
+            },
+            Err(error) => Err(refused(
+                error.to_string(),
+                "mend the file, or choose another control".to_owned(),
+            )),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+"""Studies in the live engine, beside the simulator.
+
+The claims that ``[live]`` names are judged by runs with this machine's kernel, and by the simulator's runs of the same
+scenarios over the same grid.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from anabranch.errors import RunFailedError, UserError
+from anabranch.limits import check_jobs
+from anabranch.study import needs
+from anabranch.study.results import Condition, Job, Pool, Results
+from anabranch.study.verdict import INCONCLUSIVE
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+    from anabranch import _engine
+    from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
+    from anabranch.study.definition import Claim, Definition
+
+ATTEMPTS = 2
+"""A run that is tainted is made once more."""
+
+MAX_ATTEMPTS = 100
+
+MAX_TAINTED = 0.1
+"""Of all live runs so many may be tainted; as of ``anabranch validate``."""
+
+
+_FIGURES = re.compile(r"^[\d.,]+ |\bmore than [\d.]+ ms |\b[\d.]+ ms (?=late)|; .*$")
+"""What of the audit's words differs from run to run."""
+
+
+class LiveAuditJson(TypedDict):
+    """How exact the live runs were, and how often one was made at most."""
+
+    attempts: int
+    runs: int
+    tainted: int
+    without_result: int
+    reasons: dict[str, int]
+    seconds: float
+
+
+class LiveClaimJson(TypedDict):
+    """One claim: what both engines say."""
+
+    id: str
+    claim: str
+    published: str
+    accept_if: str
+    simulator: dict[str, Any]
+    live: dict[str, Any]
+
+
+class LiveStudyJson(TypedDict):
+    """The JSON of ``anabranch study --engine live``."""
+
+    study: str
+    title: str
+    mode: str
+    engine: str
+    about: str
+    anabranch_version: str
+    machine: dict[str, Any]
+    audit: LiveAuditJson
+    claims: list[LiveClaimJson]
+    tables: list[dict[str, Any]]
+    points: NotRequired[dict[str, Any]]
+
+
+def _too_many(audit: LiveAuditJson) -> bool:
+    return audit["tainted"] > MAX_TAINTED * audit["runs"]
+
+
+@dataclass
+class Audit:
+    """What became of the live runs.
+
+    Attributes:
+        attempts: How often a run is made at most.
+        runs: Made, repeats included.
+        tainted: Of these, too late or with packets lost on the way to the kernel.
+        without_result: Jobs whose repeats were tainted as well.
+        reasons: Why, and how often: the words of the audit, without their figures.
+        seconds: How long all took.
+        machine: What the kernel was.
+    """
+
+    attempts: int = ATTEMPTS
+    runs: int = 0
+    tainted: int = 0
+    without_result: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether more were tainted than may be."""
+        return _too_many(self.json())
+
+    def json(self) -> LiveAuditJson:
+        """For the document."""
+        return {
+            "attempts": self.attempts,
+            "runs": self.runs,
+            "tainted": self.tainted,
+            "without_result": self.without_result,
+            "reasons": dict(self.reasons),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+class LivePool(Pool):
+    """Makes runs live, one after the other; one that is tainted is made again, ``attempts`` times in all."""
+
+    def __init__(self, definition: Definition, attempts: int = ATTEMPTS) -> None:
+        super().__init__(definition)
+        self.audit = Audit(attempts)
+
+    def make(self, jobs: Sequence[Job], progress: Callable[[int], None] | None = None) -> None:
+        """Make what is missing of ``jobs``; one that is tainted every time has no outcome and is ``lost``.
+
+        Raises:
+            ScenarioError: A scenario of the study is wrong, or cannot run live.
+            UserError: This machine does not let us run live.
+            RunFailedError: A run failed.
+        """
+        import time
+
+        started = time.monotonic()
+        todo = [job for job in self.missing(jobs) if all(job.key != lost.key for lost in self.lost)]
+        made = 0
+        # What was in a run's way is often still there right after it: repeats come when all else is done.
+        for _ in range(self.audit.attempts):
+            again = []
+            for job in todo:
+                if progress:
+                    progress(made)
+                if self._succeeds(job):
+                    made += 1
+                else:
+                    again.append(job)
+            todo = again
+        self.lost += todo
+        self.audit.without_result += len(todo)
+        self.audit.seconds += time.monotonic() - started
+
+    def results(self, jobs: Sequence[Job]) -> Results:
+        """The outcomes of those ``jobs`` that have one."""
+        return Results(self.definition, [(j, self.outcomes[j.key]) for j in jobs if j.key in self.outcomes])
+
+    def _succeeds(self, job: Job) -> bool:
+        """Make a run; whether it has a result."""
+        run = self._run(job)
+        summary = json.loads(run.summary_json)
+        reasons = summary["live"]["audit"]["reasons"]
+        self.audit.runs += 1
+        self.audit.machine = {key: summary["live"]["machine"][key] for key in ("kernel", "machine", "processors")}
+        if reasons:
+            self.audit.tainted += 1
+            self.audit.reasons.update(re.sub(_FIGURES, "", reason) for reason in reasons)
+            return False
+        self.outcomes[job.key] = self._outcome(run, job.samples_ms is not None)
+        return True
+
+    def _run(self, job: Job) -> _engine.Run:
+        from anabranch import _engine
+
+        text, file, sets, seed = self._task(job)
+        try:
+            return _engine.run_live(text, file, sets, seed=seed)
+        except _engine.LiveUnavailableError as error:
+            raise UserError(f"this machine does not let us run live: {error}", hint="run as root") from None
+        except RuntimeError as error:
+            where = ", ".join(str(part) for part in (job.experiment, job.variant, *job.point, f"seed {job.seed}"))
+            raise RunFailedError(f"the live run {where} failed: {error}") from None
+
+
+@dataclass(frozen=True)
+class LiveStudyResult:
+    """A study that was run live.
+
+    Attributes:
+        definition: The part of the study that was.
+        simulated: The simulator's verdicts on the same scenarios and grid.
+        live: Those of the runs with the kernel's TCP.
+        audit: How exact these runs were.
+    """
+
+    definition: Definition
+    simulated: StudyResult
+    live: StudyResult
+    audit: Audit
+
+    @property
+    def claims(self) -> list[tuple[ClaimResult, ClaimResult]]:
+        """Each claim as the simulator and as the live runs judge it."""
+        return list(zip(self.simulated.claims, self.live.claims, strict=True))
+
+    @property
+    def tables(self) -> list[tuple[StudyTable, StudyTable]]:
+        """The tables that all runs of both engines are there for, the simulator's and the live one."""
+        simulated = {made.table.id: made for made in self.simulated.tables}
+        return [(simulated[made.table.id], made) for made in self.live.tables]
+
+    def to_json(self) -> LiveStudyJson:
+        """The document of ``anabranch study --engine live --json``."""
+        simulated, live = self.simulated.to_json(), self.live.to_json()
+        both = zip(simulated["claims"], live["claims"], strict=True)
+        own = ("measured", "verdict", "control", "why", "measures")
+        return {
+            "study": live["study"],
+            "title": live["title"],
+            "mode": live["mode"],
+            "engine": "live",
+            "about": self.definition.about,
+            "anabranch_version": live["anabranch_version"],
+            "machine": self.audit.machine,
+            "audit": self.audit.json(),
+            "claims": [
+                {
+                    "id": b["id"],
+                    "claim": b["claim"],
+                    "published": b["published"],
+                    "accept_if": b["accept_if"],
+                    "simulator": {key: a[key] for key in own if key in a},  # type: ignore[literal-required]
+                    "live": {key: b[key] for key in own if key in b},  # type: ignore[literal-required]
+                }
+                for a, b in both
+            ],
+            "tables": [
+                {"engine": engine, "head": made.head(), "cells": made.rows(), "id": made.table.id,
+                 "title": made.table.title}
+                for pair in self.tables
+                for engine, made in zip(("simulator", "live"), pair, strict=True)
+            ],
+        }  # fmt: skip
+
+    def write(self, directory: str | Path) -> None:
+        """Write ``study.json``, ``report.md`` and both engines' runs; the directory appears whole or not at all."""
+        from anabranch.output import to_json, whole_directory
+
+        with whole_directory(Path(directory), "study") as aside:
+            document = self.to_json()
+            (aside / "study.json").write_bytes(to_json(document))
+            text = "\n".join([f"# {self.definition.title}: live", "", *section(document), ""])
+            (aside / "report.md").write_text(text, encoding="utf-8")
+            for name, result in (("simulator", self.simulated), ("live", self.live)):
+                result.results.frame().write_parquet(aside / f"{name}-runs.parquet", compression="zstd")
+
+
+def run_live(
+    study: Study,
+    *,
+    quick: bool = False,
+    jobs: int | None = None,
+    attempts: int = ATTEMPTS,
+    announce: Callable[[int, float], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> LiveStudyResult:
+    """See :meth:`Study.run_live <anabranch.study.Study.run_live>`."""
+    from anabranch.study import Study
+
+    check_jobs(jobs)
+    if not 1 <= attempts <= MAX_ATTEMPTS:
+        raise UserError(f"--attempts is {attempts}; expected 1 to {MAX_ATTEMPTS}")
+    definition = study.definition.live
+    if definition is None:
+        raise without_live(study)
+    part = Study(definition)
+    pool = LivePool(definition, attempts)
+    everything = part._everything(pool, quick=quick)
+    seconds = math.fsum(_check(pool, job) for job in pool.missing(everything))
+    if announce:
+        announce(len(pool.missing(everything)), seconds)
+    live = part._judged(pool, quick=quick, progress=progress, spoilt=lambda claim: _spoilt(pool, claim))
+    simulated = part._judged(Pool(definition, jobs), quick=quick, progress=progress)
+    return LiveStudyResult(definition, simulated, live, pool.audit)
+
+
+def _check(pool: LivePool, job: Job) -> float:
+    """How long a run takes, in seconds; what cannot run live must show before anything has run.
+
+    Raises:
+        ScenarioError: It cannot.
+    """
+    from anabranch import _engine
+
+    text, file, sets, seed = pool._task(job)
+    return _engine.check_live(text, file, sets, seed)
+
+
+def without_live(study: Study) -> UserError:
+    """Why a study without ``[live]`` does not run live: what the first of its runs would be refused for."""
+    from anabranch import _engine
+
+    definition = study.definition
+    reason = ""
+    try:
+        pool = LivePool(definition)
+        for job in pool.plan(Condition()):
+            _check(pool, job)
+    except _engine.ScenarioError as error:
+        reason = f": {error.message}"
+    return UserError(
+        f"the study {definition.name} has no [live] section, and cannot run live as it is{reason}"
+        if reason
+        else f"the study {definition.name} has no [live] section",
+        file=str(definition.directory / "study.toml"),
+        hint="[live] says which of its experiments run on this machine's kernel, and with what: docs/studies.md",
+    )
+
+
+def _spoilt(pool: LivePool, claim: Claim) -> str:
+    """Why a claim cannot be judged: runs that it asks for have no result; empty if all have."""
+    asked = needs.of_claims(pool.definition, [claim])
+    n = len(needs.only(pool.lost, asked))
+    return f"{n} of its runs were tainted each time ({pool.audit.attempts}) and have no result" if n else ""
+
+
+def section(document: LiveStudyJson) -> list[str]:
+    """What a page says of a live study: lines of Markdown."""
+    audit, machine = document["audit"], document["machine"]
+    minutes = audit["seconds"] / 60
+    options = ["--quick"] if document["mode"] == "quick" else []
+    if audit["attempts"] != ATTEMPTS:
+        options.append(f"--attempts {audit['attempts']}")
+    lines = [
+        document["about"],
+        "",
+        f"`{' '.join(['anabranch study', document['study'], '--engine live', *options])}`, "
+        f"Linux {machine.get('kernel', '?')}, {machine.get('processors', '?')} processors: {audit['runs']} runs, "
+        f"{audit['tainted']} of them tainted, {audit['without_result']} without a result, {minutes:.0f} minutes."
+        + (" More than a tenth are tainted: as a whole it has failed." if _too_many(audit) else ""),
+        "",
+        "|  | claim | accept if | simulator | verdict | live | verdict | live, on its wrong system |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for item in document["claims"]:
+        both = [item["simulator"], item["live"]]
+        cells = [item["id"], item["claim"], item["accept_if"]]
+        for one in both:
+            cells += [one["measured"], f"**{one['verdict']}**" + (f": {one['why']}" if _tells(one) else "")]
+        cells.append(item["live"]["control"] or "none")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    tables = document["tables"]
+    for i in range(0, len(tables), 2):
+        simulated, live = tables[i], tables[i + 1]
+        lines += ["", f"{simulated['title']}: simulator / live", ""]
+        lines.append("| " + " | ".join(simulated["head"]) + " |")
+        lines.append("| " + " | ".join("---" for _ in simulated["head"]) + " |")
+        for a, b in zip(simulated["cells"], live["cells"], strict=True):
+            lines.append("| " + " | ".join([a[0], *(f"{x} / {y}" for x, y in zip(a[1:], b[1:], strict=True))]) + " |")
+    if "points" in document:
+        head, *rows = document["points"]["rows"]
+        lines += ["", f"`{document['points']['figure']}`, means over seeds; a dash: no run has a result", ""]
+        lines += ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
+        lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return lines
+
+
+def _tells(one: dict[str, Any]) -> bool:
+    """Whether a verdict wants its reason beside it: that a condition does not hold says the verdict itself."""
+    return one["verdict"] == INCONCLUSIVE and bool(one.get("why"))
+
+
+__all__ = ["Audit", "LivePool", "LiveStudyJson", "LiveStudyResult", "run_live", "section"]

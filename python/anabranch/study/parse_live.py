@@ -1,0 +1,99 @@
+"""``[live]`` of ``study.toml``: which part of a study real kernels can run, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from anabranch.errors import nearest
+from anabranch.study import needs
+from anabranch.study.definition import Axis, Definition, Variant, Wrong
+from anabranch.study.document import Node
+
+if TYPE_CHECKING:
+    from anabranch.study.parse import _Parser
+
+
+def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
+    """The part that can run live: the study's claims, conditions and quantities over a grid of its own.
+
+    The study's setting, open parameters and start jitter describe its own stacks and are left out. What stands in
+    ``[live]`` is written as in the study and takes its place, by name.
+
+    Raises:
+        UserError: Something in it does not fit the study; the message has file, line and column.
+    """
+    node.reject_unknown(["about", "axis", "variant", "experiment", "wrong", "claims", "tables"])
+    axes = {**study.axes, **{name: _axis(parser, name, inner, study) for name, inner in node.children("axis")}}
+    variants = dict(study.variants)
+    for name, inner in node.children("variant"):
+        inner.reject_unknown(["label", "set"])
+        label = study.variants[name].label if name in study.variants else name
+        variants[name] = Variant(name, inner.text("label", label), inner.table("set"))
+    experiments = {}
+    for name, inner in node.children("experiment"):
+        if name not in study.experiments:
+            raise node.error(f'"{name}" is no experiment', "experiment", name, hint=nearest(name, study.experiments))
+        experiments[name] = parser.experiment(name, inner, axes, variants)
+    if not experiments:
+        raise node.error("a live study needs at least one [live.experiment.NAME]")
+    wrongs = dict(study.wrongs)
+    for name, inner in node.children("wrong"):
+        if name not in study.wrongs:
+            raise node.error(f'"{name}" is no wrong system', "wrong", name, hint=nearest(name, study.wrongs))
+        wrongs[name] = _wrong(parser, name, inner, study, variants)
+    claims = {claim.id: claim for claim in study.claims}
+    chosen = node.texts("claims", claims, "claim")
+    if not chosen:
+        raise node.error('"claims" is missing: which claims the live runs judge')
+    tables = {table.id: table for table in study.tables}
+    shown = node.texts("tables", tables, "table") or []
+    live = replace(
+        study,
+        about=node.text("about"),
+        setting={},
+        setting_why="",
+        opens=(),
+        jitter=None,
+        axes=axes,
+        variants=variants,
+        experiments=experiments,
+        wrongs=wrongs,
+        # Why something does not reproduce, and what was fitted to what, is of the simulator's runs.
+        claims=tuple(replace(claims[name], why="", note="", full_only=False) for name in chosen),
+        figures=(),
+        texts=dict(parser.texts),
+        tables=tuple(tables[name] for name in shown),
+        is_live=True,
+    )
+    asked = [(("claims", i), needs.of_claims(live, [claim])) for i, claim in enumerate(live.claims)]
+    asked += [(("tables", i), needs.of_table(live, table)) for i, table in enumerate(live.tables)]
+    for place, wanted in asked:
+        for need in sorted(wanted, key=lambda need: (need.experiment, need.variant or "")):
+            if need.experiment not in experiments:
+                raise node.error(f"it asks for the experiment {need.experiment}, which is not run live", *place)
+            there = experiments[need.experiment].variants
+            if need.variant and need.variant not in there:
+                raise node.error(
+                    f"it asks for the variant {need.variant} of {need.experiment}, which is not run live", *place
+                )
+    return live
+
+
+def _axis(parser: _Parser, name: str, node: Node, study: Definition) -> Axis:
+    if name not in study.axes:
+        raise node.error(f'"{name}" is no axis', hint=nearest(name, study.axes))
+    node.reject_unknown(["set", "values", "quick", "full"])
+    if "values" in node:
+        full = quick = parser.values(node, "values")
+    else:
+        quick = parser.values(node, "quick")
+        full = parser.values(node, "full") if "full" in node else quick
+    sets = node.table("set") if "set" in node else study.axes[name].set
+    return replace(study.axes[name], set=sets, quick=quick, full=full)
+
+
+def _wrong(parser: _Parser, name: str, node: Node, study: Definition, variants: dict[str, Variant]) -> Wrong:
+    if "title" not in node:
+        node = Node(node.document, node.path, {"title": study.wrongs[name].title, **node.value})
+    return parser.wrong(name, node, variants)

@@ -1,0 +1,289 @@
+"""Studies in the live engine, with the simulator in the place of the kernel: tainted runs, verdicts, mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch import Study, UserError, _engine
+from anabranch.study.live import Audit, LivePool, section
+from anabranch.study.results import Job
+from anabranch.study.robustness import _deciding
+
+SCENARIO = """
+title = "a path"
+duration = "1 s"
+
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+STUDY = """
+title = "Half of the rate"
+source = "nobody"
+
+[setting]
+"flow.main.stack" = "rfc"
+
+[axis.rate]
+set = { "link.path.rate" = "{} Mbit/s" }
+quick = [10, 20]
+
+[variant.reno]
+set = { "flow.main.cc" = "reno" }
+
+[variant.cubic]
+set = { "flow.main.cc" = "cubic" }
+
+[experiment.runs]
+scenario = "path.toml"
+axes = ["rate"]
+
+[experiment.others]
+scenario = "path.toml"
+axes = ["rate"]
+
+[quantity.goodput]
+path = "flow.main.goodput_mbit_s"
+
+[wrong.one_rate]
+title = "both rates are 20 Mbit/s"
+set = { "link.path.rate" = "20 Mbit/s" }
+
+[[claim]]
+id = "H1"
+claim = "Twice the rate, twice the goodput"
+published = "2"
+accept_if = "1.7 to 2.1"
+measure.ratio = "goodput[reno, rate == 20] / goodput[reno, rate == 10]"
+accept = "1.7 <= ratio <= 2.1"
+control = "one_rate"
+
+[[claim]]
+id = "H2"
+claim = "The same, of CUBIC"
+published = "2"
+accept_if = "1.7 to 2.1"
+measure.ratio = "goodput[cubic, rate == 20] / goodput[cubic, rate == 10]"
+accept = "1.7 <= ratio <= 2.1"
+control = "one_rate"
+
+[[claim]]
+id = "H3"
+claim = "Elsewhere"
+published = "2"
+accept_if = "1.7 to 2.1"
+experiment = "others"
+measure.ratio = "goodput[cubic, rate == 20] / goodput[cubic, rate == 10]"
+accept = "1.7 <= ratio <= 2.1"
+control = "one_rate"
+
+[[table]]
+id = "goodput"
+title = "Goodput"
+rows = "rate"
+columns = "variant"
+value = "goodput"
+
+[live]
+about = "As it is."
+claims = ["H1", "H2"]
+tables = ["goodput"]
+
+[live.experiment.runs]
+scenario = "path.toml"
+axes = ["rate"]
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(old: str = "", new: str = "") -> Path:
+        assert old in STUDY
+        directory = tmp_path / "half"
+        directory.mkdir()
+        (directory / "study.toml").write_text(STUDY.replace(old, new), encoding="utf-8")
+        (directory / "path.toml").write_text(SCENARIO, encoding="utf-8")
+        return directory
+
+    return write
+
+
+class Simulated:
+    """A run of the simulator that says of itself what a live one says."""
+
+    def __init__(self, run: _engine.Run, reasons: list[str]) -> None:
+        self.run = run
+        summary = json.loads(run.summary_json)
+        summary["digest"] = None
+        summary["live"] = {
+            "audit": {"reasons": reasons},
+            "machine": {"kernel": "6.18", "machine": "x86_64", "processors": 2},
+        }
+        self.summary_json = json.dumps(summary)
+
+    def table(self, name: str) -> Any:
+        return self.run.table(name)
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job, int], list[str]]], None]:
+    """Puts the simulator in the kernel's place; the argument says what taints which attempt at a run."""
+
+    def put(reasons: Callable[[Job, int], list[str]]) -> None:
+        attempts: Counter[Any] = Counter()
+
+        def run(pool: LivePool, job: Job) -> Any:
+            attempts[job.key] += 1
+            done = _engine.run_many([pool._task(job)])[0]
+            return Simulated(done, reasons(job, attempts[job.key]))
+
+        monkeypatch.setattr(LivePool, "_run", run)
+
+    return put
+
+
+LATE = "a packet left 31.415 ms late; the limit is 20 ms"
+Kernel = Callable[[Callable[[Job, int], list[str]]], None]
+
+
+def is_cubic_at_10(job: Job) -> bool:
+    return job.variant == "cubic" and job.point == (10,)
+
+
+def test_both_engines_judge_the_named_claims(write: Write, kernel: Kernel) -> None:
+    kernel(lambda _job, _attempt: [])
+    said = []
+    result = Study.load(write()).run_live(announce=lambda n, seconds: said.append((n, seconds)))
+    assert said == [(4, 4.0)]
+    assert [simulated.claim.id for simulated, _ in result.claims] == ["H1", "H2"]
+    for simulated, live in result.claims:
+        assert (simulated.verdict, live.verdict) == ("reproduced", "reproduced")
+        assert live.control is not None
+        assert live.control.holds is False
+        # The same engine stands behind both: the setting of the study is in neither.
+        assert simulated.plain.measures == live.plain.measures
+    document = result.to_json()
+    json.dumps(document, allow_nan=False)
+    assert document["audit"]["runs"] == 4
+    page = "\n".join(section(document))
+    assert "4 runs, 0 of them tainted" in page
+    assert "Goodput: simulator / live" in page
+    assert "| 10 |" in page
+
+
+def test_a_tainted_run_is_made_once_more(write: Write, kernel: Kernel) -> None:
+    kernel(lambda job, attempt: [LATE] if is_cubic_at_10(job) and attempt == 1 else [])
+    result = Study.load(write()).run_live()
+    audit = result.audit
+    assert (audit.runs, audit.tainted, audit.without_result) == (5, 1, 0)
+    # Reasons are counted without their figures.
+    assert audit.reasons == {"a packet left late": 1}
+    assert audit.failed
+    assert [live.verdict for _, live in result.claims] == ["reproduced", "reproduced"]
+
+
+def test_a_claim_whose_run_is_tainted_twice_is_inconclusive(write: Write, kernel: Kernel) -> None:
+    """Fails for a study that judges by what is left."""
+    kernel(lambda job, _attempt: [LATE] if is_cubic_at_10(job) else [])
+    result = Study.load(write()).run_live()
+    assert (result.audit.runs, result.audit.tainted, result.audit.without_result) == (5, 2, 1)
+    (_, reno), (simulated, cubic) = result.claims
+    assert reno.verdict == "reproduced"
+    assert simulated.verdict == "reproduced"
+    assert cubic.verdict == "inconclusive"
+    # Nothing is left to divide by.
+    assert cubic.plain.measures == {}
+    assert "tainted each time (2)" in cubic.why
+    # A table with a hole is left out.
+    assert result.to_json()["tables"] == []
+
+
+def test_more_attempts_can_be_asked_for(write: Write, kernel: Kernel) -> None:
+    kernel(lambda job, attempt: [LATE] if is_cubic_at_10(job) and attempt < 4 else [])
+    result = Study.load(write()).run_live(attempts=4)
+    assert (result.audit.runs, result.audit.tainted, result.audit.without_result) == (7, 3, 0)
+    assert result.claims[1][1].verdict == "reproduced"
+    # That so many were tainted is a failure all the same.
+    assert "as a whole it has failed" in "\n".join(section(result.to_json()))
+
+
+@pytest.mark.parametrize(("runs", "tainted", "failed"), [(20, 2, False), (20, 3, True), (4, 0, False)])
+def test_more_than_a_tenth_tainted_fails(runs: int, tainted: int, failed: bool) -> None:
+    assert Audit(runs=runs, tainted=tainted).failed is failed
+
+
+def test_what_no_live_run_can_do_is_refused_before_any_run(write: Write, kernel: Kernel) -> None:
+    kernel(lambda _job, _attempt: pytest.fail("it ran"))
+    study = Study.load(write('axes = ["rate"]\n', 'axes = ["rate"]\nset = { "flow.main.stack" = "rfc" }\n'))
+    with pytest.raises(_engine.ScenarioError, match="not the stack"):
+        study.run_live()
+
+
+def test_without_live_the_reason_is_told(write: Write) -> None:
+    study = Study.load(write(STUDY[STUDY.index("[live]") :], ""))
+    with pytest.raises(UserError, match=r'no \[live\] section.*not the stack "rfc"'):
+        study.run_live()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ('claims = ["H1", "H2"]', 'claims = ["H1", "H3"]', "claims", "experiment others, which is not run live"),
+        ('claims = ["H1", "H2"]', 'claims = ["H1", "H4"]', "claims", '"H4" is no claim'),
+        ('claims = ["H1", "H2"]', "", "[live]", '"claims" is missing'),
+        ('about = "As it is."', "", "[live]", '"about" is missing'),
+        ('tables = ["goodput"]', 'tables = ["goodputs"]', "tables", 'did you mean "goodput"?'),
+        ('tables = ["goodput"]', "figures = []", "figures", 'unknown key "figures"'),
+        ("[live.experiment.runs]", "[live.experiment.run]", "[live.experiment.run]", 'did you mean "runs"?'),
+        ('tables = ["goodput"]', "axis.rat = { values = [1] }", "axis.rat", 'did you mean "rate"?'),
+        ('tables = ["goodput"]', 'wrong.one = { set = { a = 1 } }', "wrong.one", 'did you mean "one_rate"?'),
+        ('[live.experiment.runs]\n', '[live.experiment.runs]\nvariants = ["reno"]\n', "claims", "variant cubic"),
+        ('title = "both rates are 20 Mbit/s"', 'title = "x"\nvariants = ["ren"]', "variants", 'did you mean "reno"?'),
+    ],
+)  # fmt: skip
+def test_mistakes_have_a_place(write: Write, old: str, new: str, line: str, told: str) -> None:
+    directory = write(old, new)
+    with pytest.raises(UserError) as raised:
+        Study.load(directory)
+    assert told in str(raised.value)
+    text = (directory / "study.toml").read_text(encoding="utf-8").splitlines()
+    assert raised.value.line is not None
+    assert line in text[raised.value.line - 1]
+
+
+def test_a_wrong_system_can_be_run_for_some_variants(write: Write) -> None:
+    study = Study.load(write('title = "both rates', 'variants = ["reno"]\ntitle = "both rates'))
+    assert study.definition.live is not None
+    pool = LivePool(study.definition.live)
+    plans = Study(study.definition.live)._plans(pool, quick=False)
+    assert {job.variant for job in plans["wrong one_rate"]} == {"reno"}
+    assert {job.variant for job in plans["plain"]} == {"reno", "cubic"}
+
+
+def test_live_decides_no_verdict_of_the_simulators(write: Write) -> None:
+    """Fails where robustness would be computed anew because of a live study."""
+    directory = write()
+    path = directory / "study.toml"
+    study, live = path.read_text(encoding="utf-8").split("[live]")
+    path.write_text(f"{study}[live]{live.replace('path.toml', 'live.toml')}", encoding="utf-8")
+    (directory / "live.toml").write_text(SCENARIO, encoding="utf-8")
+    definition = Study.load(directory).definition
+    without = {key: value for key, value in definition.values.items() if key != "live"}
+    assert _deciding(definition.values) == _deciding(without)
+    assert set(map(str, definition.texts)) == {"path.toml"}
+    assert definition.live is not None
+    assert "live.toml" in set(map(str, definition.live.texts))

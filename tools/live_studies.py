@@ -1,0 +1,133 @@
+"""Run the studies that can in the live engine, keep what came out, and write it into their pages.
+
+    python tools/live_studies.py                   runs each that has a [live] section; about an hour
+    python tools/live_studies.py fairness          only that
+    python tools/live_studies.py --quick           the quick grids
+    python tools/live_studies.py --from DIR NAME   keeps what `anabranch study NAME --engine live --out DIR` wrote
+    python tools/live_studies.py --from DIR --figure FIGURE NAME   also keeps a figure of the runs, point by point
+    python tools/live_studies.py --pages           runs nothing: writes the pages from what is kept
+    python tools/live_studies.py --check           compares those instead; exit status 1 when one is out of date
+
+What is kept is ``studies/NAME/live.json``, the command's own JSON. Live runs differ from each other, so the page is
+held to that file and not to another run. A study of which nothing is kept has no such part in its page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+from anabranch import Study
+from anabranch.study.live import LiveStudyJson, section
+
+from comparison.pages import fill
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def kept(name: str) -> Path:
+    """Where a study's result is."""
+    return ROOT / "studies" / name / "live.json"
+
+
+def page(name: str) -> Path:
+    """Where it is shown."""
+    return ROOT / "docs" / "studies" / f"{name}.md"
+
+
+def able() -> list[str]:
+    """The studies that say what of them runs live."""
+    folders = sorted(path.parent for path in (ROOT / "studies").glob("*/study.toml"))
+    return [folder.name for folder in folders if Study.load(folder).definition.live is not None]
+
+
+def run(name: str, *, quick: bool) -> LiveStudyJson:
+    """Run one; its JSON, also where too many runs were tainted, which the JSON says."""
+    command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--engine", "live", "--json"]
+    done = subprocess.run(
+        [*command, "--quick"] if quick else command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if not done.stdout:
+        raise SystemExit(f"{name}: exit status {done.returncode}")
+    document: LiveStudyJson = json.loads(done.stdout)
+    return document
+
+
+def points(directory: Path, figure: str) -> list[list[str]]:
+    """A figure at every point that was run, as mean over seeds: heading, then rows; a dash where there is no result."""
+    both = [pl.read_parquet(directory / f"{engine}-runs.parquet") for engine in ("simulator", "live")]
+    if any(figure not in frame.columns for frame in both):
+        raise SystemExit(f"the runs have no figure {figure}")
+    order = both[0].columns.index("seed")
+    axes = [name for name in both[0].columns[2:order] if both[0][name].drop_nulls().len()]
+    keys = ["experiment", "variant", *axes]
+    simulated, live = (
+        {tuple(row[:-1]): row[-1] for row in frame.group_by(keys).agg(pl.col(figure).mean()).rows()} for frame in both
+    )
+    order_of = list(dict.fromkeys(both[0].select(keys).rows()))
+
+    def shown(value: object) -> str:
+        if value is None:
+            return "–"
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    head = [*keys, "simulator", "live"]
+    return [head, *([shown(v) for v in (*key, simulated[key], live.get(key))] for key in order_of)]
+
+
+def keep(name: str, document: LiveStudyJson) -> None:
+    """Write the result down."""
+    if document["study"] != name:
+        raise SystemExit(f"expected a result of {name}, and this is one of {document['study']}")
+    kept(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def written(name: str) -> str:
+    """The page as it should be."""
+    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+    return fill(page(name).read_text("utf-8"), {"live": "\n".join(section(document))}, str(page(name)))
+
+
+def main() -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(description="Live studies and their pages.")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--from", dest="source", type=Path)
+    parser.add_argument("--figure")
+    parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    names = options.names or [name for name in able() if kept(name).exists() or not (options.pages or options.check)]
+    if options.source is not None:
+        if len(options.names) != 1:
+            parser.error("--from needs the name of one study")
+        document = json.loads((options.source / "study.json").read_text("utf-8"))
+        if options.figure:
+            document["points"] = {"figure": options.figure, "rows": points(options.source, options.figure)}
+        keep(names[0], document)
+    elif not (options.pages or options.check):
+        for name in names:
+            keep(name, run(name, quick=options.quick))
+    out_of_date = []
+    for name in names:
+        if not kept(name).exists():
+            out_of_date.append(f"{name}: nothing is kept")
+            continue
+        text = written(name)
+        if text != page(name).read_text("utf-8"):
+            out_of_date.append(f"docs/studies/{name}.md")
+            if not options.check:
+                page(name).write_text(text, "utf-8")
+    if options.check and out_of_date:
+        sys.stderr.write(f"out of date: {', '.join(out_of_date)}; python tools/live_studies.py --pages\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
