@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 from pathlib import Path
@@ -142,7 +143,7 @@ def test_datagrams_that_are_lost_doubled_and_reordered(live_run: Run) -> None:
 @pytest.mark.parametrize(("family", "payload"), [(4, "1 bytes"), (4, "9000 bytes"), (6, "1000 bytes")])
 def test_sizes_and_families(live_run: Run, family: int, payload: str) -> None:
     """A datagram of one byte has no room for its number, one of 9,000 is a packet all the same."""
-    octets = int(payload.split()[0])
+    octets = int(payload.split(maxsplit=1)[0])
     workload = f'workload = {{ kind = "paced", rate = "{octets * 8 * 200} bit/s", payload = "{payload}" }}\n'
     text = PATH + UDP + workload
     live = live_run(text + f"family = {family}\n")
@@ -190,8 +191,9 @@ POISSON = 'workload = { kind = "poisson", rate = "8 Mbit/s", sizes = { kind = "e
 
 
 def test_many_transfers(live_run: Run) -> None:
-    """As many and as large as in the simulator, over the kernel's own connections. Fails for another stream of draws: its
-    bytes differ by a tenth (80 transfers of exponential sizes).
+    """As many and as large as in the simulator, over the kernel's own connections.
+
+    Fails for another stream of draws: its bytes differ by a tenth (80 transfers of exponential sizes).
     """
     live, simulated = both(live_run, PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + POISSON)
     flow, expected = live["flows"]["main"], simulated["flows"]["main"]
@@ -208,8 +210,8 @@ def test_many_transfers(live_run: Run) -> None:
 
 def test_a_thousand_transfers(live_run: Run) -> None:
     """Of one packet each: a connection's place is free again when it is over."""
-    text = PATH + FLOW + 'workload = { kind = "poisson", rate = "4 Mbit/s", sizes = { kind = "fixed", size = "1 kB" } }\n'
-    live, simulated = both(live_run, text)
+    sizes = 'sizes = { kind = "fixed", size = "1 kB" }'
+    live, simulated = both(live_run, PATH + FLOW + f'workload = {{ kind = "poisson", rate = "4 Mbit/s", {sizes} }}\n')
     transfers, others = (run["flows"]["main"]["transfers"] for run in (live, simulated))
     assert transfers["started"] == others["started"] > 900
     assert transfers["completed"] == pytest.approx(others["completed"], abs=10)
@@ -251,8 +253,8 @@ def test_links_are_sampled(live_machine: None) -> None:
     from anabranch.live import run_audited
 
     scenario = Scenario.from_text(PATH + FLOW + 'cc = "cubic"\n')
-    live = run_audited(scenario, samples_ms=10).table("link_samples")
-    simulated = scenario.run(samples_ms=10).table("link_samples")
+    live: Any = run_audited(scenario, samples_ms=10).table("link_samples")
+    simulated: Any = scenario.run(samples_ms=10).table("link_samples")
     assert live.columns == simulated.columns
     assert live["time_s"].to_list() == simulated["time_s"].to_list()
     forward = live.filter(live["direction"] == "forward")
@@ -260,7 +262,7 @@ def test_links_are_sampled(live_machine: None) -> None:
     sent = forward["sent_packets"].to_list()
     assert sent == sorted(sent)
     # 20 Mbit/s are 16.7 packets of 1,500 bytes in 10 ms.
-    gained = max(after - before for before, after in zip(sent, sent[1:], strict=False))
+    gained = max(after - before for before, after in itertools.pairwise(sent))
     assert gained <= math.ceil(16.7) + 1
 
 
@@ -281,8 +283,8 @@ def test_groups_are_sampled(live_machine: None) -> None:
 
     text = GROUP + UDP + 'workload = { kind = "paced", rate = "5 Mbit/s" }\n'
     scenario = Scenario.from_text(text)
-    live = run_audited(scenario, samples_ms=10).table("group_samples")
-    simulated = scenario.run(samples_ms=10).table("group_samples")
+    live: Any = run_audited(scenario, samples_ms=10).table("group_samples")
+    simulated: Any = scenario.run(samples_ms=10).table("group_samples")
     assert live.columns == simulated.columns
     assert live["time_s"].to_list() == simulated["time_s"].to_list()
     members = [name for name in live.columns if "member" in name]
@@ -290,3 +292,66 @@ def test_groups_are_sampled(live_machine: None) -> None:
     for name in members:
         assert live[name].to_list()[0] == simulated[name].to_list()[0]
         assert live[name].mean() == pytest.approx(simulated[name].mean(), abs=0.2)
+
+
+def blocks(octets: bytes) -> list[tuple[int, bytes]]:
+    """Types and bodies of a pcapng file's blocks, little-endian."""
+    found, at = [], 0
+    while at < len(octets):
+        kind, length = struct.unpack_from("<II", octets, at)
+        found.append((kind, octets[at + 8 : at + length - 4]))
+        at += length
+    return found
+
+
+def packets(octets: bytes) -> list[tuple[int, bytes, bytes]]:
+    """Interface, packet and comment of each packet block."""
+    found = []
+    for kind, body in blocks(octets):
+        if kind == 6:
+            interface, _, _, captured, _ = struct.unpack_from("<IIIII", body)
+            rest = body[20 + -(-captured // 4) * 4 :]
+            _, length = struct.unpack_from("<HH", rest)
+            found.append((interface, body[20 : 20 + captured], rest[4 : 4 + length]))
+    return found
+
+
+def checksum(octets: bytes) -> int:
+    """The sum of RFC 1071: 0xffff over a header whose checksum is right."""
+    total: int = sum(struct.unpack(f">{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_live_run_is_captured(live_machine: None, family: int) -> None:
+    """Every packet that enters a link, as the kernel made it, with its fate. Fails for headers made up anew: they have
+    neither these addresses nor the kernel's options, or a wrong checksum where a packet was marked.
+    """
+    from anabranch.live import run_audited
+
+    loss = 'impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\nforward.queue'
+    text = PATH.replace("forward.queue", f"forward.{loss}") + FLOW + f"family = {family}\n"
+    run = run_audited(Scenario.from_text(text), captures=["path"])
+    octets = run.pcapng("path")
+    link = run.summary["links"]["path"]
+    for interface, direction in enumerate(("forward", "reverse")):
+        seen = [(packet, comment) for at, packet, comment in packets(octets) if at == interface]
+        counts = link[direction]
+        # What waits at the end has entered too.
+        entered = counts["sent_packets"] + counts["dropped_packets"]
+        assert entered <= len(seen) <= entered + 40
+        assert sum(b"lost by" in comment for _, comment in seen) == counts["lost_packets"]
+        assert sum(b"dropped by" in comment for _, comment in seen) == counts["dropped_packets"]
+        hosts = [1, 2] if direction == "forward" else [2, 1]
+        for packet, _ in seen:
+            if family == 4:
+                assert packet[12:20] == bytes([10, 113, 0, hosts[0], 10, 113, 0, hosts[1]])
+                assert checksum(packet[:20]) == 0xFFFF
+            else:
+                assert [packet[23], packet[39]] == hosts
+    assert link["forward"]["lost_packets"] > 10
+    names = next(body for kind, body in blocks(octets) if kind == 4)
+    assert bytes([10, 113, 0, 1]) + b"A\0" in names
+    assert bytes([0xFD, 0x71]) in names

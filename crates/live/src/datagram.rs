@@ -96,8 +96,6 @@ pub struct Counted {
     pub delivered_bytes: u64,
     /// Delays of what was read in the measured time.
     pub delay: OneWayDelay,
-    /// What the socket had no room for.
-    pub dropped: u64,
 }
 
 /// The end that writes.
@@ -228,7 +226,6 @@ impl Sink {
                 Err(error) => return Err(error),
             }
         }
-        reader.counted.dropped = sys::datagram::dropped(&socket)?;
         Ok(Outcome {
             datagrams: Some(Box::new(reader.counted)),
             ..Outcome::default()
