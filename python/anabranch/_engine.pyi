@@ -37,7 +37,7 @@ class Run:
     def pcapng(self, link: str, direction: str | None = None) -> bytes: ...
 
 def version() -> str: ...
-def resolve(text: str, file: str, sets: list[str], seed: int | None) -> str: ...
+def resolve(text: str, file: str, sets: list[str], seed: int | None, live: bool = False) -> str: ...
 def run(
     text: str,
     file: str,
@@ -67,6 +67,8 @@ def run_live(
     *,
     seed: int | None = None,
     packets: bool = False,
+    samples_ms: float | None = None,
+    captures: tuple[list[tuple[str, str | None]], int] | None = None,
     limits: tuple[float, float, int] | None = None,
     shell: tuple[str, list[str]] | None = None,
     progress: Callable[[float], None] | None = None,

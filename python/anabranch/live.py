@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
+
+from anabranch.capture import SNAP_LENGTH
 
 if TYPE_CHECKING:
     from anabranch.result import RunResult
@@ -52,13 +54,25 @@ def run_live(
     *,
     seed: int | None = None,
     packets: bool = False,
+    samples_ms: float | None = None,
+    captures: Sequence[str] = (),
+    snap_length: int = SNAP_LENGTH,
     limits: Limits | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RunResult:
     """See :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`."""
     from anabranch.errors import RunFailedError
 
-    result = run_audited(scenario, seed=seed, packets=packets, limits=limits, progress=progress)
+    result = run_audited(
+        scenario,
+        seed=seed,
+        packets=packets,
+        samples_ms=samples_ms,
+        captures=captures,
+        snap_length=snap_length,
+        limits=limits,
+        progress=progress,
+    )
     reasons = taint(result)
     if reasons:
         raise RunFailedError("the live run is tainted and has no result: " + "; ".join(reasons))
@@ -70,6 +84,9 @@ def run_audited(
     *,
     seed: int | None = None,
     packets: bool = False,
+    samples_ms: float | None = None,
+    captures: Sequence[str] = (),
+    snap_length: int = SNAP_LENGTH,
     limits: Limits | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RunResult:
@@ -82,10 +99,11 @@ def run_audited(
     """
     from anabranch import _engine
     from anabranch.errors import RunFailedError, UserError
-    from anabranch.limits import check_seed
+    from anabranch.limits import check_samples, check_seed
     from anabranch.result import RunResult
 
     check_seed(seed)
+    check_samples(samples_ms)
     try:
         run = _engine.run_live(
             scenario.text,
@@ -93,6 +111,8 @@ def run_audited(
             scenario._sets,
             seed=seed,
             packets=packets,
+            samples_ms=samples_ms,
+            captures=scenario._places(captures, snap_length, seed, live=True),
             limits=None if limits is None else astuple(limits),
             progress=progress,
         )

@@ -308,17 +308,11 @@ class Scenario:
             UserError: ``seed``, ``samples_ms`` or ``snap_length`` is out of range, or there is no such link.
         """
         from anabranch import _engine
-        from anabranch.capture import check_snap_length, place
         from anabranch.limits import check_samples, check_seed
         from anabranch.result import RunResult
 
         check_seed(seed)
         check_samples(samples_ms)
-        check_snap_length(snap_length)
-        places = []
-        if captures:
-            links = self.resolve(seed=seed)["links"]
-            places = [place(name, links) for name in captures]
         return RunResult(
             _engine.run(
                 self.text,
@@ -329,16 +323,37 @@ class Scenario:
                 samples_ms=samples_ms,
                 packets=packets,
                 fast_path=fast_path,
-                captures=([(p.link, p.direction) for p in places], snap_length) if places else None,
+                captures=self._places(captures, snap_length, seed),
                 progress=progress,
             )
         )
+
+    def _places(
+        self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False
+    ) -> tuple[list[tuple[str, str | None]], int] | None:
+        """Captures as the engine takes them; ``None`` for none.
+
+        Raises:
+            UserError: ``snap_length`` is out of range, or there is no such link.
+        """
+        from anabranch import _engine
+        from anabranch.capture import check_snap_length, place
+
+        check_snap_length(snap_length)
+        if not captures:
+            return None
+        links = json.loads(_engine.resolve(self.text, self._file, self._sets, seed, live))["links"]
+        places = [place(name, links) for name in captures]
+        return [(p.link, p.direction) for p in places], snap_length
 
     def run_live(
         self,
         *,
         seed: int | None = None,
         packets: bool = False,
+        samples_ms: float | None = None,
+        captures: Sequence[str] = (),
+        snap_length: int = SNAP_LENGTH,
         limits: Limits | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> RunResult:
@@ -347,6 +362,10 @@ class Scenario:
         Args:
             seed: Instead of the scenario's.
             packets: Record one row per packet sent.
+            samples_ms: Record queues of links and members of groups every so many milliseconds. Windows and
+                round-trip times are always recorded, every 10 ms.
+            captures: Links whose packets are captured, as of :meth:`run`; with the addresses that they really have.
+            snap_length: Bytes kept of each captured packet, at most.
             limits: Past these the run is tainted; the defaults when left out.
             progress: Called with the finished share (0‥1).
 
@@ -357,7 +376,16 @@ class Scenario:
         """
         from anabranch.live import run_live
 
-        return run_live(self, seed=seed, packets=packets, limits=limits, progress=progress)
+        return run_live(
+            self,
+            seed=seed,
+            packets=packets,
+            samples_ms=samples_ms,
+            captures=captures,
+            snap_length=snap_length,
+            limits=limits,
+            progress=progress,
+        )
 
     def sweep(
         self,

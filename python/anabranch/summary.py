@@ -182,6 +182,16 @@ class EngineStats(TypedDict, total=False):
     peak_rss_bytes: int | None
 
 
+class DatagramAccount(TypedDict, total=False):
+    """The datagrams of a UDP flow on their way from one program into the network, and out of it into the other."""
+
+    written: int
+    taken: int
+    left: int
+    released: int
+    read: int
+
+
 class LiveAudit(TypedDict, total=False):
     """What the live engine says of itself."""
 
@@ -195,6 +205,10 @@ class LiveAudit(TypedDict, total=False):
     p99_lateness_ms: float | None
     max_lateness_ms: float | None
     io_drops: int
+    datagrams: dict[str, DatagramAccount]
+    p50_write_lateness_ms: float | None
+    p99_write_lateness_ms: float | None
+    max_write_lateness_ms: float | None
     cpu_share: float
     limits: dict[str, float]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import command
+from .conftest import command, missing
 
 SCENARIO = """
 duration = "{duration}"
@@ -48,7 +48,7 @@ CLIENT = (
 def namespaces(live_machine: None) -> Iterator[dict[str, str]]:
     """Three: left and right, and between them the one where the engine runs."""
     if shutil.which("ip") is None:
-        pytest.skip("making veth pairs needs the program ip (iproute2)")
+        missing("making veth pairs needs the program ip (iproute2)")
     names = {name: f"anabranch-test-{os.getpid()}-{name}" for name in ("left", "middle", "right")}
 
     def ip(*words: str) -> None:

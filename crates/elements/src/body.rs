@@ -1,6 +1,8 @@
 //! What a packet carries: a length in the simulator, bytes in the live engine and the gateway.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
+
+use anabranch_core::packet::Ecn;
 
 /// The content of a segment or datagram.
 ///
@@ -30,6 +32,11 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
     fn append(&mut self, next: &Self);
     /// The octets themselves; `None` where only their number is known.
     fn octets(&self) -> Option<&[u8]> {
+        None
+    }
+    /// The whole IP packet, with `ecn` in its header, where the body has come as one: nothing, if it was something else
+    /// than IP. `None` where a packet has still to be made of it.
+    fn ip_packet(&self, _ecn: Ecn) -> Option<Cow<'_, [u8]>> {
         None
     }
 }

@@ -11,10 +11,14 @@ use std::{
     time::Duration as Pause,
 };
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    histogram::Histogram,
+    units::{Duration, Instant},
+};
 use anabranch_model::{
-    scenario::{Family, Resolved, ResolvedFlow},
-    workload::{Config, RequestResponse},
+    scenario::{Family, Protocol, Resolved, ResolvedFlow},
+    topology,
+    workload::{Config, Pace, RequestResponse},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -25,18 +29,21 @@ use rustix::{
 use crate::{
     clock::{Clock, StartingLine},
     controls::Controls,
+    datagram,
     directory::Directory,
     endpoint::Own,
     namespace::Namespace,
+    sampler::Sample,
     settings::{SocketSettings, connects_back},
     stream::{Check, Stream},
     sys::tcp_info::TcpInfo,
+    transfers,
 };
 
 /// So often a thread that waits for its peer looks whether the run is over.
-const LOOK: Pause = Pause::from_millis(20);
+pub const LOOK: Pause = Pause::from_millis(20);
 /// Written or read at once.
-const CHUNK: usize = 128 << 10;
+pub const CHUNK: usize = 128 << 10;
 
 /// Which end of a flow a socket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +79,11 @@ pub struct Sockets {
 }
 
 impl Sockets {
+    /// The kernel is not asked about this one any more, and this copy of it closed.
+    fn forget(&self, flow: usize, side: Side) {
+        self.lock()
+            .retain(|(of, which, _)| (*of, *which) != (flow, side));
+    }
     fn add(&self, flow: usize, side: Side, socket: &impl AsFd) -> io::Result<()> {
         let copy = socket.as_fd().try_clone_to_owned()?;
         self.lock().push((flow, side, Socket::Kernel(copy)));
@@ -94,11 +106,41 @@ pub struct Stage {
     pub over: AtomicBool,
     /// The user has left the shell.
     pub left: AtomicBool,
+    /// Samples taken beside those at regular times.
+    noted: Mutex<Vec<Sample>>,
 }
 
 impl Stage {
-    fn is_over(&self) -> bool {
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Waits until then. Not if the run is over before.
+    pub fn wait_until(&self, clock: Clock, then: Instant) -> bool {
+        while clock.now() < then || !clock.until(then).is_zero() {
+            if self.is_over() {
+                return false;
+            }
+            std::thread::sleep(clock.until(then).min(LOOK));
+        }
+        !self.is_over()
+    }
+
+    /// Samples a flow's sockets now.
+    fn note(&self, flow: usize, clock: Clock) {
+        let sockets = self.sockets.lock();
+        let own = sockets.iter().filter(|(of, ..)| *of == flow);
+        let samples = own.filter_map(|(_, side, socket)| Sample::of(flow, *side, socket, clock));
+        self.noted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(samples);
+    }
+
+    /// What was sampled so.
+    pub fn take_noted(&self) -> Vec<Sample> {
+        std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -115,6 +157,12 @@ pub struct Outcome {
     pub read: u64,
     /// The first of them that was not what the peer had written there.
     pub wrong: Option<u64>,
+    /// How late what goes by the clock was written, in nanoseconds.
+    pub lateness: Histogram<7>,
+    /// What an end of a UDP flow has counted.
+    pub datagrams: Option<Box<datagram::Counted>>,
+    /// What an end of transfers one by one has counted.
+    pub transfers: Option<Box<transfers::Counted>>,
 }
 
 /// One end of a flow.
@@ -127,16 +175,28 @@ pub struct Application {
     address: SocketAddr,
     start: Instant,
     stop: Instant,
+    /// The end of the run.
+    end: Instant,
+    /// What is measured.
+    window: (Instant, Instant),
 }
 
 #[derive(Debug, Clone)]
 enum Role {
-    /// Writes so much, or for as long as it may.
-    Source(Option<u64>),
+    /// Writes for as long as it may.
+    Bulk,
+    /// Writes so much.
+    Source(u64),
+    /// Writes by the clock.
+    Paced(Pace),
     /// Reads so much, or all there is.
     Sink(Option<u64>),
     Server(RequestResponse),
     Client(RequestResponse),
+    DatagramSource(datagram::Source),
+    DatagramSink(datagram::Sink),
+    TransferSource(Box<transfers::Source>),
+    TransferSink(transfers::Sink),
 }
 
 impl Application {
@@ -150,14 +210,18 @@ impl Application {
             Directory::port(index),
         );
         let end = Instant::START + resolved.duration;
-        [Side::Sender, Side::Receiver].map(|side| Self {
+        let stop = flow.stop.unwrap_or(end).min(end);
+        let [sender, receiver] = roles(flow, resolved.seed, stop);
+        [(Side::Sender, sender), (Side::Receiver, receiver)].map(|(side, role)| Self {
             flow: index,
             side,
-            role: role(flow, side),
+            role,
             settings: SocketSettings::of(flow, resolved, congestion),
             address,
             start: flow.start,
-            stop: flow.stop.unwrap_or(end).min(end),
+            stop,
+            end,
+            window: (flow.start.max(Instant::START + resolved.warmup), stop),
         })
     }
 
@@ -172,7 +236,10 @@ impl Application {
     }
 
     fn connects(&self) -> bool {
-        matches!(self.role, Role::Source(_) | Role::Client(_))
+        matches!(
+            self.role,
+            Role::Bulk | Role::Source(_) | Role::Paced(_) | Role::Client(_)
+        )
     }
 
     /// Runs it, on a thread of its own. `ready` is called when a peer may come.
@@ -186,6 +253,14 @@ impl Application {
         ready: impl FnOnce(),
     ) -> io::Result<Outcome> {
         namespace.enter()?;
+        let (to, window) = ((self.address, &self.settings), self.window);
+        match self.role {
+            Role::DatagramSource(end) => return end.run(self.address, window, stage, ready),
+            Role::DatagramSink(end) => return end.run(self.address, window, stage, ready),
+            Role::TransferSource(end) => return end.run(to, window, stage, ready),
+            Role::TransferSink(end) => return end.run(to, window, stage, ready),
+            _ => {}
+        }
         let listener = if self.connects() {
             None
         } else {
@@ -212,11 +287,8 @@ impl Application {
     }
 
     fn connect(&self, clock: Clock, stage: &Stage) -> io::Result<Option<TcpStream>> {
-        while clock.now() < self.start || !clock.until(self.start).is_zero() {
-            if stage.is_over() {
-                return Ok(None);
-            }
-            std::thread::sleep(clock.until(self.start).min(LOOK));
+        if !stage.wait_until(clock, self.start) {
+            return Ok(None);
         }
         let family = match self.address.ip() {
             IpAddr::V4(_) => AddressFamily::INET,
@@ -243,13 +315,27 @@ impl Application {
         let mut writing = Stream::written_by(self.flow, self.side as usize);
         let mut reading = Check::of(Stream::written_by(self.flow, 1 - self.side as usize));
         match &self.role {
-            Role::Source(size) => {
+            Role::Bulk => {
                 let going = || !stage.is_over() && clock.now() < self.stop;
-                let written = write_while(stream, &mut writing, size.unwrap_or(u64::MAX), going)?;
-                if size.is_none_or(|size| written == size) {
+                write_while(stream, &mut writing, u64::MAX, going)?;
+                if self.stop < self.end && !stage.is_over() {
+                    // What the socket holds would be sent for some time yet. So the connection is broken off.
+                    stage.note(self.flow, clock);
+                    stage.sockets.forget(self.flow, self.side);
+                }
+            }
+            Role::Source(size) => {
+                // The whole file is the connection's from its beginning on.
+                if write_while(stream, &mut writing, *size, || !stage.is_over())? == *size {
                     drop(stream.shutdown(std::net::Shutdown::Write));
                 }
                 // Until the peer closes, so that what is on the way arrives.
+                read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
+            }
+            Role::Paced(pace) => {
+                crate::sys::priority::be_prompt();
+                outcome.lateness = self.write_paced(*pace, (stream, &mut writing), clock, stage)?;
+                drop(stream.shutdown(std::net::Shutdown::Write));
                 read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
             }
             Role::Sink(size) => {
@@ -261,6 +347,7 @@ impl Application {
                 let read = read_while(stream, &mut reading, most, going)?;
                 if size.is_some_and(|size| read == size) {
                     outcome.completed = Some(clock.now());
+                    stage.note(self.flow, clock);
                 }
                 drop(stream.shutdown(std::net::Shutdown::Write));
             }
@@ -292,24 +379,91 @@ impl Application {
                     }
                 }
             }
+            Role::DatagramSource(_)
+            | Role::DatagramSink(_)
+            | Role::TransferSource(_)
+            | Role::TransferSink(_) => unreachable!("they have sockets of their own"),
         }
         // The socket stays until all is over: what it counted is still to be read.
         (outcome.written, outcome.read) = (writing.position(), reading.read());
         outcome.wrong = reading.wrong();
         Ok(outcome)
     }
+
+    /// Writes by the clock from now on; what the socket does not take waits. How late each write's turn came.
+    fn write_paced(
+        &self,
+        pace: Pace,
+        (stream, content): (&TcpStream, &mut Stream),
+        clock: Clock,
+        stage: &Stage,
+    ) -> io::Result<Histogram<7>> {
+        let mut lateness = Histogram::default();
+        let going = || !stage.is_over() && clock.now() < self.stop;
+        let (since, mut writes, mut owed) = (clock.now(), 0, 0_u64);
+        loop {
+            let mut due = since.saturating_add(pace.after(writes));
+            if owed == 0 && (due >= self.stop || !stage.wait_until(clock, due)) {
+                return Ok(lateness);
+            }
+            if !going() {
+                return Ok(lateness);
+            }
+            let now = clock.now();
+            if owed == 0 {
+                lateness.record(now.saturating_since(due).as_nanos());
+            }
+            while due <= now {
+                owed += u64::from(pace.payload());
+                writes += 1;
+                due = since.saturating_add(pace.after(writes));
+            }
+            // Until the next is due: what is owed then is more.
+            let before = |clock: Clock| clock.now() < due;
+            let written = write_while(stream, content, owed, || going() && before(clock))?;
+            if written < owed && going() && before(clock) {
+                // The path has ended the connection.
+                return Ok(lateness);
+            }
+            owed -= written;
+        }
+    }
 }
 
-fn role(flow: &ResolvedFlow, side: Side) -> Role {
-    let bytes = match &flow.workload {
-        Config::File(file) => Some(file.size.get()),
-        _ => None,
-    };
-    match (&flow.workload, side) {
-        (Config::RequestResponse(what), Side::Sender) => Role::Server(what.clone()),
-        (Config::RequestResponse(what), Side::Receiver) => Role::Client(what.clone()),
-        (_, Side::Sender) => Role::Source(bytes),
-        (_, Side::Receiver) => Role::Sink(bytes),
+/// What the two ends of a flow do.
+fn roles(flow: &ResolvedFlow, seed: u64, stop: Instant) -> [Role; 2] {
+    if flow.protocol == Protocol::Udp {
+        let log = datagram::Log::default();
+        let source = datagram::Source {
+            schedule: topology::datagrams(flow, seed),
+            stop,
+            log: log.clone(),
+        };
+        return [
+            Role::DatagramSource(source),
+            Role::DatagramSink(datagram::Sink { log }),
+        ];
+    }
+    if let Some(arrivals) = topology::arrivals(flow, seed) {
+        let ledger = transfers::Ledger::default();
+        let source = transfers::Source {
+            arrivals,
+            stop,
+            ledger: ledger.clone(),
+        };
+        return [
+            Role::TransferSource(Box::new(source)),
+            Role::TransferSink(transfers::Sink { ledger }),
+        ];
+    }
+    match &flow.workload {
+        Config::RequestResponse(what) => [Role::Server(what.clone()), Role::Client(what.clone())],
+        Config::File(file) => {
+            let size = file.size.get();
+            [Role::Source(size), Role::Sink(Some(size))]
+        }
+        Config::Paced(paced) => [Role::Paced(topology::pace(paced)), Role::Sink(None)],
+        _ => [Role::Bulk, Role::Sink(None)],
     }
 }
 
@@ -329,7 +483,7 @@ impl SocketSettings {
 impl SocketSettings {
     /// Linux (6.6 and later) forgets the bound of a window when it learns how large packets are in memory, so it is told again with every
     /// read. It costs nothing where it has not changed.
-    fn hold_window(&self, socket: &impl AsFd) {
+    pub fn hold_window(&self, socket: &impl AsFd) {
         if let Some(bytes) = self.window {
             // It was taken before; a connection that is gone has none.
             drop(crate::sys::tcp_info::bound_window(socket, bytes));
@@ -338,7 +492,7 @@ impl SocketSettings {
 }
 
 /// A socket that carries data: no call on it waits for long, and closing it leaves nothing behind.
-fn prepare(socket: &impl AsFd) -> io::Result<()> {
+pub fn prepare(socket: &impl AsFd) -> io::Result<()> {
     for timeout in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(socket, timeout, Some(LOOK))?;
     }
@@ -363,7 +517,7 @@ fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option<TcpStream>
 }
 
 /// Whether a call only took too long, or was interrupted.
-fn is_late(error: &io::Error) -> bool {
+pub fn is_late(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
@@ -429,7 +583,7 @@ fn read_while(
 }
 
 /// Whether the path ended a connection: it gave up, or the peer did.
-fn is_lost(error: &io::Error) -> bool {
+pub fn is_lost(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable};
     matches!(
         error.kind(),

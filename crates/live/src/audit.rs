@@ -1,10 +1,14 @@
 //! The engine's own accounts: how late it was, what it lost, how busy it was; and whether a run may
 //! be believed.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, OnceLock, PoisonError},
+};
 
 use anabranch_core::{
     histogram::Histogram,
+    packet::{Direction, FlowId},
     units::{Duration, Instant},
 };
 use serde::Serialize;
@@ -48,9 +52,31 @@ struct Counts {
     taken: u64,
     strangers: u64,
     merged: u64,
+    /// By flow and direction.
+    places: Vec<[Place; 2]>,
+}
+
+/// The packets of one direction of a flow.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    taken: u64,
+    /// Sent by the host, and not taken before the end.
+    left: u64,
+    released: u64,
 }
 
 impl Recorder {
+    /// For so many flows.
+    pub fn of(flows: usize) -> Self {
+        let counts = Counts {
+            places: vec![[Place::default(); 2]; flows],
+            ..Counts::default()
+        };
+        Self {
+            clock: OnceLock::new(),
+            counts: Mutex::new(counts),
+        }
+    }
     pub fn begin(&self, clock: Clock) {
         // It begins once.
         let _ = self.clock.set(clock);
@@ -59,19 +85,29 @@ impl Recorder {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// A packet that is due at `due` is released.
-    pub fn release(&self, due: Instant) {
+    pub fn release(&self, place: (FlowId, Direction), due: Instant) {
         if let Some(clock) = self.clock.get() {
             let late = clock.now().saturating_since(due).as_nanos();
-            self.counts().lateness.record(late);
+            let mut counts = self.counts();
+            counts.lateness.record(late);
+            counts.place(place).released += 1;
         }
     }
-    /// The kernel would not take one.
-    pub fn undelivered(&self) {
-        self.counts().undelivered += 1;
+    /// The kernel would not take one that was released.
+    pub fn undelivered(&self, place: (FlowId, Direction)) {
+        let mut counts = self.counts();
+        counts.undelivered += 1;
+        counts.place(place).released -= 1;
     }
     /// A packet of a flow was taken from the kernel.
-    pub fn taken(&self) {
-        self.counts().taken += 1;
+    pub fn taken(&self, place: (FlowId, Direction)) {
+        let mut counts = self.counts();
+        counts.taken += 1;
+        counts.place(place).taken += 1;
+    }
+    /// A packet of a flow was not taken before the end.
+    pub fn left(&self, place: (FlowId, Direction)) {
+        self.counts().place(place).left += 1;
     }
     /// A frame was taken that stands for several segments.
     pub fn merged(&self) {
@@ -83,13 +119,55 @@ impl Recorder {
     }
 }
 
+impl Counts {
+    fn place(&mut self, (flow, direction): (FlowId, Direction)) -> &mut Place {
+        &mut self.places[flow.0 as usize][direction as usize]
+    }
+}
+
 /// What is known when a run is over.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 pub struct Closing {
     /// What the devices counted.
     pub device_drops: u64,
     pub in_flight_packets: u64,
     pub cpu_share: f64,
+    /// What the two ends of UDP flows have counted.
+    pub ends: Vec<Ends>,
+    /// How late applications that go by the clock wrote, in nanoseconds.
+    pub lateness: Histogram<7>,
+}
+
+/// The datagrams that the two ends of a UDP flow have counted.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// Its name.
+    pub name: String,
+    pub flow: FlowId,
+    pub written: u64,
+    pub read: u64,
+}
+
+/// The datagrams of a flow on their way from one program into the network, and out of it into the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DatagramAccount {
+    /// Written to the sender's socket.
+    pub written: u64,
+    /// Of these, taken by the engine.
+    pub taken: u64,
+    /// Of these, not taken before the end.
+    pub left: u64,
+    /// Given by the engine to the receiver's kernel.
+    pub released: u64,
+    /// Read from the receiver's socket.
+    pub read: u64,
+}
+
+impl DatagramAccount {
+    /// Those that the kernel lost on either side.
+    fn missing(&self) -> u64 {
+        self.written.abs_diff(self.taken + self.left) + self.released.abs_diff(self.read)
+    }
 }
 
 /// What the engine has to say of itself.
@@ -115,8 +193,16 @@ pub struct Audit {
     pub p99_lateness_ms: Option<f64>,
     /// The latest.
     pub max_lateness_ms: Option<f64>,
-    /// Packets lost between the kernel and the engine.
+    /// Packets lost between the kernel and the engine, or between an application and the kernel.
     pub io_drops: u64,
+    /// Where the datagrams of UDP flows were counted, by flow.
+    pub datagrams: BTreeMap<String, DatagramAccount>,
+    /// How late applications that go by the clock wrote: the median, in milliseconds.
+    pub p50_write_lateness_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_write_lateness_ms: Option<f64>,
+    /// The latest.
+    pub max_write_lateness_ms: Option<f64>,
     /// Share of one processor that the engine's thread took.
     pub cpu_share: f64,
     /// What would have tainted it.
@@ -126,7 +212,20 @@ pub struct Audit {
 impl Audit {
     /// Closes the accounts.
     pub fn of(recorder: &Recorder, limits: Limits, closing: &Closing) -> Self {
-        let counts = recorder.counts();
+        let mut counts = recorder.counts();
+        let account = |ends: &Ends| {
+            let place = counts.place((ends.flow, Direction::Forward));
+            let account = DatagramAccount {
+                written: ends.written,
+                taken: place.taken,
+                left: place.left,
+                released: place.released,
+                read: ends.read,
+            };
+            (ends.name.clone(), account)
+        };
+        let datagrams: BTreeMap<_, _> = closing.ends.iter().map(account).collect();
+        let missing: u64 = datagrams.values().map(DatagramAccount::missing).sum();
         let ms = |nanos: u64| Duration::from_nanos(nanos).as_millis_f64();
         let mut audit = Self {
             tainted: false,
@@ -139,7 +238,11 @@ impl Audit {
             max_lateness_ms: counts.lateness.max().map(ms),
             merged_packets: counts.merged,
             in_flight_packets: closing.in_flight_packets,
-            io_drops: counts.undelivered + closing.device_drops,
+            io_drops: counts.undelivered + closing.device_drops + missing,
+            datagrams,
+            p50_write_lateness_ms: closing.lateness.percentile(50.0).map(ms),
+            p99_write_lateness_ms: closing.lateness.percentile(99.0).map(ms),
+            max_write_lateness_ms: closing.lateness.max().map(ms),
             cpu_share: closing.cpu_share,
             limits,
         };
@@ -162,6 +265,22 @@ impl Audit {
         if let Some(late) = self.max_lateness_ms.filter(|late| *late > max_lateness_ms) {
             reasons.push(format!(
                 "a packet left {late:.3} ms late; the limit is {max_lateness_ms} ms"
+            ));
+        }
+        if let Some(late) = self
+            .p99_write_lateness_ms
+            .filter(|late| *late > p99_lateness_ms)
+        {
+            reasons.push(format!(
+                "an application wrote one time in a hundred more than {late:.3} ms late; the limit is {p99_lateness_ms} ms"
+            ));
+        }
+        if let Some(late) = self
+            .max_write_lateness_ms
+            .filter(|late| *late > max_lateness_ms)
+        {
+            reasons.push(format!(
+                "an application wrote {late:.3} ms late; the limit is {max_lateness_ms} ms"
             ));
         }
         if self.io_drops > io_drops {
@@ -196,10 +315,57 @@ mod tests {
         }
         let closing = Closing {
             device_drops,
-            in_flight_packets: 0,
-            cpu_share: 0.5,
+            ..Closing::default()
         };
         Audit::of(&recorder, Limits::default(), &closing)
+    }
+
+    /// Datagrams of one flow: written, taken, left, released, read. And how late writes were, in nanoseconds.
+    fn audit_datagrams(counts: [u64; 5], lateness_ns: &[u64]) -> Audit {
+        let [written, taken, left, released, read] = counts;
+        let recorder = Recorder::of(1);
+        let flow = FlowId(0);
+        *recorder.counts().place((flow, Direction::Forward)) = Place {
+            taken,
+            left,
+            released,
+        };
+        let mut closing = Closing {
+            ends: vec![Ends {
+                name: "main".to_owned(),
+                flow,
+                written,
+                read,
+            }],
+            ..Closing::default()
+        };
+        for late in lateness_ns {
+            closing.lateness.record(*late);
+        }
+        Audit::of(&recorder, Limits::default(), &closing)
+    }
+
+    /// Fails for an audit that looks at one side of the engine alone.
+    #[test]
+    fn a_datagram_that_is_missing_taints() {
+        assert!(!audit_datagrams([100, 90, 10, 50, 50], &[]).tainted);
+        for counts in [[100, 99, 0, 50, 50], [100, 90, 10, 50, 49]] {
+            let found = audit_datagrams(counts, &[]);
+            assert_eq!(found.io_drops, 1, "{counts:?}");
+            assert!(found.tainted, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn writes_that_are_late_taint() {
+        let often: Vec<u64> = (0..1000)
+            .map(|n| if n % 50 == 0 { 3_000_000 } else { 1_000 })
+            .collect();
+        let found = audit_datagrams([0; 5], &often);
+        assert_eq!(found.reasons.len(), 1, "{:?}", found.reasons);
+        assert!(found.reasons[0].starts_with("an application wrote one time in a hundred"));
+        let found = audit_datagrams([0; 5], &[21_000_000]);
+        assert!(found.reasons[1].starts_with("an application wrote 21"));
     }
 
     #[test]

@@ -16,7 +16,10 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_elements::{host::Departing, transport::Transport};
-use anabranch_model::network::Network;
+use anabranch_model::{
+    network::{GroupId, LinkId, Network},
+    record::{GroupSample, LinkSample},
+};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     time::{ClockId, clock_gettime},
@@ -39,7 +42,7 @@ const TURN: usize = 32;
 /// The longest sleep, so that a stop is heard.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The largest packet of IP.
-const LARGEST: usize = 65_536;
+pub const LARGEST: usize = 65_536;
 
 /// A model and what it is connected to.
 pub struct Driver<'a> {
@@ -52,12 +55,56 @@ pub struct Driver<'a> {
     pub recorder: &'a Recorder,
     pub clock: Clock,
     pub stop: &'a AtomicBool,
+    pub samples: PathSampler,
+}
+
+/// How a run went.
+#[derive(Debug, Default)]
+pub struct Moved {
+    /// Share of a processor that the engine's thread took.
+    pub cpu_share: f64,
+    pub samples: PathSamples,
+}
+
+/// What was sampled of links and groups, in order of time, then of the scenario.
+#[derive(Debug, Clone, Default)]
+pub struct PathSamples {
+    /// Links.
+    pub links: Vec<LinkSample>,
+    /// Groups.
+    pub groups: Vec<GroupSample>,
+}
+
+/// Looks at links and groups every so often.
+#[derive(Debug, Clone)]
+pub struct PathSampler {
+    pub links: Vec<(String, [LinkId; 2])>,
+    pub groups: Vec<(String, GroupId)>,
+    /// Not at all, if there is none.
+    pub every: Option<Duration>,
+    due: Instant,
+    taken: PathSamples,
+}
+
+impl PathSampler {
+    pub fn new(
+        links: &[(String, [LinkId; 2])],
+        groups: &[(String, GroupId)],
+        every: Option<Duration>,
+    ) -> Self {
+        Self {
+            links: links.to_vec(),
+            groups: groups.to_vec(),
+            every,
+            due: every.map_or(Instant::NEVER, |_| Instant::START),
+            taken: PathSamples::default(),
+        }
+    }
 }
 
 impl Driver<'_> {
-    /// Runs to the end of the scenario, or until it is told to stop. Returns the share of a processor that it
-    /// took.
-    pub fn run(mut self) -> io::Result<f64> {
+    /// Runs to the end of the scenario, or until it is told to stop.
+    pub fn run(mut self) -> io::Result<Moved> {
         // A thread's sleep ends up to 50 µs late by default (PR_SET_TIMERSLACK(2)).
         rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
         // Without the right to them the run goes on, and the accounts show what that costs.
@@ -70,7 +117,7 @@ impl Driver<'_> {
         let mut buffer = vec![0; LARGEST];
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
-            self.network.run_before(now);
+            self.run_before(now.min(end));
             if now >= end {
                 self.network.run_through(end);
                 break;
@@ -79,7 +126,33 @@ impl Driver<'_> {
                 self.rest(end, spin)?;
             }
         }
-        Ok((thread_cpu_s() - busy) / began.elapsed().as_secs_f64())
+        Ok(Moved {
+            cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
+            samples: self.samples.taken,
+        })
+    }
+
+    /// Handles all that is due before `until`, and looks at the path in between: as it was at that very time, however
+    /// late this is.
+    fn run_before(&mut self, until: Instant) {
+        while self.samples.due <= until
+            && let Some(every) = self.samples.every
+        {
+            self.network.run_before(self.samples.due);
+            let PathSampler {
+                links,
+                groups,
+                due,
+                taken,
+                ..
+            } = &mut self.samples;
+            taken
+                .groups
+                .extend(GroupSample::of_all(self.network, groups));
+            taken.links.extend(LinkSample::of_all(self.network, links));
+            *due = due.saturating_add(every);
+        }
+        self.network.run_before(until);
     }
 
     /// Takes what hosts have sent, a turn each. Whether there was anything.
@@ -121,7 +194,7 @@ impl Driver<'_> {
             };
             found
         };
-        self.recorder.taken();
+        self.recorder.taken(place);
         let packet = Departing {
             transport,
             size,
@@ -136,7 +209,7 @@ impl Driver<'_> {
             packet.transport,
             Transport::Tcp(_) | Transport::Datagram(_)
         ));
-        self.network.run_before(self.clock.now());
+        self.run_before(self.clock.now());
         self.inboxes[flow.0 as usize][direction as usize]
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch_core::units::Instant;
+use anabranch_core::{
+    packet::{Direction, FlowId},
+    units::Instant,
+};
 use anabranch_elements::host::{Arrived, Departing, Host};
 
 use crate::{
@@ -23,14 +26,16 @@ pub struct KernelEnd {
     pub device: Arc<dyn Device>,
     pub inbox: Inbox,
     pub recorder: Arc<Recorder>,
+    /// Whose packets come here, and which way they came.
+    pub place: (FlowId, Direction),
 }
 
 impl Host<Frame> for KernelEnd {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
         let octets = frame::write(packet.transport, packet.ecn);
-        self.recorder.release(now);
+        self.recorder.release(self.place, now);
         if self.device.send(&octets).is_err() {
-            self.recorder.undelivered();
+            self.recorder.undelivered(self.place);
         }
     }
     fn poll_transmit(&mut self, _now: Instant) -> Option<Departing<Frame>> {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anabranch_core::{
+    packet::{Direction, FlowId},
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
@@ -83,6 +84,8 @@ impl Own {
 pub struct OwnEnd {
     pub own: Own,
     pub recorder: Arc<Recorder>,
+    /// Whose packets come here, and which way they came.
+    pub place: (FlowId, Direction),
 }
 
 impl fmt::Debug for OwnEnd {
@@ -97,7 +100,7 @@ impl Host<Frame> for OwnEnd {
     }
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
         let octets = frame::write(packet.transport, packet.ecn);
-        self.recorder.release(now);
+        self.recorder.release(self.place, now);
         self.own.lock().on_packet(now, &octets);
     }
     fn on_timer(&mut self, now: Instant) {
@@ -109,7 +112,8 @@ impl Host<Frame> for OwnEnd {
     }
     fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
         let packet = self.own.lock().poll_transmit(now)?;
-        self.recorder.taken();
+        let (flow, came) = self.place;
+        self.recorder.taken((flow, came.opposite()));
         Some(packet)
     }
     fn delivered_bytes(&self) -> u64 {

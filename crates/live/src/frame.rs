@@ -1,6 +1,8 @@
 //! An IP packet as the network carries it: octets, of which elements may look at the transport header. From an interface
 //! it has its frame around it, and may be something else than IP.
 
+use std::borrow::Cow;
+
 use anabranch_core::packet::Ecn;
 use anabranch_elements::{
     body::Body,
@@ -43,6 +45,15 @@ impl Body for Frame {
     fn octets(&self) -> Option<&[u8]> {
         let end = self.octets.len() - self.after as usize;
         Some(&self.octets[end - self.payload as usize..end])
+    }
+    fn ip_packet(&self, ecn: Ecn) -> Option<Cow<'_, [u8]>> {
+        let before = self.before as usize;
+        let packet = &self.octets[before..self.octets.len() - self.after as usize];
+        Some(if is_ip(&self.octets, before) {
+            marked(packet, 0, ecn)
+        } else {
+            Cow::default()
+        })
     }
 }
 
@@ -124,9 +135,7 @@ pub fn departing(octets: &[u8]) -> Option<Departing<Frame>> {
 /// Reads a frame with so many octets before its packet. What is not IP is carried like anything else.
 pub fn read_frame(octets: &[u8], before: usize) -> (Ecn, u8, Transport<Frame>) {
     let packet = octets.get(before..).unwrap_or_default();
-    // The type of an Ethernet frame are the two octets before what it carries.
-    let ether_type = before.checked_sub(2).and_then(|at| be16(octets, at));
-    let header = Header::of(packet).filter(|_| matches!(ether_type, Some(IPV4 | IPV6)));
+    let header = Header::of(packet).filter(|_| before > 0 && is_ip(octets, before));
     if let Some(header) = header
         && let Some(transport) = carried(octets, before, &header)
     {
@@ -137,6 +146,13 @@ pub fn read_frame(octets: &[u8], before: usize) -> (Ecn, u8, Transport<Frame>) {
         0,
         Transport::Datagram(framed(octets, before, packet.len(), 0)),
     )
+}
+
+/// Whether IP begins there: in a frame of Ethernet the two octets before say so.
+fn is_ip(octets: &[u8], before: usize) -> bool {
+    let ether_type = before.checked_sub(2).and_then(|at| be16(octets, at));
+    let is_said = before == 0 || matches!(ether_type, Some(IPV4 | IPV6));
+    is_said && octets.get(before..).and_then(Header::of).is_some()
 }
 
 /// `ETH_P_IP` and `ETH_P_IPV6` (IEEE 802 numbers).
@@ -233,13 +249,17 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
 
 /// The packet inside, as it is to leave: with `ecn` in its header.
 #[must_use]
-pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> std::borrow::Cow<'_, [u8]> {
+pub fn write(transport: &Transport<Frame>, ecn: Ecn) -> Cow<'_, [u8]> {
     let (octets, before) = match transport {
         Transport::Tcp(segment) => segment.body.whole(),
         Transport::Datagram(frame) => frame.whole(),
         Transport::Redundant(redundant) => redundant.body.whole(),
     };
-    // Only what says that it can be marked is, so this is IP.
+    marked(octets, before, ecn)
+}
+
+/// A frame with `ecn` in its packet's header. Only what says that it can be marked is, so that is IP.
+fn marked(octets: &[u8], before: usize, ecn: Ecn) -> Cow<'_, [u8]> {
     if ecn == Ecn::Ce && traffic_class(&octets[before..]) & 3 != ecn as u8 {
         let mut marked = octets.to_vec();
         mark(&mut marked[before..], ecn);

@@ -13,7 +13,10 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 
 use crate::{
     directory::{V4_PREFIX, V6_PREFIX, v4_of, v6_of},
-    sys::interface::{Interface, open_tun},
+    sys::{
+        contain,
+        interface::{Interface, open_tun},
+    },
     tun::Tun,
 };
 
@@ -176,14 +179,27 @@ pub fn may_make() -> io::Result<()> {
         }
         thread::sleep(std::time::Duration::from_millis(1));
     }
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    // SAFETY: a new user namespace touches no descriptor and no memory; the kernel refuses it to a
-    // process of several threads.
-    if unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.is_err() {
+    if fs::read_dir("/proc/self/task")?.count() > 1 {
         return Err(refused);
     }
+    // A process that is in a user namespace cannot come back: so another tries whether it is of any use there.
+    let enough = contain::succeeds_elsewhere(|| {
+        become_root_of_own()?;
+        Namespace::new().map(drop)
+    });
+    if !enough? {
+        return Err(refused);
+    }
+    become_root_of_own()
+}
+
+/// Moves this process into a user namespace of its own, as root there. The kernel refuses it to a process of several
+/// threads.
+fn become_root_of_own() -> io::Result<()> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    // SAFETY: a new user namespace touches no descriptor and no memory.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("0 {} 1", user.as_raw()))?;
-    fs::write("/proc/self/gid_map", format!("0 {} 1", group.as_raw()))?;
-    Namespace::new().map(drop)
+    fs::write("/proc/self/gid_map", format!("0 {} 1", group.as_raw()))
 }

@@ -20,12 +20,13 @@ use crate::{
     clock::Clock,
     controls::Controls,
     directory::Directory,
-    driver::Driver,
+    driver::{Driver, LARGEST, Moved, PathSampler},
     end::Inbox,
     endpoint::Own,
-    frame::Frame,
+    frame::{self, Frame},
     namespace::Namespace,
     program::{Ended, Program},
+    report,
     run::{Error, Progress, failed},
     sampler::{self, Sample},
     settings::is_carried,
@@ -60,13 +61,15 @@ pub struct Play<'a> {
     pub inboxes: Vec<[Inbox; 2]>,
     /// Of each flow, the ends that are our own TCP.
     pub own: &'a [[Option<Own>; 2]],
+    /// Looks at links and groups.
+    pub path: PathSampler,
 }
 
 /// What they have seen.
 pub struct Done {
     pub samples: Vec<Sample>,
     pub outcomes: Vec<[Outcome; 2]>,
-    pub cpu_share: f64,
+    pub moved: Moved,
     pub programs: Vec<Ended>,
     /// By node: what the kernel's TCP has counted while it ran.
     pub counters: Vec<Option<BTreeMap<String, u64>>>,
@@ -99,17 +102,19 @@ impl Play<'_> {
                 self.drive(&stage, &directory, network, report)
             } else {
                 stage.line.go(None);
-                Ok((Vec::new(), 0.0))
+                Ok((Vec::new(), Moved::default()))
             };
             stage.over.store(true, Ordering::Relaxed);
             // Everybody ends before anything is said of it.
             let seen = self.dismiss(crew);
-            let (samples, cpu_share) = match moved {
+            let (samples, moved) = match moved {
                 // What failed with it says why.
-                Err(Error::Failed { .. }) if seen.is_err() => (Vec::new(), 0.0),
+                Err(Error::Failed { .. }) if seen.is_err() => (Vec::new(), Moved::default()),
                 moved => moved?,
             };
             let (mut outcomes, programs) = seen?;
+            self.count_left(&directory)
+                .map_err(|source| failed("reading what was left in the devices", source))?;
             for (outcomes, own) in outcomes.iter_mut().zip(self.own) {
                 for (outcome, own) in outcomes.iter_mut().zip(own) {
                     if let Some(own) = own {
@@ -122,7 +127,7 @@ impl Play<'_> {
                 counters: self.counters()?,
                 samples,
                 outcomes,
-                cpu_share,
+                moved,
                 programs,
             })
         })
@@ -183,14 +188,14 @@ impl Play<'_> {
         }
     }
 
-    /// Moves packets until the end. What was sampled, and the share of a processor that it took.
+    /// Moves packets until the end. What was sampled, and how it went.
     fn drive(
         &self,
         stage: &Stage,
         directory: &Directory,
         network: &mut Network<Frame>,
         report: &mut dyn FnMut(f64) -> Progress,
-    ) -> Result<(Vec<Sample>, f64), Error> {
+    ) -> Result<(Vec<Sample>, Moved), Error> {
         let end = network.end();
         let stop = AtomicBool::new(false);
         let clock = Clock::starting_in(LEAD);
@@ -207,9 +212,11 @@ impl Play<'_> {
             recorder: self.recorder,
             clock,
             stop: &stop,
+            samples: self.path.clone(),
         };
         thread::scope(|scope| {
-            let samples = scope.spawn(|| sampler::run(clock, end, stage));
+            let edges = report::edges(self.resolved);
+            let samples = scope.spawn(move || sampler::run(clock, end, edges, stage));
             let moving = scope.spawn(|| driver.run());
             stage.line.go(Some(clock));
             let mut stopped = false;
@@ -225,12 +232,15 @@ impl Play<'_> {
             // Before a panic goes on: everybody else waits for this.
             stage.over.store(true, Ordering::Relaxed);
             let moved = joined(moved);
-            let samples = joined(samples.join());
+            let mut samples = joined(samples.join());
             if stopped {
                 return Err(Error::Stopped);
             }
+            // Taken at other times, by others.
+            samples.extend(stage.take_noted());
+            samples.sort_by_key(|sample| sample.at);
             match moved {
-                Ok(cpu_share) => Ok((samples, cpu_share)),
+                Ok(moved) => Ok((samples, moved)),
                 Err(source) => Err(failed("moving packets", source)),
             }
         })
@@ -273,6 +283,23 @@ impl Play<'_> {
             .map(|host| of_host(host).transpose())
             .collect::<io::Result<_>>()
             .map_err(|source| failed("reading the kernel's counters", source))
+    }
+
+    /// Counts the packets that hosts had sent and the engine did not take before the end. All applications have ended.
+    fn count_left(&self, directory: &Directory) -> io::Result<()> {
+        let mut buffer = vec![0; LARGEST];
+        for host in self.hosts.iter().flatten() {
+            if host.namespace.is_none() {
+                continue;
+            }
+            while let Some(len) = host.device.receive(&mut buffer)? {
+                let label = frame::read(&buffer[..len]).map(|(label, _)| label);
+                if let Some(place) = label.and_then(|label| directory.find(&label)) {
+                    self.recorder.left(place);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn namespace(&self, node: usize) -> &Namespace {

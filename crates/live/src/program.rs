@@ -2,8 +2,8 @@
 
 use std::{
     io,
-    os::{fd::AsFd, unix::process::CommandExt},
-    process::{Child, Command, Stdio},
+    os::{fd::AsFd, unix::process::CommandExt as _},
+    process::{Command, Stdio},
     sync::atomic::Ordering,
     time::{Duration as Pause, Instant},
 };
@@ -12,7 +12,12 @@ use anabranch_model::scenario::Resolved;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
-use crate::{application::Stage, directory::v4_of, namespace::Namespace, sys};
+use crate::{
+    application::Stage,
+    directory::v4_of,
+    namespace::Namespace,
+    sys::contain::{self, Contained},
+};
 
 /// So often it is looked whether a program has ended.
 const LOOK: Pause = Pause::from_millis(10);
@@ -101,7 +106,7 @@ impl Program {
         }))
     }
 
-    fn start(&self) -> io::Result<Child> {
+    fn start(&self) -> io::Result<Contained> {
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]);
         if !self.is_shell {
@@ -111,13 +116,11 @@ impl Program {
                 .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
             command.process_group(0);
         }
-        sys::die_with_parent(&mut command);
-        command
-            .spawn()
+        contain::start(&mut command)
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
     }
 
-    fn signal(&self, child: &Child, signal: Signal) {
+    fn signal(&self, Contained { child, .. }: &Contained, signal: Signal) {
         if self.is_shell {
             return;
         }

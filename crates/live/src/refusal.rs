@@ -61,20 +61,26 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
         }
     }
     check_hosts(resolved)?;
-    let first = resolved.flows.first();
+    let mut tcp = resolved
+        .flows
+        .iter()
+        .filter(|flow| flow.protocol == Protocol::Tcp);
+    let first = tcp.next();
     for flow in &resolved.flows {
         if is_carried(flow, resolved) {
             continue;
         }
         check_workload(flow, resolved)?;
-        if flow.protocol == Protocol::Tcp {
-            check_fec(flow)?;
-            if !has_own_end(flow, resolved) {
-                check_stack(flow, resolved)?;
-            }
-            if kernel_sends(flow, resolved) {
-                check_parameters(flow)?;
-            }
+        if flow.protocol == Protocol::Udp {
+            check_datagrams(flow)?;
+            continue;
+        }
+        check_fec(flow)?;
+        if !has_own_end(flow, resolved) {
+            check_stack(flow, resolved)?;
+        }
+        if kernel_sends(flow, resolved) {
+            check_parameters(flow)?;
         }
         let same = |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
         if first.is_some_and(|first| same(first) != same(flow)) {
@@ -207,24 +213,43 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
 }
 
 fn check_workload(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
-    if matches!(flow.workload, Config::RequestResponse(_)) && has_own_end(flow, resolved) {
+    if !has_own_end(flow, resolved) {
+        return Ok(());
+    }
+    if flow.protocol == Protocol::Udp {
         return Err(Refusal::new(
-            &["flow", &flow.table, "workload"],
-            "a host with our own TCP has no client and no server for `request-response` in this version",
-            "expected `bulk` or `file`",
+            &["flow", &flow.table, "protocol"],
+            "a host with our own TCP has no UDP in this version",
+            "expected `tcp`",
         ));
     }
-    let workload = match &flow.workload {
-        Config::Bulk | Config::File(_) | Config::RequestResponse(_) => return Ok(()),
+    let name = match &flow.workload {
+        Config::Bulk | Config::File(_) => return Ok(()),
         Config::Poisson(_) => "poisson",
         Config::Paced(_) => "paced",
-        Config::OnOff(_) => "on-off",
-        Config::Replay(_) => "replay",
+        _ => "request-response",
     };
     Err(Refusal::new(
         &["flow", &flow.table, "workload"],
-        format!("the live engine has no sender for the workload `{workload}` in this version"),
-        "expected `bulk`, `file` or `request-response`",
+        format!("a host with our own TCP has no application for `{name}` in this version"),
+        "expected `bulk` or `file`",
+    ))
+}
+
+/// A packet of IP has 65,535 bytes at most; over IPv6 a datagram that fits the format can have more.
+fn check_datagrams(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    const MOST: u32 = 65_535;
+    let largest = settings::largest_datagram(flow).unwrap_or(0);
+    if largest <= MOST {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        &["flow", &flow.table, "workload"],
+        format!("a packet of {largest} bytes with its headers is more than a device carries"),
+        format!(
+            "expected {} bytes of payload at most",
+            MOST - flow.udp_headers
+        ),
     ))
 }
 

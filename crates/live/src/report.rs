@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeMap, fs, io};
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    histogram::Histogram,
+    packet::FlowId,
+    units::{Duration, Instant},
+};
 use anabranch_model::{
     network::Completions,
-    record::summary::{ExchangeSummary, jain_index},
+    record::summary::{ExchangeSummary, TransferSummary, jain_index},
     scenario::{Resolved, ResolvedFlow},
     workload::Config,
 };
@@ -13,12 +17,15 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     application::{Outcome, Side},
+    audit::Ends,
+    datagram,
     endpoint::Own,
     namespace::Namespace,
     play::Done,
     sampler::Sample,
     settings::is_carried,
     sys::tcp_info::TcpInfo,
+    transfers,
 };
 
 /// `TCP_ESTABLISHED`.
@@ -38,6 +45,15 @@ pub fn fill_in(
         let Some(Value::Object(summary)) = flows.get_mut(&flow.name) else {
             continue;
         };
+        let [sender, receiver] = outcomes;
+        if let (Some(sent), Some(read)) = (&sender.datagrams, &receiver.datagrams) {
+            goodputs.extend(datagrams(summary, flow, resolved, (sent, read)));
+            continue;
+        }
+        if let (Some(sent), Some(read)) = (&sender.transfers, &receiver.transfers) {
+            goodputs.extend(transfers(summary, flow, resolved, (sent, read)));
+            continue;
+        }
         if is_carried(flow, resolved) {
             // What a user's program counts it may say itself; the model sees packets alone.
             for key in ["goodput_mbit_s", "delivered_bytes"] {
@@ -55,14 +71,14 @@ pub fn fill_in(
                 Config::File(file) => Some(file.size.get()),
                 _ => None,
             },
-            completed: outcomes[1].completed.is_some(),
+            completed: completion(flow, resolved, outcomes).is_some(),
+            from_start: flow.start >= Instant::START + resolved.warmup,
             sender: of(Side::Sender),
             receiver: of(Side::Receiver),
         };
         goodputs.extend(figures.goodput_mbit_s());
         figures.write(summary);
-        let [_, receiver] = outcomes;
-        let took = receiver.completed.map(|at| (at - flow.start).as_secs_f64());
+        let took = completion(flow, resolved, outcomes).map(|at| (at - flow.start).as_secs_f64());
         summary.insert("flow_completion_time_s".into(), took.into());
         if crate::settings::connects_back(flow) {
             let (start, end) = figures.window;
@@ -106,7 +122,10 @@ pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Resu
 pub fn ends(resolved: &Resolved, own: &[[Option<Own>; 2]], done: &Done) -> Map<String, Value> {
     let mut all = Map::new();
     for (index, flow) in resolved.flows.iter().enumerate() {
-        if is_carried(flow, resolved) {
+        // Datagrams have their account in the audit, and transfers are connections of their own.
+        let [sender, _] = &done.outcomes[index];
+        let is_other = sender.datagrams.is_some() || sender.transfers.is_some();
+        if is_other || is_carried(flow, resolved) {
             continue;
         }
         let of = |side: Side| {
@@ -146,12 +165,123 @@ pub fn counters(
 
 /// When a flow counts.
 fn window(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) -> (Instant, Instant) {
+    let (start, end) = asked_window(flow, resolved);
+    (start, completion(flow, resolved, outcomes).unwrap_or(end))
+}
+
+/// When it would count if nothing ended it.
+fn asked_window(flow: &ResolvedFlow, resolved: &Resolved) -> (Instant, Instant) {
     let run = Instant::START + resolved.duration;
     let end = flow.stop.unwrap_or(run).min(run);
-    (
-        flow.start.max(Instant::START + resolved.warmup),
-        outcomes[1].completed.map_or(end, |at| at.min(end)),
-    )
+    (flow.start.max(Instant::START + resolved.warmup), end)
+}
+
+/// When all of a file had arrived, if that was in the measured time.
+fn completion(
+    flow: &ResolvedFlow,
+    resolved: &Resolved,
+    [_, receiver]: &[Outcome; 2],
+) -> Option<Instant> {
+    let (_, end) = asked_window(flow, resolved);
+    receiver.completed.filter(|at| *at <= end)
+}
+
+/// Where flows begin or end to count.
+pub fn edges(resolved: &Resolved) -> Vec<Instant> {
+    let windows = resolved
+        .flows
+        .iter()
+        .map(|flow| asked_window(flow, resolved));
+    windows.flat_map(|(start, end)| [start, end]).collect()
+}
+
+/// What the two ends of UDP flows have counted.
+pub fn datagram_ends(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> Vec<Ends> {
+    let flows = resolved.flows.iter().zip(outcomes).zip(0..);
+    let counted = flows.filter_map(|((flow, [sender, receiver]), id)| {
+        Some(Ends {
+            name: flow.name.clone(),
+            flow: FlowId(id),
+            written: sender.datagrams.as_ref()?.datagrams,
+            read: receiver.datagrams.as_ref()?.datagrams,
+        })
+    });
+    counted.collect()
+}
+
+/// How late all applications that go by the clock wrote.
+pub fn lateness(outcomes: &[[Outcome; 2]]) -> Histogram<7> {
+    let mut all = Histogram::default();
+    for outcome in outcomes.iter().flatten() {
+        all.merge(&outcome.lateness);
+    }
+    all
+}
+
+/// The figures of a UDP flow. Its goodput.
+fn datagrams(
+    summary: &mut Map<String, Value>,
+    flow: &ResolvedFlow,
+    resolved: &Resolved,
+    (sent, read): (&datagram::Counted, &datagram::Counted),
+) -> Option<f64> {
+    let goodput = goodput(summary, asked_window(flow, resolved), read.delivered_bytes);
+    let p95 = read.delay.percentile(95.0).map(Duration::as_millis_f64);
+    for (key, value) in [
+        ("sent_packets", sent.measured_datagrams.into()),
+        ("mean_one_way_delay_ms", read.delay.mean_ms().into()),
+        ("p95_one_way_delay_ms", p95.into()),
+    ] {
+        summary.insert(key.to_owned(), value);
+    }
+    goodput
+}
+
+/// The figures of a flow of many transfers. Its goodput.
+fn transfers(
+    summary: &mut Map<String, Value>,
+    flow: &ResolvedFlow,
+    resolved: &Resolved,
+    (sent, read): (&transfers::Counted, &transfers::Counted),
+) -> Option<f64> {
+    let goodput = goodput(summary, asked_window(flow, resolved), read.delivered_bytes);
+    let completions = Completions {
+        started: sent.completions.started,
+        times: read.completions.times.clone(),
+    };
+    let completions = TransferSummary::from(&completions);
+    for (key, value) in [
+        ("sent_packets", sent.sent_packets.into()),
+        ("retransmitted_packets", sent.retransmitted_packets.into()),
+        (
+            "spurious_retransmissions",
+            sent.spurious_retransmissions.into(),
+        ),
+        ("timeouts", sent.timeouts.into()),
+        (
+            "transfers",
+            serde_json::to_value(completions).expect("plain data"),
+        ),
+        // Of each connection's own, as in the simulator, nothing is told.
+        ("reordered_ratio", Value::Null),
+        ("reordering_extent_p95_packets", Value::Null),
+        ("reordering", Value::Null),
+    ] {
+        summary.insert(key.to_owned(), value);
+    }
+    goodput
+}
+
+fn goodput(
+    summary: &mut Map<String, Value>,
+    (start, end): (Instant, Instant),
+    bytes: u64,
+) -> Option<f64> {
+    let time = end.saturating_since(start).as_secs_f64();
+    let goodput = (time > 0.0).then(|| bytes as f64 * 8.0 / time / 1e6);
+    summary.insert("goodput_mbit_s".into(), goodput.into());
+    summary.insert("delivered_bytes".into(), bytes.into());
+    goodput
 }
 
 struct Figures {
@@ -160,26 +290,28 @@ struct Figures {
     size: Option<u64>,
     /// All of it has arrived.
     completed: bool,
+    /// All that was ever counted counts.
+    from_start: bool,
     sender: Vec<Sample>,
     receiver: Vec<Sample>,
 }
 
 impl Figures {
-    /// The last sample before the window, or nothing counted yet; and the last inside. The times are
+    /// The samples nearest to the window's beginning, where that is not the flow's, and to its end. The times are
     /// those of the samples: what was counted belongs to them.
     fn edges(&self, samples: &[Sample]) -> Option<[(Instant, TcpInfo); 2]> {
         let (start, end) = self.window;
-        // Half an interval: the sample at an edge belongs to it though it was taken a little later.
-        let slack = Duration::from_millis(5);
-        let upto = |edge: Instant| {
-            let found = samples
-                .iter()
-                .rev()
-                .find(|s| s.at <= edge.saturating_add(slack));
+        let nearest = |edge: Instant| {
+            let far = |at: Instant| at.saturating_since(edge).max(edge.saturating_since(at));
+            let found = samples.iter().min_by_key(|s| far(s.at));
             found.map(|s| (s.at, s.info))
         };
-        let first = upto(start).unwrap_or((start, TcpInfo::default()));
-        let last = upto(end)?;
+        let last = nearest(end)?;
+        let first = if self.from_start {
+            (start, TcpInfo::default())
+        } else {
+            nearest(start)?
+        };
         Some([first, last])
     }
 

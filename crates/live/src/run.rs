@@ -2,19 +2,24 @@
 
 use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 
-use anabranch_core::units::Duration;
+use anabranch_core::{
+    packet::{Direction, FlowId},
+    units::Duration,
+};
 use anabranch_elements::host::Host;
 use anabranch_model::{
     network::{GroupId, LinkId, Network},
-    record::{Summary, summary::About},
+    record::{Summary, Tapping, summary::About},
     scenario::Resolved,
-    topology::{Compiled, Engine, Hosts, compile},
+    topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 use serde_json::json;
 
 use crate::{
     audit::{Audit, Closing, Limits, Recorder},
     controls::Controls,
+    directory::{v4_of, v6_of},
+    driver::{PathSampler, PathSamples},
     end::{Inbox, KernelEnd},
     endpoint::{Own, OwnEnd},
     frame::Frame,
@@ -70,6 +75,8 @@ pub struct Live<'a> {
     resolved: &'a Resolved,
     limits: Limits,
     packet_log: bool,
+    sample_every: Option<Duration>,
+    tapping: Option<Tapping>,
     shell: Option<Program>,
     around: Option<Around>,
     folder: PathBuf,
@@ -93,6 +100,8 @@ pub struct Finished {
     pub audit: Audit,
     /// What the kernel said of the sockets, every 10 ms.
     pub samples: Vec<Sample>,
+    /// Links and groups, as often as was asked for.
+    pub path_samples: PathSamples,
 }
 
 /// The longest that a shell may stay open: 30 days.
@@ -105,6 +114,8 @@ impl<'a> Live<'a> {
             resolved,
             limits: Limits::default(),
             packet_log: false,
+            sample_every: None,
+            tapping: None,
             shell: None,
             around: None,
             folder: PathBuf::new(),
@@ -152,6 +163,25 @@ impl<'a> Live<'a> {
         self.packet_log = on;
         self
     }
+    /// Looks at links and groups this often (default: never). Zero means never.
+    #[must_use]
+    pub fn samples(mut self, every: Option<Duration>) -> Self {
+        self.sample_every = every.filter(|every| !every.is_zero());
+        self
+    }
+    /// Captures what enters these links, with the addresses that packets really have. [`Finished::network`]'s probe has
+    /// the captures.
+    #[must_use]
+    pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
+        let addresses = (0..self.resolved.nodes.len())
+            .map(|node| vec![v4_of(node).into(), v6_of(node).into()])
+            .collect();
+        self.tapping = tapping.map(|tapping| Tapping {
+            addresses: Some(addresses),
+            ..tapping
+        });
+        self
+    }
     /// Makes the run.
     ///
     /// # Errors
@@ -190,12 +220,14 @@ impl<'a> Live<'a> {
         };
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
-        let recorder = Arc::new(Recorder::default());
+        let recorder = Arc::new(Recorder::of(resolved.flows.len()));
         let own = Own::all(resolved);
         let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
         let engine = Engine {
             digest: false,
             packet_log: self.packet_log,
+            // A sample shows a link as it is, not what has been computed ahead.
+            fold: self.sample_every.is_none(),
             ..Engine::default()
         };
         let Compiled {
@@ -203,7 +235,8 @@ impl<'a> Live<'a> {
             links,
             groups,
             gateways,
-        } = compile(resolved, engine, ends).expect("hosts are made from the scenario's flows");
+        } = compile_tapped(resolved, engine, ends, self.tapping.as_ref())
+            .expect("hosts are made from the scenario's flows");
         let mut programs = Program::all(resolved);
         programs.retain(|_| self.shell.is_none());
         programs.extend(self.shell.clone());
@@ -216,6 +249,7 @@ impl<'a> Live<'a> {
             recorder: &recorder,
             inboxes,
             own: &own,
+            path: PathSampler::new(&links, &groups, self.sample_every),
         };
         let done = play.run(&mut network, report)?;
         if self.shell.is_none() {
@@ -223,16 +257,12 @@ impl<'a> Live<'a> {
         }
         report::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
-        let device_drops = hosts
-            .iter()
-            .flatten()
-            .map(|host| host.device.drops())
-            .sum::<io::Result<u64>>()
-            .map_err(|source| failed("reading the devices' counters", source))?;
         let closing = Closing {
-            device_drops,
+            device_drops: device_drops(&hosts)?,
             in_flight_packets: network.packets_in_flight() as u64,
-            cpu_share: done.cpu_share,
+            cpu_share: done.moved.cpu_share,
+            ends: report::datagram_ends(resolved, &done.outcomes),
+            lateness: report::lateness(&done.outcomes),
         };
         let audit = Audit::of(&recorder, self.limits, &closing);
 
@@ -265,8 +295,18 @@ impl<'a> Live<'a> {
             groups,
             audit,
             samples: done.samples,
+            path_samples: done.moved.samples,
         })
     }
+}
+
+/// Packets that any device could not take from its kernel or could not give to it.
+fn device_drops(hosts: &[Option<LiveHost>]) -> Result<u64, Error> {
+    let devices = hosts.iter().flatten().map(|host| &host.device);
+    devices
+        .map(|device| device.drops())
+        .sum::<io::Result<u64>>()
+        .map_err(|source| failed("reading the devices' counters", source))
 }
 
 /// Makes sure that this process may make hosts. Without the right to namespaces it moves into a user namespace of its
@@ -361,11 +401,13 @@ fn ends(
     let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
     for (flow, own) in resolved.flows.iter().zip(own) {
         let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
+        let id = FlowId(u32::try_from(ends.len()).expect("flows are counted in 32 bits"));
         let boxed = |side: usize| -> Box<dyn Host<Frame>> {
             if let Some(own) = &own[side] {
                 let end = Box::new(OwnEnd {
                     own: own.clone(),
                     recorder: Arc::clone(recorder),
+                    place: (id, Direction::BOTH[1 - side]),
                 });
                 return match around {
                     Some(around) => around(end),
@@ -379,6 +421,8 @@ fn ends(
                 device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),
                 recorder: Arc::clone(recorder),
+                // What comes to the sender came in reverse.
+                place: (id, Direction::BOTH[1 - side]),
             })
         };
         ends.push((flow.name.clone(), [boxed(0), boxed(1)]));

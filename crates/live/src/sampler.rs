@@ -1,11 +1,9 @@
-//! Looks at every socket every 10 ms (contract: `mean_srtt_ms`).
-
-use std::sync::atomic::Ordering;
+//! Looks at every socket every 10 ms (contract: `mean_srtt_ms`), and where a flow's measured time begins or ends.
 
 use anabranch_core::units::{Duration, Instant};
 
 use crate::{
-    application::{Side, Stage},
+    application::{Side, Socket, Stage},
     clock::Clock,
     sys::tcp_info::TcpInfo,
 };
@@ -25,30 +23,44 @@ pub struct Sample {
     pub info: TcpInfo,
 }
 
-/// Samples until the run is over; the last ones are taken at its end.
-pub fn run(clock: Clock, end: Instant, stage: &Stage) -> Vec<Sample> {
+impl Sample {
+    /// A socket now; `None` if the kernel says nothing of it.
+    #[must_use]
+    pub fn of(flow: usize, side: Side, socket: &Socket, clock: Clock) -> Option<Self> {
+        let info = socket.info().ok()?;
+        let at = clock.now();
+        Some(Self {
+            at,
+            flow,
+            side,
+            info,
+        })
+    }
+}
+
+/// Samples at regular times and at `edges` until the run is over; the last ones are taken at its end. In order of time.
+pub fn run(clock: Clock, end: Instant, mut edges: Vec<Instant>, stage: &Stage) -> Vec<Sample> {
     let mut samples = Vec::new();
     let mut due = Instant::START;
+    edges.sort_unstable_by(|a, b| b.cmp(a));
     loop {
-        clock.sleep_until(due.min(end));
-        for (flow, side, socket) in stage.sockets.lock().iter() {
-            // A socket that the kernel says nothing of has nothing to say.
-            if let Ok(info) = socket.info() {
-                samples.push(Sample {
-                    at: clock.now(),
-                    flow: *flow,
-                    side: *side,
-                    info,
-                });
-            }
+        while edges.last().is_some_and(|edge| *edge <= clock.now()) {
+            edges.pop();
         }
-        if due >= end || stage.over.load(Ordering::Relaxed) {
-            return samples;
+        let next = edges.last().map_or(due, |edge| due.min(*edge)).min(end);
+        clock.sleep_until(next);
+        let sockets = stage.sockets.lock();
+        let all = sockets.iter();
+        samples
+            .extend(all.filter_map(|(flow, side, socket)| Sample::of(*flow, *side, socket, clock)));
+        drop(sockets);
+        if clock.now() >= end || stage.is_over() {
+            break;
         }
         // What was missed is missed.
         while due <= clock.now() {
             due = due + EVERY;
         }
-        due = due.min(end);
     }
+    samples
 }

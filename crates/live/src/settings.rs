@@ -3,13 +3,13 @@
 use std::{fs, io, os::fd::OwnedFd};
 
 use anabranch_bpf::shipped::{self, Shipped};
-use anabranch_core::units::{Duration, Rate};
+use anabranch_core::units::{Bytes, Duration, Rate};
 use anabranch_elements::{
     cc, queue,
     tcp::{EcnMode, Overrides, Profile, Recovery, Settings},
 };
 use anabranch_model::{
-    scenario::{Resolved, ResolvedFlow},
+    scenario::{Protocol, Resolved, ResolvedFlow},
     workload,
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
@@ -202,24 +202,55 @@ pub fn mtu(resolved: &Resolved) -> i32 {
     let tcp = resolved
         .flows
         .iter()
+        .filter(|flow| flow.protocol == Protocol::Tcp)
         .map(|flow| HEADERS + segment(&flow.stack));
-    // What Ethernet carries, and what a segment of ours needs.
-    i32::try_from(tcp.max().unwrap_or(0).max(1500)).unwrap_or(i32::MAX)
+    let udp = resolved.flows.iter().filter_map(largest_datagram);
+    // What Ethernet carries, and what a segment or a datagram of ours needs.
+    i32::try_from(tcp.chain(udp).max().unwrap_or(0).max(1500)).unwrap_or(i32::MAX)
+}
+
+/// The largest packet of a UDP flow, in bytes; `None` of any other.
+pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
+    if flow.protocol != Protocol::Udp {
+        return None;
+    }
+    let octets = |bytes: Option<Bytes>| u32::try_from(bytes?.get()).ok();
+    let payload = match &flow.workload {
+        workload::Config::Paced(paced) => octets(paced.payload),
+        workload::Config::Poisson(poisson) => octets(poisson.sizes.0.fixed()),
+        workload::Config::OnOff(on_off) => octets(on_off.payload),
+        workload::Config::Replay(_) => flow.replayed.as_ref().and_then(|replayed| {
+            let packets = replayed.recording.packets().iter();
+            let largest = packets.map(|packet| packet.size).max()?;
+            Some(largest.saturating_sub(flow.udp_headers))
+        }),
+        workload::Config::Bulk
+        | workload::Config::File(_)
+        | workload::Config::RequestResponse(_) => None,
+    };
+    Some(payload.unwrap_or(0) + flow.udp_headers)
 }
 
 /// Settings of every namespace, as names below `/proc/sys` and values.
 pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
-    let first = resolved.flows.first().map(|flow| &flow.stack);
+    let mut tcp = resolved
+        .flows
+        .iter()
+        .filter(|flow| flow.protocol == Protocol::Tcp);
+    let first = tcp.next();
     let on = |switch: bool| u8::from(switch).to_string();
     // Where our own TCP tries accurate marks this kernel has the classic ones to answer with.
     let own = resolved.attached.iter().any(|host| host.has_own_tcp);
-    let ecn = first.is_some_and(|stack| {
-        stack.ecn == EcnMode::Rfc3168 || (own && stack.ecn == EcnMode::Accecn)
+    let ecn = first.is_some_and(|flow| {
+        let mode = flow.stack.ecn;
+        mode == EcnMode::Rfc3168 || (own && mode == EcnMode::Accecn)
     });
     let need = largest_window(resolved);
     let mut settings = vec![
         // What one connection learned must not reach the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
+        // A port may be used again a second after its connection, so that many transfers find one.
+        ("net/ipv4/tcp_tw_reuse", "1".to_owned()),
         // As every machine has it, whatever this one was told.
         ("net/ipv4/tcp_timestamps", "1".to_owned()),
         ("net/ipv4/tcp_ecn", on(ecn)),
@@ -238,9 +269,7 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
         ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
     ];
     settings.extend(
-        resolved
-            .flows
-            .first()
+        first
             .into_iter()
             .flat_map(|flow| Switches::of_kernels(flow, resolved).settings()),
     );

@@ -42,7 +42,7 @@ pub use agent::{App, End};
 pub use builder::{Builder, FlowSpec, GroupSpec, LinkSpec, Stop, Traffic};
 pub use change::Change;
 pub use connection::{Completions, FlowReport};
-pub use datagrams::{Datagrams, OneWayDelay, Timing, UdpEnd};
+pub use datagrams::{Datagrams, OneWayDelay, Schedule, Timing, UdpEnd};
 pub use groups::{GroupReport, GroupState};
 pub use links::{LinkReport, LinkState};
 pub use script::Script;

@@ -18,13 +18,13 @@ use anabranch_elements::{
 use crate::{
     network::{
         App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
-        MiddleboxId, Network, Script, Stop, Timing, Traffic,
+        MiddleboxId, Network, Schedule, Script, Stop, Timing, Traffic,
     },
     record::{Tapping, Taps},
     scenario::{
         Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGroup, Step, What,
     },
-    workload::{self, Level, Pace, Paced, Sendings, sendings},
+    workload::{self, Arrivals, Level, Pace, Paced, Sendings, sendings},
 };
 
 /// The engine's own choices: none of them changes a result.
@@ -201,6 +201,29 @@ pub fn compile_tapped<B: Body>(
     })
 }
 
+/// The transfers of a flow whose workload makes them one by one over TCP; `None` of any other.
+#[must_use]
+pub fn arrivals(flow: &ResolvedFlow, seed: u64) -> Option<Arrivals> {
+    let workload::Config::Poisson(poisson) = &flow.workload else {
+        return None;
+    };
+    let load = (transfers_per_s(poisson), poisson.sizes.0, poisson.profile);
+    Some(Arrivals::of_flow(load, seed, &flow.name, flow.start))
+}
+
+fn transfers_per_s(poisson: &workload::Poisson) -> f64 {
+    poisson.rate.bits_per_s() as f64 / 8.0 / poisson.sizes.0.mean()
+}
+
+/// What a UDP flow sends and when, from its start on, in order of time.
+///
+/// # Panics
+/// If its workload is one of TCP alone, which resolving refuses.
+#[must_use]
+pub fn datagrams(flow: &ResolvedFlow, seed: u64) -> Schedule {
+    Schedule::new(timing(flow, seed), flow.start)
+}
+
 /// When UDP sends, and how much.
 fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
     let stream = Stream::new(seed, &format!("flow.{}.workload", flow.name));
@@ -216,17 +239,14 @@ fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
                 ))
             }
         },
-        workload::Config::Poisson(poisson) => {
-            let mean = poisson.sizes.0.mean();
-            Sendings::Poisson(sendings::Poisson {
-                now: flow.start,
-                rate: poisson.rate.bits_per_s() as f64 / 8.0 / mean,
-                payload: octets(poisson.sizes.0.fixed()).expect("resolving refuses other sizes"),
-                level: level(poisson.profile),
-                stream,
-                count: 0,
-            })
-        }
+        workload::Config::Poisson(poisson) => Sendings::Poisson(sendings::Poisson {
+            now: flow.start,
+            rate: transfers_per_s(poisson),
+            payload: octets(poisson.sizes.0.fixed()).expect("resolving refuses other sizes"),
+            level: level(poisson.profile),
+            stream,
+            count: 0,
+        }),
         workload::Config::OnOff(on_off) => {
             let pace = octets(on_off.payload)
                 .and_then(|payload| Pace::new(on_off.rate, payload))
@@ -273,17 +293,13 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
             control,
             app: App::File(file.size.get()),
         },
-        workload::Config::Poisson(poisson) => {
-            let sizes = poisson.sizes.0;
-            let rate = poisson.rate.bits_per_s() as f64 / 8.0 / sizes.mean();
-            Traffic::Poisson {
-                settings,
-                control,
-                rate,
-                sizes,
-                profile: poisson.profile,
-            }
-        }
+        workload::Config::Poisson(poisson) => Traffic::Poisson {
+            settings,
+            control,
+            rate: transfers_per_s(poisson),
+            sizes: poisson.sizes.0,
+            profile: poisson.profile,
+        },
         workload::Config::Paced(paced) => Traffic::Tcp {
             settings,
             control,
@@ -300,8 +316,12 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
     }
 }
 
-/// When what leaves.
-fn pace(paced: &Paced) -> Pace {
+/// When what leaves of a paced workload.
+///
+/// # Panics
+/// Never: resolving fills the payload in and checks the times.
+#[must_use]
+pub fn pace(paced: &Paced) -> Pace {
     paced
         .payload
         .and_then(|payload| Pace::new(paced.rate, u32::try_from(payload.get()).ok()?))

@@ -1,5 +1,6 @@
 //! What applications send.
 
+mod arrivals;
 mod on_off;
 mod paced;
 pub mod profile;
@@ -7,6 +8,7 @@ pub mod replay;
 mod request_response;
 pub mod sendings;
 
+pub use arrivals::{Arrivals, Transfer};
 pub use on_off::{OnOff, Spans};
 pub use paced::{Pace, Paced};
 pub use profile::{Level, Profile};

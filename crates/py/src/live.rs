@@ -1,8 +1,12 @@
 //! Live runs from Python. A build without the live engine, or for another system than Linux, says so.
 
+use anabranch::units::Duration;
 use pyo3::{create_exception, exceptions::PyRuntimeError, prelude::*};
 
-use crate::{Text, run::Run};
+use crate::{
+    Text,
+    run::{Captures, Run, interval},
+};
 
 create_exception!(
     anabranch._engine,
@@ -14,6 +18,14 @@ create_exception!(
 /// A host, and a program with its arguments.
 type Shell = (String, Vec<String>);
 
+/// What is recorded of a run.
+struct Recording {
+    packets: bool,
+    /// How often links and groups are looked at.
+    samples: Option<Duration>,
+    captures: Option<Captures>,
+}
+
 /// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
 /// while it has one thread. Raises `LiveUnavailableError`.
 #[pyfunction]
@@ -22,11 +34,13 @@ pub fn prepare_live() -> PyResult<()> {
 }
 
 /// Makes one live run. `limits` are the 99th percentile and the maximum of lateness in milliseconds, and packets
-/// lost between kernel and engine, past which the run is tainted. `shell` is a host and a program that has the terminal there
+/// lost between kernel and engine, past which the run is tainted. `samples_ms`
+/// is as of `run`, for links and groups; so are `captures`. `shell` is a host and a program that has the terminal there
 /// in place of all flows' applications. `progress` is as of `run`. Raises `ScenarioError`,
 /// `LiveUnavailableError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, *, seed = None, packets = false, limits = None, shell = None, progress = None))]
+#[pyo3(signature = (text, file, sets, *, seed = None, packets = false, samples_ms = None, captures = None, limits = None,
+    shell = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_live(
@@ -36,6 +50,8 @@ pub fn run_live(
     sets: Vec<String>,
     seed: Option<u64>,
     packets: bool,
+    samples_ms: Option<f64>,
+    captures: Option<Captures>,
     limits: Option<(f64, f64, u64)>,
     shell: Option<Shell>,
     progress: Option<Py<PyAny>>,
@@ -46,7 +62,12 @@ pub fn run_live(
         sets,
         seed,
     };
-    engine::run(py, &job, packets, limits, shell, progress.as_ref())
+    let recording = Recording {
+        packets,
+        samples: interval(samples_ms)?,
+        captures,
+    };
+    engine::run(py, &job, &recording, limits, shell, progress.as_ref())
 }
 
 /// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds. Raises `ScenarioError`,
@@ -71,7 +92,7 @@ pub fn check_live(
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod engine {
-    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Run, Shell};
+    use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Recording, Run, Shell};
     use crate::scenario::Job;
 
     fn without() -> PyErr {
@@ -88,7 +109,7 @@ mod engine {
     pub fn run(
         _py: Python<'_>,
         _job: &Job,
-        _packets: bool,
+        _recording: &Recording,
         _limits: Option<(f64, f64, u64)>,
         _shell: Option<Shell>,
         _progress: Option<&Py<PyAny>>,
@@ -109,10 +130,12 @@ mod engine {
     use anabranch_live::{Error, Frame, Limits, Live, Progress, Refusal, Sample, Side};
 
     use super::{
-        LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Run, Shell,
+        LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Recording, Run,
+        Shell,
     };
     use crate::{
         error::raise,
+        run::tapping,
         scenario::Job,
         stopwatch::{Stopwatch, peak_rss_bytes},
     };
@@ -149,12 +172,13 @@ mod engine {
     enum Failure {
         Scenario(scenario::Error),
         Live(Error),
+        Other(String),
     }
 
     pub fn run(
         py: Python<'_>,
         job: &Job,
-        packets: bool,
+        recording: &Recording,
         limits: Option<(f64, f64, u64)>,
         shell: Option<Shell>,
         progress: Option<&Py<PyAny>>,
@@ -164,8 +188,15 @@ mod engine {
         let result = py.detach(|| {
             let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
+            let captures = recording.captures.as_ref();
+            let captures = captures
+                .map(|captures| tapping(&resolved, captures))
+                .transpose()
+                .map_err(Failure::Other)?;
             let mut live = Live::new(&resolved)
-                .packet_log(packets)
+                .packet_log(recording.packets)
+                .samples(recording.samples)
+                .tap(captures)
                 .folder(job.folder().to_owned());
             if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
                 live = live.limits(Limits {
@@ -208,6 +239,7 @@ mod engine {
         let mut finished = result.map_err(|failure| match failure {
             Failure::Scenario(error) => raise(py, &error),
             Failure::Live(error) => told(error),
+            Failure::Other(message) => PyRuntimeError::new_err(message),
         })?;
         finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());
         finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
@@ -231,7 +263,8 @@ mod engine {
             groups: done.groups,
             samples: Samples {
                 flows,
-                ..Samples::default()
+                links: done.path_samples.links,
+                groups: done.path_samples.groups,
             },
         }
     }

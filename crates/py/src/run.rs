@@ -101,20 +101,20 @@ fn directions(name: Option<&str>) -> PyResult<Vec<Direction>> {
 }
 
 /// The links to capture, by name and direction (both if none), and octets kept of each packet.
-type Captures = (Vec<(String, Option<String>)>, u32);
+pub type Captures = (Vec<(String, Option<String>)>, u32);
 
-fn tapping(resolved: &Resolved, (places, snap_length): &Captures) -> Result<Tapping, Failure> {
+pub fn tapping(resolved: &Resolved, (places, snap_length): &Captures) -> Result<Tapping, String> {
     let mut tapping = Tapping {
         places: Vec::new(),
         snap_length: *snap_length,
+        addresses: None,
     };
     for (name, direction) in places {
         let found = resolved.links.iter().position(|link| link.name == *name);
         let Some(link) = found else {
-            return Err(Failure::Other(format!("there is no link {name:?}")));
+            return Err(format!("there is no link {name:?}"));
         };
-        let which =
-            directions(direction.as_deref()).map_err(|error| Failure::Other(error.to_string()))?;
+        let which = directions(direction.as_deref()).map_err(|error| error.to_string())?;
         for direction in which {
             if !tapping.holds(link, direction) {
                 tapping.places.push((link, direction));
@@ -150,7 +150,7 @@ impl Failure {
     }
 }
 
-fn interval(samples_ms: Option<f64>) -> PyResult<Option<Duration>> {
+pub fn interval(samples_ms: Option<f64>) -> PyResult<Option<Duration>> {
     match samples_ms {
         None => Ok(None),
         Some(ms) if ms.is_finite() && ms > 0.0 => Ok(Some(Duration::from_secs_f64(ms / 1e3))),
@@ -176,7 +176,8 @@ fn make(
         .tap(
             captures
                 .map(|captures| tapping(&resolved, captures))
-                .transpose()?,
+                .transpose()
+                .map_err(Failure::Other)?,
         );
     let mut finished = simulation.run_with(report).map_err(|error| match error {
         anabranch::RunError::Stopped => Failure::Stopped,

@@ -61,15 +61,16 @@ impl Job {
 }
 
 /// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, and the
-/// scenario with every default written out. Raises `ScenarioError`.
+/// scenario with every default written out. `live`: for the live engine, which knows more keys. Raises `ScenarioError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, seed = None))]
+#[pyo3(signature = (text, file, sets, seed = None, live = false))]
 pub fn resolve(
     py: Python<'_>,
     text: Text,
     file: String,
     sets: Vec<String>,
     seed: Option<u64>,
+    live: bool,
 ) -> PyResult<String> {
     let job = Job {
         text,
@@ -78,7 +79,7 @@ pub fn resolve(
         seed,
     };
     let described = py.detach(|| {
-        let scenario = job.parse()?;
+        let scenario = job.parse_for(live)?;
         let resolved = scenario.resolve(job.seed)?;
         let sweep = scenario.sweep()?;
         let grid: Map<String, Value> = sweep

@@ -2,7 +2,8 @@
 
 use anabranch_core::{packet::FlowId, units::Instant};
 use anabranch_elements::{body::Body, tcp::Snapshot};
-use anabranch_model::network::{GroupId, GroupState, LinkId, Network};
+use anabranch_model::network::{GroupId, LinkId, Network};
+pub use anabranch_model::record::{GroupSample, LinkSample};
 
 /// A flow's sending end at one moment.
 #[derive(Debug, Clone)]
@@ -21,36 +22,6 @@ pub struct FlowSample {
     pub timeouts: u64,
     /// Packets sent again so far.
     pub retransmitted_packets: u64,
-}
-
-/// One direction of a link at one moment.
-#[derive(Debug, Clone, Copy)]
-pub struct LinkSample {
-    /// When.
-    pub at: Instant,
-    /// Which link, as an index into the scenario's links.
-    pub link: usize,
-    /// 0 forward, 1 reverse.
-    pub direction: usize,
-    /// Packets that wait.
-    pub queue_packets: usize,
-    /// Bytes that wait.
-    pub queue_bytes: u64,
-    /// Packets sent so far.
-    pub sent_packets: u64,
-    /// Packets dropped so far.
-    pub dropped_packets: u64,
-}
-
-/// A link group at one moment.
-#[derive(Debug, Clone, Copy)]
-pub struct GroupSample {
-    /// When.
-    pub at: Instant,
-    /// Which group, as an index into [`Finished::groups`](crate::Finished::groups).
-    pub group: usize,
-    /// How it was.
-    pub state: GroupState,
 }
 
 /// All that was sampled in a run.
@@ -90,23 +61,7 @@ impl Samples {
                 });
             }
         }
-        for (group, (_, id)) in groups.iter().enumerate() {
-            let state = network.group_state(*id);
-            self.groups.push(GroupSample { at, group, state });
-        }
-        for (link, (_, ids)) in links.iter().enumerate() {
-            for (direction, id) in ids.iter().enumerate() {
-                let state = network.link_state(*id);
-                self.links.push(LinkSample {
-                    at,
-                    link,
-                    direction,
-                    queue_packets: state.queue_packets,
-                    queue_bytes: state.queue_bytes,
-                    sent_packets: state.sent_packets,
-                    dropped_packets: state.dropped_packets,
-                });
-            }
-        }
+        self.groups.extend(GroupSample::of_all(network, groups));
+        self.links.extend(LinkSample::of_all(network, links));
     }
 }

@@ -66,6 +66,7 @@ fn run(number: u64, snap_length: Option<u32>) -> Finished {
             .flat_map(|link| Direction::BOTH.map(|direction| (link, direction)))
             .collect(),
         snap_length,
+        addresses: None,
     });
     Simulation::new(&resolved)
         .tap(tapping)

@@ -343,6 +343,7 @@ fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
             let tapping = Tapping {
                 places: vec![(0, Direction::Forward), (0, Direction::Reverse)],
                 snap_length: 64,
+                addresses: None,
             };
             same(
                 &make().tap(Some(tapping)).run().expect("no hosts"),
@@ -395,6 +396,7 @@ fn captured_datagrams_are_right() {
     let tapping = Tapping {
         places: vec![(0, Direction::Forward)],
         snap_length: u32::MAX,
+        addresses: None,
     };
     let run = Simulation::<Length>::new(&resolved)
         .tap(Some(tapping))

@@ -59,7 +59,14 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     with Progress(file.name, 1) as progress:
         packets = options.packets and (options.why or options.out is not None)
         if live:
-            result = scenario.run_live(seed=options.seed, packets=packets, progress=progress.update)
+            result = scenario.run_live(
+                seed=options.seed,
+                packets=packets,
+                samples_ms=options.samples_ms if options.out else None,
+                captures=[name for name, _ in captures],
+                snap_length=options.snap_length,
+                progress=progress.update,
+            )
         else:
             result = scenario.run(
                 seed=options.seed,
@@ -97,9 +104,8 @@ def _check_live(options: RunOptions) -> None:
     from anabranch.errors import UserError
     from anabranch.live import prepare
 
-    for given, what in ((options.why, "--why"), (bool(options.pcap), "--pcap")):
-        if given:
-            raise UserError(f"{what} is not available with --engine live in this version", hint="give --engine sim")
+    if options.why:
+        raise UserError("--why is not available with --engine live in this version", hint="give --engine sim")
     # Before anything starts a thread: a process with several cannot move into a user namespace.
     prepare()
 

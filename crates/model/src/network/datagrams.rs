@@ -38,6 +38,43 @@ pub enum Timing {
     Listed(Box<Sendings>),
 }
 
+/// What a UDP flow sends, one datagram after the other.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    timing: Timing,
+    /// When the flow starts.
+    since: Instant,
+    sent: u64,
+}
+
+impl Schedule {
+    /// From `since` on; what is listed has its own times.
+    #[must_use]
+    pub const fn new(timing: Timing, since: Instant) -> Self {
+        Self {
+            timing,
+            since,
+            sent: 0,
+        }
+    }
+}
+
+impl Iterator for Schedule {
+    type Item = Sending;
+
+    fn next(&mut self) -> Option<Sending> {
+        match &mut self.timing {
+            Timing::Paced(pace) => {
+                let at = self.since.saturating_add(pace.after(self.sent));
+                self.sent += 1;
+                let payload = pace.payload();
+                (at < Instant::NEVER).then_some(Sending { at, payload })
+            }
+            Timing::Listed(sendings) => sendings.next(),
+        }
+    }
+}
+
 /// One end of a UDP flow.
 #[derive(Debug)]
 pub enum UdpEnd {
@@ -50,12 +87,10 @@ pub enum UdpEnd {
 /// The end that sends.
 #[derive(Debug)]
 pub struct Source {
-    timing: Timing,
+    schedule: Schedule,
     headers: u32,
-    since: Instant,
-    next: Instant,
-    /// The payload of the next, of those that are listed.
-    payload: u32,
+    /// None before the start and behind the end.
+    next: Option<Sending>,
     sent: u64,
     /// Payload bytes.
     sent_bytes: u64,
@@ -131,7 +166,8 @@ pub struct OneWayDelay {
 }
 
 impl OneWayDelay {
-    fn record(&mut self, delay: Duration) {
+    /// One more.
+    pub fn record(&mut self, delay: Duration) {
         self.sum += u128::from(delay.as_picos());
         self.spread.record(delay.as_picos());
     }
@@ -160,11 +196,9 @@ pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
         })),
     };
     let source = Source {
-        timing,
+        schedule: Schedule::new(timing, start),
         headers,
-        since: start,
-        next: Instant::NEVER,
-        payload: 0,
+        next: None,
         sent: 0,
         sent_bytes: 0,
     };
@@ -182,20 +216,23 @@ impl UdpEnd {
     /// When the next datagram leaves.
     pub(super) const fn timer(&self) -> Instant {
         match self {
-            Self::Source(source) => source.next,
+            Self::Source(source) => match source.next {
+                Some(sending) => sending.at,
+                None => Instant::NEVER,
+            },
             Self::Sink(_) => Instant::NEVER,
         }
     }
     /// The flow starts.
     pub(super) fn start(&mut self) {
         if let Self::Source(source) = self {
-            source.begin();
+            source.next = source.schedule.next();
         }
     }
     /// The application stops.
     pub(super) const fn stop(&mut self) {
         if let Self::Source(source) = self {
-            source.next = Instant::NEVER;
+            source.next = None;
         }
     }
     /// The next datagram that is due, if any, and how much payload left before it.
@@ -203,11 +240,11 @@ impl UdpEnd {
         let Self::Source(source) = self else {
             return None;
         };
-        if source.next > now {
-            return None;
-        }
+        let payload = source.next.filter(|sending| sending.at <= now)?.payload;
         let offset = source.sent_bytes;
-        let payload = source.step();
+        source.next = source.schedule.next();
+        source.sent += 1;
+        source.sent_bytes += u64::from(payload);
         let departing = Departing {
             transport: Transport::Datagram(B::filler(payload)),
             size: source.headers + payload,
@@ -267,40 +304,6 @@ impl UdpEnd {
             Self::Source(_) => None,
             Self::Sink(sink) => Some(&sink.delay),
         }
-    }
-}
-
-impl Source {
-    fn begin(&mut self) {
-        match &mut self.timing {
-            Timing::Paced(_) => self.next = self.since,
-            Timing::Listed(sendings) => {
-                let first = sendings.next();
-                self.expect(first);
-            }
-        }
-    }
-    fn expect(&mut self, sending: Option<Sending>) {
-        self.next = sending.map_or(Instant::NEVER, |sending| sending.at);
-        self.payload = sending.map_or(0, |sending| sending.payload);
-    }
-    /// A datagram leaves: its payload.
-    fn step(&mut self) -> u32 {
-        self.sent += 1;
-        let payload = match &mut self.timing {
-            Timing::Paced(pace) => {
-                self.next = self.since.saturating_add(pace.after(self.sent));
-                pace.payload()
-            }
-            Timing::Listed(sendings) => {
-                let payload = self.payload;
-                let next = sendings.next();
-                self.expect(next);
-                payload
-            }
-        };
-        self.sent_bytes += u64::from(payload);
-        payload
     }
 }
 

@@ -1,10 +1,6 @@
 //! A workload of many transfers: Poisson arrivals, each on a connection of its own.
 
-use anabranch_core::{
-    packet::FlowId,
-    rng::Stream,
-    units::{Duration, Instant},
-};
+use anabranch_core::{packet::FlowId, units::Instant};
 use anabranch_elements::body::Body;
 
 use super::{
@@ -14,24 +10,17 @@ use super::{
 };
 use crate::{
     event_queue::{Class, Entry, Source},
-    workload::{Level, Sizes},
+    workload::Arrivals,
 };
 
 /// The arrivals of one flow.
 #[derive(Debug)]
 pub(super) struct Spawner {
     pub(super) flow: FlowId,
-    /// Mean transfers per second.
-    pub(super) rate: f64,
-    pub(super) sizes: Sizes,
-    /// How the rate varies.
-    pub(super) level: Option<Level>,
-    pub(super) stream: Stream,
+    pub(super) arrivals: Arrivals,
     pub(super) stop: Instant,
     pub(super) route: [u32; 2],
     pub(super) elements: [anabranch_core::trace::ElementId; 2],
-    /// Transfers begun.
-    pub(super) begun: u64,
     /// Places of ended connections, to be used again.
     pub(super) vacant: Vec<u32>,
 }
@@ -45,18 +34,8 @@ impl<B: Body> Network<B> {
         if now >= spawner.stop {
             return;
         }
-        let mut draw = spawner.stream.at(spawner.begun);
-        let (size, due) = match &mut spawner.level {
-            None => {
-                let pause = Duration::from_secs_f64(draw.exponential(1.0 / spawner.rate));
-                (spawner.sizes.draw(&mut draw), now.saturating_add(pause))
-            }
-            Some(level) => {
-                let size = spawner.sizes.draw(&mut draw);
-                (size, level.next_point(now, spawner.rate, &mut draw))
-            }
-        };
-        spawner.begun += 1;
+        let size = spawner.arrivals.draw().size;
+        let due = spawner.arrivals.due;
         let (flow_id, route, elements, vacant) = (
             spawner.flow,
             spawner.route,

@@ -9,7 +9,7 @@
 
 mod pcapng;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, FlowId, Packet},
@@ -36,6 +36,8 @@ pub struct Tapping {
     pub places: Vec<(usize, Direction)>,
     /// Octets kept of each packet, at most.
     pub snap_length: u32,
+    /// The addresses of each node, where packets have come with some.
+    pub addresses: Option<Vec<Vec<IpAddr>>>,
 }
 
 impl Tapping {
@@ -55,7 +57,8 @@ pub struct Taps {
     tap_of: BTreeMap<ElementId, usize>,
     /// By flow: its name, and its ends as places among the nodes.
     flows: Vec<(String, [usize; 2])>,
-    nodes: Vec<String>,
+    /// By node: its name and its addresses.
+    nodes: Vec<(String, Vec<IpAddr>)>,
     title: String,
 }
 
@@ -120,7 +123,7 @@ impl Taps {
                 .iter()
                 .map(|flow| (flow.name.clone(), flow.ends))
                 .collect(),
-            nodes: resolved.nodes.clone(),
+            nodes: named(&resolved.nodes, tapping.addresses.as_deref()),
             title: resolved.title.clone(),
         }
     }
@@ -139,19 +142,36 @@ impl Taps {
         let (ip, ports) = self.addresses(flow, packet);
         let tap = &mut self.places[tap];
         let start = tap.octets.len();
-        let to = wire::Prefix {
-            octets: &mut tap.octets,
-            most: self.snap_length as usize,
+        let body = match &packet.payload {
+            Transport::Tcp(segment) => &segment.body,
+            Transport::Redundant(redundant) => &redundant.body,
+            Transport::Datagram(body) => body,
         };
-        let len = match &packet.payload {
-            Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
-            Transport::Redundant(redundant) => wire::encode_redundant(&ip, ports, redundant, to),
-            Transport::Datagram(body) => {
-                let carried = match body.octets() {
-                    Some(octets) => Carried::Octets(octets),
-                    None => Carried::Zeros(body.len() as usize),
-                };
-                wire::encode_datagram(&ip, ports, carried, to)
+        let whole = body.ip_packet(packet.ecn);
+        let len = if let Some(whole) = &whole {
+            if whole.is_empty() {
+                return;
+            }
+            let kept = whole.len().min(self.snap_length as usize);
+            tap.octets.extend_from_slice(&whole[..kept]);
+            Ok(u32::try_from(whole.len()).expect("an IP packet"))
+        } else {
+            let to = wire::Prefix {
+                octets: &mut tap.octets,
+                most: self.snap_length as usize,
+            };
+            match &packet.payload {
+                Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
+                Transport::Redundant(redundant) => {
+                    wire::encode_redundant(&ip, ports, redundant, to)
+                }
+                Transport::Datagram(body) => {
+                    let carried = match body.octets() {
+                        Some(octets) => Carried::Octets(octets),
+                        None => Carried::Zeros(body.len() as usize),
+                    };
+                    wire::encode_datagram(&ip, ports, carried, to)
+                }
             }
         };
         // What does not fit a header cannot be captured: a host from outside sends such things.
@@ -287,6 +307,18 @@ impl Taps {
             told.join(", ")
         )
     }
+}
+
+/// The nodes' names with their addresses: those given, or else the ones that packets get here.
+fn named(nodes: &[String], given: Option<&[Vec<IpAddr>]>) -> Vec<(String, Vec<IpAddr>)> {
+    let own = |node: usize| match given {
+        Some(given) => given.get(node).cloned().unwrap_or_default(),
+        None => vec![IpAddr::from(address(node))],
+    };
+    let nodes = nodes.iter().enumerate();
+    nodes
+        .map(|(node, name)| (name.clone(), own(node)))
+        .collect()
 }
 
 /// Nothing happens to a packet after this.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::{packet::FlowId, rng::Stream, trace::ElementId, units::Instant};
+use anabranch_core::{packet::FlowId, trace::ElementId, units::Instant};
 use anabranch_elements::{body::Body, link::Window};
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     event_queue::{Class, Entry, Source},
-    workload::Level,
+    workload::Arrivals,
 };
 
 /// Routes already in the table, by their stops, so that the copies of a flow share them.
@@ -103,14 +103,15 @@ impl<B: Body> Network<B> {
                 let index = self.spawners.len();
                 self.spawners.push(Spawner {
                     flow: id,
-                    rate,
-                    sizes,
-                    level: Level::of_flow(profile, placing.seed, &flow.name),
-                    stream: Stream::new(placing.seed, &format!("flow.{}.workload", flow.name)),
+                    arrivals: Arrivals::of_flow(
+                        (rate, sizes, profile),
+                        placing.seed,
+                        &flow.name,
+                        spec.start,
+                    ),
                     stop: stop.unwrap_or(run.end()),
                     route,
                     elements,
-                    begun: 0,
                     vacant: Vec::new(),
                 });
                 self.fabric

@@ -1,9 +1,11 @@
 //! Captures as pcapng (draft-ietf-opsawg-pcapng): one interface per direction, nanoseconds,
 //! raw IP (LINKTYPE_RAW), hosts by name, each packet's fate as its comment.
 
+use std::net::IpAddr;
+
 use anabranch_core::packet::Direction;
 
-use super::{Record, Tap, Taps, address};
+use super::{Record, Tap, Taps};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
@@ -20,6 +22,7 @@ const RESOLUTION: u16 = 9;
 /// Timestamps in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
 const IPV4_NAME: u16 = 1;
+const IPV6_NAME: u16 = 2;
 
 impl Taps {
     /// The capture of a link's directions (those that were asked for), as a file's content;
@@ -57,11 +60,16 @@ impl Taps {
             });
         }
         block(&mut out, NAMES, |body| {
-            for (node, name) in self.nodes.iter().enumerate() {
-                let mut record = address(node).to_vec();
-                record.extend_from_slice(name.as_bytes());
-                record.push(0);
-                option(body, IPV4_NAME, &record);
+            for (name, addresses) in &self.nodes {
+                for address in addresses {
+                    let (kind, mut record) = match address {
+                        IpAddr::V4(address) => (IPV4_NAME, address.octets().to_vec()),
+                        IpAddr::V6(address) => (IPV6_NAME, address.octets().to_vec()),
+                    };
+                    record.extend_from_slice(name.as_bytes());
+                    record.push(0);
+                    option(body, kind, &record);
+                }
             }
             option(body, 0, &[]);
         });

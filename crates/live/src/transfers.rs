@@ -1,0 +1,431 @@
+//! Transfers one by one, each on a connection of its own: one thread opens and writes them all, another reads.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    os::fd::AsFd,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration as Pause,
+};
+
+use anabranch_core::{
+    histogram::Histogram,
+    units::{Duration, Instant},
+};
+use anabranch_model::{network::Completions, workload::Arrivals};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt},
+};
+
+use crate::{
+    application::{CHUNK, LOOK, Outcome, Stage, is_late, is_lost, prepare},
+    clock::Clock,
+    settings::SocketSettings,
+    sys::{self, tcp_info::TcpInfo},
+};
+
+/// Connections that may wait to be taken: as many as the kernel permits (`net.core.somaxconn`).
+const BACKLOG: i32 = 65_535;
+/// `TCP_CLOSE`.
+const CLOSED: u8 = 7;
+
+/// The transfers that have begun, by the port that each goes out from.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger(Arc<Mutex<BTreeMap<u16, Begun>>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    at: Instant,
+    size: u64,
+}
+
+impl Ledger {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u16, Begun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What an end has counted in the measured time.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// Transfers begun, at the end that writes; completion times, at the one that reads.
+    pub completions: Completions,
+    /// Bytes read.
+    pub delivered_bytes: u64,
+    /// Segments with data sent.
+    pub sent_packets: u64,
+    /// Segments sent again.
+    pub retransmitted_packets: u64,
+    /// Of these, such as the peer had already.
+    pub spurious_retransmissions: u64,
+    /// Timeouts; `None` where the kernel does not count them.
+    pub timeouts: Option<u64>,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            completions: Completions {
+                started: 0,
+                times: Vec::new(),
+            },
+            delivered_bytes: 0,
+            sent_packets: 0,
+            retransmitted_packets: 0,
+            spurious_retransmissions: 0,
+            timeouts: Some(0),
+        }
+    }
+}
+
+impl Counted {
+    fn add(&mut self, info: &TcpInfo, before: &TcpInfo) {
+        let since = |of: fn(&TcpInfo) -> u64| of(info).saturating_sub(of(before));
+        self.sent_packets += since(|info| info.data_segs_out.into());
+        self.retransmitted_packets += since(|info| info.total_retrans.into());
+        self.spurious_retransmissions += since(|info| info.dsack_dups.into());
+        let timeouts = since(|info| info.total_rto.into());
+        self.timeouts = self
+            .timeouts
+            .filter(|_| info.knows_total_rto)
+            .map(|sum| sum + timeouts);
+    }
+}
+
+/// The end that writes.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub arrivals: Arrivals,
+    /// From then on none begins.
+    pub stop: Instant,
+    pub ledger: Ledger,
+}
+
+/// The end that reads.
+#[derive(Debug, Clone)]
+pub struct Sink {
+    pub ledger: Ledger,
+}
+
+/// A transfer, where it is written.
+#[derive(Debug)]
+struct Writing {
+    stream: TcpStream,
+    port: u16,
+    left: u64,
+    /// What had been counted when the measured time began.
+    before: TcpInfo,
+}
+
+impl Source {
+    /// Begins each transfer at its time, to the socket at `address`.
+    pub fn run(
+        mut self,
+        (address, settings): (SocketAddr, &SocketSettings),
+        window: (Instant, Instant),
+        stage: &Stage,
+        ready: impl FnOnce(),
+    ) -> io::Result<Outcome> {
+        ready();
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        sys::priority::be_prompt();
+        let chunk = vec![0; CHUNK];
+        let mut lateness = Histogram::default();
+        let mut counted = Counted::default();
+        let mut open: Vec<Writing> = Vec::new();
+        let (start, end) = window;
+        let (mut is_measuring, mut is_final) = (start <= self.arrivals.due, false);
+        while !stage.is_over() {
+            let now = clock.now();
+            if !is_measuring && now >= start {
+                is_measuring = true;
+                // Transfers that ended before do not count.
+                counted = Counted::default();
+                for writing in &mut open {
+                    writing.before = TcpInfo::of(&writing.stream)?;
+                }
+            }
+            if !is_final && now >= end {
+                is_final = true;
+                count_open(&mut counted, &open)?;
+            }
+            while self.arrivals.due <= now && self.arrivals.due < self.stop {
+                let transfer = self.arrivals.draw();
+                lateness.record(now.saturating_since(transfer.at).as_nanos());
+                let counts = transfer.at >= start && transfer.at < end;
+                counted.completions.started += u64::from(counts);
+                open.push(self.begin(address, settings, transfer.at, transfer.size)?);
+            }
+            let mut next = clock.until(self.arrivals.due).min(LOOK);
+            for edge in [start, end] {
+                if edge > now {
+                    next = next.min(clock.until(edge));
+                }
+            }
+            wait(&open, next)?;
+            let mut index = 0;
+            while index < open.len() {
+                if open[index].go_on(&chunk)? {
+                    index += 1;
+                    continue;
+                }
+                let ended = open.swap_remove(index);
+                self.ledger.lock().remove(&ended.port);
+                if !is_final {
+                    counted.add(&TcpInfo::of(&ended.stream)?, &ended.before);
+                }
+            }
+        }
+        if !is_final {
+            count_open(&mut counted, &open)?;
+        }
+        Ok(Outcome {
+            lateness,
+            transfers: Some(Box::new(counted)),
+            ..Outcome::default()
+        })
+    }
+
+    fn begin(
+        &self,
+        address: SocketAddr,
+        settings: &SocketSettings,
+        at: Instant,
+        size: u64,
+    ) -> io::Result<Writing> {
+        let family = family(address);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        settings.apply(&socket)?;
+        prepare(&socket)?;
+        // The other end may ask for it as soon as it is on its way.
+        let mut ledger = self.ledger.lock();
+        match connect(&socket, &address) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let stream = TcpStream::from(socket);
+        let port = stream.local_addr()?.port();
+        ledger.insert(port, Begun { at, size });
+        Ok(Writing {
+            stream,
+            port,
+            left: size,
+            before: TcpInfo::default(),
+        })
+    }
+}
+
+fn count_open(counted: &mut Counted, open: &[Writing]) -> io::Result<()> {
+    for writing in open {
+        counted.add(&TcpInfo::of(&writing.stream)?, &writing.before);
+    }
+    Ok(())
+}
+
+fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+/// Something with a socket, and what it waits for.
+trait Waits: AsFd {
+    fn what(&self) -> PollFlags;
+}
+
+impl AsFd for Writing {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+impl Waits for Writing {
+    fn what(&self) -> PollFlags {
+        if self.left > 0 {
+            PollFlags::OUT
+        } else {
+            PollFlags::IN
+        }
+    }
+}
+
+fn wait(all: &[impl Waits], longest: Pause) -> io::Result<()> {
+    wait_beside(None::<&TcpListener>, all, longest)
+}
+
+fn wait_beside(listener: Option<&impl AsFd>, all: &[impl Waits], longest: Pause) -> io::Result<()> {
+    let first = listener.map(|listener| PollFd::new(listener, PollFlags::IN));
+    let rest = all.iter().map(|one| PollFd::new(one, one.what()));
+    let mut waiting: Vec<PollFd<'_>> = first.into_iter().chain(rest).collect();
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: longest.min(LOOK).subsec_nanos().into(),
+    };
+    match poll(&mut waiting, Some(&timeout)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Writing {
+    /// Does what can be done now. Whether it is not over.
+    fn go_on(&mut self, chunk: &[u8]) -> io::Result<bool> {
+        while self.left > 0 {
+            let part = chunk.len().min(usize::try_from(self.left).unwrap_or(CHUNK));
+            match (&self.stream).write(&chunk[..part]) {
+                Ok(n) => self.left -= n as u64,
+                Err(error) if is_late(&error) || is_under_way(&error) => return Ok(true),
+                Err(error) if is_lost(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+            if self.left == 0 {
+                // What the path has broken off meanwhile is seen below.
+                drop(self.stream.shutdown(Shutdown::Write));
+            }
+        }
+        // The peer closes once it has everything.
+        let mut octets = [0; 64];
+        match (&self.stream).read(&mut octets) {
+            Ok(0) => Ok(false),
+            Ok(_) => Ok(true),
+            Err(error) if is_late(&error) => Ok(true),
+            Err(error) if is_lost(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether a connection is not there yet, or will never be: a path that lets nothing through is no failure of ours.
+fn is_under_way(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotConnected
+}
+
+/// A transfer, where it is read.
+#[derive(Debug)]
+struct Reading {
+    stream: TcpStream,
+    begun: Option<Begun>,
+    read: u64,
+    /// Both ends have said that they are done.
+    is_closing: bool,
+}
+
+impl AsFd for Reading {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+impl Waits for Reading {
+    fn what(&self) -> PollFlags {
+        PollFlags::IN
+    }
+}
+
+impl Sink {
+    /// Reads what arrives at `address`, to the end of the run.
+    pub fn run(
+        self,
+        (address, settings): (SocketAddr, &SocketSettings),
+        window: (Instant, Instant),
+        stage: &Stage,
+        ready: impl FnOnce(),
+    ) -> io::Result<Outcome> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family(address), SocketType::STREAM, flags, None)?;
+        settings.apply(&socket)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &address)?;
+        listen(&socket, BACKLOG)?;
+        let listener = TcpListener::from(socket);
+        ready();
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        sys::priority::be_prompt();
+        let mut counted = Counted::default();
+        let mut chunk = vec![0; CHUNK];
+        let (mut open, mut closing) = (Vec::new(), Vec::<Reading>::new());
+        while !stage.is_over() {
+            wait_beside(Some(&listener), &open, LOOK)?;
+            loop {
+                match listener.accept() {
+                    Ok((stream, peer)) => {
+                        prepare(&stream)?;
+                        stream.set_nonblocking(true)?;
+                        let begun = self.ledger.lock().get(&peer.port()).copied();
+                        open.push(Reading {
+                            stream,
+                            begun,
+                            read: 0,
+                            is_closing: false,
+                        });
+                    }
+                    Err(error) if is_late(&error) => break,
+                    // It was broken off while it waited.
+                    Err(error) if is_lost(&error) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            let mut index = 0;
+            while index < open.len() {
+                let reading: &mut Reading = &mut open[index];
+                settings.hold_window(&reading.stream);
+                if reading.go_on(&mut chunk, clock, window, &mut counted)? {
+                    index += 1;
+                    continue;
+                }
+                let ended = open.swap_remove(index);
+                if ended.is_closing {
+                    closing.push(ended);
+                }
+            }
+            // To close a socket before its peer has acknowledged the end would break the connection off.
+            closing.retain(|one| TcpInfo::of(&one.stream).is_ok_and(|info| info.state != CLOSED));
+        }
+        Ok(Outcome {
+            transfers: Some(Box::new(counted)),
+            ..Outcome::default()
+        })
+    }
+}
+
+impl Reading {
+    /// Reads what is there. Whether there is more to come.
+    fn go_on(
+        &mut self,
+        chunk: &mut [u8],
+        clock: Clock,
+        (start, end): (Instant, Instant),
+        counted: &mut Counted,
+    ) -> io::Result<bool> {
+        loop {
+            match (&self.stream).read(chunk) {
+                Ok(0) => {
+                    self.is_closing = true;
+                    drop(self.stream.shutdown(Shutdown::Write));
+                    return Ok(false);
+                }
+                Ok(n) => {
+                    let now = clock.now();
+                    self.read += n as u64;
+                    if now < start || now >= end {
+                        continue;
+                    }
+                    counted.delivered_bytes += n as u64;
+                    let complete = self.begun.filter(|begun| begun.size == self.read);
+                    let took: Option<Duration> = complete.map(|begun| now - begun.at);
+                    counted.completions.times.extend(took);
+                }
+                Err(error) if is_late(&error) => return Ok(true),
+                Err(error) if is_lost(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

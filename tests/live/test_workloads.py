@@ -1,0 +1,357 @@
+"""What applications send live: workloads that go by the clock, UDP, many transfers; beside the simulator's figures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anabranch.scenario import Scenario
+
+from .conftest import Run
+
+PATH = """
+duration = "2 s"
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+forward.queue = { kind = "drop-tail", limit = "1 bdp" }
+"""
+
+FLOW = """
+[flow.main]
+from = "A"
+to = "B"
+"""
+
+UDP = FLOW + 'protocol = "udp"\n'
+
+DELAY_MS = 1.0
+"""One-way delays agree so far: a tick of the kernel's clock at most, within which a thread is woken."""
+
+
+def both(live_run: Run, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The summaries live and simulated, in that order."""
+    simulated: Any = Scenario.from_text(text).run().summary
+    return live_run(text), simulated
+
+
+def same_datagrams(live: dict[str, Any], simulated: dict[str, Any]) -> None:
+    """The same figures apply, and what is drawn is the same: how many leave, how many arrive.
+
+    The last millisecond's datagrams may be on their way in one engine and there in the other.
+    """
+    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    assert {name for name, value in flow.items() if value is not None} == {
+        name for name, value in expected.items() if value is not None
+    }
+    assert flow["sent_packets"] == pytest.approx(expected["sent_packets"], abs=2)
+    assert flow["delivered_bytes"] == pytest.approx(expected["delivered_bytes"], abs=5 * 1472)
+    assert flow["goodput_mbit_s"] == pytest.approx(expected["goodput_mbit_s"], rel=0.005)
+    for name in ("mean_one_way_delay_ms", "p95_one_way_delay_ms"):
+        assert flow[name] == pytest.approx(expected[name], abs=DELAY_MS)
+
+
+def test_paced_datagrams(live_run: Run) -> None:
+    """Fails for a sender that adds up rounded or late intervals: it would send fewer."""
+    live, simulated = both(live_run, PATH + UDP + 'workload = { kind = "paced", rate = "8 Mbit/s" }\n')
+    same_datagrams(live, simulated)
+    # 1,500 bytes at 20 Mbit/s, and 10 ms.
+    assert live["flows"]["main"]["mean_one_way_delay_ms"] == pytest.approx(10.6, abs=DELAY_MS)
+    assert live["links"]["path"]["forward"]["dropped_packets"] == 0
+
+
+def test_a_queue_drops_datagrams_alike(live_run: Run) -> None:
+    """More than the link carries: the queue is full and drops the rest, in both engines."""
+    live, simulated = both(live_run, PATH + UDP + 'workload = { kind = "paced", rate = "30 Mbit/s" }\n')
+    same_datagrams(live, simulated)
+    dropped, expected = (run["links"]["path"]["forward"]["dropped_packets"] for run in (live, simulated))
+    assert expected > 1000
+    assert dropped == pytest.approx(expected, rel=0.01)
+
+
+def test_poisson_datagrams(live_run: Run) -> None:
+    """The same draws: fails for another stream, whose count differs by its square root, about 40."""
+    sizes = 'sizes = { kind = "fixed", size = "500 bytes" }'
+    live, simulated = both(live_run, PATH + UDP + f'workload = {{ kind = "poisson", rate = "4 Mbit/s", {sizes} }}\n')
+    same_datagrams(live, simulated)
+
+
+def test_datagrams_on_and_off(live_run: Run) -> None:
+    """Pareto times on and off, drawn alike; without them 2,038 datagrams would leave."""
+    workload = (
+        'workload = { kind = "on-off", rate = "12 Mbit/s", on = { kind = "pareto", mean = "50 ms", shape = 1.5 }, '
+        'off = { kind = "exponential", mean = "50 ms" } }\n'
+    )
+    live, simulated = both(live_run, PATH + UDP + workload)
+    same_datagrams(live, simulated)
+    assert 200 < simulated["flows"]["main"]["sent_packets"] < 1900
+
+
+def recording(file: Path, packets: int) -> None:
+    """A capture of raw IP packets (pcap, link type 101): every 2 ms, of 60, 160, … 1,460 bytes in turn."""
+    octets = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101)
+    for number in range(packets):
+        size = 60 + 100 * (number % 15)
+        header = struct.pack(
+            ">BBHHHBBH4s4s", 0x45, 0, size, number, 0, 64, 17, 0, bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
+        )
+        time_us = 2000 * number
+        octets += struct.pack("<IIII", time_us // 1_000_000, time_us % 1_000_000, size, size)
+        octets += header + bytes(size - len(header))
+    file.write_bytes(octets)
+
+
+def test_a_replay(live_run: Run, tmp_path: Path) -> None:
+    """Fails for a replay that sends all packets at one size, or behind one another."""
+    file = tmp_path / "recorded.pcap"
+    recording(file, 600)
+    live, simulated = both(live_run, PATH + UDP + f'workload = {{ kind = "replay", file = "{file}" }}\n')
+    same_datagrams(live, simulated)
+    assert live["flows"]["main"]["sent_packets"] == 600
+    assert live["flows"]["main"]["delivered_bytes"] == sum(60 + 100 * (n % 15) - 28 for n in range(600))
+    # No queue: each takes its own time on the link.
+    mean_ms = 10 + sum(60 + 100 * (n % 15) for n in range(15)) / 15 * 8 / 20e3
+    assert live["flows"]["main"]["mean_one_way_delay_ms"] == pytest.approx(mean_ms, abs=DELAY_MS)
+
+
+def test_datagrams_that_are_lost_doubled_and_reordered(live_run: Run) -> None:
+    """By impairments, which do the same to the n-th packet in both engines. A doubled datagram counts once."""
+    impaired = PATH.replace(
+        "forward.queue",
+        'forward.impair = [{ kind = "bernoulli-loss", rate = 0.05 }, { kind = "duplicate", rate = 0.05 }, '
+        '{ kind = "jitter", distribution = "exponential", mean = "2 ms", reorder = true }]\nforward.queue',
+    )
+    text = impaired + UDP + 'workload = { kind = "paced", rate = "8 Mbit/s" }\n'
+    live = live_run(text, conserving=False)
+    simulated: Any = Scenario.from_text(text).run().summary
+    same_datagrams(live, simulated)
+    lost, expected = (run["links"]["path"]["forward"]["lost_packets"] for run in (live, simulated))
+    assert lost == pytest.approx(expected, abs=2)
+    flow, other = live["flows"]["main"], simulated["flows"]["main"]
+    assert other["reordered_ratio"] > 0.1
+    assert flow["reordered_ratio"] == pytest.approx(other["reordered_ratio"], abs=0.02)
+    account = live["live"]["audit"]["datagrams"]["main"]
+    assert account["read"] > flow["delivered_bytes"] / 1472 + 20
+
+
+@pytest.mark.parametrize(("family", "payload"), [(4, "1 bytes"), (4, "9000 bytes"), (6, "1000 bytes")])
+def test_sizes_and_families(live_run: Run, family: int, payload: str) -> None:
+    """A datagram of one byte has no room for its number, one of 9,000 is a packet all the same."""
+    octets = int(payload.split(maxsplit=1)[0])
+    workload = f'workload = {{ kind = "paced", rate = "{octets * 8 * 200} bit/s", payload = "{payload}" }}\n'
+    text = PATH + UDP + workload
+    live = live_run(text + f"family = {family}\n")
+    flow = live["flows"]["main"]
+    assert flow["sent_packets"] == 400
+    # Two or three are on their way at the end.
+    assert 396 * octets <= flow["delivered_bytes"] <= 399 * octets
+    headers = 28 if family == 4 else 48
+    assert flow["mean_one_way_delay_ms"] == pytest.approx(10 + (octets + headers) * 8 / 20e3, abs=DELAY_MS)
+    assert flow["throughput_mbit_s"] == pytest.approx(flow["goodput_mbit_s"] * (octets + headers) / octets)
+
+
+def test_a_warm_up_and_a_stop(live_run: Run) -> None:
+    """Only what is between them counts: 800 of 2,000 datagrams."""
+    text = 'warmup = "500 ms"\n' + PATH + UDP
+    workload = 'workload = { kind = "paced", rate = "8 Mbit/s", payload = "1000 bytes" }\nstop = "1300 ms"\n'
+    live = live_run(text + workload, conserving=False)
+    simulated: Any = Scenario.from_text(text + workload).run().summary
+    same_datagrams(live, simulated)
+    assert live["flows"]["main"]["sent_packets"] == pytest.approx(800, abs=1)
+
+
+def test_tcp_beside_udp(live_run: Run) -> None:
+    """TCP has what UDP leaves, in both engines."""
+    other = FLOW.replace("main", "call") + 'protocol = "udp"\nworkload = { kind = "paced", rate = "5 Mbit/s" }\n'
+    live, simulated = both(live_run, PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + other)
+    for name, tolerance in (("call", 0.05), ("main", 0.05)):
+        flow, expected = live["flows"][name], simulated["flows"][name]
+        assert flow["goodput_mbit_s"] == pytest.approx(expected["goodput_mbit_s"], rel=tolerance)
+    assert live["flows"]["main"]["goodput_mbit_s"] < 15
+
+
+def test_a_call_over_tcp(live_run: Run) -> None:
+    """Fails for a writer that drifts. What the path does not take at once is sent later, and nothing is lost."""
+    live, simulated = both(live_run, PATH + FLOW + 'workload = { kind = "paced", rate = "4 Mbit/s" }\n')
+    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    assert flow["delivered_bytes"] == pytest.approx(expected["delivered_bytes"], rel=0.01)
+    assert flow["goodput_mbit_s"] == pytest.approx(expected["goodput_mbit_s"], rel=0.01)
+    assert flow["retransmitted_packets"] == 0
+    # It waits for nothing but the path.
+    assert flow["mean_srtt_ms"] == pytest.approx(20.6, abs=3)
+
+
+POISSON = 'workload = { kind = "poisson", rate = "8 Mbit/s", sizes = { kind = "exponential", mean = "50 kB" } }\n'
+
+
+def test_many_transfers(live_run: Run) -> None:
+    """As many and as large as in the simulator, over the kernel's own connections.
+
+    Fails for another stream of draws: its bytes differ by a tenth (80 transfers of exponential sizes).
+    """
+    live, simulated = both(live_run, PATH.replace("2 s", "4 s") + FLOW + 'cc = "cubic"\n' + POISSON)
+    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    transfers, others = flow["transfers"], expected["transfers"]
+    assert transfers["started"] == others["started"] > 50
+    assert transfers["completed"] == pytest.approx(others["completed"], abs=2)
+    assert flow["delivered_bytes"] == pytest.approx(expected["delivered_bytes"], rel=0.03)
+    # A transfer of 50 kB takes four round trips and its bytes.
+    assert transfers["p50_completion_time_s"] == pytest.approx(others["p50_completion_time_s"], rel=0.1)
+    assert transfers["mean_completion_time_s"] == pytest.approx(others["mean_completion_time_s"], rel=0.1)
+    assert flow["sent_packets"] >= flow["delivered_bytes"] / 1448
+    assert flow["mean_cwnd_packets"] is None
+
+
+def test_a_thousand_transfers(live_run: Run) -> None:
+    """Of one packet each: a connection's place is free again when it is over."""
+    sizes = 'sizes = { kind = "fixed", size = "1 kB" }'
+    live, simulated = both(live_run, PATH + FLOW + f'workload = {{ kind = "poisson", rate = "4 Mbit/s", {sizes} }}\n')
+    transfers, others = (run["flows"]["main"]["transfers"] for run in (live, simulated))
+    assert transfers["started"] == others["started"] > 900
+    assert transfers["completed"] == pytest.approx(others["completed"], abs=10)
+    # Two trips there and one back, and some 1,200 bytes.
+    assert transfers["p50_completion_time_s"] == pytest.approx(others["p50_completion_time_s"], abs=0.002)
+
+
+def test_a_short_file(live_run: Run) -> None:
+    """Its time is the receiver's own clock's at the last byte, and its counts are of that moment.
+
+    Fails for counts of the next sample, up to 10 ms later, which a flow of 40 ms shows.
+    """
+    text = PATH + FLOW + 'cc = "cubic"\nworkload = { kind = "file", size = "14480 bytes" }\n'
+    live, simulated = both(live_run, text)
+    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
+    assert flow["flow_completion_time_s"] == pytest.approx(expected["flow_completion_time_s"], abs=0.002)
+    assert flow["sent_packets"] == expected["sent_packets"] == 10
+    assert flow["goodput_mbit_s"] == pytest.approx(14480 * 8 / flow["flow_completion_time_s"] / 1e6)
+
+
+def test_a_flow_that_stops_leaves_the_path(live_run: Run) -> None:
+    """Fails where what the socket holds is still sent: megabytes, for a second and more."""
+    first = FLOW.replace("main", "first") + 'cc = "cubic"\nstop = "1 s"\n'
+    second = FLOW.replace("main", "second") + 'cc = "cubic"\nstart = "1200 ms"\n'
+    text = PATH.replace("2 s", "2500 ms") + first + second
+    live, simulated = both(live_run, text)
+    # What is on its way at the stop, and a little: the queue and the pipe hold 70 packets.
+    sent = live["links"]["path"]["forward"]["sent_packets"] * 1500
+    told = sum(flow["throughput_mbit_s"] * 1e6 / 8 * time for flow, time in zip(
+        (live["flows"]["first"], live["flows"]["second"]), (1.0, 1.3), strict=True))  # fmt: skip
+    assert sent - told < 150 * 1500
+    for name in ("first", "second"):
+        flow, expected = live["flows"][name], simulated["flows"][name]
+        assert flow["goodput_mbit_s"] == pytest.approx(expected["goodput_mbit_s"], rel=0.05)
+
+
+def test_links_are_sampled(live_machine: None) -> None:
+    """The same columns as the simulator's, at the same times; what waits is what the queue holds."""
+    from anabranch.live import run_audited
+
+    scenario = Scenario.from_text(PATH + FLOW + 'cc = "cubic"\n')
+    live: Any = run_audited(scenario, samples_ms=10).table("link_samples")
+    simulated: Any = scenario.run(samples_ms=10).table("link_samples")
+    assert live.columns == simulated.columns
+    assert live["time_s"].to_list() == simulated["time_s"].to_list()
+    forward = live.filter(live["direction"] == "forward")
+    assert 20 <= forward["queue_packets"].max() <= 34
+    sent = forward["sent_packets"].to_list()
+    assert sent == sorted(sent)
+    # 20 Mbit/s are 16.7 packets of 1,500 bytes in 10 ms.
+    gained = max(after - before for before, after in itertools.pairwise(sent))
+    assert gained <= math.ceil(16.7) + 1
+
+
+GROUP = """
+duration = "2 s"
+[group.core]
+between = ["A", "B"]
+members = 4
+rate = "10 Mbit/s"
+delay = "5 ms"
+control = { kind = "peak-percentile", bin = "1 ms", section = "50 ms", interval = "50 ms", percentile = 99 }
+"""
+
+
+def test_groups_are_sampled(live_machine: None) -> None:
+    """Members that sleep are seen: a call of 5 Mbit/s needs one or two of four."""
+    from anabranch.live import run_audited
+
+    text = GROUP + UDP + 'workload = { kind = "paced", rate = "5 Mbit/s" }\n'
+    scenario = Scenario.from_text(text)
+    live: Any = run_audited(scenario, samples_ms=10).table("group_samples")
+    simulated: Any = scenario.run(samples_ms=10).table("group_samples")
+    assert live.columns == simulated.columns
+    assert live["time_s"].to_list() == simulated["time_s"].to_list()
+    members = [name for name in live.columns if "member" in name]
+    assert members
+    for name in members:
+        assert live[name].to_list()[0] == simulated[name].to_list()[0]
+        assert live[name].mean() == pytest.approx(simulated[name].mean(), abs=0.2)
+
+
+def blocks(octets: bytes) -> list[tuple[int, bytes]]:
+    """Types and bodies of a pcapng file's blocks, little-endian."""
+    found, at = [], 0
+    while at < len(octets):
+        kind, length = struct.unpack_from("<II", octets, at)
+        found.append((kind, octets[at + 8 : at + length - 4]))
+        at += length
+    return found
+
+
+def packets(octets: bytes) -> list[tuple[int, bytes, bytes]]:
+    """Interface, packet and comment of each packet block."""
+    found = []
+    for kind, body in blocks(octets):
+        if kind == 6:
+            interface, _, _, captured, _ = struct.unpack_from("<IIIII", body)
+            rest = body[20 + -(-captured // 4) * 4 :]
+            _, length = struct.unpack_from("<HH", rest)
+            found.append((interface, body[20 : 20 + captured], rest[4 : 4 + length]))
+    return found
+
+
+def checksum(octets: bytes) -> int:
+    """The sum of RFC 1071: 0xffff over a header whose checksum is right."""
+    total: int = sum(struct.unpack(f">{len(octets) // 2}H", octets))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_live_run_is_captured(live_machine: None, family: int) -> None:
+    """Every packet that enters a link, as the kernel made it, with its fate. Fails for headers made up anew: they have
+    neither these addresses nor the kernel's options, or a wrong checksum where a packet was marked.
+    """
+    from anabranch.live import run_audited
+
+    loss = 'impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\nforward.queue'
+    text = PATH.replace("forward.queue", f"forward.{loss}") + FLOW + f"family = {family}\n"
+    run = run_audited(Scenario.from_text(text), captures=["path"])
+    octets = run.pcapng("path")
+    link = run.summary["links"]["path"]
+    for interface, direction in enumerate(("forward", "reverse")):
+        seen = [(packet, comment) for at, packet, comment in packets(octets) if at == interface]
+        counts = link[direction]
+        # What waits at the end has entered too.
+        entered = counts["sent_packets"] + counts["dropped_packets"]
+        assert entered <= len(seen) <= entered + 40
+        assert sum(b"lost by" in comment for _, comment in seen) == counts["lost_packets"]
+        assert sum(b"dropped by" in comment for _, comment in seen) == counts["dropped_packets"]
+        hosts = [1, 2] if direction == "forward" else [2, 1]
+        for packet, _ in seen:
+            if family == 4:
+                assert packet[12:20] == bytes([10, 113, 0, hosts[0], 10, 113, 0, hosts[1]])
+                assert checksum(packet[:20]) == 0xFFFF
+            else:
+                assert [packet[23], packet[39]] == hosts
+    assert link["forward"]["lost_packets"] > 10
+    names = next(body for kind, body in blocks(octets) if kind == 4)
+    assert bytes([10, 113, 0, 1]) + b"A\0" in names
+    assert bytes([0xFD, 0x71]) in names
