@@ -16,6 +16,9 @@ from typing import Any, NoReturn
 
 import pytest
 
+# Tools are no package: their folder is put where tests can import them.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
 ATTEMPTS = 5
 """A tainted run is no result: it is made again, and so often at most."""
 

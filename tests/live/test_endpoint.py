@@ -77,7 +77,7 @@ def test_the_simulator_takes_the_key(live_machine: None) -> None:
 @pytest.mark.parametrize(
     ("changes", "where", "told"),
     [
-        (at("A").replace("own", "owm") + FLOW, "12:", "own"),
+        (at("A").replace("own", "owm") + FLOW, "10:7", "own"),
         (at("A") + 'exec = ["true"]\n' + FLOW, "tcp", "sockets are the kernel's"),
         (at("A") + '[host.B]\nexec = ["true"]\n' + FLOW, "tcp", "nobody to talk to"),
         (
