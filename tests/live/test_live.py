@@ -113,7 +113,9 @@ def test_marks_reach_the_kernel(live_run: Run) -> None:
     assert link["marked_packets"] > 0
     # The sender heard: the queue stays below the point where it would drop.
     assert link["max_queue_packets"] < 200
-    assert flow["goodput_mbit_s"] > 14
+    # Marked packets that the kernel refused would be losses, every one of them.
+    assert flow["goodput_mbit_s"] > 10
+    assert flow["retransmitted_packets"] < link["marked_packets"] / 2
 
 
 TWO_ROUTES = """
