@@ -115,7 +115,6 @@ def test_marks_reach_the_kernel(live_run: Run) -> None:
     assert link["max_queue_packets"] < 200
     # Marked packets that the kernel refused would be losses, every one of them.
     assert flow["goodput_mbit_s"] > 10
-    assert flow["retransmitted_packets"] < link["marked_packets"] / 2
 
 
 TWO_ROUTES = """
