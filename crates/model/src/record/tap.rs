@@ -9,7 +9,8 @@
 
 mod pcapng;
 
-use std::{collections::BTreeMap, net::IpAddr};
+use core::net::IpAddr;
+use std::collections::BTreeMap;
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, FlowId, Packet},

@@ -1,7 +1,7 @@
 //! Captures as pcapng (draft-ietf-opsawg-pcapng): one interface per direction, nanoseconds,
 //! raw IP (LINKTYPE_RAW), hosts by name, each packet's fate as its comment.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use anabranch_core::packet::Direction;
 
