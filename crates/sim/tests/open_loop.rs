@@ -1,15 +1,15 @@
 //! UDP that leaves at random or recorded times: as often and as evenly as it says, and with delays that both ends
 //! agree on.
 
+#[path = "common/logged.rs"]
+mod logged;
+
 use std::path::Path;
 
 use anabranch_core::units::{Duration, Instant};
-use anabranch_elements::body::Length;
-use anabranch_model::{
-    record::PacketRow,
-    scenario::{Extensions, Scenario},
-};
-use anabranch_sim::{Finished, Simulation};
+use anabranch_model::{record::PacketRow, scenario::Extensions};
+use anabranch_sim::Finished;
+use logged::rows;
 
 /// A wide path of 10 ms and UDP over it.
 fn run(workload: &str, more: &str, duration: &str, capture: &[u8]) -> Finished {
@@ -30,26 +30,11 @@ fn run(workload: &str, more: &str, duration: &str, capture: &[u8]) -> Finished {
     );
     let capture = capture.to_vec();
     let extensions = Extensions::default().files(move |_: &Path| Ok(capture.clone()));
-    let scenario = Scenario::parse(&text, "open.toml", &extensions).expect("TOML");
-    let resolved = scenario
-        .resolve(None)
-        .unwrap_or_else(|error| panic!("{error}"));
-    Simulation::<Length>::new(&resolved)
-        .packet_log(true)
-        .run()
-        .expect("no hosts")
-}
-
-fn rows(run: &Finished) -> Vec<PacketRow> {
-    let log = run.network.probe().log().expect("it was asked for");
-    log.rows().cloned().collect()
+    logged::logged(&text, &extensions)
 }
 
 fn figure(run: &Finished, name: &str) -> f64 {
-    let figure = &run.summary.flows["x"][name];
-    figure
-        .as_f64()
-        .unwrap_or_else(|| panic!("{name} is {figure}"))
+    logged::figure(run, "x", name)
 }
 
 /// What the receiver says of delays is what the packet log says, with a tenth of the packets lost. Fails for ends that draw different times, and for a receiver that loses count.
@@ -199,14 +184,7 @@ fn transfers_follow_the_curve() {
         sizes = { kind = "fixed", size = "1 kB" }
         profile = { shape = "square", period = "2 s", depth = 1.0 }
     "#;
-    let scenario = Scenario::parse(text, "web.toml", &Extensions::default()).expect("TOML");
-    let resolved = scenario
-        .resolve(None)
-        .unwrap_or_else(|error| panic!("{error}"));
-    let run = Simulation::<Length>::new(&resolved)
-        .packet_log(true)
-        .run()
-        .expect("no hosts");
+    let run = logged::logged(text, &Extensions::default());
     let started = run.summary.flows["web"]["transfers"]["started"]
         .as_f64()
         .expect("a count");

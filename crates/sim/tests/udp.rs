@@ -2,6 +2,8 @@
 //! whatever the engine folds.
 
 mod common;
+#[path = "common/logged.rs"]
+mod logged;
 
 use std::fmt::Write;
 
@@ -13,12 +15,10 @@ use anabranch_elements::{
     body::{Length, Octets},
     wire::{self, Protocol},
 };
-use anabranch_model::{
-    record::{PacketRow, Tapping},
-    scenario::{Extensions, Scenario},
-};
+use anabranch_model::{record::Tapping, scenario::Extensions};
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};
+use logged::{figure, logged, rows};
 
 /// A path of 10 Mbit/s and 10 ms behind a queue of `limit`, and UDP over it.
 fn path(top: &str, limit: &str, workload: &str, more: &str) -> Finished {
@@ -38,30 +38,11 @@ fn path(top: &str, limit: &str, workload: &str, more: &str) -> Finished {
         {more}
         "#
     );
-    let scenario = Scenario::parse(&text, "udp.toml", &Extensions::default()).expect("TOML");
-    let resolved = scenario
-        .resolve(None)
-        .unwrap_or_else(|error| panic!("{error}"));
-    Simulation::<Length>::new(&resolved)
-        .packet_log(true)
-        .run()
-        .expect("no hosts")
-}
-
-fn rows(run: &Finished) -> Vec<PacketRow> {
-    let log = run.network.probe().log().expect("it was asked for");
-    log.rows().cloned().collect()
+    logged(&text, &Extensions::default())
 }
 
 fn count(run: &Finished, flow: &str, name: &str) -> u64 {
     run.summary.flows[flow][name].as_u64().expect("a count")
-}
-
-fn figure(run: &Finished, flow: &str, name: &str) -> f64 {
-    let figure = &run.summary.flows[flow][name];
-    figure
-        .as_f64()
-        .unwrap_or_else(|| panic!("{name} of {flow} is {figure}"))
 }
 
 /// 1,000 bytes at 4 Mbit/s leave every 2 ms; a packet has 28 bytes more, and takes 0.8224 ms on the

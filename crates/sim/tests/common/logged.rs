@@ -1,0 +1,34 @@
+//! Runs that log every packet, and what is read from them.
+
+use anabranch_elements::body::Length;
+use anabranch_model::{
+    record::PacketRow,
+    scenario::{Extensions, Scenario},
+};
+use anabranch_sim::{Finished, Simulation};
+
+/// Runs a scenario with its packets logged.
+pub fn logged(text: &str, extensions: &Extensions) -> Finished {
+    let scenario = Scenario::parse(text, "scenario.toml", extensions).expect("TOML");
+    let resolved = scenario
+        .resolve(None)
+        .unwrap_or_else(|error| panic!("{error}"));
+    Simulation::<Length>::new(&resolved)
+        .packet_log(true)
+        .run()
+        .expect("no hosts")
+}
+
+/// Every packet.
+pub fn rows(run: &Finished) -> Vec<PacketRow> {
+    let log = run.network.probe().log().expect("it was asked for");
+    log.rows().cloned().collect()
+}
+
+/// A figure of a flow's summary.
+pub fn figure(run: &Finished, flow: &str, name: &str) -> f64 {
+    let figure = &run.summary.flows[flow][name];
+    figure
+        .as_f64()
+        .unwrap_or_else(|| panic!("{name} of {flow} is {figure}"))
+}
