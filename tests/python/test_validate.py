@@ -186,7 +186,7 @@ def test_a_seeds_runs_are_averaged_before_they_are_compared() -> None:
     more, less = figures(put(GOODPUT.name, ALL, 22.0)), figures(put(GOODPUT.name, ALL, 18.0))
     set_beside(made, {1: more, 2: less}, {1: [more, less], 2: [less, more]}, [figures()] * 2, [figures()])
     assert made.results[GOODPUT.name].error == pytest.approx(0)
-    assert made.results[GOODPUT.name].floor == pytest.approx((4 / 18 + 4 / 22) / 2)
+    assert made.results[GOODPUT.name].floor == pytest.approx((4 / 18 + 4 / 22) / 2 / math.sqrt(2))
 
 
 def test_document_and_table() -> None:

@@ -209,7 +209,8 @@ impl Driver<'_> {
             packet.transport,
             Transport::Tcp(_) | Transport::Datagram(_)
         ));
-        self.run_before(self.clock.now());
+        // Packets that come when the run is over are not part of it, nor is what the path would have done until then.
+        self.run_before(self.clock.now().min(self.network.end()));
         self.inboxes[flow.0 as usize][direction as usize]
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -159,9 +159,14 @@ impl Play<'_> {
                 let namespace = self.namespace(application.host(self.resolved));
                 let thread = scope.spawn(move || {
                     // Nobody listens any more once one has failed.
-                    application.run(namespace, stage, move || {
+                    let ended = application.run(namespace, stage, move || {
                         let _ = ready.send(());
-                    })
+                    });
+                    // Without it the run is not the one that was asked for.
+                    if ended.is_err() {
+                        stage.left.store(true, Ordering::Relaxed);
+                    }
+                    ended
                 });
                 applications.push((index, side, thread));
             }

@@ -161,7 +161,12 @@ impl Source {
                 counted.completions.started += u64::from(counts);
                 open.push(self.begin(address, settings, transfer.at, transfer.size)?);
             }
-            let mut next = clock.until(self.arrivals.due).min(LOOK);
+            // What would begin after the stop is never drawn.
+            let mut next = if self.arrivals.due < self.stop {
+                clock.until(self.arrivals.due).min(LOOK)
+            } else {
+                LOOK
+            };
             for edge in [start, end] {
                 if edge > now {
                     next = next.min(clock.until(edge));

@@ -25,6 +25,7 @@ def run_validate(
         UserError: An option is wrong, or this machine cannot run live.
         RunFailedError: The engines are further apart than they may be, or too many live runs are tainted.
     """
+    from anabranch import _engine
     from anabranch.errors import RunFailedError, UserError
     from anabranch.live import prepare
     from anabranch.output import check_target
@@ -41,6 +42,8 @@ def run_validate(
         # What is wrong with the last file is told before the first is run.
         scenario.resolve()
     prepare()
+    for scenario in scenarios:
+        _engine.check_live(scenario.text, scenario._file, scenario._sets)
     comparisons = []
     for file, scenario in zip(files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:

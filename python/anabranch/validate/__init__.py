@@ -8,6 +8,7 @@ another congestion control would be: the simulator runs the scenario once more w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -212,7 +213,8 @@ def set_beside(
     """Fill a comparison in from what runs gave; ``simulated`` and ``live`` by seed."""
     every_live = [figures for runs in live.values() for figures in runs]
     for metric in METRICS:
-        comparison.one_sided |= one_sided(metric, [*simulated.values()], every_live)
+        for seed, runs in live.items():
+            comparison.one_sided |= one_sided(metric, simulated[seed], runs)
         sim = mean_figures(metric, [*simulated.values()])
         there = mean_figures(metric, every_live)
         groups = [group for group in there if group in sim]
@@ -224,7 +226,8 @@ def set_beside(
             sim,
             there,
             distance(metric, sim, there) or 0.0,
-            sum(floors) / len(floors),
+            # The error is of means over the seeds, and so is the floor: means of n runs are 1/√n as far apart as runs.
+            sum(floors) / len(floors) / math.sqrt(len(floors)),
             distance(metric, mean_figures(metric, other), there),
             distance(metric, mean_figures(metric, blind), there) if metric.is_rate else None,
         )
