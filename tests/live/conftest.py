@@ -24,6 +24,23 @@ ATTEMPTS = 5
 
 TAINTED = "the live run is tainted"
 
+PATH = """
+title = "a path"
+duration = "3 s"
+
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+forward.queue = { kind = "drop-tail", limit = "1 bdp" }
+"""
+
+FLOW = """
+[flow.main]
+from = "A"
+to = "B"
+"""
+
 Run = Callable[..., dict[str, Any]]
 
 

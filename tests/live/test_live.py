@@ -10,24 +10,7 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import Run
-
-PATH = """
-title = "a path"
-duration = "3 s"
-
-[link.path]
-between = ["A", "B"]
-rate = "20 Mbit/s"
-delay = "10 ms"
-forward.queue = { kind = "drop-tail", limit = "1 bdp" }
-"""
-
-FLOW = """
-[flow.main]
-from = "A"
-to = "B"
-"""
+from .conftest import FLOW, PATH, Run
 
 
 def test_a_bulk_flow_fills_the_path(live_run: Run) -> None:

@@ -12,23 +12,10 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import Run
+from .conftest import FLOW, Run
+from .conftest import PATH as THREE_SECONDS
 
-PATH = """
-duration = "2 s"
-[link.path]
-between = ["A", "B"]
-rate = "20 Mbit/s"
-delay = "10 ms"
-forward.queue = { kind = "drop-tail", limit = "1 bdp" }
-"""
-
-FLOW = """
-[flow.main]
-from = "A"
-to = "B"
-"""
-
+PATH = THREE_SECONDS.replace("3 s", "2 s")
 UDP = FLOW + 'protocol = "udp"\n'
 
 DELAY_MS = 1.0

@@ -475,7 +475,7 @@ impl Connection {
             options |= u8::from(self.agreed_on_ecn(ours, theirs)) * TcpInfo::ECN;
         }
         TcpInfo {
-            state: state_number(self.endpoint.state()),
+            state: self.endpoint.state().tcp_info_number(),
             ca_state: match snapshot.state {
                 "disorder" => 1,
                 "recovery" => 3,
@@ -498,7 +498,7 @@ impl Connection {
                 .map_or(u64::MAX, |rate| rate.bits_per_s() / 8),
             // The kernel counts the end of the stream as one more, and so does what reads this.
             bytes_received: stats.delivered_bytes
-                + u64::from(TcpInfo::has_ended(state_number(self.endpoint.state()))),
+                + u64::from(TcpInfo::has_ended(self.endpoint.state().tcp_info_number())),
             min_rtt_us: if snapshot.min_rtt.is_zero() {
                 u32::MAX
             } else {
@@ -569,22 +569,5 @@ impl Connection {
             "offered": ours,
             "offered_by_peer": theirs,
         })
-    }
-}
-
-/// The numbers of `netinet/tcp.h`.
-const fn state_number(state: State) -> u8 {
-    match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => 7,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Listen => 10,
-        State::Closing => 11,
     }
 }

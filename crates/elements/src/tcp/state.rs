@@ -67,6 +67,24 @@ impl State {
         Self::TimeWait,
     ];
 
+    /// Its number in `tcpi_state` of Linux's `TCP_INFO`, 1 to 11 (`netinet/tcp.h`).
+    #[must_use]
+    pub const fn tcp_info_number(self) -> u8 {
+        match self {
+            Self::Established => 1,
+            Self::SynSent => 2,
+            Self::SynReceived => 3,
+            Self::FinWait1 => 4,
+            Self::FinWait2 => 5,
+            Self::TimeWait => 6,
+            Self::Closed => 7,
+            Self::CloseWait => 8,
+            Self::LastAck => 9,
+            Self::Listen => 10,
+            Self::Closing => 11,
+        }
+    }
+
     /// The state after `event`; `None` where RFC 9293 figure 5 has no such arrow.
     #[must_use]
     pub const fn after(self, event: Event) -> Option<Self> {

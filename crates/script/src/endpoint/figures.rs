@@ -3,7 +3,7 @@
 use anabranch_core::units::Duration;
 use anabranch_elements::{
     body::Octets,
-    tcp::{Endpoint, Refusal, State},
+    tcp::{Endpoint, Refusal},
     wire::{DecodeError, Discards},
 };
 
@@ -75,7 +75,7 @@ pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str
     let mss = u64::from(end.settings().mss);
     let micros = |d: Duration| number(d.as_picos() / 1_000_000);
     Some(match name {
-        "tcpi_state" => state_number(end.state()),
+        "tcpi_state" => i64::from(end.state().tcp_info_number()),
         "tcpi_ca_state" => match snapshot.state {
             "disorder" => 1,
             "recovery" => 3,
@@ -105,21 +105,4 @@ pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str
         "malformed" => number(stats.malformed),
         _ => return None,
     })
-}
-
-/// The numbers of `netinet/tcp.h`.
-const fn state_number(state: State) -> i64 {
-    match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => 7,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Listen => 10,
-        State::Closing => 11,
-    }
 }
