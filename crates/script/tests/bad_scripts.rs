@@ -243,7 +243,7 @@ fn a_tcp_that_does_otherwise_is_found_out() {
         (
             "+0   > P. 1001:2001(1000) ack 1\n",
             "",
-            "the target has sent `> . 1001:2001(1000) ack 1 win 65535` at 0.1 s, which no line above expects",
+            "the target has sent `> P. 1001:2001(1000) ack 1 win 65535` at 0.1 s, which no line above expects",
         ),
         (
             "write(4, ..., 2000) = 2000",

@@ -5,8 +5,9 @@
 //!
 //! With `quick_segments` the first segments, and those after a pause, are acknowledged one by one,
 //! so that the sender's slow start gets going; an application that answers what it receives ends
-//! that, for its answers carry the acknowledgments ("pingpong"). With `max_timeout` the timeout
-//! follows the time between segments.
+//! that, for its answers carry the acknowledgments ("pingpong"), until one has to leave alone for
+//! want of an answer. With `max_timeout` the timeout follows the time between segments. With `push`
+//! a segment that asks for it is acknowledged as soon as the application has read it.
 //!
 //! # Differs from Linux
 //! - The timeout is a moving average of the time between segments, half of it the last one, within
@@ -34,6 +35,10 @@ pub struct DelayedAckTable {
     /// application answers each (at most half of what the window holds; 0 for none).
     #[serde(default)]
     pub quick_segments: u32,
+    /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all there
+    /// is, unless the application answers: its sender may have nothing else to send until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub push: bool,
     /// The timeout is a tick of the host's clock, counted from the start of the run: what waits when it comes is
     /// acknowledged, so that nothing waits longer and most less (Wright and Stevens, TCP/IP Illustrated, Volume 2,
     /// ch. 25). Excludes `max_timeout` and `quick_segments`.
@@ -64,6 +69,11 @@ struct Adaptive {
     min_timeout: Duration,
     max_timeout: Duration,
     quick_segments: u16,
+    push: bool,
+    /// One of the segments that wait has asked for an acknowledgment.
+    pushed: bool,
+    /// The application answers what comes.
+    pingpong: bool,
     /// When the last segment came; never before.
     last: Instant,
 }
@@ -138,21 +148,58 @@ impl AckPolicy {
             }
         }
         adaptive.last = now;
+        if self.waiting == 1 {
+            adaptive.pushed = false;
+        }
         if self.quick > 0 {
             self.quick -= 1;
             self.now = true;
         }
     }
 
+    /// The segment that has just come in order asks for an acknowledgment.
+    #[inline]
+    pub fn push(&mut self) {
+        if let Some(adaptive) = &mut self.adaptive {
+            adaptive.pushed = adaptive.push;
+        }
+    }
+
+    /// The application has read all that has come.
+    #[inline]
+    pub fn all_read(&mut self) {
+        if self.is_waiting()
+            && let Some(adaptive) = &self.adaptive
+        {
+            self.now |= adaptive.pushed && !adaptive.pingpong;
+        }
+    }
+
+    /// A segment came out of order. While segments are acknowledged one by one it counts as one of them;
+    /// returns whether it did, and is to be acknowledged at once.
+    pub const fn quick_out_of_order(&mut self) -> bool {
+        let quick = self.quick > 0;
+        if quick {
+            self.quick -= 1;
+            self.now = true;
+        }
+        quick
+    }
+
+    /// An acknowledgment is due by `at`.
+    pub fn by(&mut self, at: Instant) {
+        self.at = self.at.min(at);
+    }
+
     /// Data leaves: if it answers what has just come, acknowledgments may wait for such answers.
     #[inline]
     pub fn answered(&mut self, now: Instant) {
-        if self.quick > 0
-            && let Some(adaptive) = &self.adaptive
+        if let Some(adaptive) = &mut self.adaptive
             && adaptive.last != Instant::NEVER
             && now.saturating_since(adaptive.last) < self.timeout
         {
             self.quick = 0;
+            adaptive.pingpong = true;
         }
     }
 
@@ -167,6 +214,12 @@ impl AckPolicy {
         if now >= self.at {
             self.now = true;
             self.at = Instant::NEVER;
+            if self.waiting > 0
+                && let Some(adaptive) = &mut self.adaptive
+            {
+                // No answer came in time to carry it.
+                adaptive.pingpong = false;
+            }
         }
     }
     /// An acknowledgment left, alone or with data.
@@ -206,9 +259,12 @@ pub(super) const fn next_tick(now: Instant, tick: Duration, n: u64) -> Instant {
 impl Adaptive {
     fn new(table: &DelayedAckTable) -> Option<Self> {
         let max_timeout = table.max_timeout.unwrap_or(table.timeout);
-        (max_timeout > table.timeout || table.quick_segments > 0).then(|| Self {
+        (max_timeout > table.timeout || table.quick_segments > 0 || table.push).then(|| Self {
             min_timeout: table.timeout,
             max_timeout,
+            push: table.push,
+            pushed: false,
+            pingpong: false,
             quick_segments: u16::try_from(table.quick_segments).unwrap_or(u16::MAX),
             last: Instant::NEVER,
         })
@@ -224,6 +280,7 @@ mod tests {
         timeout: Duration::from_millis(200),
         max_timeout: None,
         quick_segments: 0,
+        push: false,
         ticking: false,
     });
 
@@ -256,6 +313,7 @@ mod tests {
             timeout: Duration::from_millis(40),
             max_timeout: Some(Duration::from_millis(200)),
             quick_segments: 3,
+            push: true,
             ticking: false,
         }))
     }
@@ -291,6 +349,48 @@ mod tests {
         assert!(at_once(&mut ack, 10));
         ack.answered(Instant::from_millis(12));
         assert!(!at_once(&mut ack, 20));
+    }
+
+    /// What comes at that time and is read at once: whether it is acknowledged at once.
+    fn pushed_at_once(ack: &mut AckPolicy, ms: u64) -> bool {
+        ack.in_order(Instant::from_millis(ms));
+        ack.push();
+        ack.all_read();
+        let due = ack.due();
+        if due {
+            ack.sent();
+        }
+        due
+    }
+
+    #[test]
+    fn what_is_pushed_is_acknowledged_once_it_is_read_unless_the_application_answers() {
+        let mut ack = linux().with_window(0);
+        assert!(pushed_at_once(&mut ack, 10));
+        // Not before it is read, and not for what came before it.
+        ack.in_order(Instant::from_millis(20));
+        ack.push();
+        assert!(!ack.due());
+        ack.all_read();
+        assert!(ack.due());
+        ack.sent();
+        ack.in_order(Instant::from_millis(30));
+        ack.all_read();
+        assert!(!ack.due());
+        ack.sent();
+        // An answer: the next ones may carry it, until one does not come in time.
+        ack.answered(Instant::from_millis(31));
+        assert!(!pushed_at_once(&mut ack, 40));
+        ack.expire(ack.deadline());
+        assert!(ack.due());
+        ack.sent();
+        assert!(pushed_at_once(&mut ack, 120));
+    }
+
+    #[test]
+    fn without_the_setting_what_is_pushed_waits() {
+        let mut ack = AckPolicy::new(TABLE);
+        assert!(!pushed_at_once(&mut ack, 10));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use anabranch_core::{packet::Ecn, units::Instant};
 
-use self::{autotuning::Tuner, ecn::EcnState, timers::Timer};
+use self::{autotuning::Tuner, ecn::EcnState, input::Reports, timers::Timer};
 use super::{
     ack::AckPolicy,
     rate::RateSampler,
@@ -232,8 +232,12 @@ pub struct Endpoint<B: Body> {
     validating: bool,
     /// Data may have to wait for its time.
     paced: bool,
+    /// Segments that have left together so far, and how many are handed over as one at most; 0 if each is
+    /// handed over by itself.
+    train: u8,
+    longest_train: u8,
     /// Expiries of the retransmission timer since the last progress.
-    expiries: u32,
+    expiries: u16,
     /// When data last left; [`Instant::NEVER`] before.
     last_sent: Instant,
     timer: Timer,
@@ -308,6 +312,7 @@ struct Cold<B> {
 struct Extras {
     ecn: EcnState,
     tuner: Tuner,
+    reports: Reports,
     rate: RateSampler,
     validation: Option<Box<Validation>>,
     /// How far the send buffer has grown.
@@ -403,6 +408,12 @@ impl<B: Body> Endpoint<B> {
             paced: settings.pacing
                 || control.pacing_rate().is_some()
                 || matches!(control, Control::Boxed(_)),
+            train: 0,
+            longest_train: if settings.push_bursts {
+                pacing::SHORTEST_TRAIN
+            } else {
+                0
+            },
             expiries: 0,
             last_sent: Instant::NEVER,
             timer: Timer::Off,

@@ -160,6 +160,27 @@ pub struct Settings {
     pub undo_restores_w_max: bool,
     /// Milliseconds by which a timestamp may be older than the last one (RFC 7323 §5.3 R1: none).
     pub paws_tolerance: u32,
+    /// PAWS lets pass what has been overtaken only: an acknowledgment without data that has number and
+    /// window of the last one, with a timestamp not older than 1.2 RTO (RFC 7323 §5.3 R1: nothing).
+    pub disordered_acks: bool,
+    /// Answers to segments without data whose numbers are outside the window or whose timestamps are too old
+    /// leave no more often than challenges, every `challenge_ack_interval` (Linux: `tcp_invalid_ratelimit`). If
+    /// not, each is answered (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
+    pub limit_answers: bool,
+    /// From the fourth segment out of order on, since the last in order, so many are reported by one
+    /// acknowledgment; 0 for each at once (RFC 5681 §4.2, RFC 2018 §4; Linux: `tcp_comp_sack_nr`). Needs SACK.
+    pub sack_compression: u32,
+    /// The longest wait of such a report, a twentieth of the round-trip time at most (Linux:
+    /// `tcp_comp_sack_delay_ns`).
+    pub sack_compression_delay: Duration,
+    /// Where segments leave together the last has PSH, as where a host hands them over for segmentation as one:
+    /// what leaves in a 1,024th of a second at the pacing rate, at least two, more if the round-trip time is
+    /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`).
+    pub push_bursts: bool,
+    /// What the application reads is told of by a segment of its own only where the window becomes twice what the
+    /// sender knows, instead of by two segments or half of the buffer (RFC 9293 §3.8.6.2.2 asks for one
+    /// segment at least).
+    pub lazy_window_updates: bool,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,

@@ -298,6 +298,9 @@ impl<B: Body> Endpoint<B> {
         if self.snd_una > self.round_end {
             self.round += 1;
             self.round_end = self.snd_nxt;
+            if self.longest_train > 0 {
+                self.measure_train();
+            }
             if self.validating {
                 self.validate_round(now);
             }

@@ -139,6 +139,14 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// The round-trip time as the receiver sees it; zero before it is known, or if it is not measured.
+    pub(super) fn receive_rtt(&self) -> Duration {
+        self.cold
+            .extras
+            .as_ref()
+            .map_or(Duration::ZERO, |extras| extras.tuner.rtt)
+    }
+
     /// Octets of the send buffer as far as it has grown.
     pub(super) fn send_space(&self) -> u64 {
         if !self.settings.send_autotuning {

@@ -1,6 +1,9 @@
 //! Segment arrives (RFC 9293 §3.10.7).
 
-use anabranch_core::{packet::Ecn, units::Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 
 use super::{Ending, Endpoint};
 use crate::{
@@ -13,6 +16,36 @@ use crate::{
         state::{Event, State},
     },
 };
+
+/// Reports that leave at once before others wait, for a loss is noticed by the third
+/// (RFC 5681 §3.2).
+const REPORTS_AT_ONCE: u8 = 3;
+/// What a report may wait is this part of the round-trip time.
+const SHARE_OF_RTT: u64 = 20;
+
+/// What of the segments beyond a gap has been reported.
+#[derive(Debug)]
+pub(super) struct Reports {
+    /// RCV.NXT while this counts.
+    gap_at: Seq,
+    /// Reports that left at once.
+    at_once: u8,
+    /// Segments that wait to be reported.
+    waiting: u32,
+    /// Until when they wait at the latest.
+    until: Instant,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self {
+            gap_at: Seq::first(0),
+            at_once: 0,
+            waiting: 0,
+            until: Instant::START,
+        }
+    }
+}
 
 /// Bits that a segment of the steady state may not have.
 const UNUSUAL: Flags = Flags(
@@ -102,6 +135,18 @@ impl<B: Body> Endpoint<B> {
                 self.tune_receive_window(now, segment);
             }
             self.ack.in_order(now);
+            if segment.flags.any(Flags::PSH) || len < self.smss {
+                self.on_push();
+            }
+        }
+    }
+
+    /// What has just come in order asks for an acknowledgment.
+    #[inline]
+    fn on_push(&mut self) {
+        self.ack.push();
+        if self.auto_read {
+            self.ack.all_read();
         }
     }
 
@@ -109,7 +154,7 @@ impl<B: Body> Endpoint<B> {
     fn on_any_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
         let seq = self.rcv_nxt.near(segment.seq);
-        if !self.passes_timestamps(segment, seq) {
+        if !self.passes_timestamps(now, segment, seq) {
             return;
         }
         if !self.is_acceptable(segment, seq) {
@@ -189,15 +234,18 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// PAWS (RFC 7323 §5.3 R1).
-    fn passes_timestamps(&mut self, segment: &Segment<B>, seq: Seq) -> bool {
+    fn passes_timestamps(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) -> bool {
         if !self.agreed.timestamps || segment.flags.any(Flags::RST) {
             return true;
         }
         match segment.timestamps {
             Some(timestamps) if self.is_old(timestamps.value) => {
+                if self.is_overtaken(segment, timestamps.value) {
+                    return true;
+                }
                 self.refuse(Refusal::OldTimestamp);
                 self.note_duplicate(segment, seq);
-                self.ack.at_once();
+                self.answer_invalid(now, segment);
                 false
             }
             Some(_) => true,
@@ -206,6 +254,28 @@ impl<B: Body> Endpoint<B> {
                 self.refuse(Refusal::MissingTimestamp);
                 false
             }
+        }
+    }
+
+    /// Whether it repeats the last acknowledgment and has only been overtaken on its way
+    /// ([`Settings::disordered_acks`](crate::tcp::settings::Settings::disordered_acks)).
+    fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
+        let age = u64::from(self.ts_recent.wrapping_sub(value));
+        self.settings.disordered_acks
+            && segment.sequence_len() == 0
+            && segment.flags.any(Flags::ACK)
+            && segment.seq == self.rcv_nxt.wire()
+            && segment.ack == self.snd_una.wire()
+            && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
+            && Duration::from_millis(age) <= self.rtt.rto() * 6 / 5
+    }
+
+    /// Answers what is out of range (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
+    fn answer_invalid(&mut self, now: Instant, segment: &Segment<B>) {
+        if self.settings.limit_answers && segment.sequence_len() == 0 {
+            self.challenge(now);
+        } else {
+            self.ack.at_once();
         }
     }
 
@@ -245,7 +315,7 @@ impl<B: Body> Endpoint<B> {
             self.start_time_wait(now);
         }
         self.note_duplicate(segment, seq);
-        self.ack.at_once();
+        self.answer_invalid(now, segment);
         // A closed window takes no data, but acknowledgments all the same.
         if seq == self.rcv_nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
             self.on_acknowledgment(now, segment);
@@ -381,7 +451,8 @@ impl<B: Body> Endpoint<B> {
         if start > self.rcv_nxt {
             // RFC 5681 §4.2: out of order, so acknowledge at once.
             self.stats.out_of_order_segments += 1;
-            if !self.receive().insert(start, &body) {
+            let new = self.receive().insert(start, &body);
+            if !new {
                 self.stats.duplicate_segments += 1;
                 self.report_duplicate(start, end);
             }
@@ -389,7 +460,12 @@ impl<B: Body> Endpoint<B> {
             if self.agreed.tuned {
                 self.grow_receive_window(segment);
             }
-            self.ack.at_once();
+            if new {
+                self.report_out_of_order(now);
+            } else {
+                // RFC 2883 §4: with the very next acknowledgment.
+                self.ack.at_once();
+            }
             return;
         }
         self.rcv_nxt = end;
@@ -407,6 +483,50 @@ impl<B: Body> Endpoint<B> {
             self.ack.at_once();
         } else {
             self.ack.in_order(now);
+            if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
+                self.on_push();
+            }
+        }
+    }
+
+    /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
+    /// ([`Settings::sack_compression`](crate::tcp::settings::Settings::sack_compression)).
+    fn report_out_of_order(&mut self, now: Instant) {
+        let most = self.settings.sack_compression;
+        if most == 0 || !self.agreed.sack || self.ack.quick_out_of_order() {
+            self.ack.at_once();
+            return;
+        }
+        let rcv_nxt = self.rcv_nxt;
+        let seen = self.receive_rtt();
+        let delay = [self.rtt.srtt(), seen]
+            .into_iter()
+            .filter(|rtt| !rtt.is_zero())
+            .map(|rtt| rtt / SHARE_OF_RTT)
+            .fold(self.settings.sack_compression_delay, Duration::min);
+        let reports = &mut self.cold.extras().reports;
+        if reports.gap_at != rcv_nxt {
+            *reports = Reports {
+                gap_at: rcv_nxt,
+                ..Reports::default()
+            };
+        }
+        if reports.at_once < REPORTS_AT_ONCE {
+            reports.at_once += 1;
+            self.ack.at_once();
+            return;
+        }
+        if self.ack.deadline() != reports.until {
+            // The last report has left.
+            reports.waiting = 0;
+            reports.until = now.saturating_add(delay);
+        }
+        reports.waiting += 1;
+        if reports.waiting >= most {
+            self.ack.at_once();
+        } else {
+            self.ack.by(reports.until);
+            reports.until = self.ack.deadline();
         }
     }
 

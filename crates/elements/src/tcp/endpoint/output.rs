@@ -13,7 +13,7 @@ use crate::{
             limited_transmit,
             sack::{NewData, NextSeg, next_seg},
         },
-        segment::Segment,
+        segment::{Flags, Segment},
         seq::Seq,
     },
 };
@@ -281,14 +281,31 @@ impl<B: Body> Endpoint<B> {
         if self.paced {
             self.pace(now, len);
         }
+        let in_flight = in_flight + u64::from(len);
+        let pushed = self.longest_train > 0 && {
+            let another = self.has_another(now, len, window, in_flight);
+            self.ends_train(now, another)
+        };
         let outgoing = self.transmit_new(now, len, place);
-        self.look_ahead(window, in_flight + u64::from(len));
+        if pushed {
+            place.flags |= Flags::PSH;
+        }
+        self.look_ahead(window, in_flight, place);
         Some(outgoing)
+    }
+
+    /// Whether another full segment may leave right after one of `len` octets.
+    fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
+        let smss = u64::from(self.smss);
+        let left = self.edge().min(self.buffer.end()).since(self.snd_nxt);
+        left >= u64::from(len) + smss
+            && in_flight + smss <= window
+            && !(self.paced && self.is_held_back(now, self.smss))
     }
 
     /// Most often the window is full again after a segment, and the next call can be spared.
     #[inline]
-    fn look_ahead(&mut self, window: u64, in_flight: u64) {
+    fn look_ahead(&mut self, window: u64, in_flight: u64, place: &mut Segment<B>) {
         let edge = self.edge();
         let left = edge.min(self.buffer.end()).since(self.snd_nxt);
         if left >= u64::from(self.smss) {
@@ -296,7 +313,14 @@ impl<B: Body> Endpoint<B> {
                 self.note_cwnd_limit();
                 self.wanted.wake = false;
             }
-        } else if left == 0 && !self.wanted.fin {
+        } else if left == 0 {
+            if self.buffer.end() <= self.snd_nxt {
+                // RFC 9293 §3.8.2: nothing else waits.
+                place.flags |= Flags::PSH;
+            }
+            if self.wanted.fin {
+                return;
+            }
             if edge <= self.snd_nxt {
                 self.note_window_limit();
             } else {

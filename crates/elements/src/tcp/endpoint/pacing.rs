@@ -15,6 +15,12 @@ use crate::{body::Body, cc::CongestionControl};
 
 /// Octets of a burst at most: the largest segment that a network card splits.
 const MAX_BURST: u64 = 65_536;
+/// Segments that are handed over as one where the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
+pub(super) const SHORTEST_TRAIN: u8 = 2;
+/// Of what is handed over as one there is so much in a second (Linux: `tcp_tso_rtt_log` in ip-sysctl.rst).
+const TRAINS_PER_S: u64 = 1024;
+/// 64 KiB are added, halved for every 2⁹ µs of the least round-trip time (likewise: 9).
+const HALVED_EVERY_NS: u64 = 512_000;
 
 impl<B: Body> Endpoint<B> {
     /// The rate to send at, if there is one yet.
@@ -25,6 +31,11 @@ impl<B: Body> Endpoint<B> {
         if !self.settings.pacing {
             return None;
         }
+        self.nominal_rate()
+    }
+
+    /// The rate at which a window leaves in a round trip, with what room pacing gives it to grow.
+    fn nominal_rate(&self) -> Option<Rate> {
         let cwnd = self.control.cwnd();
         let slow_start = self
             .control
@@ -39,6 +50,40 @@ impl<B: Body> Endpoint<B> {
         let window = cwnd.max(Bytes::new(self.board.in_flight()));
         let rate = Rate::from_bytes_per(window, self.rtt.srtt())?;
         Rate::new(u64::try_from(u128::from(rate.bits_per_s()) * u128::from(ratio) / 100).ok()?)
+    }
+
+    /// A new round trip: how many segments are handed over as one from now on
+    /// ([`Settings::push_bursts`](crate::tcp::settings::Settings::push_bursts)).
+    #[inline(never)]
+    pub(super) fn measure_train(&mut self) {
+        let rate = self.control.pacing_rate().or_else(|| self.nominal_rate());
+        let by_rate = rate.map_or(0, |rate| rate.bits_per_s() / 8 / TRAINS_PER_S);
+        let min_rtt = self.rtt.min_rtt();
+        let by_rtt = u32::try_from(min_rtt.as_nanos() / HALVED_EVERY_NS)
+            .ok()
+            .filter(|_| !min_rtt.is_zero())
+            .and_then(|halvings| MAX_BURST.checked_shr(halvings))
+            .unwrap_or(0);
+        let segments = (by_rate + by_rtt).min(MAX_BURST) / u64::from(self.smss);
+        self.longest_train = u8::try_from(segments)
+            .unwrap_or(u8::MAX)
+            .max(SHORTEST_TRAIN);
+    }
+
+    /// A segment is about to leave, after which the window has room for another one or not: whether it is the
+    /// last of those that are handed over as one.
+    #[inline]
+    pub(super) fn ends_train(&mut self, now: Instant, another: bool) -> bool {
+        if self.last_sent != now {
+            self.train = 0;
+        }
+        self.train += 1;
+        let full = self.train >= self.longest_train;
+        let ends = full || (self.train > 1 && !another);
+        if full {
+            self.train = 0;
+        }
+        ends
     }
 
     /// Whether `len` octets must wait; if so, the deadline is set.

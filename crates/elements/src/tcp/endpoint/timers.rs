@@ -17,6 +17,9 @@ use crate::{
     },
 };
 
+/// More retries than this are as many as this.
+const MOST_RETRIES: u32 = u16::MAX as u32 - 1;
+
 /// What the deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Timer {
@@ -106,14 +109,14 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn on_retransmission_timeout(&mut self, now: Instant) {
         let bounds = self.settings.rto_bounds();
         self.stats.timeouts += 1;
-        self.expiries += 1;
+        self.expiries = self.expiries.saturating_add(1);
         let opening = matches!(self.state, State::SynSent | State::SynReceived);
         let most = if opening {
             self.settings.syn_retries
         } else {
             self.settings.retries
         };
-        if self.expiries > most {
+        if u32::from(self.expiries) > most.min(MOST_RETRIES) {
             self.end(Ending::TimedOut);
             return;
         }
@@ -131,7 +134,7 @@ impl<B: Body> Endpoint<B> {
                 now,
                 in_flight: Bytes::new(self.flight_size_at_timeout()),
                 // To a control the recovery's reduction is this one's first.
-                consecutive: self.expiries + u32::from(reduced),
+                consecutive: u32::from(self.expiries) + u32::from(reduced),
             });
             if self.validating {
                 self.validate_timeout();

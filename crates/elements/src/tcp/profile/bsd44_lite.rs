@@ -106,6 +106,7 @@ pub(super) fn bsd44_lite() -> Profile {
                 timeout: Duration::from_millis(200),
                 max_timeout: None,
                 quick_segments: 0,
+                push: false,
                 ticking: true,
             }),
             timer_tick: Duration::from_millis(500),

@@ -59,7 +59,7 @@ pub(super) fn linux_6_18() -> Profile {
             ("max_rto", "TCP_RTO_MAX"),
             (
                 "delayed_ack",
-                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one",
+                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one; measured: one with PSH, or not full, as soon as it is read, unless the application answers",
             ),
             ("send_buffer", "tcp_wmem: 4 MB, grown into"),
             (
@@ -92,6 +92,30 @@ pub(super) fn linux_6_18() -> Profile {
             (
                 "paws_tolerance",
                 "segments made by hand: a timestamp one behind the last is taken, two behind is refused",
+            ),
+            (
+                "disordered_acks",
+                "measured: an old timestamp does not matter in an acknowledgment without data that repeats number and window of the last, up to 1.2 RTO",
+            ),
+            (
+                "limit_answers",
+                "tcp_invalid_ratelimit: segments without data whose numbers or timestamps are out of range are answered every 500 ms at most",
+            ),
+            (
+                "sack_compression",
+                "tcp_comp_sack_nr: 44; measured: the first three reports since RCV.NXT moved leave at once",
+            ),
+            (
+                "sack_compression_delay",
+                "tcp_comp_sack_delay_ns: 1 ms, and no more than 5 % of the round-trip time",
+            ),
+            (
+                "push_bursts",
+                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log)",
+            ),
+            (
+                "lazy_window_updates",
+                "measured: reading 16,000 octets where the sender knows of 49,000 brings no segment; that as much as it knows of has to come is a guess",
             ),
             (
                 "grow_by_delivered",
@@ -174,6 +198,7 @@ pub(super) fn linux_6_18() -> Profile {
                 timeout: Duration::from_millis(40),
                 max_timeout: Some(Duration::from_millis(200)),
                 quick_segments: 16,
+                push: true,
                 ticking: false,
             }),
             hystart: HyStart::Linux,
@@ -185,6 +210,12 @@ pub(super) fn linux_6_18() -> Profile {
             cubic_interval: Duration::from_micros(31_250),
             undo_restores_w_max: false,
             paws_tolerance: 1,
+            disordered_acks: true,
+            limit_answers: true,
+            sack_compression: 44,
+            sack_compression_delay: Duration::from_millis(1),
+            push_bursts: true,
+            lazy_window_updates: true,
             grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,

@@ -79,6 +79,23 @@ impl Settings {
         Ok(())
     }
 
+    fn check_sack_compression(&self) -> Result<(), Problem> {
+        let problem = |field, message: String| Err(Problem { field, message });
+        if self.sack_compression > 1000 {
+            return problem(
+                "sack_compression",
+                format!("{} is outside 0 to 1000", self.sack_compression),
+            );
+        }
+        if self.sack_compression_delay > Duration::from_secs(1) {
+            return problem(
+                "sack_compression_delay",
+                format!("{} is outside 0 to 1 s", self.sack_compression_delay),
+            );
+        }
+        Ok(())
+    }
+
     pub(super) fn check(&self) -> Result<(), Problem> {
         let problem = |field, message: String| Err(Problem { field, message });
         let most = u32::from(u16::MAX) - HEADERS - TIMESTAMPS_SIZE;
@@ -97,6 +114,7 @@ impl Settings {
         self.check_recovery()?;
         self.check_remedy()?;
         self.check_delayed_ack()?;
+        self.check_sack_compression()?;
         self.check_pacing()?;
         if self.challenge_ack_interval > Duration::from_secs(60) {
             return problem(

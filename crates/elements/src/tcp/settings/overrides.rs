@@ -29,7 +29,7 @@ impl Settings {
             clock_granularity timer_tick retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
-            paws_tolerance accecn_option challenge_ack_interval
+            paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts lazy_window_updates accecn_option challenge_ack_interval
             grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
         }
@@ -275,6 +275,24 @@ pub struct Overrides {
     /// dropped (PAWS, RFC 7323 §5.3 R1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paws_tolerance: Option<u32>,
+    /// What repeats the last acknowledgment and was overtaken passes PAWS (RFC 7323 §5.3 R1: no).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disordered_acks: Option<bool>,
+    /// Answers to segments without data that are out of range leave no more often than challenges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_answers: Option<bool>,
+    /// From the fourth segment out of order on one acknowledgment reports so many; 0 for each at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_compression: Option<u32>,
+    /// The longest wait of such a report, a twentieth of the round-trip time at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_compression_delay: Option<Duration>,
+    /// The last of segments that leave together has PSH.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub push_bursts: Option<bool>,
+    /// Reading is told of only where the window becomes twice what the sender knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lazy_window_updates: Option<bool>,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grow_by_delivered: Option<bool>,
