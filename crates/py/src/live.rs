@@ -70,16 +70,17 @@ pub fn run_live(
     engine::run(py, &job, &recording, limits, shell, progress.as_ref())
 }
 
-/// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds. Raises `ScenarioError`,
-/// `LiveUnavailableError`.
+/// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds; with `machine` also whether
+/// this kernel has or takes its congestion controls. Raises `ScenarioError`, `LiveUnavailableError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, seed = None))]
+#[pyo3(signature = (text, file, sets, seed = None, *, machine = false))]
 pub fn check_live(
     py: Python<'_>,
     text: Text,
     file: String,
     sets: Vec<String>,
     seed: Option<u64>,
+    machine: bool,
 ) -> PyResult<f64> {
     let job = crate::scenario::Job {
         text,
@@ -87,7 +88,7 @@ pub fn check_live(
         sets,
         seed,
     };
-    engine::check(py, &job)
+    engine::check(py, &job, machine)
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
@@ -103,7 +104,7 @@ mod engine {
     pub fn prepare() -> PyResult<()> {
         Err(without())
     }
-    pub fn check(_py: Python<'_>, _job: &Job) -> PyResult<f64> {
+    pub fn check(_py: Python<'_>, _job: &Job, _machine: bool) -> PyResult<f64> {
         Err(without())
     }
     pub fn run(
