@@ -282,6 +282,24 @@ def test_what_a_study_cannot_run_live_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_the_last_study_lacks_is_told_before_the_first_runs(live_machine: None, tmp_path: Path) -> None:
+    """Fails for studies that are looked at one by one: the first would be run."""
+    cubic = STUDY.replace("cubic-plus", "cubic")
+    first = write(tmp_path / "first", cubic)
+    second = write(tmp_path / "second", STUDY)
+    done = subprocess.run(
+        command("study", first, second, "--engine", "live"),
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "cannot be given `cubic-plus.bpf.c`" in done.stderr
+    assert "live runs one after the other" not in done.stderr
+
+
 def test_the_pages_show_what_is_kept() -> None:
     """Fails for a page that was changed by hand, and for a result that has not reached its page."""
     checkout = Path(__file__).resolve().parents[2]

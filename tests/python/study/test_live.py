@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from anabranch import Study, UserError, _engine
+from anabranch.live import check
+from anabranch.study import live
 from anabranch.study.live import Audit, LivePool, section
 from anabranch.study.results import Job
 from anabranch.study.robustness import _deciding
@@ -152,6 +154,8 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job, int], li
             return Simulated(done, reasons(job, attempts[job.key]))
 
         monkeypatch.setattr(LivePool, "_run", run)
+        # What the machine has is nothing to the simulator.
+        monkeypatch.setattr(live, "check", lambda *task, machine: check(*task))
 
     return put
 
@@ -231,6 +235,26 @@ def test_what_no_live_run_can_do_is_refused_before_any_run(write: Write, kernel:
     study = Study.load(write('axes = ["rate"]\n', 'axes = ["rate"]\nset = { "flow.main.stack" = "rfc" }\n'))
     with pytest.raises(_engine.ScenarioError, match="not the stack"):
         study.run_live()
+
+
+def test_what_the_machine_does_not_have_is_told_before_any_run(
+    write: Write, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails for a plan that asks what a scenario says and not what the kernel has, and for one that asks at every point."""
+    kernel(lambda _job, _attempt: pytest.fail("it ran"))
+    asked = []
+
+    def has(text: str, file: str, sets: list[str], seed: int | None, *, machine: bool) -> float:
+        if machine:
+            asked.append([word for word in sets if ".cc" in word])
+            if "cubic" in str(sets):
+                raise UserError("the kernel has no cubic")
+        return 1.0
+
+    monkeypatch.setattr(live, "check", has)
+    with pytest.raises(UserError, match="has no cubic"):
+        live.plan(Study.load(write()))
+    assert asked == [['flow.main.cc="reno"'], ['flow.main.cc="cubic"']]
 
 
 def test_without_live_the_reason_is_told(write: Write) -> None:
