@@ -79,7 +79,7 @@ def generated(outcomes: Sequence[Outcome]) -> str:
     lines = [
         f"Linux {platform.release().split('-')[0]}.",
         "",
-        "| profile of the script | scripts | agrees | agrees in some runs | differs | not applicable | machine too busy |",
+        "| profile of the script | scripts | agrees | agrees in some runs | differs | not applicable | too busy |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for stack in ("linux", "rfc"):

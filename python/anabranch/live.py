@@ -65,8 +65,8 @@ def check(text: str, file: str, sets: list[str], seed: int | None = None, *, mac
     """How long a live run takes, in seconds; with ``machine`` it is also looked whether this one can make it.
 
     Raises:
-        ScenarioError: The scenario is wrong, asks for what no live run can do, or with ``machine`` for a congestion control
-            that this kernel neither has nor takes.
+        ScenarioError: The scenario is wrong, asks for what no live run can do, or with ``machine`` for a congestion
+            control that this kernel neither has nor takes.
         UserError: This machine or this build cannot run live.
     """
     from anabranch import _engine
@@ -193,8 +193,8 @@ def uncontained(live: LiveSummary) -> str:
     """What to know of programs that ran without a PID namespace of their own; empty where all had one."""
     hosts = [f"`{program['host']}`" for program in live["programs"] if not program["contained"]]
     return (
-        f"this machine gives no PID namespace to the programs of {', '.join(hosts)}: what they started in a session of its own "
-        "may still run"
+        f"this machine gives no PID namespace to the programs of {', '.join(hosts)}: what they started in a session of "
+        "its own may still run"
         if hosts
         else ""
     )

@@ -355,7 +355,7 @@ def test_a_live_run_is_captured(live_machine: None, family: int) -> None:
 
 
 def test_a_paced_flow_faster_than_the_path_is_no_late_one(live_run: Run) -> None:
-    """Fails for an audit that takes the wait for the socket, which the path makes full, for lateness: it taints every run."""
+    """Fails for an audit that takes the wait for the socket, which the path fills, for lateness: it taints every run."""
     text = PATH.replace("20 Mbit/s", "5 Mbit/s") + FLOW + 'workload = { kind = "paced", rate = "20 Mbit/s" }\n'
     summary = live_run(text)
     assert summary["flows"]["main"]["goodput_mbit_s"] == pytest.approx(5 * 1448 / 1500, rel=0.05)
@@ -401,7 +401,9 @@ def test_more_transfers_than_files_may_be_open(live_machine: None, tmp_path: Pat
     assert done.returncode == 1
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert re.match(r"error: the live run failed: the application of `main`: \d+ transfers are open, each of", line), line
+    assert re.match(r"error: the live run failed: the application of `main`: \d+ transfers are open, each of", line), (
+        line
+    )
     assert "this process may have 256 (`ulimit -Hn`)" in line
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from anabranch.scenario import Scenario
 from anabranch import validate
 from anabranch.live import Limits
+from anabranch.scenario import Scenario
 from anabranch.validate import WINDOW, Comparison, exchanged, keep, set_beside
-from anabranch.validate.keep import LiveRun
 from anabranch.validate.judge import document, holds, needs_the_control, problems, summary
+from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     ALL,
     COMPLETION,

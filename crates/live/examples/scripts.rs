@@ -83,7 +83,10 @@ impl Tally {
                 return;
             }
         };
-        script.option("stack").unwrap_or("rfc").clone_into(&mut self.stack);
+        script
+            .option("stack")
+            .unwrap_or("rfc")
+            .clone_into(&mut self.stack);
         while self.end.is_none() && self.runs() < enough && self.runs() + self.late < most {
             // A thread stays in the namespace that it went into.
             let joined = thread::scope(|scope| scope.spawn(|| attempt(&script, settings)).join());
@@ -165,7 +168,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     let mut tally = Tally::default();
                     tally.run(file, &settings, RUNS, RUNS);
                     // What did not agree, or could not be told, is run again with nobody beside it.
-                    if matches!(tally.outcome(), "agrees") && tally.runs() == RUNS || tally.end.is_some() {
+                    if matches!(tally.outcome(), "agrees") && tally.runs() == RUNS
+                        || tally.end.is_some()
+                    {
                         println!("{}", tally.told(file));
                     } else {
                         again

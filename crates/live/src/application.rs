@@ -685,7 +685,7 @@ pub fn is_lost(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::Ipv4Addr, thread};
+    use std::net::Ipv4Addr;
 
     use super::*;
 

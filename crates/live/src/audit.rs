@@ -317,7 +317,12 @@ impl Audit {
 
 /// Packets that were lost, each once: a datagram that a device loses is missing in its flow's account too.
 fn lost(counts: &Counts, closing: &Closing, datagrams: &BTreeMap<String, DatagramAccount>) -> u64 {
-    let hosts = closing.nodes.iter().flatten().max().map_or(0, |most| most + 1);
+    let hosts = closing
+        .nodes
+        .iter()
+        .flatten()
+        .max()
+        .map_or(0, |most| most + 1);
     let hosts = hosts.max(closing.devices.len());
     // By node and device.
     let mut known = vec![Drops::default(); hosts];

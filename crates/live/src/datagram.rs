@@ -12,10 +12,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch_core::{
-    histogram::Histogram,
-    units::Instant,
-};
+use anabranch_core::{histogram::Histogram, units::Instant};
 use anabranch_elements::{body::Body, transport::Transport};
 use anabranch_model::network::{OneWayDelay, Schedule};
 use rustix::net::sockopt;

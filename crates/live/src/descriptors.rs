@@ -14,7 +14,7 @@ static BEFORE: OnceLock<Rlimit> = OnceLock::new();
 /// for many transfers.
 pub fn raise() {
     let now = getrlimit(Resource::Nofile);
-    BEFORE.get_or_init(|| now.clone());
+    BEFORE.get_or_init(|| now);
     // Where it is refused, what there is must do; if it does not the run says so.
     let _ = setrlimit(
         Resource::Nofile,
@@ -29,7 +29,7 @@ pub fn raise() {
 /// it may be called.
 pub fn restore() -> io::Result<()> {
     match BEFORE.get() {
-        Some(before) => Ok(setrlimit(Resource::Nofile, before.clone())?),
+        Some(before) => Ok(setrlimit(Resource::Nofile, *before)?),
         None => Ok(()),
     }
 }

@@ -9,10 +9,7 @@ use std::{
     time::Duration as Pause,
 };
 
-use anabranch_core::{
-    histogram::Histogram,
-    units::Instant,
-};
+use anabranch_core::{histogram::Histogram, units::Instant};
 use anabranch_model::{network::Completions, workload::Arrivals};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

@@ -52,7 +52,9 @@ fn recording() -> Vec<u8> {
     let mut octets = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]);
     for n in 0..400 {
         octets.extend(words(&[1, n * 1000, 28, 1028]));
-        octets.extend([0x45, 0, 4, 4, 0, 0, 0, 0, 64, IS_UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        octets.extend([
+            0x45, 0, 4, 4, 0, 0, 0, 0, 64, IS_UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
         octets.extend([0, 1, 0, 2, 3, 240, 0, 0]);
     }
     octets
@@ -166,7 +168,7 @@ fn correct(octets: &mut [u8], at: usize, before: u32, after: u32) {
     octets[at..at + 2].copy_from_slice(&is.to_be_bytes());
 }
 
-fn all(does: fn(Box<dyn Host<Frame>>) -> Box<dyn Host<Frame>>, is_right: bool) {
+fn all(does: Around, is_right: bool) {
     for (name, workload) in WORKLOADS {
         let Some(done) = run(workload, does) else {
             return;

@@ -304,10 +304,10 @@ class Plan:
 
 
 def plan(study: Study, *, quick: bool = False, jobs: int | None = None, attempts: int = ATTEMPTS) -> Plan:
-    """Check every run of a study: what cannot run live, or what this machine does not have, shows before anything has run.
+    """Check every run of a study: what cannot run live, or what this machine lacks, shows before anything has run.
 
     Raises:
-        ScenarioError: A scenario is wrong, cannot run live, or wants a congestion control that the kernel does not have.
+        ScenarioError: A scenario is wrong, cannot run live, or wants a congestion control that the kernel lacks.
         UserError: The study has no ``[live]``, or this machine does not let us run live.
     """
     from anabranch.study import Study
