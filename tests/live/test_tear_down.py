@@ -235,7 +235,10 @@ exec "$@"
 def test_programs_that_cannot_be_contained_are_told_of(live_machine: None, tmp_path: Path) -> None:
     """Fails for a run that says nothing, or says it of programs that were contained."""
     file = tmp_path / "scenario.toml"
-    file.write_text(SCENARIO.replace("60 s", "300 ms").replace('["sleep", "1000"]', '["true"]'))
+    file.write_text(
+        'duration = "300 ms"\n[link.path]\nbetween = ["C", "D"]\ndelay = "1 ms"\n'
+        '[flow.program]\nfrom = "C"\nto = "D"\n[host.C]\nexec = ["true"]\n'
+    )
     run = command("run", file, "--engine", "live", "--json")
     for outside, contained in (([], True), (["unshare", "-Ur", "sh", "-c", NO_PID_NAMESPACES, "sh"], False)):
         for _ in range(ATTEMPTS):

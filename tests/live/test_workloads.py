@@ -355,7 +355,7 @@ def test_a_live_run_is_captured(live_machine: None, family: int) -> None:
 
 
 def test_a_paced_flow_faster_than_the_path_is_no_late_one(live_run: Run) -> None:
-    """Fails for an audit that takes the wait for the socket, which the path fills, for lateness: it taints every run."""
+    """Fails for an audit that takes the wait for the socket, which the path fills, for lateness: it taints each run."""
     text = PATH.replace("20 Mbit/s", "5 Mbit/s") + FLOW + 'workload = { kind = "paced", rate = "20 Mbit/s" }\n'
     summary = live_run(text)
     assert summary["flows"]["main"]["goodput_mbit_s"] == pytest.approx(5 * 1448 / 1500, rel=0.05)
