@@ -28,8 +28,8 @@ def test_the_kernel_does_what_the_page_says(live_machine: None) -> None:
     seen = kernel_scripts.run([kernel_scripts.SCRIPTS / script for script in agreed()])
     told = {kernel_scripts.name(one): one["message"] for one in seen if one["outcome"] == "differs"}
     assert told == {}
-    # Another kernel differs each time. What differs now and then, where all runs agreed on a quieter machine, does so for
-    # want of a processor: the runner knows of its own waits, and not of the kernel's.
+    # Another kernel differs each time. What differs now and then, where all runs agreed on a quieter machine, does so
+    # for want of a processor: the runner knows of its own waits, and not of the kernel's.
     unsure = {kernel_scripts.name(one): one["agreed"] for one in seen if one["outcome"] in ("late", "varies")}
     assert len(unsure) <= len(seen) / 5, f"the machine is too busy to tell: {unsure}"
 
