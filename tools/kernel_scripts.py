@@ -18,10 +18,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from comparison.pages import fill
+
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "tests/scripts"
 PAGE = ROOT / "docs/validation/scripts-kernel.md"
-BEGIN, END = "<!-- begin scripts -->", "<!-- end scripts -->"
+PART = "scripts"
+BEGIN, END = f"<!-- begin {PART} -->", f"<!-- end {PART} -->"
 BUILD = ("cargo", "build", "--quiet", "--locked", "-p", "anabranch-live", "--example", "scripts")
 LONGEST = 900.0
 """Seconds after which the runner hangs."""
@@ -72,41 +75,42 @@ def name(outcome: Outcome) -> str:
 
 def generated(outcomes: Sequence[Outcome]) -> str:
     """What stands between the marks of the page."""
-    kinds = ("agrees", "differs", "not-applicable", "late")
+    kinds = ("agrees", "varies", "differs", "not-applicable", "late")
     lines = [
         f"Linux {platform.release().split('-')[0]}.",
         "",
-        "| profile of the script | scripts | agrees | differs | not applicable | machine too busy |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| profile of the script | scripts | agrees | agrees in some runs | differs | not applicable | too busy |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for stack in ("linux", "rfc"):
         of_stack = [outcome["outcome"] for outcome in outcomes if outcome["stack"] == stack]
         counts = " | ".join(str(of_stack.count(kind)) for kind in kinds)
         lines.append(f"| `{stack}` | {len(of_stack)} | {counts} |")
     titles = {
+        ("linux", "varies"): "Where the kernel does not always do what the profile `linux` does",
         ("linux", "differs"): "Where the kernel differs from the profile `linux`",
         ("linux", "late"): "Which could not be told of the profile `linux`",
+        ("rfc", "varies"): "Where the kernel does not always do what the profile `rfc` does",
         ("rfc", "differs"): "Where the kernel differs from the profile `rfc`",
         ("rfc", "late"): "Which could not be told of the profile `rfc`",
     }
     for (stack, kind), title in titles.items():
         rows = [o for o in outcomes if (o["stack"], o["outcome"]) == (stack, kind)]
         if rows:
-            lines += ["", f"### {title}", "", "| script | first difference |", "| --- | --- |"]
-            lines += [f"| {name(row)} | {message(row)} |" for row in rows]
+            lines += ["", f"### {title}", "", "| script | agrees in | first difference |", "| --- | --- | --- |"]
+            lines += [f"| {name(row)} | {row['agreed']} of {row['runs']} runs | {message(row)} |" for row in rows]
     rows = [o for o in outcomes if o["outcome"] == "not-applicable"]
     lines += ["", "### Not applicable", "", "| script | why |", "| --- | --- |"]
     lines += [f"| {name(row)} | {message(row)} |" for row in rows]
     rows = [o for o in outcomes if o["outcome"] == "agrees"]
-    lines += ["", "### Agreement", "", ", ".join(name(row) for row in rows) + ".", ""]
+    lines += ["", "### Agreement", "", "In each of at least three runs:", ""]
+    lines += [", ".join(name(row) for row in rows) + "."]
     return "\n".join(lines)
 
 
 def replaced(page: str, text: str) -> str:
     """The page with this between its marks."""
-    before, rest = page.split(BEGIN, 1)
-    _, after = rest.split(END, 1)
-    return f"{before}{BEGIN}\n\n{text}\n{END}{after}"
+    return fill(page, {PART: text}, str(PAGE))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,8 @@
     python tools/live_studies.py --check           compares those instead; exit status 1 when one is out of date
 
 What is kept is ``studies/NAME/live.json``, the command's own JSON. Live runs differ from each other, so the page is
-held to that file and not to another run. A study of which nothing is kept has no such part in its page.
+held to that file and not to another run. A study of which nothing is kept has no such part in its page. A result
+is out of date, too, when its study runs live no longer, or asks for other claims now.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from anabranch.study.live import LiveStudyJson, section
 from comparison.pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
+MARK = "<!-- begin live -->"
 
 
 def kept(name: str) -> Path:
@@ -43,6 +45,37 @@ def able() -> list[str]:
     """The studies that say what of them runs live."""
     folders = sorted(path.parent for path in (ROOT / "studies").glob("*/study.toml"))
     return [folder.name for folder in folders if Study.load(folder).definition.live is not None]
+
+
+def shown() -> list[str]:
+    """The studies of which something is kept, or whose pages have a part for it."""
+    names = {path.parent.name for path in (ROOT / "studies").glob("*/live.json")}
+    pages = (ROOT / "docs" / "studies").glob("*.md")
+    return sorted(names | {path.stem for path in pages if MARK in path.read_text("utf-8")})
+
+
+def gaps(name: str) -> list[str]:
+    """What is wrong with what is kept of a study, beside its page."""
+    file = f"studies/{name}/live.json"
+    if not kept(name).exists():
+        return [f"docs/studies/{name}.md shows live runs, and there is no {file}"]
+    live = Study.load(ROOT / "studies" / name).definition.live
+    if live is None:
+        return [f"{file}: the study has no [live] section any more"]
+    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+    asked = {claim.id: (claim.claim, claim.published, claim.accept_if) for claim in live.claims}
+    told = {claim["id"]: (claim["claim"], claim["published"], claim["accept_if"]) for claim in document["claims"]}
+    found = [
+        f"{file}: {what} is not the study's any more"
+        for what, is_same in (
+            ("its name", document["study"] == name),
+            ("`title`", document["title"] == live.title),
+            ("`about`", document["about"] == live.about),
+        )
+        if not is_same
+    ]
+    changed = [claim for claim in sorted(asked.keys() | told.keys()) if asked.get(claim) != told.get(claim)]
+    return found + [f"{file}: claim {claim} is not the study's any more" for claim in changed]
 
 
 def run(name: str, *, quick: bool) -> LiveStudyJson:
@@ -102,7 +135,7 @@ def main() -> int:
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    names = options.names or [name for name in able() if kept(name).exists() or not (options.pages or options.check)]
+    names = options.names or (shown() if options.pages or options.check else able())
     if options.source is not None:
         if len(options.names) != 1:
             parser.error("--from needs the name of one study")
@@ -115,16 +148,17 @@ def main() -> int:
             keep(name, run(name, quick=options.quick))
     out_of_date = []
     for name in names:
+        out_of_date += gaps(name)
         if not kept(name).exists():
-            out_of_date.append(f"{name}: nothing is kept")
             continue
         text = written(name)
         if text != page(name).read_text("utf-8"):
-            out_of_date.append(f"docs/studies/{name}.md")
-            if not options.check:
+            if options.check:
+                out_of_date.append(f"docs/studies/{name}.md: python tools/live_studies.py --pages")
+            else:
                 page(name).write_text(text, "utf-8")
-    if options.check and out_of_date:
-        sys.stderr.write(f"out of date: {', '.join(out_of_date)}; python tools/live_studies.py --pages\n")
+    if out_of_date:
+        sys.stderr.write("".join(f"out of date: {what}\n" for what in out_of_date))
         return 1
     return 0
 

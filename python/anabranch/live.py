@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from anabranch.capture import SNAP_LENGTH
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from anabranch.errors import UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
+    from anabranch.summary import LiveSummary
+
+
+MAX_TAINTED = 0.1
+"""Of all live runs of a validation or a study so many may be tainted."""
 
 
 @dataclass(frozen=True)
@@ -39,40 +47,53 @@ def prepare() -> None:
         UserError: The machine does not permit it.
     """
     from anabranch import _engine
-    from anabranch.errors import UserError
 
     try:
         _engine.prepare_live()
     except _engine.LiveUnavailableError as error:
-        raise UserError(
-            f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
-        ) from None
+        raise unavailable(error, "run as root, or --engine sim") from None
 
 
-def run_live(
-    scenario: Scenario,
-    *,
-    seed: int | None = None,
-    packets: bool = False,
-    samples_ms: float | None = None,
-    captures: Sequence[str] = (),
-    snap_length: int = SNAP_LENGTH,
-    limits: Limits | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> RunResult:
+def unavailable(error: Exception, hint: str = "run as root") -> UserError:
+    """What to say where the engine says that the machine does not permit it."""
+    from anabranch.errors import UserError
+
+    return UserError(f"this machine does not let us run live: {error}", hint=hint)
+
+
+def check(text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False) -> float:
+    """How long a live run takes, in seconds; with ``machine`` it is also looked whether this one can make it.
+
+    Raises:
+        ScenarioError: The scenario is wrong, asks for what no live run can do, or with ``machine`` for a congestion
+            control that this kernel neither has nor takes.
+        UserError: This machine or this build cannot run live.
+    """
+    from anabranch import _engine
+
+    try:
+        return _engine.check_live(text, file, sets, seed, machine=machine)
+    except _engine.LiveUnavailableError as error:
+        raise unavailable(error) from None
+
+
+class Options(TypedDict, total=False):
+    """What :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>` takes, which says what each is."""
+
+    seed: int | None
+    packets: bool
+    samples_ms: float | None
+    captures: Sequence[str]
+    snap_length: int
+    limits: Limits | None
+    progress: Callable[[float], None] | None
+
+
+def run_live(scenario: Scenario, **options: Unpack[Options]) -> RunResult:
     """See :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`."""
     from anabranch.errors import RunFailedError
 
-    result = run_audited(
-        scenario,
-        seed=seed,
-        packets=packets,
-        samples_ms=samples_ms,
-        captures=captures,
-        snap_length=snap_length,
-        limits=limits,
-        progress=progress,
-    )
+    result = run_audited(scenario, **options)
     reasons = taint(result)
     if reasons:
         raise RunFailedError("the live run is tainted and has no result: " + "; ".join(reasons))
@@ -98,7 +119,7 @@ def run_audited(
         RunFailedError: Something failed in mid-run.
     """
     from anabranch import _engine
-    from anabranch.errors import RunFailedError, UserError
+    from anabranch.errors import RunFailedError
     from anabranch.limits import check_samples, check_seed
     from anabranch.result import RunResult
 
@@ -117,21 +138,20 @@ def run_audited(
             progress=progress,
         )
     except _engine.LiveUnavailableError as error:
-        raise UserError(
-            f"this machine does not let us run live: {error}", hint="run as root, or --engine sim"
-        ) from None
+        raise unavailable(error, "run as root, or --engine sim") from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)
 
 
-def shell(scenario: Scenario, host: str, command: list[str]) -> int:
+def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None] | None = None) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 
     Args:
         scenario: The network. Its flows say which ways packets take, and send nothing themselves.
         host: Where.
         command: The program and its arguments.
+        remark: Is told what should be known of how it ran.
 
     Returns:
         Its exit status; 1 for one that a signal ended.
@@ -144,19 +164,22 @@ def shell(scenario: Scenario, host: str, command: list[str]) -> int:
     import signal
 
     from anabranch import _engine
-    from anabranch.errors import RunFailedError, UserError
+    from anabranch.errors import RunFailedError
 
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))  # noqa: S604
     except _engine.LiveUnavailableError as error:
-        raise UserError(f"this machine does not let us run live: {error}", hint="run as root") from None
+        raise unavailable(error) from None
     except RuntimeError as error:
         raise RunFailedError(str(error)) from None
     finally:
         signal.signal(signal.SIGINT, before)
-    ended = json.loads(run.summary_json)["live"]["programs"]
+    live = json.loads(run.summary_json)["live"]
+    ended = live["programs"]
+    if remark is not None and (told := uncontained(live)):
+        remark(told)
     status = ended[0]["status"] if ended else None
     return 1 if status is None else int(status)
 
@@ -164,3 +187,14 @@ def shell(scenario: Scenario, host: str, command: list[str]) -> int:
 def taint(result: RunResult) -> list[str]:
     """Why a live run must not be used; nothing if it may."""
     return [] if result.live is None else list(result.live["audit"]["reasons"])
+
+
+def uncontained(live: LiveSummary) -> str:
+    """What to know of programs that ran without a PID namespace of their own; empty where all had one."""
+    hosts = [f"`{program['host']}`" for program in live["programs"] if not program["contained"]]
+    return (
+        f"this machine gives no PID namespace to the programs of {', '.join(hosts)}: what they started in a session of "
+        "its own may still run"
+        if hosts
+        else ""
+    )

@@ -213,10 +213,21 @@ class LiveAudit(TypedDict, total=False):
     limits: dict[str, float]
 
 
+class LiveProgram(TypedDict, total=False):
+    """How a program of the user's ended."""
+
+    host: str
+    command: list[str]
+    status: int | None
+    stopped: bool
+    contained: bool
+
+
 class LiveSummary(TypedDict, total=False):
-    """What only a live run has: its audit, and the machine."""
+    """What only a live run has: its audit, programs, and the machine."""
 
     audit: LiveAudit
+    programs: list[LiveProgram]
     machine: dict[str, Any]
 
 
@@ -255,5 +266,6 @@ class Resolved(TypedDict, total=False):
     warmup_s: float
     flows: list[str]
     links: list[str]
+    files: list[str]
     sweep: dict[str, Any]
     resolved_scenario: dict[str, Any]

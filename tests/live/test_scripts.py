@@ -12,7 +12,8 @@ PAGE = kernel_scripts.PAGE.read_text(encoding="utf-8")
 
 def agreed() -> list[str]:
     """Scripts with which the kernel agrees, by the page."""
-    return PAGE.split("### Agreement")[1].split(kernel_scripts.END)[0].strip().rstrip(".").split(", ")
+    told = PAGE.split("### Agreement")[1].split(kernel_scripts.END)[0].strip().rstrip(".")
+    return told.split(":\n\n")[-1].split(", ")
 
 
 def outcome(script: str, **settings: int) -> str:
@@ -27,8 +28,10 @@ def test_the_kernel_does_what_the_page_says(live_machine: None) -> None:
     seen = kernel_scripts.run([kernel_scripts.SCRIPTS / script for script in agreed()])
     told = {kernel_scripts.name(one): one["message"] for one in seen if one["outcome"] == "differs"}
     assert told == {}
-    late = [one for one in seen if one["outcome"] == "late"]
-    assert len(late) <= len(seen) / 5, "the machine is too busy to tell"
+    # Another kernel differs each time. What differs now and then, where all runs agreed on a quieter machine, does so
+    # for want of a processor: the runner knows of its own waits, and not of the kernel's.
+    unsure = {kernel_scripts.name(one): one["agreed"] for one in seen if one["outcome"] in ("late", "varies")}
+    assert len(unsure) <= len(seen) / 5, f"the machine is too busy to tell: {unsure}"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,21 @@ def test_the_page_keeps_what_stands_around_the_tables() -> None:
     page = kernel_scripts.replaced(PAGE, "new")
     assert page.startswith(PAGE.split(kernel_scripts.BEGIN)[0])
     assert kernel_scripts.BEGIN + "\n\nnew\n" + kernel_scripts.END in page
+
+
+def test_a_script_that_agrees_once_is_not_in_agreement() -> None:
+    """Fails for a page that counts it among those that agree, or does not say how often they did."""
+    one: kernel_scripts.Outcome = {"stack": "linux", "runs": 6, "message": "tests/scripts/a/b.pkt:7:1: it came late"}
+    page = kernel_scripts.generated(
+        [
+            {**one, "script": "tests/scripts/a/always.pkt", "outcome": "agrees", "agreed": 3, "runs": 3},
+            {**one, "script": "tests/scripts/a/once.pkt", "outcome": "varies", "agreed": 1},
+            {**one, "script": "tests/scripts/a/never.pkt", "outcome": "differs", "agreed": 0},
+        ]
+    )
+    assert "| `linux` | 3 | 1 | 1 | 1 | 0 | 0 |" in page
+    assert "| a/once.pkt | 1 of 6 runs | line 7: it came late |" in page
+    assert page.split("### Agreement")[1].strip().endswith("\n\na/always.pkt.")
 
 
 def test_a_difference_is_told_by_its_line() -> None:

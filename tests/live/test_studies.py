@@ -282,6 +282,24 @@ def test_what_a_study_cannot_run_live_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_the_last_study_lacks_is_told_before_the_first_runs(live_machine: None, tmp_path: Path) -> None:
+    """Fails for studies that are looked at one by one: the first would be run."""
+    cubic = STUDY.replace("cubic-plus", "cubic")
+    first = write(tmp_path / "first", cubic)
+    second = write(tmp_path / "second", STUDY)
+    done = subprocess.run(
+        command("study", first, second, "--engine", "live"),
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "cannot be given `cubic-plus.bpf.c`" in done.stderr
+    assert "live runs one after the other" not in done.stderr
+
+
 def test_the_pages_show_what_is_kept() -> None:
     """Fails for a page that was changed by hand, and for a result that has not reached its page."""
     checkout = Path(__file__).resolve().parents[2]
@@ -290,3 +308,47 @@ def test_the_pages_show_what_is_kept() -> None:
         cwd=checkout, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails for a check that compares pages with what is kept, and what is kept with nothing."""
+    import live_studies
+
+    monkeypatch.setattr(live_studies, "ROOT", tmp_path)
+    directory = tmp_path / "studies" / "half"
+    directory.parent.mkdir()
+    write(directory, STUDY)
+    (tmp_path / "docs" / "studies").mkdir(parents=True)
+    page = tmp_path / "docs" / "studies" / "half.md"
+    page.write_text("Live.\n")
+    assert live_studies.shown() == []
+    page.write_text("<!-- begin live -->\nas it was\n<!-- end live -->\n")
+    assert live_studies.shown() == ["half"]
+    assert live_studies.gaps("half") == ["docs/studies/half.md shows live runs, and there is no studies/half/live.json"]
+    document = {
+        "study": "half",
+        "title": "Half of the rate",
+        "about": "The kernel's Reno, and Cubic+ by eBPF.",
+        "claims": [
+            {
+                "id": "H1",
+                "claim": "Twice the rate, twice the goodput",
+                "published": "2",
+                "accept_if": "1.7 to 2.1 with either control",
+            }
+        ],
+    }
+    live_studies.kept("half").write_text(json.dumps(document))
+    assert live_studies.gaps("half") == []
+    text = (directory / "study.toml").read_text()
+    for old, new, told in [
+        ("1.7 to 2.1 with either", "1.8 to 2.0 with either", ["claim H1 is not the study's any more"]),
+        ('id = "H1"', 'id = "H2"', ["claim H1 is not the study's any more", "claim H2 is not the study's any more"]),
+        ("Half of the rate", "A half", ["`title` is not the study's any more"]),
+        ("by eBPF.", "as a program.", ["`about` is not the study's any more"]),
+        (text[text.index("[live]") :], "", ["the study has no [live] section any more"]),
+    ]:
+        (directory / "study.toml").write_text(
+            text.replace(old, new).replace('claims = ["H1"]', f'claims = ["{"H2" if "H2" in new else "H1"}"]')
+        )
+        assert live_studies.gaps("half") == [f"studies/half/live.json: {one}" for one in told]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import command, missing
+from .conftest import ATTEMPTS, TAINTED, command, missing
 
 SCENARIO = """
 duration = "60 s"
@@ -223,3 +224,29 @@ def test_a_shell_in_a_host(live_machine: None, tmp_path: Path) -> None:
     done = subprocess.run(command("shell", file, "Z"), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "there is no host `Z`" in done.stderr
+
+
+NO_PID_NAMESPACES = """
+echo 0 > /proc/sys/user/max_pid_namespaces || exit 77
+exec "$@"
+"""
+
+
+def test_programs_that_cannot_be_contained_are_told_of(live_machine: None, tmp_path: Path) -> None:
+    """Fails for a run that says nothing, or says it of programs that were contained."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(
+        'duration = "300 ms"\n[link.path]\nbetween = ["C", "D"]\ndelay = "1 ms"\n'
+        '[flow.program]\nfrom = "C"\nto = "D"\n[host.C]\nexec = ["true"]\n'
+    )
+    run = command("run", file, "--engine", "live", "--json")
+    for outside, contained in (([], True), (["unshare", "-Ur", "sh", "-c", NO_PID_NAMESPACES, "sh"], False)):
+        for _ in range(ATTEMPTS):
+            done = subprocess.run([*outside, *run], capture_output=True, text=True, check=False, timeout=60)
+            if done.returncode == 77 or "unshare" in done.stderr:
+                missing(f"no user namespaces for everybody: {done.stderr.strip()}")
+            if TAINTED not in done.stderr:
+                break
+        assert done.returncode == 0, done.stderr
+        assert [one["contained"] for one in json.loads(done.stdout)["live"]["programs"]] == [contained]
+        assert done.stderr.count("gives no PID namespace to the programs of `C`") == (0 if contained else 1)

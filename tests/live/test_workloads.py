@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
+import resource
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import FLOW, Run
+from .conftest import ATTEMPTS, FLOW, TAINTED, Run, command
 from .conftest import PATH as THREE_SECONDS
 
 PATH = THREE_SECONDS.replace("3 s", "2 s")
@@ -212,11 +215,18 @@ def test_a_short_file(live_run: Run) -> None:
     Fails for counts of the next sample, up to 10 ms later, which a flow of 40 ms shows.
     """
     text = PATH + FLOW + 'cc = "cubic"\nworkload = { kind = "file", size = "14480 bytes" }\n'
-    live, simulated = both(live_run, text)
-    flow, expected = live["flows"]["main"], simulated["flows"]["main"]
-    assert flow["flow_completion_time_s"] == pytest.approx(expected["flow_completion_time_s"], abs=0.002)
-    assert flow["sent_packets"] == expected["sent_packets"] == 10
-    assert flow["goodput_mbit_s"] == pytest.approx(14480 * 8 / flow["flow_completion_time_s"] / 1e6)
+    simulated: Any = Scenario.from_text(text).run().summary
+    expected = simulated["flows"]["main"]
+    fastest = math.inf
+    for _ in range(ATTEMPTS):
+        flow = live_run(text)["flows"]["main"]
+        assert flow["sent_packets"] == expected["sent_packets"] == 10
+        assert flow["goodput_mbit_s"] == pytest.approx(14480 * 8 / flow["flow_completion_time_s"] / 1e6)
+        fastest = min(fastest, flow["flow_completion_time_s"])
+        if fastest <= expected["flow_completion_time_s"] + 0.002:
+            break
+    # Threads that wait for a processor add to the time, and nothing takes from it; what is wrong adds to every run.
+    assert fastest == pytest.approx(expected["flow_completion_time_s"], abs=0.002)
 
 
 def test_a_flow_that_stops_leaves_the_path(live_run: Run) -> None:
@@ -342,3 +352,76 @@ def test_a_live_run_is_captured(live_machine: None, family: int) -> None:
     names = next(body for kind, body in blocks(octets) if kind == 4)
     assert bytes([10, 113, 0, 1]) + b"A\0" in names
     assert bytes([0xFD, 0x71]) in names
+
+
+def test_a_paced_flow_faster_than_the_path_is_no_late_one(live_run: Run) -> None:
+    """Fails for an audit that takes the wait for the socket, which the path fills, for lateness: it taints each run."""
+    text = PATH.replace("20 Mbit/s", "5 Mbit/s") + FLOW + 'workload = { kind = "paced", rate = "20 Mbit/s" }\n'
+    summary = live_run(text)
+    assert summary["flows"]["main"]["goodput_mbit_s"] == pytest.approx(5 * 1448 / 1500, rel=0.05)
+    assert summary["live"]["audit"]["p50_write_lateness_ms"] is not None
+
+
+MANY = (
+    PATH.replace('"20 Mbit/s"', '"1 Mbit/s"').replace('"1 bdp"', '"5000 packets"')
+    + FLOW
+    + 'workload = { kind = "poisson", rate = "50 Mbit/s", sizes = { kind = "fixed", size = "20 kB" } }\n'
+)
+"""Some six hundred transfers begin, and next to none ends."""
+
+
+def with_open_files(soft: int, hard: int, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    """A run of :data:`MANY` by a process that may have so many files open, and make them so many."""
+    file = tmp_path / "many.toml"
+    file.write_text(MANY)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    return subprocess.run(
+        command("run", file, "--engine", "live", "--json"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=limit,
+    )
+
+
+def test_as_many_transfers_as_the_hard_limit_of_files_allows(live_machine: None, tmp_path: Path) -> None:
+    """Fails for a run that keeps to the soft limit, which is 1024 by custom."""
+    done = with_open_files(256, 8192, tmp_path)
+    # That the run came to its end is what is asked here; the next test shows that it needs more than 256.
+    assert done.returncode == 0 or TAINTED in done.stderr, done.stderr
+
+
+def test_more_transfers_than_files_may_be_open(live_machine: None, tmp_path: Path) -> None:
+    """Fails for a run that says "too many open files" and no more."""
+    done = with_open_files(256, 256, tmp_path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert re.match(r"error: the live run failed: the application of `main`: \d+ transfers are open, each of", line), (
+        line
+    )
+    assert "this process may have 256 (`ulimit -Hn`)" in line
+
+
+def test_programs_have_the_limit_that_the_user_gave(live_machine: None, tmp_path: Path) -> None:
+    """Fails where a program inherits what we have raised for ourselves."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(PATH + FLOW + f'[host.A]\nexec = ["sh", "-c", "ulimit -Sn > {tmp_path}/limit"]\n')
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 8192))
+
+    done = subprocess.run(
+        command("run", file, "--engine", "live"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=limit,
+    )
+    assert done.returncode == 0 or TAINTED in done.stderr, done.stderr
+    assert (tmp_path / "limit").read_text() == "256\n"

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from anabranch import validate
+from anabranch.live import Limits
 from anabranch.scenario import Scenario
-from anabranch.validate import WINDOW, Comparison, exchanged, set_beside
+from anabranch.validate import WINDOW, Comparison, exchanged, keep, set_beside
 from anabranch.validate.judge import document, holds, needs_the_control, problems, summary
+from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     ALL,
     COMPLETION,
@@ -139,6 +142,23 @@ def test_a_scenario_without_a_pair_of_runs_is_no_agreement() -> None:
     many = [comparison(figures()) for _ in range(5)]
     assert problems([*many, made]) == ["busy.toml: no seed has all of its live runs untainted"]
     assert "| busy | tainted |" in page([made])
+
+
+def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails for a validation that leaves it out in silence."""
+
+    def live(_scenario: Scenario, seed: int, attempt: int, *_: object) -> LiveRun:
+        return LiveRun(figures(), ["late"] if seed == 2 and attempt > 0 else [], {"kernel": "6.18"})
+
+    monkeypatch.setattr(validate, "_live", live)
+    scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
+    made = validate.compare(scenario, "some/thin.toml", seeds=2)
+    told = document([made])
+    (one,) = told["scenarios"]
+    assert (one["seeds_left_out"], one["tainted"], one["tainted_runs"]) == ([2], False, 3)
+    assert "- thin.toml: left out for want of two live runs that are not tainted: seed 2\n" in page([made])
+    made.left_out = []
+    assert "left out" not in page([made])
 
 
 @pytest.mark.parametrize("value", [None, 0.0])
@@ -287,7 +307,6 @@ def test_holds_needs_something_to_be_held_against() -> None:
 
 def test_a_run_that_is_kept_comes_back(tmp_path: Path) -> None:
     from anabranch.errors import UserError
-    from anabranch.validate import keep
 
     file = keep.path(tmp_path / "runs", "thin", {"a": 1}, 1, 0)
     assert keep.read(file) is None
@@ -299,3 +318,31 @@ def test_a_run_that_is_kept_comes_back(tmp_path: Path) -> None:
     file.write_text("{}")
     with pytest.raises(UserError, match="is no live run that was kept"):
         keep.read(file)
+
+
+def kept_at(scenario: Scenario, limits: Limits | None = None) -> Path:
+    return keep.path(Path("runs"), "a", keep.about(scenario.resolve(seed=1), limits), 1, 0)
+
+
+def test_a_run_is_kept_with_all_that_it_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails for a name that does not know of a file's content, of the limits, or of another build of ours."""
+    (tmp_path / "lost.txt").write_text("7\n")
+    (tmp_path / "mine.bpf.c").write_text((ROOT / "bpf" / "cc" / "reno.bpf.c").read_text())
+    file = tmp_path / "scenario.toml"
+    file.write_text(
+        'duration = "1 s"\n[link.path]\nbetween = ["A", "B"]\ndelay = "5 ms"\nrate = "10 Mbit/s"\n'
+        'forward.impair = [{ kind = "loss-list", file = "lost.txt" }]\n'
+        '[flow.main]\nfrom = "A"\nto = "B"\ncc = { kind = "bpf", file = "mine.bpf.c" }\n'
+    )
+    scenario = Scenario.from_file(file)
+    before = kept_at(scenario)
+    assert kept_at(scenario) == kept_at(scenario, Limits()) == before
+    assert kept_at(scenario, Limits(max_lateness_ms=30.0)) != before
+    for name in ("lost.txt", "mine.bpf.c"):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(text + "\n")
+        assert kept_at(scenario) != before, name
+        (tmp_path / name).write_text(text)
+        assert kept_at(scenario) == before
+    monkeypatch.setattr(keep, "build", lambda: ["another"])
+    assert kept_at(scenario) != before

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd, OwnedFd},
     sync::{
         Mutex, PoisonError,
@@ -23,7 +23,10 @@ use anabranch_model::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt},
+    net::{
+        AddressFamily, SendFlags, SocketFlags, SocketType, bind, connect, listen, send,
+        socket_with, sockopt,
+    },
 };
 
 use crate::{
@@ -35,13 +38,15 @@ use crate::{
     namespace::Namespace,
     sampler::Sample,
     settings::{SocketSettings, connects_back},
-    stream::{Check, Stream},
+    stream::{Check, Stream, Wrong},
     sys::tcp_info::TcpInfo,
     transfers,
 };
 
 /// So often a thread that waits for its peer looks whether the run is over.
 pub const LOOK: Pause = Pause::from_millis(20);
+/// Connections that may wait to be taken: as many as the kernel permits (`net.core.somaxconn`).
+const BACKLOG: i32 = 65_535;
 /// Written or read at once.
 pub const CHUNK: usize = 128 << 10;
 
@@ -156,7 +161,7 @@ pub struct Outcome {
     /// Octets taken from it.
     pub read: u64,
     /// The first of them that was not what the peer had written there.
-    pub wrong: Option<u64>,
+    pub wrong: Option<Wrong>,
     /// How late what goes by the clock was written, in nanoseconds.
     pub lateness: Histogram<7>,
     /// What an end of a UDP flow has counted.
@@ -201,7 +206,12 @@ enum Role {
 
 impl Application {
     /// Both ends of a flow, by side.
-    pub fn of(resolved: &Resolved, index: usize, controls: &Controls) -> [Self; 2] {
+    pub fn of(
+        resolved: &Resolved,
+        index: usize,
+        controls: &Controls,
+        stamps: &datagram::Stamps,
+    ) -> [Self; 2] {
         let flow = &resolved.flows[index];
         let congestion = controls.name(index);
         let passive = flow.ends[usize::from(!connects_back(flow))];
@@ -211,7 +221,8 @@ impl Application {
         );
         let end = Instant::START + resolved.duration;
         let stop = flow.stop.unwrap_or(end).min(end);
-        let [sender, receiver] = roles(flow, resolved.seed, stop);
+        let content = Stream::written_by(index, Side::Sender as usize);
+        let [sender, receiver] = roles(flow, resolved.seed, stop, content, stamps);
         [(Side::Sender, sender), (Side::Receiver, receiver)].map(|(side, role)| Self {
             flow: index,
             side,
@@ -264,9 +275,7 @@ impl Application {
         let listener = if self.connects() {
             None
         } else {
-            let listener = TcpListener::bind(self.address)?;
-            self.settings.apply(&listener)?;
-            Some(listener)
+            Some(listen_at(self.address, &self.settings)?)
         };
         ready();
         let Some(clock) = stage.line.wait() else {
@@ -290,10 +299,7 @@ impl Application {
         if !stage.wait_until(clock, self.start) {
             return Ok(None);
         }
-        let family = match self.address.ip() {
-            IpAddr::V4(_) => AddressFamily::INET,
-            IpAddr::V6(_) => AddressFamily::INET6,
-        };
+        let family = family(self.address);
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         self.settings.apply(&socket)?;
         prepare(&socket)?;
@@ -386,11 +392,12 @@ impl Application {
         }
         // The socket stays until all is over: what it counted is still to be read.
         (outcome.written, outcome.read) = (writing.position(), reading.read());
-        outcome.wrong = reading.wrong();
+        outcome.wrong = reading.wrong().map(|octet| Wrong { octet, part: None });
         Ok(outcome)
     }
 
-    /// Writes by the clock from now on; what the socket does not take waits. How late each write's turn came.
+    /// Writes by the clock from now on; what the socket does not take waits. How late each write's turn came, but for those whose
+    /// time passed while the socket was waited for: that is the path's doing.
     fn write_paced(
         &self,
         pace: Pace,
@@ -398,50 +405,93 @@ impl Application {
         clock: Clock,
         stage: &Stage,
     ) -> io::Result<Histogram<7>> {
-        let mut lateness = Histogram::default();
         let going = || !stage.is_over() && clock.now() < self.stop;
         let (since, mut writes, mut owed) = (clock.now(), 0, 0_u64);
+        let mut turns = Turns::from(since);
         loop {
             let mut due = since.saturating_add(pace.after(writes));
             if owed == 0 && (due >= self.stop || !stage.wait_until(clock, due)) {
-                return Ok(lateness);
+                return Ok(turns.lateness);
             }
             if !going() {
-                return Ok(lateness);
+                return Ok(turns.lateness);
             }
             let now = clock.now();
             if owed == 0 {
-                lateness.record(now.saturating_since(due).as_nanos());
+                turns.begin(due, now);
             }
             while due <= now {
                 owed += u64::from(pace.payload());
                 writes += 1;
                 due = since.saturating_add(pace.after(writes));
             }
+            owed -= write_now(stream, content, owed)?;
+            if owed == 0 {
+                continue;
+            }
             // Until the next is due: what is owed then is more.
             let before = |clock: Clock| clock.now() < due;
             let written = write_while(stream, content, owed, || going() && before(clock))?;
+            turns.waited(clock.now());
             if written < owed && going() && before(clock) {
                 // The path has ended the connection.
-                return Ok(lateness);
+                return Ok(turns.lateness);
             }
             owed -= written;
         }
     }
 }
 
+/// How late turns to write came that this thread alone had to keep.
+struct Turns {
+    /// In nanoseconds.
+    lateness: Histogram<7>,
+    /// Since then the socket has had room.
+    free: Instant,
+}
+
+impl Turns {
+    fn from(start: Instant) -> Self {
+        Self {
+            lateness: Histogram::default(),
+            free: start,
+        }
+    }
+    /// The turn that is due at `due` comes now. One whose time passed while the socket was full says nothing of this thread.
+    fn begin(&mut self, due: Instant, now: Instant) {
+        if self.free <= due {
+            self.lateness.record(now.saturating_since(due).as_nanos());
+        }
+    }
+    /// The socket was waited for, until now.
+    fn waited(&mut self, now: Instant) {
+        self.free = now;
+    }
+}
+
 /// What the two ends of a flow do.
-fn roles(flow: &ResolvedFlow, seed: u64, stop: Instant) -> [Role; 2] {
+fn roles(
+    flow: &ResolvedFlow,
+    seed: u64,
+    stop: Instant,
+    content: Stream,
+    stamps: &datagram::Stamps,
+) -> [Role; 2] {
     if flow.protocol == Protocol::Udp {
         let log = datagram::Log::default();
         let source = datagram::Source {
             schedule: topology::datagrams(flow, seed),
             stop,
             log: log.clone(),
+            content,
         };
         return [
             Role::DatagramSource(source),
-            Role::DatagramSink(datagram::Sink { log }),
+            Role::DatagramSink(datagram::Sink {
+                log,
+                stamps: stamps.clone(),
+                content,
+            }),
         ];
     }
     if let Some(arrivals) = topology::arrivals(flow, seed) {
@@ -450,10 +500,11 @@ fn roles(flow: &ResolvedFlow, seed: u64, stop: Instant) -> [Role; 2] {
             arrivals,
             stop,
             ledger: ledger.clone(),
+            content,
         };
         return [
             Role::TransferSource(Box::new(source)),
-            Role::TransferSink(transfers::Sink { ledger }),
+            Role::TransferSink(transfers::Sink { ledger, content }),
         ];
     }
     match &flow.workload {
@@ -498,6 +549,24 @@ pub fn prepare(socket: &impl AsFd) -> io::Result<()> {
     }
     sockopt::set_tcp_nodelay(socket, true)?;
     Ok(sockopt::set_socket_linger(socket, Some(Pause::ZERO))?)
+}
+
+/// A socket that listens. What connections inherit is set before one can come: some of it counts from the first packet on.
+pub fn listen_at(address: SocketAddr, settings: &SocketSettings) -> io::Result<TcpListener> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(family(address), SocketType::STREAM, flags, None)?;
+    settings.apply(&socket)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+pub const fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
 }
 
 fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option<TcpStream>> {
@@ -555,6 +624,29 @@ fn write_while(
     Ok(written)
 }
 
+/// Writes as much of `bytes` bytes as the socket takes at once, and says how much that was.
+fn write_now(stream: &TcpStream, content: &mut Stream, bytes: u64) -> io::Result<u64> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+    let mut written = 0;
+    while written < bytes {
+        let left = usize::try_from(bytes - written).unwrap_or(CHUNK);
+        let part = left.min(chunk.len());
+        content.peek(&mut chunk[..part]);
+        match send(stream, &chunk[..part], flags) {
+            Ok(n) => {
+                written += n as u64;
+                content.advance(n as u64);
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => break,
+            Err(error) if is_lost(&error.into()) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(written)
+}
+
 /// Reads up to `bytes` bytes, and says how many there were.
 fn read_while(
     mut stream: &TcpStream,
@@ -589,4 +681,69 @@ pub fn is_lost(error: &io::Error) -> bool {
         error.kind(),
         BrokenPipe | ConnectionAborted | ConnectionReset | HostUnreachable
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn settings() -> SocketSettings {
+        SocketSettings {
+            congestion: Some("reno".to_owned()),
+            max_segment: 700,
+            window: None,
+        }
+    }
+
+    fn here(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
+    /// Fails for settings that are made of the listening socket when a connection is there, or of nobody.
+    #[test]
+    fn connections_inherit_what_is_set() {
+        let listener = listen_at(here(0), &settings()).expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        let _client = TcpStream::connect(address).expect("it listens");
+        let (stream, _) = listener.accept().expect("it is there");
+        assert_eq!(sockopt::tcp_congestion(&stream).expect("set"), "reno");
+        assert!(TcpInfo::of(&stream).expect("of TCP").snd_mss <= 700);
+    }
+
+    /// Fails for a socket that can be reached before it has been told what its connections inherit.
+    #[test]
+    fn what_cannot_be_set_never_listens() {
+        let port = {
+            let free = TcpListener::bind(here(0)).expect("a free port");
+            free.local_addr().expect("bound").port()
+        };
+        let wrong = SocketSettings {
+            congestion: Some("no-such-control".to_owned()),
+            ..settings()
+        };
+        // Taken by another: who binds first does not come to the settings.
+        let _taken = TcpListener::bind(here(port)).expect("still free");
+        let error = listen_at(here(port), &wrong).expect_err("no such control");
+        assert_ne!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+
+    /// Fails for turns that count the wait for the socket, and for such as count nothing any more once they have waited.
+    #[test]
+    fn a_wait_for_the_socket_is_not_lateness() {
+        let at = Instant::from_millis;
+        let mut turns = Turns::from(at(0));
+        turns.begin(at(10), at(11));
+        turns.waited(at(35));
+        // Its time passed while the socket was full.
+        turns.begin(at(20), at(35));
+        turns.begin(at(40), at(43));
+        let late: Vec<_> = [50.0, 100.0]
+            .map(|share| turns.lateness.percentile(share).map(Duration::from_nanos))
+            .to_vec();
+        assert_eq!(turns.lateness.count(), 2);
+        assert!(late[0] < Some(Duration::from_micros(1100)), "{late:?}");
+        assert!(late[1] >= Some(Duration::from_micros(2900)), "{late:?}");
+    }
 }

@@ -13,7 +13,7 @@ use anabranch_core::{
 };
 use serde::Serialize;
 
-use crate::clock::Clock;
+use crate::{clock::Clock, datagram::Stamps, tun::Drops};
 
 /// Past these a run is tainted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -42,13 +42,14 @@ impl Default for Limits {
 pub struct Recorder {
     clock: OnceLock<Clock>,
     counts: Mutex<Counts>,
+    /// By flow.
+    stamps: Vec<Stamps>,
 }
 
 #[derive(Debug, Default)]
 struct Counts {
     /// Nanoseconds.
     lateness: Histogram<7>,
-    undelivered: u64,
     taken: u64,
     strangers: u64,
     merged: u64,
@@ -63,6 +64,8 @@ struct Place {
     /// Sent by the host, and not taken before the end.
     left: u64,
     released: u64,
+    /// The kernel would not have them.
+    undelivered: u64,
 }
 
 impl Recorder {
@@ -75,7 +78,12 @@ impl Recorder {
         Self {
             clock: OnceLock::new(),
             counts: Mutex::new(counts),
+            stamps: (0..flows).map(|_| Stamps::default()).collect(),
         }
+    }
+    /// When the datagrams of a flow came to its receiver.
+    pub fn stamps(&self, flow: usize) -> Stamps {
+        self.stamps[flow].clone()
     }
     pub fn begin(&self, clock: Clock) {
         // It begins once.
@@ -84,20 +92,20 @@ impl Recorder {
     fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// A packet that is due at `due` is released.
-    pub fn release(&self, place: (FlowId, Direction), due: Instant) {
-        if let Some(clock) = self.clock.get() {
-            let late = clock.now().saturating_since(due).as_nanos();
-            let mut counts = self.counts();
-            counts.lateness.record(late);
-            counts.place(place).released += 1;
-        }
+    /// A packet that is due at `due` is released: now, which is when?
+    pub fn release(&self, place: (FlowId, Direction), due: Instant) -> Option<Instant> {
+        let now = self.clock.get()?.now();
+        let mut counts = self.counts();
+        counts.lateness.record(now.saturating_since(due).as_nanos());
+        counts.place(place).released += 1;
+        Some(now)
     }
     /// The kernel would not take one that was released.
     pub fn undelivered(&self, place: (FlowId, Direction)) {
         let mut counts = self.counts();
-        counts.undelivered += 1;
-        counts.place(place).released -= 1;
+        let place = counts.place(place);
+        place.undelivered += 1;
+        place.released -= 1;
     }
     /// A packet of a flow was taken from the kernel.
     pub fn taken(&self, place: (FlowId, Direction)) {
@@ -128,8 +136,10 @@ impl Counts {
 /// What is known when a run is over.
 #[derive(Debug, Clone, Default)]
 pub struct Closing {
-    /// What the devices counted.
-    pub device_drops: u64,
+    /// What the devices counted, by node.
+    pub devices: Vec<Drops>,
+    /// The nodes at both ends of each flow.
+    pub nodes: Vec<[usize; 2]>,
     pub in_flight_packets: u64,
     pub cpu_share: f64,
     /// What the two ends of UDP flows have counted.
@@ -164,9 +174,12 @@ pub struct DatagramAccount {
 }
 
 impl DatagramAccount {
-    /// Those that the kernel lost on either side.
-    fn missing(&self) -> u64 {
-        self.written.abs_diff(self.taken + self.left) + self.released.abs_diff(self.read)
+    /// Those that the kernel lost: at the sender's side, at the receiver's.
+    const fn missing(&self) -> [u64; 2] {
+        [
+            self.written.abs_diff(self.taken + self.left),
+            self.released.abs_diff(self.read),
+        ]
     }
 }
 
@@ -193,7 +206,8 @@ pub struct Audit {
     pub p99_lateness_ms: Option<f64>,
     /// The latest.
     pub max_lateness_ms: Option<f64>,
-    /// Packets lost between the kernel and the engine, or between an application and the kernel.
+    /// Packets lost between the kernel and the engine, or between an application and the kernel. Where a device that carries
+    /// datagrams and other packets has lost some, it is not known which: then it is the fewest that there can be.
     pub io_drops: u64,
     /// Where the datagrams of UDP flows were counted, by flow.
     pub datagrams: BTreeMap<String, DatagramAccount>,
@@ -225,7 +239,7 @@ impl Audit {
             (ends.name.clone(), account)
         };
         let datagrams: BTreeMap<_, _> = closing.ends.iter().map(account).collect();
-        let missing: u64 = datagrams.values().map(DatagramAccount::missing).sum();
+        let io_drops = lost(&counts, closing, &datagrams);
         let ms = |nanos: u64| Duration::from_nanos(nanos).as_millis_f64();
         let mut audit = Self {
             tainted: false,
@@ -238,7 +252,7 @@ impl Audit {
             max_lateness_ms: counts.lateness.max().map(ms),
             merged_packets: counts.merged,
             in_flight_packets: closing.in_flight_packets,
-            io_drops: counts.undelivered + closing.device_drops + missing,
+            io_drops,
             datagrams,
             p50_write_lateness_ms: closing.lateness.percentile(50.0).map(ms),
             p99_write_lateness_ms: closing.lateness.percentile(99.0).map(ms),
@@ -301,6 +315,36 @@ impl Audit {
     }
 }
 
+/// Packets that were lost, each once: a datagram that a device loses is missing in its flow's account too.
+fn lost(counts: &Counts, closing: &Closing, datagrams: &BTreeMap<String, DatagramAccount>) -> u64 {
+    let hosts = closing
+        .nodes
+        .iter()
+        .flatten()
+        .max()
+        .map_or(0, |most| most + 1);
+    let hosts = hosts.max(closing.devices.len());
+    // By node and device.
+    let mut known = vec![Drops::default(); hosts];
+    for ends in &closing.ends {
+        let [from, to] = closing.nodes[ends.flow.0 as usize];
+        let [before, after] = datagrams[&ends.name].missing();
+        known[from].from_host += before;
+        known[to].to_host += after;
+    }
+    for (places, [from, to]) in counts.places.iter().zip(&closing.nodes) {
+        for (place, towards) in places.iter().zip([to, from]) {
+            known[*towards].to_host += place.undelivered;
+        }
+    }
+    let none = std::iter::repeat(Drops::default());
+    let devices = closing.devices.iter().copied().chain(none);
+    let both = known.iter().zip(devices).map(|(known, device)| {
+        known.from_host.max(device.from_host) + known.to_host.max(device.to_host)
+    });
+    both.sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,7 +358,10 @@ mod tests {
             recorder.merged();
         }
         let closing = Closing {
-            device_drops,
+            devices: vec![Drops {
+                from_host: device_drops,
+                to_host: 0,
+            }],
             ..Closing::default()
         };
         Audit::of(&recorder, Limits::default(), &closing)
@@ -322,6 +369,16 @@ mod tests {
 
     /// Datagrams of one flow: written, taken, left, released, read. And how late writes were, in nanoseconds.
     fn audit_datagrams(counts: [u64; 5], lateness_ns: &[u64]) -> Audit {
+        audit_of_hosts(counts, lateness_ns, [(0, 0); 2], 0)
+    }
+
+    /// With what the devices of the two hosts have lost, from the host and to it; and with packets that a kernel refused.
+    fn audit_of_hosts(
+        counts: [u64; 5],
+        lateness_ns: &[u64],
+        devices: [(u64, u64); 2],
+        undelivered: u64,
+    ) -> Audit {
         let [written, taken, left, released, read] = counts;
         let recorder = Recorder::of(1);
         let flow = FlowId(0);
@@ -329,6 +386,7 @@ mod tests {
             taken,
             left,
             released,
+            undelivered,
         };
         let mut closing = Closing {
             ends: vec![Ends {
@@ -337,6 +395,10 @@ mod tests {
                 written,
                 read,
             }],
+            nodes: vec![[0, 1]],
+            devices: devices
+                .map(|(from_host, to_host)| Drops { from_host, to_host })
+                .to_vec(),
             ..Closing::default()
         };
         for late in lateness_ns {
@@ -353,6 +415,30 @@ mod tests {
             let found = audit_datagrams(counts, &[]);
             assert_eq!(found.io_drops, 1, "{counts:?}");
             assert!(found.tainted, "{counts:?}");
+        }
+    }
+
+    /// Fails for an audit that adds up what two have seen of the same packet, and for one that looks at one of the two alone.
+    #[test]
+    fn what_is_lost_counts_once() {
+        let none = (0, 0);
+        for (counts, devices, undelivered, expected) in [
+            // At the sender's device, at the receiver's, at both.
+            ([100, 99, 0, 50, 50], [(1, 0), none], 0, 1),
+            ([100, 100, 0, 50, 49], [none, (0, 1)], 0, 1),
+            ([100, 99, 0, 50, 48], [(1, 0), (0, 2)], 0, 3),
+            // Behind the device: the socket was full.
+            ([100, 100, 0, 50, 45], [none, (0, 2)], 0, 5),
+            // A device that lost something else besides, and one that lost something else alone.
+            ([100, 99, 0, 50, 50], [(3, 0), none], 0, 3),
+            ([100, 99, 0, 50, 50], [none, (4, 0)], 0, 5),
+            // Refused by the kernel, whose device says so or not.
+            ([100, 100, 0, 50, 50], [none, (0, 2)], 2, 2),
+            ([100, 100, 0, 50, 50], [none, none], 2, 2),
+        ] {
+            let found = audit_of_hosts(counts, &[], devices, undelivered);
+            assert_eq!(found.io_drops, expected, "{counts:?} {devices:?}");
+            assert!(found.tainted);
         }
     }
 

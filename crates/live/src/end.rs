@@ -13,6 +13,7 @@ use anabranch_elements::host::{Arrived, Departing, Host};
 
 use crate::{
     audit::Recorder,
+    datagram::Stamps,
     frame::{self, Frame},
     tun::Device,
 };
@@ -28,12 +29,18 @@ pub struct KernelEnd {
     pub recorder: Arc<Recorder>,
     /// Whose packets come here, and which way they came.
     pub place: (FlowId, Direction),
+    /// Where is written down when datagrams came, if somebody asks for it.
+    pub stamps: Option<Stamps>,
 }
 
 impl Host<Frame> for KernelEnd {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
         let octets = frame::write(packet.transport, packet.ecn);
-        self.recorder.release(self.place, now);
+        let released = self.recorder.release(self.place, now);
+        if let (Some(stamps), Some(at)) = (&self.stamps, released) {
+            // Before it can be read.
+            stamps.came(packet.transport, at);
+        }
         if self.device.send(&octets).is_err() {
             self.recorder.undelivered(self.place);
         }

@@ -29,7 +29,7 @@ use crate::{
     directory::{Directory, v4_of, v6_of},
     frame::{self, Frame},
     settings::connects_back,
-    stream::{Check, Stream},
+    stream::{Check, Stream, Wrong},
     sys::tcp_info::TcpInfo,
 };
 
@@ -454,7 +454,7 @@ impl Connection {
             App::Source { stream, .. } => outcome.written = stream.position(),
             App::Sink { check, .. } => {
                 outcome.read = check.read();
-                outcome.wrong = check.wrong();
+                outcome.wrong = check.wrong().map(|octet| Wrong { octet, part: None });
             }
         }
         outcome

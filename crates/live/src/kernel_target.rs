@@ -9,7 +9,7 @@ use std::{
 
 use anabranch_core::units::Duration;
 use anabranch_elements::wire::{Ports, Version};
-use anabranch_script::{Answer, Request, Target};
+use anabranch_script::{Answer, KERNEL_FIGURES, Request, Target};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -45,21 +45,6 @@ const TOLERANCE: Duration = Duration::from_millis(10);
 const TIMER_SHARE: u64 = 8;
 /// How long a packet is waited for that may come whenever.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Every figure that the kernel tells.
-const FIGURES: [&str; 11] = [
-    "tcpi_state",
-    "tcpi_ca_state",
-    "tcpi_snd_cwnd",
-    "tcpi_snd_ssthresh",
-    "tcpi_rtt",
-    "tcpi_rttvar",
-    "tcpi_rto",
-    "tcpi_min_rtt",
-    "tcpi_total_retrans",
-    "tcpi_dsack_dups",
-    "timeouts",
-];
 
 /// A kernel's TCP with nobody else around. Lives on the thread that made it.
 #[derive(Debug)]
@@ -387,12 +372,12 @@ impl Target for KernelTarget {
     }
 
     fn figures(&self) -> &'static [&'static str] {
-        &FIGURES
+        &KERNEL_FIGURES
     }
 
     fn shows(&self, name: &str) -> bool {
         // Why it refuses a segment the kernel keeps to itself.
-        FIGURES.contains(&name)
+        KERNEL_FIGURES.contains(&name)
     }
 }
 

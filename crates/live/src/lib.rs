@@ -13,6 +13,7 @@ mod audit;
 mod clock;
 mod controls;
 mod datagram;
+mod descriptors;
 mod directory;
 mod driver;
 mod end;

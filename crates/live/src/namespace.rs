@@ -17,7 +17,7 @@ use crate::{
         contain,
         interface::{Interface, open_tun},
     },
-    tun::Tun,
+    tun::{Drops, Tun},
 };
 
 /// The device's name inside every namespace.
@@ -111,7 +111,7 @@ impl Namespace {
     }
 
     /// Packets that the device could not take from the kernel or could not give to it.
-    pub fn device_drops(&self) -> io::Result<u64> {
+    pub fn device_drops(&self) -> io::Result<Drops> {
         self.inside(|| {
             let table = fs::read_to_string("/proc/thread-self/net/dev")?;
             let line = table
@@ -123,10 +123,11 @@ impl Namespace {
                 .map_while(|figure| figure.parse().ok())
                 .collect();
             // Columns of proc(5): receive errs and drop are 3rd and 4th, transmit ones 11th and 12th.
-            Ok([2, 3, 10, 11]
-                .iter()
-                .filter_map(|at| figures.get(*at))
-                .sum())
+            let sum = |columns: [usize; 2]| columns.iter().filter_map(|at| figures.get(*at)).sum();
+            Ok(Drops {
+                from_host: sum([10, 11]),
+                to_host: sum([2, 3]),
+            })
         })
     }
 }

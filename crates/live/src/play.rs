@@ -150,7 +150,12 @@ impl Play<'_> {
                     stage.sockets.add_own(index, side, own.clone());
                 }
             }
-            for application in Application::of(self.resolved, index, self.controls) {
+            for application in Application::of(
+                self.resolved,
+                index,
+                self.controls,
+                &self.recorder.stamps(index),
+            ) {
                 if self.own[index][application.side() as usize].is_some() {
                     continue;
                 }

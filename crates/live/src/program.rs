@@ -46,6 +46,8 @@ pub struct Ended {
     pub status: Option<i32>,
     /// The run was over and it was told to end.
     pub stopped: bool,
+    /// It had a PID namespace of its own, so that nothing that it started can have stayed behind.
+    pub contained: bool,
 }
 
 impl Program {
@@ -103,6 +105,7 @@ impl Program {
             command: self.words.clone(),
             status: status.code(),
             stopped: asked.is_some(),
+            contained: child.is_apart(),
         }))
     }
 

@@ -107,9 +107,9 @@ pub fn fill_in(
 pub fn check_content(resolved: &Resolved, outcomes: &[[Outcome; 2]]) -> io::Result<()> {
     for (flow, outcomes) in resolved.flows.iter().zip(outcomes) {
         for (outcome, side) in outcomes.iter().zip(flow.ends) {
-            if let Some(at) = outcome.wrong {
+            if let Some(wrong) = outcome.wrong {
                 return Err(io::Error::other(format!(
-                    "octet {at} that `{}` read from `{}` is not what was written there",
+                    "{wrong} that `{}` read from `{}` is not what was written there",
                     resolved.nodes[side], flow.name
                 )));
             }

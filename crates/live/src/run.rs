@@ -10,7 +10,7 @@ use anabranch_elements::host::Host;
 use anabranch_model::{
     network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
-    scenario::Resolved,
+    scenario::{Protocol, Resolved},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 use serde_json::json;
@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::{
     audit::{Audit, Closing, Limits, Recorder},
     controls::Controls,
+    descriptors,
     directory::{v4_of, v6_of},
     driver::{PathSampler, PathSamples},
     end::{Inbox, KernelEnd},
@@ -29,8 +30,8 @@ use crate::{
     refusal::{self, Refusal},
     report,
     sampler::Sample,
-    settings,
-    tun::Interface,
+    settings::{self, is_carried},
+    tun::{Drops, Interface},
 };
 
 /// Whether to go on, as a progress report answers.
@@ -78,12 +79,16 @@ pub struct Live<'a> {
     sample_every: Option<Duration>,
     tapping: Option<Tapping>,
     shell: Option<Program>,
-    around: Option<Around>,
+    around: [Option<Around>; 2],
     folder: PathBuf,
 }
 
-/// What is put around an end of our own.
+/// What is put around an end of a flow.
 pub type Around = fn(Box<dyn Host<Frame>>) -> Box<dyn Host<Frame>>;
+
+/// Places of [`Live::around`].
+const OWN: usize = 0;
+const KERNEL: usize = 1;
 
 /// What a run left behind.
 #[derive(Debug)]
@@ -117,14 +122,20 @@ impl<'a> Live<'a> {
             sample_every: None,
             tapping: None,
             shell: None,
-            around: None,
+            around: [None; 2],
             folder: PathBuf::new(),
         }
     }
     /// Puts something around every end that is our own TCP: it sees, and may change, what comes and what leaves.
     #[must_use]
     pub fn around_own_ends(mut self, around: Around) -> Self {
-        self.around = Some(around);
+        self.around[OWN] = Some(around);
+        self
+    }
+    /// The same for every end that is the kernel's: what comes is what the engine gives to it.
+    #[must_use]
+    pub fn around_kernel_ends(mut self, around: Around) -> Self {
+        self.around[KERNEL] = Some(around);
         self
     }
     /// Where the scenario's file stands, beside which eBPF controls are looked for (default: the working directory).
@@ -139,6 +150,21 @@ impl<'a> Live<'a> {
     /// With the first part that cannot run.
     pub fn check(&self) -> Result<(), Refusal> {
         refusal::check(self.resolved)
+    }
+    /// Whether this machine has what the scenario asks of it: the right to make hosts, and congestion controls, which are loaded
+    /// and taken away again where they are eBPF ones. Whether the scenario itself can run is [`Self::check`]'s.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with the first flow whose control the kernel neither has nor takes; [`Error::Missing`].
+    pub fn check_machine(&self) -> Result<(), Error> {
+        prepare()?;
+        self.controls().map(drop)
+    }
+    fn controls(&self) -> Result<Controls, Error> {
+        let controls = Namespace::new()
+            .and_then(|namespace| Controls::of(self.resolved, &namespace, &self.folder))
+            .map_err(no_namespace)??;
+        Ok(controls)
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
     /// when the program does.
@@ -211,10 +237,9 @@ impl<'a> Live<'a> {
             self.resolved
         };
         prepare()?;
+        descriptors::raise();
         let controls = if self.shell.is_none() {
-            Namespace::new()
-                .and_then(|namespace| Controls::of(resolved, &namespace, &self.folder))
-                .map_err(no_namespace)??
+            self.controls()?
         } else {
             Controls::default()
         };
@@ -258,7 +283,8 @@ impl<'a> Live<'a> {
         report::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
         let closing = Closing {
-            device_drops: device_drops(&hosts)?,
+            devices: device_drops(&hosts)?,
+            nodes: resolved.flows.iter().map(|flow| flow.ends).collect(),
             in_flight_packets: network.packets_in_flight() as u64,
             cpu_share: done.moved.cpu_share,
             ends: report::datagram_ends(resolved, &done.outcomes),
@@ -300,12 +326,16 @@ impl<'a> Live<'a> {
     }
 }
 
-/// Packets that any device could not take from its kernel or could not give to it.
-fn device_drops(hosts: &[Option<LiveHost>]) -> Result<u64, Error> {
-    let devices = hosts.iter().flatten().map(|host| &host.device);
-    devices
-        .map(|device| device.drops())
-        .sum::<io::Result<u64>>()
+/// Packets that the devices could not take from their kernels or could not give to them, by node.
+fn device_drops(hosts: &[Option<LiveHost>]) -> Result<Vec<Drops>, Error> {
+    let of = |host: &Option<LiveHost>| {
+        let device = host.as_ref().map(|host| &host.device);
+        device.map_or(Ok(Drops::default()), |device| device.drops())
+    };
+    hosts
+        .iter()
+        .map(of)
+        .collect::<io::Result<_>>()
         .map_err(|source| failed("reading the devices' counters", source))
 }
 
@@ -395,13 +425,14 @@ fn ends(
     hosts: &[Option<LiveHost>],
     recorder: &Arc<Recorder>,
     own: &[[Option<Own>; 2]],
-    around: Option<Around>,
+    around: [Option<Around>; 2],
 ) -> (Vec<[Inbox; 2]>, Hosts<Frame>) {
     let mut inboxes = Vec::with_capacity(resolved.flows.len());
     let mut ends: Hosts<Frame> = Vec::with_capacity(resolved.flows.len());
     for (flow, own) in resolved.flows.iter().zip(own) {
         let pair = [(); 2].map(|()| Inbox::new(VecDeque::new().into()));
         let id = FlowId(u32::try_from(ends.len()).expect("flows are counted in 32 bits"));
+        let is_read = flow.protocol == Protocol::Udp && !is_carried(flow, resolved);
         let boxed = |side: usize| -> Box<dyn Host<Frame>> {
             if let Some(own) = &own[side] {
                 let end = Box::new(OwnEnd {
@@ -409,7 +440,7 @@ fn ends(
                     recorder: Arc::clone(recorder),
                     place: (id, Direction::BOTH[1 - side]),
                 });
-                return match around {
+                return match around[OWN] {
                     Some(around) => around(end),
                     None => end,
                 };
@@ -417,13 +448,18 @@ fn ends(
             let host = hosts[flow.ends[side]]
                 .as_ref()
                 .expect("every end has a host");
-            Box::new(KernelEnd {
+            let end = Box::new(KernelEnd {
                 device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),
                 recorder: Arc::clone(recorder),
                 // What comes to the sender came in reverse.
                 place: (id, Direction::BOTH[1 - side]),
-            })
+                stamps: (side == 1 && is_read).then(|| recorder.stamps(id.0 as usize)),
+            });
+            match around[KERNEL] {
+                Some(around) => around(end),
+                None => end,
+            }
         };
         ends.push((flow.name.clone(), [boxed(0), boxed(1)]));
         inboxes.push(pair);

@@ -1,6 +1,8 @@
 //! What applications write: octets that say where in the stream they stand, so that what is read can be checked.
 
-/// The octets of one direction of one connection, from the first on.
+use std::fmt;
+
+/// The octets of one direction of one connection, or of one datagram, from the first on.
 ///
 /// Each eight are a hash of their place and of the stream's key: no part of it looks like another, nor
 /// like another stream's.
@@ -15,6 +17,14 @@ impl Stream {
     pub const fn written_by(flow: usize, side: usize) -> Self {
         Self {
             key: (((flow as u64) << 1) | side as u64) + 1,
+            position: 0,
+        }
+    }
+
+    /// What one of many does: a transfer or a datagram of a flow, counted from 0.
+    pub const fn numbered(self, number: u64) -> Self {
+        Self {
+            key: mix(number, self.key),
             position: 0,
         }
     }
@@ -55,6 +65,33 @@ const fn mix(place: u64, key: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// An octet that was read and is not what had been written there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wrong {
+    /// Counted from 0.
+    pub octet: u64,
+    /// Of which transfer or datagram, where there are many.
+    pub part: Option<Part>,
+}
+
+/// One of the many that a flow may have, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Transfer(u64),
+    Datagram(u64),
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "octet {}", self.octet)?;
+        match self.part {
+            None => Ok(()),
+            Some(Part::Transfer(number)) => write!(f, " of transfer {number}"),
+            Some(Part::Datagram(number)) => write!(f, " of datagram {number}"),
+        }
+    }
+}
+
 /// Compares what is read with what was written.
 #[derive(Debug, Clone)]
 pub struct Check {
@@ -81,6 +118,13 @@ impl Check {
             self.wrong = Some(self.stream.position() + same.count() as u64);
         }
         self.stream.advance(octets.len() as u64);
+    }
+
+    /// The stream ends here; it was to have `size` octets.
+    pub fn end(&mut self, size: u64) {
+        if self.stream.position() != size {
+            self.wrong.get_or_insert(self.stream.position().min(size));
+        }
     }
 
     /// Octets read.
@@ -116,6 +160,27 @@ mod tests {
                 "{from} {len}"
             );
         }
+    }
+
+    /// Fails for a check that ends with what has come, and for transfers that all look the same.
+    #[test]
+    fn one_of_many_is_itself_and_whole() {
+        let of = |number: u64, len: usize| {
+            let mut room = vec![0; len];
+            Stream::written_by(0, 0).numbered(number).peek(&mut room);
+            room
+        };
+        let after = |octets: &[u8], size: u64| {
+            let mut check = Check::of(Stream::written_by(0, 0).numbered(5));
+            check.take(octets);
+            check.end(size);
+            check.wrong()
+        };
+        assert_eq!(after(&of(5, 100), 100), None);
+        assert_eq!(after(&of(6, 100), 100), Some(0));
+        assert_eq!(after(&octets(0, 0, 100), 100), Some(0));
+        assert_eq!(after(&of(5, 99), 100), Some(99));
+        assert_eq!(after(&of(5, 101), 100), Some(100));
     }
 
     /// Fails for a check that looks at the number of octets alone, and for a pattern with a period of segments.

@@ -9,26 +9,25 @@ use std::{
     time::Duration as Pause,
 };
 
-use anabranch_core::{
-    histogram::Histogram,
-    units::{Duration, Instant},
-};
+use anabranch_core::{histogram::Histogram, units::Instant};
 use anabranch_model::{network::Completions, workload::Arrivals};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType, bind, connect, listen, socket_with, sockopt},
+    net::{SocketFlags, SocketType, connect, socket_with},
 };
 
 use crate::{
-    application::{CHUNK, LOOK, Outcome, Stage, is_late, is_lost, prepare},
+    application::{CHUNK, LOOK, Outcome, Stage, family, is_late, is_lost, listen_at, prepare},
     clock::Clock,
+    descriptors::explain,
     settings::SocketSettings,
+    stream::{Check, Part, Stream, Wrong},
     sys::{self, tcp_info::TcpInfo},
 };
 
-/// Connections that may wait to be taken: as many as the kernel permits (`net.core.somaxconn`).
-const BACKLOG: i32 = 65_535;
+/// Octets made and written at once: what a socket does not take of them is made again.
+const PART: usize = 16 << 10;
 /// `TCP_CLOSE`.
 const CLOSED: u8 = 7;
 
@@ -40,6 +39,8 @@ pub struct Ledger(Arc<Mutex<BTreeMap<u16, Begun>>>);
 struct Begun {
     at: Instant,
     size: u64,
+    /// Counted from 0.
+    number: u64,
 }
 
 impl Ledger {
@@ -102,12 +103,16 @@ pub struct Source {
     /// From then on none begins.
     pub stop: Instant,
     pub ledger: Ledger,
+    /// What it writes, but for the transfer's number.
+    pub content: Stream,
 }
 
 /// The end that reads.
 #[derive(Debug, Clone)]
 pub struct Sink {
     pub ledger: Ledger,
+    /// What is written, but for the transfer's number.
+    pub content: Stream,
 }
 
 /// A transfer, where it is written.
@@ -115,7 +120,8 @@ pub struct Sink {
 struct Writing {
     stream: TcpStream,
     port: u16,
-    left: u64,
+    content: Stream,
+    size: u64,
     /// What had been counted when the measured time began.
     before: TcpInfo,
 }
@@ -134,7 +140,8 @@ impl Source {
             return Ok(Outcome::default());
         };
         sys::priority::be_prompt();
-        let chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; CHUNK];
+        let mut begun = 0;
         let mut lateness = Histogram::default();
         let mut counted = Counted::default();
         let mut open: Vec<Writing> = Vec::new();
@@ -159,7 +166,14 @@ impl Source {
                 lateness.record(now.saturating_since(transfer.at).as_nanos());
                 let counts = transfer.at >= start && transfer.at < end;
                 counted.completions.started += u64::from(counts);
-                open.push(self.begin(address, settings, transfer.at, transfer.size)?);
+                let what = Begun {
+                    at: transfer.at,
+                    size: transfer.size,
+                    number: begun,
+                };
+                begun += 1;
+                let one = self.begin(address, settings, what);
+                open.push(one.map_err(|error| explain(error, open.len()))?);
             }
             // What would begin after the stop is never drawn.
             let mut next = if self.arrivals.due < self.stop {
@@ -175,7 +189,7 @@ impl Source {
             wait(&open, next)?;
             let mut index = 0;
             while index < open.len() {
-                if open[index].go_on(&chunk)? {
+                if open[index].go_on(&mut chunk)? {
                     index += 1;
                     continue;
                 }
@@ -200,8 +214,7 @@ impl Source {
         &self,
         address: SocketAddr,
         settings: &SocketSettings,
-        at: Instant,
-        size: u64,
+        begun: Begun,
     ) -> io::Result<Writing> {
         let family = family(address);
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -216,11 +229,12 @@ impl Source {
         }
         let stream = TcpStream::from(socket);
         let port = stream.local_addr()?.port();
-        ledger.insert(port, Begun { at, size });
+        ledger.insert(port, begun);
         Ok(Writing {
             stream,
             port,
-            left: size,
+            content: self.content.numbered(begun.number),
+            size: begun.size,
             before: TcpInfo::default(),
         })
     }
@@ -231,13 +245,6 @@ fn count_open(counted: &mut Counted, open: &[Writing]) -> io::Result<()> {
         counted.add(&TcpInfo::of(&writing.stream)?, &writing.before);
     }
     Ok(())
-}
-
-fn family(address: SocketAddr) -> AddressFamily {
-    match address {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    }
 }
 
 /// Something with a socket, and what it waits for.
@@ -252,7 +259,7 @@ impl AsFd for Writing {
 }
 impl Waits for Writing {
     fn what(&self) -> PollFlags {
-        if self.left > 0 {
+        if self.left() > 0 {
             PollFlags::OUT
         } else {
             PollFlags::IN
@@ -279,17 +286,24 @@ fn wait_beside(listener: Option<&impl AsFd>, all: &[impl Waits], longest: Pause)
 }
 
 impl Writing {
+    /// Octets still to be written.
+    const fn left(&self) -> u64 {
+        self.size - self.content.position()
+    }
+
     /// Does what can be done now. Whether it is not over.
-    fn go_on(&mut self, chunk: &[u8]) -> io::Result<bool> {
-        while self.left > 0 {
-            let part = chunk.len().min(usize::try_from(self.left).unwrap_or(CHUNK));
+    fn go_on(&mut self, chunk: &mut [u8]) -> io::Result<bool> {
+        while self.left() > 0 {
+            let left = usize::try_from(self.left()).unwrap_or(CHUNK);
+            let part = left.min(chunk.len()).min(PART);
+            self.content.peek(&mut chunk[..part]);
             match (&self.stream).write(&chunk[..part]) {
-                Ok(n) => self.left -= n as u64,
+                Ok(n) => self.content.advance(n as u64),
                 Err(error) if is_late(&error) || is_under_way(&error) => return Ok(true),
                 Err(error) if is_lost(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
-            if self.left == 0 {
+            if self.left() == 0 {
                 // What the path has broken off meanwhile is seen below.
                 drop(self.stream.shutdown(Shutdown::Write));
             }
@@ -315,8 +329,8 @@ fn is_under_way(error: &io::Error) -> bool {
 #[derive(Debug)]
 struct Reading {
     stream: TcpStream,
-    begun: Option<Begun>,
-    read: u64,
+    /// What it is; none of a connection that its other end has given up already.
+    known: Option<(Begun, Check)>,
     /// Both ends have said that they are done.
     is_closing: bool,
 }
@@ -341,13 +355,8 @@ impl Sink {
         stage: &Stage,
         ready: impl FnOnce(),
     ) -> io::Result<Outcome> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(family(address), SocketType::STREAM, flags, None)?;
-        settings.apply(&socket)?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        bind(&socket, &address)?;
-        listen(&socket, BACKLOG)?;
-        let listener = TcpListener::from(socket);
+        let listener = listen_at(address, settings)?;
+        listener.set_nonblocking(true)?;
         ready();
         let Some(clock) = stage.line.wait() else {
             return Ok(Outcome::default());
@@ -355,7 +364,8 @@ impl Sink {
         sys::priority::be_prompt();
         let mut counted = Counted::default();
         let mut chunk = vec![0; CHUNK];
-        let (mut open, mut closing) = (Vec::new(), Vec::<Reading>::new());
+        let (mut open, mut closing) = (Vec::<Reading>::new(), Vec::<Reading>::new());
+        let mut wrong = None;
         while !stage.is_over() {
             wait_beside(Some(&listener), &open, LOOK)?;
             loop {
@@ -364,17 +374,17 @@ impl Sink {
                         prepare(&stream)?;
                         stream.set_nonblocking(true)?;
                         let begun = self.ledger.lock().get(&peer.port()).copied();
+                        let check = |begun: Begun| Check::of(self.content.numbered(begun.number));
                         open.push(Reading {
                             stream,
-                            begun,
-                            read: 0,
+                            known: begun.map(|begun| (begun, check(begun))),
                             is_closing: false,
                         });
                     }
                     Err(error) if is_late(&error) => break,
                     // It was broken off while it waited.
                     Err(error) if is_lost(&error) => {}
-                    Err(error) => return Err(error),
+                    Err(error) => return Err(explain(error, open.len() + closing.len())),
                 }
             }
             let mut index = 0;
@@ -386,6 +396,7 @@ impl Sink {
                     continue;
                 }
                 let ended = open.swap_remove(index);
+                wrong = wrong.or(ended.wrong());
                 if ended.is_closing {
                     closing.push(ended);
                 }
@@ -394,6 +405,7 @@ impl Sink {
             closing.retain(|one| TcpInfo::of(&one.stream).is_ok_and(|info| info.state != CLOSED));
         }
         Ok(Outcome {
+            wrong: open.iter().fold(wrong, |wrong, one| wrong.or(one.wrong())),
             transfers: Some(Box::new(counted)),
             ..Outcome::default()
         })
@@ -401,6 +413,16 @@ impl Sink {
 }
 
 impl Reading {
+    /// The first octet that is not what was written.
+    fn wrong(&self) -> Option<Wrong> {
+        let (begun, check) = self.known.as_ref()?;
+        let octet = check.wrong()?;
+        Some(Wrong {
+            octet,
+            part: Some(Part::Transfer(begun.number)),
+        })
+    }
+
     /// Reads what is there. Whether there is more to come.
     fn go_on(
         &mut self,
@@ -412,25 +434,98 @@ impl Reading {
         loop {
             match (&self.stream).read(chunk) {
                 Ok(0) => {
+                    // Only who has written all of it says that it is over.
+                    if let Some((begun, check)) = &mut self.known {
+                        check.end(begun.size);
+                    }
                     self.is_closing = true;
                     drop(self.stream.shutdown(Shutdown::Write));
                     return Ok(false);
                 }
                 Ok(n) => {
                     let now = clock.now();
-                    self.read += n as u64;
+                    let mut complete = None;
+                    if let Some((begun, check)) = &mut self.known {
+                        check.take(&chunk[..n]);
+                        complete = (begun.size == check.read()).then_some(now - begun.at);
+                    }
                     if now < start || now >= end {
                         continue;
                     }
                     counted.delivered_bytes += n as u64;
-                    let complete = self.begun.filter(|begun| begun.size == self.read);
-                    let took: Option<Duration> = complete.map(|begun| now - begun.at);
-                    counted.completions.times.extend(took);
+                    counted.completions.times.extend(complete);
                 }
                 Err(error) if is_late(&error) => return Ok(true),
                 Err(error) if is_lost(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_model::workload::Sizes;
+
+    use super::*;
+    use crate::namespace::Namespace;
+
+    /// A host that has ten ports, and a hundred transfers without timestamps. Fails for an end that says what the kernel says.
+    #[test]
+    fn a_host_without_a_free_port_says_so() {
+        let Ok(namespace) = Namespace::new() else {
+            assert!(
+                std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+                "ANABRANCH_LIVE=required: no namespaces"
+            );
+            eprintln!("SKIPPED: no namespaces");
+            return;
+        };
+        namespace
+            .set(&[
+                ("net/ipv4/ip_local_port_range", "40000 40009".to_owned()),
+                ("net/ipv4/tcp_timestamps", "0".to_owned()),
+            ])
+            .expect("its own settings");
+        let ledger = Ledger::default();
+        let content = Stream::written_by(0, 0);
+        let sizes = Sizes::Fixed {
+            size: "1 kB".parse().expect("a size"),
+        };
+        let source = Source {
+            arrivals: Arrivals::of_flow((1000.0, sizes, None), 1, "main", Instant::START),
+            stop: Instant::from_millis(2000),
+            ledger: ledger.clone(),
+            content,
+        };
+        let settings = SocketSettings {
+            congestion: None,
+            max_segment: 1448,
+            window: None,
+        };
+        let address = SocketAddr::from(([127, 0, 0, 1], 10_000));
+        let window = (Instant::START, Instant::from_millis(2000));
+        let stage = Stage::default();
+        stage.line.go(Some(Clock::starting_in(Pause::ZERO)));
+        let told = std::thread::scope(|scope| {
+            let (ready, is_ready) = std::sync::mpsc::channel();
+            scope.spawn({
+                let (namespace, stage, settings) = (&namespace, &stage, &settings);
+                move || {
+                    namespace.enter()?;
+                    let ready = move || ready.send(()).expect("somebody waits");
+                    Sink { ledger, content }.run((address, settings), window, stage, ready)
+                }
+            });
+            is_ready.recv().expect("the other end listens");
+            let told = namespace.inside(|| source.run((address, &settings), window, &stage, || {}));
+            stage.over.store(true, std::sync::atomic::Ordering::Relaxed);
+            told.expect_err("there are not enough ports").to_string()
+        });
+        assert!(
+            told.starts_with("no port from 40000 to 40009 is left for another transfer"),
+            "{told}"
+        );
+        assert!(told.contains("(TIME-WAIT)"), "{told}");
     }
 }

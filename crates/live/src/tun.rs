@@ -11,6 +11,15 @@ use rustix::io::Errno;
 
 use crate::{namespace::Namespace, sys::packet};
 
+/// Packets that a device has lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// On their way from the host to the engine.
+    pub from_host: u64,
+    /// On their way from the engine to the host.
+    pub to_host: u64,
+}
+
 /// A host's link to the engine.
 pub trait Device: std::fmt::Debug + Send + Sync {
     /// Gives a packet to the host.
@@ -20,7 +29,7 @@ pub trait Device: std::fmt::Debug + Send + Sync {
     /// What to wait on.
     fn descriptor(&self) -> BorrowedFd<'_>;
     /// Packets lost between the device and the kernel so far.
-    fn drops(&self) -> io::Result<u64>;
+    fn drops(&self) -> io::Result<Drops>;
     /// Octets that stand before the packet itself.
     fn header(&self) -> usize {
         0
@@ -57,7 +66,7 @@ impl Device for Tun {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
-    fn drops(&self) -> io::Result<u64> {
+    fn drops(&self) -> io::Result<Drops> {
         self.namespace.device_drops()
     }
 }
@@ -96,8 +105,11 @@ impl Device for Interface {
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-    fn drops(&self) -> io::Result<u64> {
-        packet::drops(&self.socket)
+    fn drops(&self) -> io::Result<Drops> {
+        Ok(Drops {
+            from_host: packet::drops(&self.socket)?,
+            to_host: 0,
+        })
     }
     fn header(&self) -> usize {
         packet::OFFLOAD_HEADER + ETHERNET

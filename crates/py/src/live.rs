@@ -70,16 +70,17 @@ pub fn run_live(
     engine::run(py, &job, &recording, limits, shell, progress.as_ref())
 }
 
-/// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds. Raises `ScenarioError`,
-/// `LiveUnavailableError`.
+/// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds; with `machine` also whether
+/// this kernel has or takes its congestion controls. Raises `ScenarioError`, `LiveUnavailableError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, seed = None))]
+#[pyo3(signature = (text, file, sets, seed = None, *, machine = false))]
 pub fn check_live(
     py: Python<'_>,
     text: Text,
     file: String,
     sets: Vec<String>,
     seed: Option<u64>,
+    machine: bool,
 ) -> PyResult<f64> {
     let job = crate::scenario::Job {
         text,
@@ -87,7 +88,7 @@ pub fn check_live(
         sets,
         seed,
     };
-    engine::check(py, &job)
+    engine::check(py, &job, machine)
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
@@ -103,7 +104,7 @@ mod engine {
     pub fn prepare() -> PyResult<()> {
         Err(without())
     }
-    pub fn check(_py: Python<'_>, _job: &Job) -> PyResult<f64> {
+    pub fn check(_py: Python<'_>, _job: &Job, _machine: bool) -> PyResult<f64> {
         Err(without())
     }
     pub fn run(
@@ -144,16 +145,30 @@ mod engine {
         anabranch_live::prepare().map_err(told)
     }
 
-    pub fn check(py: Python<'_>, job: &Job) -> PyResult<f64> {
+    pub fn check(py: Python<'_>, job: &Job, machine: bool) -> PyResult<f64> {
         let checked = py.detach(|| {
-            let scenario = job.parse_for(true)?;
-            let resolved = scenario.resolve(job.seed)?;
-            let live = Live::new(&resolved);
-            live.check()
-                .map_err(|refusal| of_scenario(&scenario, &refusal))?;
+            let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
+            let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
+            let live = Live::new(&resolved).folder(job.folder().to_owned());
+            let refused = |refusal: &Refusal| Failure::Scenario(of_scenario(&scenario, refusal));
+            live.check().map_err(|refusal| refused(&refusal))?;
+            if machine {
+                live.check_machine().map_err(|error| match error {
+                    Error::Refused(refusal) => refused(&refusal),
+                    other => Failure::Live(other),
+                })?;
+            }
             Ok(resolved.duration.as_secs_f64())
         });
-        checked.map_err(|error: scenario::Error| raise(py, &error))
+        checked.map_err(|failure| raise_failure(py, failure))
+    }
+
+    fn raise_failure(py: Python<'_>, failure: Failure) -> PyErr {
+        match failure {
+            Failure::Scenario(error) => raise(py, &error),
+            Failure::Live(error) => told(error),
+            Failure::Other(message) => PyRuntimeError::new_err(message),
+        }
     }
 
     /// A refusal at its place in the scenario's text.
@@ -236,11 +251,7 @@ mod engine {
         if let Some(error) = raised {
             return Err(error);
         }
-        let mut finished = result.map_err(|failure| match failure {
-            Failure::Scenario(error) => raise(py, &error),
-            Failure::Live(error) => told(error),
-            Failure::Other(message) => PyRuntimeError::new_err(message),
-        })?;
+        let mut finished = result.map_err(|failure| raise_failure(py, failure))?;
         finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());
         finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
         Run::new(finished).map_err(|error| PyRuntimeError::new_err(error.to_string()))

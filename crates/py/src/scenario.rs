@@ -1,6 +1,11 @@
 //! Scenario files from Python: parse, set, resolve.
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use anabranch::{Extensions, Resolved, Scenario, scenario::Error};
 use pyo3::prelude::*;
@@ -37,6 +42,14 @@ impl Job {
     }
     /// For one of the two engines.
     pub fn parse_for(&self, live: bool) -> Result<Scenario, Error> {
+        self.parse_with(live, read)
+    }
+    /// The same, with what reads the files that the scenario names.
+    fn parse_with(
+        &self,
+        live: bool,
+        read: impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static,
+    ) -> Result<Scenario, Error> {
         let folder = self.folder();
         let extensions = Extensions::default()
             .files(read)
@@ -60,7 +73,19 @@ impl Job {
     }
 }
 
-/// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, and the
+/// The files of eBPF controls that flows have.
+fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
+    let controls = resolved
+        .flows
+        .iter()
+        .map(|flow| &resolved.json["flow"][&flow.table]["cc"]);
+    controls
+        .filter(|control| control["kind"] == "bpf")
+        .filter_map(|control| Some(folder.join(control["file"].as_str()?)))
+        .collect()
+}
+
+/// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, the files whose content it stands for, and the
 /// scenario with every default written out. `live`: for the live engine, which knows more keys. Raises `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, seed = None, live = false))]
@@ -79,8 +104,18 @@ pub fn resolve(
         seed,
     };
     let described = py.detach(|| {
-        let scenario = job.parse_for(live)?;
+        let named = Arc::new(Mutex::new(BTreeSet::new()));
+        let scenario = job.parse_with(live, {
+            let named = Arc::clone(&named);
+            move |path| {
+                let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
+                named.insert(path.to_owned());
+                read(path)
+            }
+        })?;
         let resolved = scenario.resolve(job.seed)?;
+        let mut files = named.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        files.append(&mut programs(&resolved, job.folder()));
         let sweep = scenario.sweep()?;
         let grid: Map<String, Value> = sweep
             .grid
@@ -94,6 +129,7 @@ pub fn resolve(
             "warmup_s": resolved.warmup.as_secs_f64(),
             "flows": resolved.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
             "links": resolved.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
+            "files": files,
             "sweep": { "repeat": sweep.repeat, "grid": grid },
             "resolved_scenario": resolved.json,
         })

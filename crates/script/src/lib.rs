@@ -50,4 +50,4 @@ pub use syntax::{
     Action, Assertion, Call, Comparison, Ecn, Event, Expected, Fault, Header, Item, Options,
     Script, Value, When,
 };
-pub use target::{Answer, Request, Target};
+pub use target::{Answer, KERNEL_FIGURES, Request, Target};

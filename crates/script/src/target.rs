@@ -6,6 +6,21 @@ use anabranch_elements::wire::{Ports, Version};
 /// An hour, which costs nothing in virtual time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
+/// The figures that a kernel tells of a connection (`TCP_INFO`, tcp(7)); our endpoint tells them and more.
+pub const KERNEL_FIGURES: [&str; 11] = [
+    "tcpi_state",
+    "tcpi_ca_state",
+    "tcpi_snd_cwnd",
+    "tcpi_snd_ssthresh",
+    "tcpi_rtt",
+    "tcpi_rttvar",
+    "tcpi_rto",
+    "tcpi_min_rtt",
+    "tcpi_total_retrans",
+    "tcpi_dsack_dups",
+    "timeouts",
+];
+
 /// A TCP that is called, spoken to, and listened to. Times count from the start of the script.
 pub trait Target {
     /// How late or early its packets may be.

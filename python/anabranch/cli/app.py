@@ -259,12 +259,14 @@ def shell(
     with exit_status():
         import os
 
-        from anabranch.cli.common import load_scenario
+        from anabranch.cli.common import load_scenario, note
         from anabranch.live import prepare
         from anabranch.live import shell as open_shell
 
         prepare()
-        status = open_shell(load_scenario(file, set_ or []), host, command or [os.environ.get("SHELL", "/bin/sh")])
+        status = open_shell(
+            load_scenario(file, set_ or []), host, command or [os.environ.get("SHELL", "/bin/sh")], remark=note
+        )
         if status != 0:
             raise typer.Exit(1)
 

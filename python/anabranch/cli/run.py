@@ -42,6 +42,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.capture import parse_option
     from anabranch.errors import UserError
     from anabranch.limits import check_samples, check_seed
+    from anabranch.live import uncontained
     from anabranch.output import check_target, write_whole
     from anabranch.progress import Progress
 
@@ -78,6 +79,8 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 snap_length=options.snap_length,
                 progress=progress.update,
             )
+    if result.live is not None and (told := uncontained(result.live)):
+        note(told)
     why = result.why() if options.why else None
     if options.out is not None:
         result.write(options.out)

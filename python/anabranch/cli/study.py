@@ -121,7 +121,7 @@ class _Bars:
 
 
 def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOptions) -> None:
-    """The same with this machine's kernel; a study that cannot run live is refused before anything runs.
+    """The same with this machine's kernel; what cannot run live in any of them is refused before anything runs.
 
     Raises:
         UserError: A study cannot run live, or this machine cannot.
@@ -129,7 +129,7 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
     """
     from anabranch.errors import UserError
     from anabranch.live import prepare
-    from anabranch.study.live import ATTEMPTS, without_live
+    from anabranch.study.live import ATTEMPTS, plan, without_live
 
     if options.robustness:
         raise UserError("--robustness is the simulator's", hint="leave out --engine live, or --robustness")
@@ -137,17 +137,13 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
         if study.definition.live is None:
             raise without_live(study)
     prepare()
+    attempts = ATTEMPTS if options.attempts is None else options.attempts
+    plans = [plan(study, quick=options.quick, jobs=options.jobs, attempts=attempts) for study in studies]
     documents, failed = [], []
-    for study, target in zip(studies, targets, strict=True):
+    for study, planned, target in zip(studies, plans, targets, strict=True):
         name = study.definition.name
         with _Bars() as bars:
-            result = study.run_live(
-                quick=options.quick,
-                jobs=options.jobs,
-                attempts=ATTEMPTS if options.attempts is None else options.attempts,
-                announce=partial(_announce, name),
-                progress=bars.report,
-            )
+            result = planned.run(announce=partial(_announce, name), progress=bars.report)
         if options.json:
             documents.append(result.to_json())
         else:

@@ -25,9 +25,8 @@ def run_validate(
         UserError: An option is wrong, or this machine cannot run live.
         RunFailedError: The engines are further apart than they may be, or too many live runs are tainted.
     """
-    from anabranch import _engine
     from anabranch.errors import RunFailedError, UserError
-    from anabranch.live import prepare
+    from anabranch.live import check, prepare
     from anabranch.output import check_target
     from anabranch.progress import Progress
     from anabranch.validate import compare
@@ -43,7 +42,7 @@ def run_validate(
         scenario.resolve()
     prepare()
     for scenario in scenarios:
-        _engine.check_live(scenario.text, scenario._file, scenario._sets)
+        check(scenario.text, scenario._file, scenario._sets, machine=True)
     comparisons = []
     for file, scenario in zip(files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
+from anabranch.live import MAX_TAINTED, check, unavailable
 from anabranch.study import needs
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import INCONCLUSIVE
@@ -32,10 +33,6 @@ ATTEMPTS = 2
 """A run that is tainted is made once more."""
 
 MAX_ATTEMPTS = 100
-
-MAX_TAINTED = 0.1
-"""Of all live runs so many may be tainted; as of ``anabranch validate``."""
-
 
 _FIGURES = re.compile(r"^[\d.,]+ |\bmore than [\d.]+ ms |\b[\d.]+ ms (?=late)|; .*$")
 """What of the audit's words differs from run to run."""
@@ -182,7 +179,7 @@ class LivePool(Pool):
         try:
             return _engine.run_live(text, file, sets, seed=seed)
         except _engine.LiveUnavailableError as error:
-            raise UserError(f"this machine does not let us run live: {error}", hint="run as root") from None
+            raise unavailable(error) from None
         except RuntimeError as error:
             where = ", ".join(str(part) for part in (job.experiment, job.variant, *job.point, f"seed {job.seed}"))
             raise RunFailedError(f"the live run {where} failed: {error}") from None
@@ -271,6 +268,48 @@ def run_live(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> LiveStudyResult:
     """See :meth:`Study.run_live <anabranch.study.Study.run_live>`."""
+    return plan(study, quick=quick, jobs=jobs, attempts=attempts).run(announce=announce, progress=progress)
+
+
+@dataclass
+class Plan:
+    """A live study of which every run has been checked, and none made."""
+
+    part: Study
+    pool: LivePool
+    quick: bool
+    jobs: int | None
+    runs: int
+    """So many live runs."""
+    seconds: float
+    """So long they take."""
+
+    def run(
+        self,
+        *,
+        announce: Callable[[int, float], None] | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> LiveStudyResult:
+        """Make the runs of both engines, and judge them.
+
+        Raises:
+            RunFailedError: A run failed.
+        """
+        if announce:
+            announce(self.runs, self.seconds)
+        part, pool, definition = self.part, self.pool, self.part.definition
+        live = part._judged(pool, quick=self.quick, progress=progress, spoilt=lambda claim: _spoilt(pool, claim))
+        simulated = part._judged(Pool(definition, self.jobs), quick=self.quick, progress=progress)
+        return LiveStudyResult(definition, simulated, live, pool.audit)
+
+
+def plan(study: Study, *, quick: bool = False, jobs: int | None = None, attempts: int = ATTEMPTS) -> Plan:
+    """Check every run of a study: what cannot run live, or what this machine lacks, shows before anything has run.
+
+    Raises:
+        ScenarioError: A scenario is wrong, cannot run live, or wants a congestion control that the kernel lacks.
+        UserError: The study has no ``[live]``, or this machine does not let us run live.
+    """
     from anabranch.study import Study
 
     check_jobs(jobs)
@@ -282,24 +321,33 @@ def run_live(
     part = Study(definition)
     pool = LivePool(definition, attempts)
     everything = part._everything(pool, quick=quick)
-    seconds = math.fsum(_check(pool, job) for job in pool.missing(everything))
-    if announce:
-        announce(len(pool.missing(everything)), seconds)
-    live = part._judged(pool, quick=quick, progress=progress, spoilt=lambda claim: _spoilt(pool, claim))
-    simulated = part._judged(Pool(definition, jobs), quick=quick, progress=progress)
-    return LiveStudyResult(definition, simulated, live, pool.audit)
+    missing = pool.missing(everything)
+    seconds = math.fsum(_check(pool, job) for job in missing)
+    for job in _asks(pool, missing):
+        _check(pool, job, machine=True)
+    return Plan(part, pool, quick, jobs, len(missing), seconds)
 
 
-def _check(pool: LivePool, job: Job) -> float:
-    """How long a run takes, in seconds; what cannot run live must show before anything has run.
+def _asks(pool: LivePool, jobs: Sequence[Job]) -> list[Job]:
+    """Of runs that ask the same of the kernel the first."""
+    from anabranch import _engine
+
+    found: dict[str, Job] = {}
+    for job in jobs:
+        text, file, sets, seed = pool._task(job)
+        scenario = json.loads(_engine.resolve(text, file, sets, seed, live=True))["resolved_scenario"]
+        found.setdefault(json.dumps([scenario.get(key) for key in ("flow", "host")], sort_keys=True), job)
+    return list(found.values())
+
+
+def _check(pool: LivePool, job: Job, *, machine: bool = False) -> float:
+    """How long a run takes, in seconds; with ``machine`` it is also looked whether this one can make it.
 
     Raises:
         ScenarioError: It cannot.
     """
-    from anabranch import _engine
-
     text, file, sets, seed = pool._task(job)
-    return _engine.check_live(text, file, sets, seed)
+    return check(text, file, sets, seed, machine=machine)
 
 
 def without_live(study: Study) -> UserError:
@@ -376,4 +424,4 @@ def _tells(one: dict[str, Any]) -> bool:
     return one["verdict"] == INCONCLUSIVE and bool(one.get("why"))
 
 
-__all__ = ["Audit", "LivePool", "LiveStudyJson", "LiveStudyResult", "run_live", "section"]
+__all__ = ["Audit", "LivePool", "LiveStudyJson", "LiveStudyResult", "Plan", "plan", "run_live", "section"]

@@ -94,6 +94,8 @@ class Comparison:
     results: dict[str, Result] = field(default_factory=dict)
     one_sided: set[str] = field(default_factory=set)
     """Figures that one engine has and the other has not: a transfer that never ended, a flow without a byte."""
+    left_out: list[int] = field(default_factory=list)
+    """Seeds without a pair of live runs that may be used; they count in no figure."""
     machine: dict[str, Any] = field(default_factory=dict)
     """Where the live runs were made: the kernel's version, and how many processors."""
 
@@ -110,6 +112,7 @@ class Comparison:
             "tainted": self.tainted,
             "tainted_runs": self.tainted_runs,
             "live_runs": self.live_runs,
+            "seeds_left_out": self.left_out,
             "metrics": {name: result.document() for name, result in self.results.items()},
         }
 
@@ -169,9 +172,11 @@ def compare(
                 found.append(run.figures)
             if progress is not None:
                 progress((number + len(found) / REPEATS) / seeds)
-        if len(found) == REPEATS:
-            live[seed] = found
-            simulated[seed] = measure(scenario.run(seed=seed, samples_ms=10.0, digest=False))
+        if len(found) < REPEATS:
+            comparison.left_out.append(seed)
+            continue
+        live[seed] = found
+        simulated[seed] = measure(scenario.run(seed=seed, samples_ms=10.0, digest=False))
 
     def answer(controls: Callable[[str], str]) -> list[Figures]:
         changed = exchanged(scenario, controls)
@@ -190,8 +195,8 @@ def _live(scenario: Scenario, seed: int, attempt: int, keep: Path | None, limits
 
     file = None
     if keep is not None:
-        resolved = scenario.resolve(seed=seed)["resolved_scenario"]
-        file = kept.path(keep, Path(scenario.file).stem, resolved, seed, attempt)
+        about = kept.about(scenario.resolve(seed=seed), limits)
+        file = kept.path(keep, Path(scenario.file).stem, about, seed, attempt)
         run = kept.read(file)
         if run is not None:
             return run

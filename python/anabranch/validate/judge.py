@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from anabranch.live import MAX_TAINTED
 from anabranch.validate import WINDOW, Comparison, Result
 from anabranch.validate.measure import GOODPUT, METRICS, RETRANSMITTED, SHARES, SRTT
 
@@ -21,9 +22,6 @@ OF_OTHERS = 0.5
 
 TELLING = 0.9
 """The part of scenarios in which this, or the floor, has to hold."""
-
-MAX_TAINTED = 0.1
-"""Of all live runs so many may be tainted."""
 
 BLIND = 0.1
 """Where the answer of a formula blind to the control is further off than that, the scenario asks for the control."""

@@ -1,17 +1,23 @@
 """Live runs that are kept, so that an interrupted validation goes on where it stopped.
 
-A file per run, named by what it depends on. Runs of another scenario, seed or kernel have another name.
+A file per run, named by what it depends on. Runs of another scenario, of other content of the files that it names, with
+another seed or other limits, of another kernel or another build of ours have another name.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anabranch.validate.measure import Figures
+
+if TYPE_CHECKING:
+    from anabranch.live import Limits
+    from anabranch.summary import Resolved
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,47 @@ class LiveRun:
     machine: dict[str, Any] = field(default_factory=dict)
 
 
-def path(directory: Path, name: str, resolved: object, seed: int, number: int) -> Path:
-    """Where the ``number``-th live run of a scenario with a seed is kept."""
+@cache
+def build() -> list[str]:
+    """What made the runs and their figures: our version, and what the engine and the measuring consist of."""
+    from anabranch import __version__, _engine
+
+    parts = [Path(str(_engine.__file__)), Path(__file__).with_name("measure.py")]
+    return [__version__, *map(_digest, parts)]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def about(described: Resolved, limits: Limits | None) -> dict[str, Any]:
+    """All that a live run depends on but the machine's load; ``described`` is the scenario with the run's seed.
+
+    Raises:
+        UserError: A file that the scenario names is gone.
+    """
     import platform
 
-    about = json.dumps([resolved, seed, platform.release()], sort_keys=True)
-    return directory / f"{name}-{seed}-{number}-{hashlib.sha256(about.encode()).hexdigest()[:12]}.json"
+    from anabranch.errors import UserError
+    from anabranch.live import Limits
+
+    try:
+        files = {name: _digest(Path(name)) for name in described["files"]}
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be read: {error.strerror}") from None
+    return {
+        "scenario": described["resolved_scenario"],
+        "files": files,
+        "limits": asdict(limits if limits is not None else Limits()),
+        "kernel": platform.release(),
+        "build": build(),
+    }
+
+
+def path(directory: Path, name: str, about: object, seed: int, number: int) -> Path:
+    """Where the ``number``-th live run of a scenario with a seed is kept; ``about`` is what else it depends on."""
+    told = json.dumps([about, seed], sort_keys=True)
+    return directory / f"{name}-{seed}-{number}-{hashlib.sha256(told.encode()).hexdigest()[:12]}.json"
 
 
 def write(file: Path, run: LiveRun) -> None:

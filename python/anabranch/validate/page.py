@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from anabranch.live import MAX_TAINTED
 from anabranch.report.format import NONE, figure
 from anabranch.validate import Comparison
 from anabranch.validate.judge import (
     BANDS,
     BLIND,
-    MAX_TAINTED,
     OF_OTHERS,
     SHOWN,
     TELLING,
@@ -75,6 +75,10 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     yield f"all of these at once: in {every} of {len(usable)} scenarios (not judged)"
     blind = sum(needs_the_control(comparison) for comparison in usable)
     yield f"a formula blind to the control errs by more than {BLIND:.0%} in {blind} of {len(usable)} scenarios"
+    for comparison in comparisons:
+        if comparison.left_out:
+            seeds = ", ".join(map(str, comparison.left_out))
+            yield f"{Path(comparison.file).name}: left out for want of two live runs that are not tainted: seed {seeds}"
     tainted = sum(comparison.tainted_runs for comparison in comparisons)
     runs = sum(comparison.live_runs for comparison in comparisons)
     yield f"{tainted} of {runs} live runs tainted; at most {MAX_TAINTED:.0%} is expected"

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from anabranch import Study, UserError, _engine
+from anabranch.live import check
+from anabranch.study import live as module
 from anabranch.study.live import Audit, LivePool, section
 from anabranch.study.results import Job
 from anabranch.study.robustness import _deciding
@@ -153,6 +155,13 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Job, int], li
 
         monkeypatch.setattr(LivePool, "_run", run)
 
+        def without_machine(text: str, file: str, sets: list[str], seed: int | None, *, machine: bool) -> float:
+            # What the machine has is nothing to the simulator.
+            del machine
+            return check(text, file, sets, seed)
+
+        monkeypatch.setattr(module, "check", without_machine)
+
     return put
 
 
@@ -231,6 +240,26 @@ def test_what_no_live_run_can_do_is_refused_before_any_run(write: Write, kernel:
     study = Study.load(write('axes = ["rate"]\n', 'axes = ["rate"]\nset = { "flow.main.stack" = "rfc" }\n'))
     with pytest.raises(_engine.ScenarioError, match="not the stack"):
         study.run_live()
+
+
+def test_what_the_machine_does_not_have_is_told_before_any_run(
+    write: Write, kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails for a plan that does not ask what the kernel has, and for one that asks at every point."""
+    kernel(lambda _job, _attempt: pytest.fail("it ran"))
+    asked = []
+
+    def has(text: str, file: str, sets: list[str], seed: int | None, *, machine: bool) -> float:
+        if machine:
+            asked.append([word for word in sets if ".cc" in word])
+            if "cubic" in str(sets):
+                raise UserError("the kernel has no cubic")
+        return 1.0
+
+    monkeypatch.setattr(module, "check", has)
+    with pytest.raises(UserError, match="has no cubic"):
+        module.plan(Study.load(write()))
+    assert asked == [['flow.main.cc="reno"'], ['flow.main.cc="cubic"']]
 
 
 def test_without_live_the_reason_is_told(write: Write) -> None:

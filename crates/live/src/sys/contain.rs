@@ -16,6 +16,8 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
+use crate::descriptors;
+
 /// A program, and all that it starts.
 #[derive(Debug)]
 pub struct Contained {
@@ -26,7 +28,7 @@ pub struct Contained {
 
 /// Starts a program. It is killed when the calling thread ends, and so is what it has started: even if we are killed
 /// (PR_SET_PDEATHSIG(2)), and even if these have put themselves into a session of their own. A thread can start one.
-/// Where the kernel permits no PID namespace, what the program has started lives on in that case.
+/// Where the kernel permits no PID namespace, what has put itself into a session of its own lives on: [`Contained::is_apart`].
 pub fn start(command: &mut Command) -> io::Result<Contained> {
     // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no memory.
     let is_apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
@@ -35,6 +37,7 @@ pub fn start(command: &mut Command) -> io::Result<Contained> {
     // SAFETY: between fork and exec the closure makes system calls, and allocates nothing.
     unsafe {
         command.pre_exec(move || {
+            descriptors::restore()?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             if is_apart { divide(report) } else { Ok(()) }
         });
@@ -47,6 +50,11 @@ pub fn start(command: &mut Command) -> io::Result<Contained> {
 }
 
 impl Contained {
+    /// Whether it has a PID namespace of its own, so that nothing of it can stay behind.
+    pub const fn is_apart(&self) -> bool {
+        self.status.is_some()
+    }
+
     /// How it ended, if it has.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let Some(status) = self.child.try_wait()? else {

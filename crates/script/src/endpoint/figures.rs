@@ -7,19 +7,17 @@ use anabranch_elements::{
     wire::{DecodeError, Discards},
 };
 
-/// Every figure.
-pub(super) const ALL: [&str; 45] = [
-    "tcpi_state",
-    "tcpi_ca_state",
-    "tcpi_snd_cwnd",
-    "tcpi_snd_ssthresh",
-    "tcpi_rtt",
-    "tcpi_rttvar",
-    "tcpi_rto",
-    "tcpi_min_rtt",
-    "tcpi_total_retrans",
-    "tcpi_dsack_dups",
-    "timeouts",
+/// Every figure: those of a kernel, then those that our endpoint alone tells.
+pub(super) const ALL: [&str; crate::KERNEL_FIGURES.len() + OWN.len()] = {
+    let mut all = [""; crate::KERNEL_FIGURES.len() + OWN.len()];
+    let (kernel, _) = all.split_at_mut(crate::KERNEL_FIGURES.len());
+    kernel.copy_from_slice(&crate::KERNEL_FIGURES);
+    let (_, own) = all.split_at_mut(crate::KERNEL_FIGURES.len());
+    own.copy_from_slice(&OWN);
+    all
+};
+
+const OWN: [&str; 34] = [
     "fast_recoveries",
     "undone",
     "probes",

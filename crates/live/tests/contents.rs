@@ -1,0 +1,241 @@
+//! What each workload writes arrives octet for octet, and wrong systems are found out: an engine that alters, swaps or doubles
+//! octets on their way to a kernel, with checksums that are right. Where the machine does not let that be tried the
+//! tests say why and pass.
+#![cfg(target_os = "linux")]
+
+use std::{fs, path::PathBuf};
+
+use anabranch_core::units::Instant;
+use anabranch_elements::host::{Arrived, Departing, Host};
+use anabranch_live::{Around, Frame, Limits, Live, departing, write};
+use anabranch_model::scenario::{Extensions, Scenario};
+
+/// Headers of IPv4, TCP with timestamps, and UDP.
+const IP: usize = 20;
+const TCP: usize = 32;
+const UDP: usize = 8;
+/// Protocol of IPv4.
+const IS_UDP: u8 = 17;
+
+/// Workloads by name, all of which carry enough in half a second.
+const WORKLOADS: [(&str, &str); 7] = [
+    ("file", "workload = { kind = \"file\", size = \"300 kB\" }"),
+    (
+        "requests",
+        "workload = { kind = \"request-response\", request = \"20 kB\", response = \"20 kB\" }",
+    ),
+    (
+        "transfers",
+        "workload = { kind = \"poisson\", rate = \"8 Mbit/s\", sizes = { kind = \"fixed\", size = \"20 kB\" } }",
+    ),
+    (
+        "paced",
+        "protocol = \"udp\"\nworkload = { kind = \"paced\", rate = \"8 Mbit/s\", payload = \"1000 bytes\" }",
+    ),
+    (
+        "poisson",
+        "protocol = \"udp\"\nworkload = { kind = \"poisson\", rate = \"8 Mbit/s\", sizes = { kind = \"fixed\", size = \"1000 bytes\" } }",
+    ),
+    (
+        "on-off",
+        "protocol = \"udp\"\nworkload = { kind = \"on-off\", rate = \"8 Mbit/s\", payload = \"1000 bytes\", on = { kind = \"fixed\", time = \"50 ms\" }, off = { kind = \"fixed\", time = \"10 ms\" } }",
+    ),
+    (
+        "replay",
+        "protocol = \"udp\"\nworkload = { kind = \"replay\", file = \"recording.pcap\" }",
+    ),
+];
+
+/// A packet of 1028 bytes every millisecond, cut off behind its header: pcap with packets of IP.
+fn recording() -> Vec<u8> {
+    let words = |of: &[u32]| -> Vec<u8> { of.iter().flat_map(|word| word.to_le_bytes()).collect() };
+    let mut octets = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101]);
+    for n in 0..400 {
+        octets.extend(words(&[1, n * 1000, 28, 1028]));
+        octets.extend([
+            0x45, 0, 4, 4, 0, 0, 0, 0, 64, IS_UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
+        octets.extend([0, 1, 0, 2, 3, 240, 0, 0]);
+    }
+    octets
+}
+
+/// What a run of one flow ends with; `None` where the machine does not let us run live.
+fn run(workload: &str, around: Around) -> Option<Result<(), String>> {
+    if let Err(why) = anabranch_live::prepare() {
+        assert!(
+            std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+            "ANABRANCH_LIVE=required: {why}"
+        );
+        eprintln!("SKIPPED: {why}");
+        return None;
+    }
+    // Tests run beside each other.
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(std::process::id().to_string());
+    fs::create_dir_all(&folder).expect("a temporary folder");
+    fs::write(folder.join("recording.pcap"), recording()).expect("a temporary file");
+    let file = folder.join("contents.toml");
+    let text = format!(
+        "duration = \"700 ms\"\nwarmup = \"0 s\"\n[link.path]\nbetween = [\"A\", \"B\"]\nrate = \"50 Mbit/s\"\ndelay = \"2 ms\"\n\
+         impair = [{{ kind = \"duplicate\", rate = 0.05 }}, {{ kind = \"bernoulli-loss\", rate = 0.02 }}]\n\
+         [flow.main]\nfrom = \"A\"\nto = \"B\"\n{workload}\n"
+    );
+    let extensions = Extensions::default()
+        .live(true)
+        .files(|path| fs::read(path).map_err(|error| error.to_string()));
+    let scenario = Scenario::parse(&text, &file.to_string_lossy(), &extensions);
+    let resolved = scenario
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let limits = Limits {
+        p99_lateness_ms: 1e6,
+        max_lateness_ms: 1e6,
+        io_drops: u64::MAX,
+    };
+    let done = Live::new(&resolved)
+        .limits(limits)
+        .around_kernel_ends(around)
+        .run();
+    Some(done.map(drop).map_err(|error| error.to_string()))
+}
+
+/// The engine, but for what it does to the content of the packets that it gives to a kernel.
+#[derive(Debug)]
+struct Wrong {
+    right: Box<dyn Host<Frame>>,
+    does: fn(&mut [u8]),
+}
+
+impl Host<Frame> for Wrong {
+    fn start(&mut self, now: Instant) {
+        self.right.start(now);
+    }
+    fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
+        let mut octets = write(packet.transport, packet.ecn).into_owned();
+        // Behind the number of a datagram, which is not of the pattern.
+        let (content, checksum) = if octets[9] == IS_UDP {
+            (IP + UDP + 8, IP + 6)
+        } else {
+            (IP + TCP, IP + 16)
+        };
+        if octets.len() >= content + 500 {
+            let before = sum(&octets[content..]);
+            (self.does)(&mut octets[content..]);
+            let after = sum(&octets[content..]);
+            correct(&mut octets, checksum, before, after);
+        }
+        let changed = departing(&octets).expect("still a packet");
+        let packet = Arrived {
+            transport: &changed.transport,
+            ..packet
+        };
+        self.right.on_packet(now, packet);
+    }
+    fn on_timer(&mut self, now: Instant) {
+        self.right.on_timer(now);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.right.timer()
+    }
+    fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
+        self.right.poll_transmit(now)
+    }
+    fn delivered_bytes(&self) -> u64 {
+        self.right.delivered_bytes()
+    }
+}
+
+/// Of the words of 16 bits, as the Internet checksum has it (RFC 1071).
+fn sum(octets: &[u8]) -> u32 {
+    let words = octets
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
+    fold(words.sum())
+}
+
+const fn fold(mut sum: u32) -> u32 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum
+}
+
+/// Makes a checksum right again (RFC 1624, equation 3).
+fn correct(octets: &mut [u8], at: usize, before: u32, after: u32) {
+    let had = u32::from(u16::from_be_bytes([octets[at], octets[at + 1]]));
+    let is = fold((!had & 0xffff) + (!before & 0xffff) + after);
+    let is = u16::try_from(!is & 0xffff).expect("16 bits");
+    octets[at..at + 2].copy_from_slice(&is.to_be_bytes());
+}
+
+fn all(does: Around, is_right: bool) {
+    for (name, workload) in WORKLOADS {
+        let Some(done) = run(workload, does) else {
+            return;
+        };
+        let is_found = done
+            .as_ref()
+            .is_err_and(|told| told.contains("is not what was written there"));
+        if is_right {
+            assert_eq!(done, Ok(()), "{name}");
+        } else {
+            assert!(is_found, "{name}: {done:?}");
+        }
+    }
+}
+
+/// Packets that come twice or not at all are no wrong content.
+#[test]
+fn what_is_right_is_not_told() {
+    all(
+        |right| {
+            Box::new(Wrong {
+                right,
+                does: |_| {},
+            })
+        },
+        true,
+    );
+}
+
+#[test]
+fn an_altered_octet_is_told() {
+    all(
+        |right| {
+            Box::new(Wrong {
+                right,
+                does: |content| content[301] ^= 0x10,
+            })
+        },
+        false,
+    );
+}
+
+#[test]
+fn swapped_octets_are_told() {
+    all(
+        |right| {
+            Box::new(Wrong {
+                right,
+                does: |content| content.swap(100, 200),
+            })
+        },
+        false,
+    );
+}
+
+#[test]
+fn a_doubled_octet_is_told() {
+    all(
+        |right| {
+            Box::new(Wrong {
+                right,
+                does: |content| {
+                    let len = content.len();
+                    content.copy_within(250..len - 1, 251);
+                },
+            })
+        },
+        false,
+    );
+}
