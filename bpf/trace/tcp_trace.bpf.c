@@ -23,7 +23,7 @@ typedef __u64 u64;
 /* bpf-helpers(7), by number. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_skb_load_bytes)(const void *skb, __u32 offset, void *to, __u32 len) = (void *)26;
-static __u64 (*const bpf_get_socket_cookie)(void *sk) = (void *)46;
+static __u64 (*const bpf_get_socket_cookie)(void *of) = (void *)46;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, __u64 flags) = (void *)107;
 static long (*const bpf_probe_read_kernel)(void *to, __u32 len, const void *from) = (void *)113;
 static void *(*const bpf_ringbuf_reserve)(void *ring, __u64 len, __u64 flags) = (void *)131;
@@ -32,8 +32,8 @@ static void *(*const bpf_skc_to_tcp_sock)(void *sk) = (void *)137;
 
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_SK_STORAGE = 24, MAP_RINGBUF = 27 };
 enum { NO_PREALLOC = 1, STORAGE_CREATE = 1, NO_WAKEUP = 1 };
-/* The first of the states in which an end of the connection is closed. */
-enum { FIN_WAIT_1 = 4 };
+/* The first of the states in which an end of the connection is closed; TCP_CA_Loss. */
+enum { FIN_WAIT_1 = 4, LOSS = 4 };
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -304,7 +304,8 @@ int on_state(__u64 *ctx)
 	struct remembered *socket;
 	struct record *record;
 
-	if (!tp || ca_state_of(&tp->inet_conn) == next)
+	/* A timer that expires again begins the same state anew. */
+	if (!tp || (ca_state_of(&tp->inet_conn) == next && next != LOSS))
 		return 0;
 	socket = remembered_of(sk);
 	if (!socket)
@@ -363,7 +364,7 @@ int on_closing(struct __sk_buff *skb)
 	record = record_of(tp, SEGMENT);
 	if (record) {
 		record->flow = *flow;
-		record->cookie = 0;
+		record->cookie = bpf_get_socket_cookie(skb);
 		record->cwnd_before = record->cwnd;
 		record->first = __builtin_bswap32(ack);
 		record->end = record->first;

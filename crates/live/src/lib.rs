@@ -30,6 +30,7 @@ mod settings;
 mod stream;
 mod sys;
 mod transfers;
+mod trace;
 mod tun;
 
 pub use application::Side;
@@ -42,3 +43,4 @@ pub use refusal::Refusal;
 pub use run::{Around, Error, Finished, Live, Progress, prepare};
 pub use sampler::Sample;
 pub use sys::tcp_info::TcpInfo;
+pub use trace::{Detail, Traced, Tracing};

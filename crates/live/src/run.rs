@@ -30,6 +30,7 @@ use crate::{
     report,
     sampler::Sample,
     settings,
+    trace::{self, Detail, Traced, Tracing, Watch},
     tun::Interface,
 };
 
@@ -56,6 +57,9 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// What the kernel's TCP does cannot be traced here, and was to be.
+    #[error("the kernel's TCP cannot be traced: {0}")]
+    Untraceable(String),
     /// Something failed in mid-run.
     #[error("{what}: {source}")]
     Failed {
@@ -77,6 +81,7 @@ pub struct Live<'a> {
     packet_log: bool,
     sample_every: Option<Duration>,
     tapping: Option<Tapping>,
+    tracing: Tracing,
     shell: Option<Program>,
     around: Option<Around>,
     folder: PathBuf,
@@ -102,6 +107,8 @@ pub struct Finished {
     pub samples: Vec<Sample>,
     /// Links and groups, as often as was asked for.
     pub path_samples: PathSamples,
+    /// What the kernel's TCP did, as far as it was traced.
+    pub traced: Traced,
 }
 
 /// The longest that a shell may stay open: 30 days.
@@ -116,6 +123,7 @@ impl<'a> Live<'a> {
             packet_log: false,
             sample_every: None,
             tapping: None,
+            tracing: Tracing::IfPossible(Detail::Events),
             shell: None,
             around: None,
             folder: PathBuf::new(),
@@ -167,6 +175,13 @@ impl<'a> Live<'a> {
     #[must_use]
     pub fn samples(mut self, every: Option<Duration>) -> Self {
         self.sample_every = every.filter(|every| !every.is_zero());
+        self
+    }
+    /// What the kernel's TCP is traced for (default: changes of its state and what it sends again, if this machine lets
+    /// us).
+    #[must_use]
+    pub fn trace(mut self, tracing: Tracing) -> Self {
+        self.tracing = tracing;
         self
     }
     /// Captures what enters these links, with the addresses that packets really have. [`Finished::network`]'s probe has
@@ -240,6 +255,13 @@ impl<'a> Live<'a> {
         let mut programs = Program::all(resolved);
         programs.retain(|_| self.shell.is_none());
         programs.extend(self.shell.clone());
+        let tracing = if self.shell.is_none() {
+            self.tracing
+        } else {
+            Tracing::Off
+        };
+        let watch = Watch::start(tracing, resolved, &hosts).map_err(Error::Untraceable)?;
+        let filter = watch.as_ref().ok().map(Watch::filter).transpose();
         let play = Play {
             resolved,
             programs,
@@ -250,8 +272,13 @@ impl<'a> Live<'a> {
             inboxes,
             own: &own,
             path: PathSampler::new(&links, &groups, self.sample_every),
+            filter: filter.map_err(|source| failed("watching what is received", source))?,
         };
         let done = play.run(&mut network, report)?;
+        let traced = match watch {
+            Ok(watch) => watch.end(done.start_ns),
+            Err(why) => Traced::without(why),
+        };
         if self.shell.is_none() {
             check_programs(&done.programs)?;
         }
@@ -276,6 +303,12 @@ impl<'a> Live<'a> {
         summary.engine = "live";
         summary.fairness.jain_index =
             report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
+        traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
+        if let Some(log) = network.log_mut() {
+            traced.mark(log, resolved);
+            trace::number(log, resolved);
+            log.add_windows(traced.windows(resolved));
+        }
         let first = hosts
             .iter()
             .flatten()
@@ -286,6 +319,7 @@ impl<'a> Live<'a> {
             "ends": report::ends(resolved, &own, &done),
             "tcp_counters": report::counters(resolved, &done.counters),
             "controls": controls.described(resolved),
+            "trace": traced.described(resolved, &hosts),
             "machine": report::machine(first, &applied),
         }));
         Ok(Finished {
@@ -296,6 +330,7 @@ impl<'a> Live<'a> {
             audit,
             samples: done.samples,
             path_samples: done.moved.samples,
+            traced,
         })
     }
 }

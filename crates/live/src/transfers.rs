@@ -159,7 +159,9 @@ impl Source {
                 lateness.record(now.saturating_since(transfer.at).as_nanos());
                 let counts = transfer.at >= start && transfer.at < end;
                 counted.completions.started += u64::from(counts);
-                open.push(self.begin(address, settings, transfer.at, transfer.size)?);
+                let writing = self.begin(address, settings, transfer.at, transfer.size)?;
+                stage.sockets.watch(&writing.stream)?;
+                open.push(writing);
             }
             // What would begin after the stop is never drawn.
             let mut next = if self.arrivals.due < self.stop {

@@ -5,7 +5,7 @@
 pub struct Record {
     /// When: `CLOCK_MONOTONIC`, in nanoseconds.
     pub time_ns: u64,
-    /// Whose socket; 0 where the program has not remembered it.
+    /// Whose socket (`SO_COOKIE`, socket(7)).
     pub socket: u64,
     /// The congestion control's name, ended by zeros.
     pub control: [u8; 16],
