@@ -213,10 +213,22 @@ class LiveAudit(TypedDict, total=False):
     limits: dict[str, float]
 
 
+class LiveTrace(TypedDict):
+    """What of the kernel's TCP was traced: ``detail`` is ``acks``, ``events``, or ``None`` for the reason ``why_not``."""
+
+    detail: str | None
+    why_not: str | None
+    records: int
+    lost_records: int
+    merged_segments: dict[str, int] | None
+    flows: dict[str, dict[str, Any]]
+
+
 class LiveSummary(TypedDict, total=False):
     """What only a live run has: its audit, and the machine."""
 
     audit: LiveAudit
+    trace: LiveTrace
     machine: dict[str, Any]
 
 

@@ -43,4 +43,5 @@ pub use refusal::Refusal;
 pub use run::{Around, Error, Finished, Live, Progress, prepare};
 pub use sampler::Sample;
 pub use sys::tcp_info::TcpInfo;
-pub use trace::{Detail, Traced, Tracing};
+pub use anabranch_bpf::trace::CaState;
+pub use trace::{Acknowledged, Detail, Traced, Tracing};

@@ -82,6 +82,7 @@ fn is_traced(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
 #[derive(Debug)]
 pub struct Watch {
     detail: Detail,
+    flows: Vec<u32>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<(Vec<Record>, u64)>>,
     filter: OwnedFd,
@@ -136,6 +137,7 @@ impl Watch {
         });
         Ok(Self {
             detail,
+            flows: places.iter().map(|(_, flow)| *flow).collect(),
             stop,
             thread: Some(thread),
             filter,
@@ -156,6 +158,7 @@ impl Watch {
         Traced {
             detail: Some(self.detail),
             why_not: None,
+            flows: std::mem::take(&mut self.flows),
             records,
             lost,
             start_ns,
@@ -188,6 +191,8 @@ impl Drop for Watch {
 pub struct Traced {
     detail: Option<Detail>,
     why_not: Option<String>,
+    /// The flows that were traced, in order.
+    flows: Vec<u32>,
     /// In order of time.
     records: Vec<Record>,
     lost: u64,
@@ -222,10 +227,11 @@ impl Traced {
         }
     }
 
-    /// Whether all that happened was told.
+    /// Whether all that happened to a flow was told.
     #[must_use]
-    pub const fn is_whole(&self) -> bool {
-        self.detail.is_some() && self.lost == 0
+    pub fn tells_of(&self, flow: usize) -> bool {
+        let number = u32::try_from(flow).unwrap_or(u32::MAX);
+        self.lost == 0 && self.flows.binary_search(&number).is_ok()
     }
 
     fn at(&self, record: &Record) -> Instant {
@@ -251,14 +257,11 @@ impl Traced {
         resolved: &Resolved,
         outcomes: &[[Outcome; 2]],
     ) {
-        if !self.is_whole() {
-            return;
-        }
         for (index, (flow, outcomes)) in resolved.flows.iter().zip(outcomes).enumerate() {
             let Some(Value::Object(figures)) = flows.get_mut(&flow.name) else {
                 continue;
             };
-            if is_traced(flow, resolved) {
+            if self.tells_of(index) {
                 let (start, end) = report::window(flow, resolved, outcomes);
                 let counted = self.recoveries(index).filter(|at| (start..=end).contains(at));
                 figures.insert("fast_recoveries".into(), counted.count().into());
