@@ -377,7 +377,9 @@ def test_timeouts(live_machine: None) -> None:
 # Where there is no trace.
 
 
-def run(tmp_path: Path, *options: str, before: Sequence[str] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    tmp_path: Path, *options: str, before: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text((PATH + FLOW).replace("3 s", "500 ms"))
     return subprocess.run(

@@ -1,6 +1,6 @@
 //! What the kernel's TCP does at every acknowledgment, as a BPF program of ours sees it: `bpf/trace/tcp_trace.bpf.c`.
 //!
-//! The program hangs on the kernel's tracepoints as long as a [`Trace`] lives. Two file descriptors hold each part of it and
+//! The program hangs on the kernel's tracepoints as long as a [`Trace`] lives. File descriptors hold each part of it and
 //! nothing is pinned: however the process ends, the kernel drops all of it.
 
 #[cfg(not(feature = "kernel"))]

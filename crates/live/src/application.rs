@@ -100,7 +100,9 @@ impl Sockets {
     }
     /// Watches a sender's socket, if anything watches them.
     pub fn watch(&self, socket: &impl AsFd) -> io::Result<()> {
-        self.filter.get().map_or(Ok(()), |filter| attach_filter(socket, filter))
+        self.filter
+            .get()
+            .map_or(Ok(()), |filter| attach_filter(socket, filter))
     }
     pub fn add_own(&self, flow: usize, side: Side, own: Own) {
         self.lock().push((flow, side, Socket::Own(own)));

@@ -69,7 +69,10 @@ fn places(resolved: &Resolved, hosts: &[Option<LiveHost>]) -> io::Result<Vec<(Pl
             port: Directory::port(index),
             listens: connects_back(flow),
         };
-        places.push((place, u32::try_from(index).expect("flows are counted in 16 bits")));
+        places.push((
+            place,
+            u32::try_from(index).expect("flows are counted in 16 bits"),
+        ));
     }
     Ok(places)
 }
@@ -117,7 +120,9 @@ impl Watch {
         let places = places(resolved, hosts)
             .map_err(|error| format!("sockets do not say what network they are in: {error}"))?;
         if places.is_empty() {
-            return Err("no flow is sent by this machine's TCP for an application of ours".to_owned());
+            return Err(
+                "no flow is sent by this machine's TCP for an application of ours".to_owned(),
+            );
         }
         let told = |error: BpfError| error.to_string();
         let mut trace = Trace::start(&places, detail).map_err(told)?;
@@ -240,7 +245,9 @@ impl Traced {
 
     fn of_flow(&self, flow: usize) -> impl Iterator<Item = &Record> {
         let number = u32::try_from(flow).unwrap_or(u32::MAX);
-        self.records.iter().filter(move |record| record.flow == number)
+        self.records
+            .iter()
+            .filter(move |record| record.flow == number)
     }
 
     /// When each fast recovery of a flow began.
@@ -263,7 +270,9 @@ impl Traced {
             };
             if self.tells_of(index) {
                 let (start, end) = report::window(flow, resolved, outcomes);
-                let counted = self.recoveries(index).filter(|at| (start..=end).contains(at));
+                let counted = self
+                    .recoveries(index)
+                    .filter(|at| (start..=end).contains(at));
                 figures.insert("fast_recoveries".into(), counted.count().into());
             }
         }
@@ -393,7 +402,9 @@ impl Traced {
                 };
                 let at = self.at(record);
                 let far = |row: &PacketRow| {
-                    row.sent.saturating_since(at).max(at.saturating_since(row.sent))
+                    row.sent
+                        .saturating_since(at)
+                        .max(at.saturating_since(row.sent))
                 };
                 // The program is told when the packet has left, the engine takes it about then.
                 let rows = by_number.get_mut(&first).into_iter().flatten();
@@ -437,7 +448,9 @@ struct Numbers {
 impl Numbers {
     /// With that of the first octet.
     const fn from(first: u32) -> Self {
-        Self { highest: (first, 0) }
+        Self {
+            highest: (first, 0),
+        }
     }
     /// Where in the stream a number is; what is before its beginning is there.
     fn offset(&mut self, number: u32) -> u64 {
@@ -487,7 +500,9 @@ fn merged(host: &Option<LiveHost>) -> Option<Value> {
     let namespace = host.as_ref()?.namespace.as_ref()?;
     let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/netstat"));
     let table = table.ok()?;
-    let mut lines = table.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let mut lines = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("TcpExt:"));
     let mut names = lines.next()?.split_whitespace();
     let place = names.position(|name| name == "TCPBacklogCoalesce")?;
     let count: u64 = lines.next()?.split_whitespace().nth(place)?.parse().ok()?;
@@ -507,7 +522,12 @@ struct Window {
 
 impl Window {
     /// What a change of state means for the window.
-    fn changes(&mut self, record: &Record, next: CaState, flow: &ResolvedFlow) -> Vec<WindowChange> {
+    fn changes(
+        &mut self,
+        record: &Record,
+        next: CaState,
+        flow: &ResolvedFlow,
+    ) -> Vec<WindowChange> {
         let mut changes = Vec::new();
         let is_repairing = !probes(record);
         match next {
@@ -564,7 +584,9 @@ impl Connections {
             let number = *next;
             *next += 1;
             // Nothing is acknowledged before the first record but the SYN, and that only once its answer is there.
-            let first = record.snd_una.wrapping_add(u32::from(record.state == SYN_SENT));
+            let first = record
+                .snd_una
+                .wrapping_add(u32::from(record.state == SYN_SENT));
             Connection {
                 number,
                 numbers: Numbers::from(first),

@@ -133,7 +133,8 @@ mod engine {
         units::{Bytes, Duration, Instant, Rate},
     };
     use anabranch_live::{
-        Detail, Error, Frame, Limits, Live, Progress, Refusal, Sample, Side, TcpInfo, Traced, Tracing,
+        Detail, Error, Frame, Limits, Live, Progress, Refusal, Sample, Side, TcpInfo, Traced,
+        Tracing,
     };
     use pyo3::exceptions::PyValueError;
 
@@ -172,7 +173,9 @@ mod engine {
 
     fn told(error: Error) -> PyErr {
         match error {
-            Error::Missing { .. } | Error::Untraceable(_) => LiveUnavailableError::new_err(error.to_string()),
+            Error::Missing { .. } | Error::Untraceable(_) => {
+                LiveUnavailableError::new_err(error.to_string())
+            }
             other => PyRuntimeError::new_err(other.to_string()),
         }
     }

@@ -218,10 +218,7 @@ fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
             strings(rows, |s| Some(run.network.flow_name(s.flow).to_owned())),
         ),
         ("connection", counts(rows, |s| s.connection.into())),
-        (
-            "acknowledged_bytes",
-            counts(rows, |s| s.acknowledged_bytes),
-        ),
+        ("acknowledged_bytes", counts(rows, |s| s.acknowledged_bytes)),
         ("cwnd_packets", floats(rows, |s| Some(s.cwnd.into()))),
         (
             "ssthresh_packets",

@@ -13,7 +13,7 @@ use libbpf_rs::{
 
 use super::{Detail, Place, Record};
 use crate::{
-    Error, Source, compile,
+    Error, compile,
     kernel::{BTF, LOG, hearing, shortened},
 };
 
@@ -146,7 +146,9 @@ fn prepare(opened: &mut OpenObject, flows: usize, detail: Detail) -> libbpf_rs::
             })?,
             // The one constant of the program.
             _ if name.ends_with(".rodata") => {
-                if let Some(word) = map.initial_value_mut().and_then(|value| value.first_chunk_mut())
+                if let Some(word) = map
+                    .initial_value_mut()
+                    .and_then(|value| value.first_chunk_mut())
                 {
                     *word = u32::from(detail == Detail::Segments).to_ne_bytes();
                 }
@@ -176,11 +178,7 @@ fn compiled() -> Result<Vec<u8>, Error> {
     if let Some(object) = &*compiled {
         return Ok(object.clone());
     }
-    let object = compile::kernel(&Source {
-        name: NAME.to_owned(),
-        text: TEXT.to_owned(),
-        folder: None,
-    })?;
+    let object = compile::kernel_alone(NAME, TEXT)?;
     *compiled = Some(object.clone());
     Ok(object)
 }

@@ -85,7 +85,10 @@ pub enum CaState {
 }
 
 impl CaState {
-    #[cfg_attr(not(feature = "kernel"), expect(dead_code, reason = "the program's own numbers"))]
+    #[cfg_attr(
+        not(feature = "kernel"),
+        expect(dead_code, reason = "the program's own numbers")
+    )]
     const fn of(number: u8) -> Option<Self> {
         Some(match number {
             0 => Self::Open,
@@ -202,7 +205,10 @@ mod tests {
         assert_eq!(record.control(), "cubic");
         let next = CaState::Loss;
         let changed = Record::of(&octets(1, [0, 4])).expect("a record");
-        assert_eq!((changed.kind, changed.ca_state), (Kind::State { next }, CaState::Open));
+        assert_eq!(
+            (changed.kind, changed.ca_state),
+            (Kind::State { next }, CaState::Open)
+        );
     }
 
     #[test]
