@@ -1,7 +1,7 @@
 """What tracing costs: ``python tests/live/trace_cost.py`` prints the table of docs/concepts/live.md.
 
-The kernel counts how often each part of a program runs and how long that takes (``kernel.bpf_stats_enabled``); the goodput and
-the lateness of runs with and without a trace stand beside it.
+The kernel counts how often each part of a program runs and how long that takes (``kernel.bpf_stats_enabled``); the
+goodput and the lateness of runs with and without a trace stand beside it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def main() -> None:
     before = STATISTICS.read_text()
     STATISTICS.write_text("1")
     print(
-        "| path | trace | goodput in Mbit/s | p99 lateness in ms | runs of the program in a second | ns each | records lost |"
+        "| path | trace | goodput in Mbit/s | p99 lateness in ms "
+        "| runs of the program in a second | ns each | records lost |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     try:
