@@ -214,7 +214,7 @@ class LiveAudit(TypedDict, total=False):
 
 
 class LiveTrace(TypedDict):
-    """What of the kernel's TCP was traced: ``detail`` is ``acks``, ``events``, or ``None`` for the reason ``why_not``."""
+    """What was traced of the kernel: ``detail`` is ``acks``, ``events``, or ``None`` for the reason ``why_not``."""
 
     detail: str | None
     why_not: str | None
