@@ -30,7 +30,7 @@ use crate::{
     report,
     sampler::Sample,
     settings,
-    trace::{self, Detail, Traced, Tracing, Watch},
+    trace::{Detail, Traced, Tracing, Watch},
     tun::Interface,
 };
 
@@ -226,13 +226,7 @@ impl<'a> Live<'a> {
             self.resolved
         };
         prepare()?;
-        let controls = if self.shell.is_none() {
-            Namespace::new()
-                .and_then(|namespace| Controls::of(resolved, &namespace, &self.folder))
-                .map_err(no_namespace)??
-        } else {
-            Controls::default()
-        };
+        let controls = self.controls(resolved)?;
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
@@ -255,13 +249,7 @@ impl<'a> Live<'a> {
         let mut programs = Program::all(resolved);
         programs.retain(|_| self.shell.is_none());
         programs.extend(self.shell.clone());
-        let tracing = if self.shell.is_none() {
-            self.tracing
-        } else {
-            Tracing::Off
-        };
-        let watch = Watch::start(tracing, resolved, &hosts).map_err(Error::Untraceable)?;
-        let filter = watch.as_ref().ok().map(Watch::filter).transpose();
+        let watch = self.watch(resolved, &hosts)?;
         let play = Play {
             resolved,
             programs,
@@ -272,13 +260,10 @@ impl<'a> Live<'a> {
             inboxes,
             own: &own,
             path: PathSampler::new(&links, &groups, self.sample_every),
-            filter: filter.map_err(|source| failed("watching what is received", source))?,
+            filter: watch.filter()?,
         };
         let done = play.run(&mut network, report)?;
-        let traced = match watch {
-            Ok(watch) => watch.end(done.start_ns),
-            Err(why) => Traced::without(why),
-        };
+        let traced = watch.end(done.start_ns);
         if self.shell.is_none() {
             check_programs(&done.programs)?;
         }
@@ -304,11 +289,7 @@ impl<'a> Live<'a> {
         summary.fairness.jain_index =
             report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
         traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
-        if let Some(log) = network.log_mut() {
-            traced.mark(log, resolved);
-            trace::number(log, resolved);
-            log.add_windows(traced.windows(resolved));
-        }
+        traced.note(&mut network, resolved);
         let first = hosts
             .iter()
             .flatten()
@@ -332,6 +313,28 @@ impl<'a> Live<'a> {
             path_samples: done.moved.samples,
             traced,
         })
+    }
+}
+
+impl Live<'_> {
+    /// What the flows' sockets are told; nothing where they send nothing.
+    fn controls(&self, resolved: &Resolved) -> Result<Controls, Error> {
+        if self.shell.is_some() {
+            return Ok(Controls::default());
+        }
+        Ok(Namespace::new()
+            .and_then(|namespace| Controls::of(resolved, &namespace, &self.folder))
+            .map_err(no_namespace)??)
+    }
+
+    /// Begins to watch the senders' sockets, as far as is wished and can be.
+    fn watch(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Result<Watch, Error> {
+        let tracing = if self.shell.is_none() {
+            self.tracing
+        } else {
+            Tracing::Off
+        };
+        Watch::start(tracing, resolved, hosts).map_err(Error::Untraceable)
     }
 }
 

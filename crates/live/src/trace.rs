@@ -24,6 +24,7 @@ use anabranch_core::{
 };
 use anabranch_elements::tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
 use anabranch_model::{
+    network::Network,
     record::{PacketLog, PacketRow, WindowRow},
     scenario::{Protocol, Resolved, ResolvedFlow},
     workload::Config,
@@ -33,8 +34,10 @@ use serde_json::{Map, Value, json};
 use crate::{
     application::Outcome,
     directory::Directory,
+    frame::Frame,
     play::LiveHost,
     report,
+    run::{Error, failed},
     settings::{self, connects_back, is_carried, kernel_sends},
     sys::tcp_info::namespace_cookie,
 };
@@ -81,9 +84,13 @@ fn is_traced(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
     flow.protocol == Protocol::Tcp && !is_carried(flow, resolved) && kernel_sends(flow, resolved)
 }
 
-/// A trace under way: a thread that takes what is told.
+/// A trace under way, or why there is none.
 #[derive(Debug)]
-pub struct Watch {
+pub struct Watch(Result<Taking, String>);
+
+/// A thread that takes what is told.
+#[derive(Debug)]
+struct Taking {
     detail: Detail,
     flows: Vec<u32>,
     stop: Arc<AtomicBool>,
@@ -92,7 +99,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins. `Ok(Err(…))` says why there is no trace.
+    /// Begins.
     ///
     /// # Errors
     /// With what is missing, if the run is not to be without.
@@ -100,18 +107,37 @@ impl Watch {
         tracing: Tracing,
         resolved: &Resolved,
         hosts: &[Option<LiveHost>],
-    ) -> Result<Result<Self, String>, String> {
-        let (detail, is_required) = match tracing {
-            Tracing::Off => return Ok(Err("it was turned off".to_owned())),
-            Tracing::IfPossible(detail) => (detail, false),
-            Tracing::Required(detail) => (detail, true),
-        };
-        match Self::begin(detail, resolved, hosts) {
-            Err(why) if is_required => Err(why),
-            other => Ok(other),
+    ) -> Result<Self, String> {
+        match tracing {
+            Tracing::Off => Ok(Self(Err("it was turned off".to_owned()))),
+            Tracing::IfPossible(detail) => Ok(Self(Taking::begin(detail, resolved, hosts))),
+            Tracing::Required(detail) => {
+                Taking::begin(detail, resolved, hosts).map(|taking| Self(Ok(taking)))
+            }
         }
     }
 
+    /// What sockets are watched with, if they are.
+    pub fn filter(&self) -> Result<Option<OwnedFd>, Error> {
+        let filter = self.0.as_ref().ok().map(|taking| taking.filter.try_clone());
+        filter
+            .transpose()
+            .map_err(|source| failed("watching what is received", source))
+    }
+
+    /// Ends. What has been told since the run began at `start_ns` of `CLOCK_MONOTONIC`.
+    pub fn end(self, start_ns: u64) -> Traced {
+        match self.0 {
+            Ok(taking) => taking.end(start_ns),
+            Err(why) => Traced {
+                why_not: Some(why),
+                ..Traced::default()
+            },
+        }
+    }
+}
+
+impl Taking {
     fn begin(
         detail: Detail,
         resolved: &Resolved,
@@ -149,13 +175,7 @@ impl Watch {
         })
     }
 
-    /// What sockets are watched with.
-    pub fn filter(&self) -> io::Result<OwnedFd> {
-        self.filter.try_clone()
-    }
-
-    /// Ends. What has been told since the run began at `start_ns` of `CLOCK_MONOTONIC`.
-    pub fn end(mut self, start_ns: u64) -> Traced {
+    fn end(mut self, start_ns: u64) -> Traced {
         let (mut records, lost) = self.stop();
         records.retain(|record| record.time_ns >= start_ns);
         // Told by several processors; of one flow and one moment in the order in which it was.
@@ -181,7 +201,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for Taking {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -224,14 +244,6 @@ pub struct Acknowledged {
 }
 
 impl Traced {
-    /// There is no trace, for this reason.
-    pub fn without(why: String) -> Self {
-        Self {
-            why_not: Some(why),
-            ..Self::default()
-        }
-    }
-
     /// Whether all that happened to a flow was told.
     #[must_use]
     pub fn tells_of(&self, flow: usize) -> bool {
@@ -278,7 +290,17 @@ impl Traced {
         }
     }
 
+    /// Puts what it tells into the log of packets, if one is kept.
+    pub fn note(&self, network: &mut Network<Frame>, resolved: &Resolved) {
+        if let Some(log) = network.log_mut() {
+            self.mark(log, resolved);
+            number(log, resolved);
+            log.add_windows(self.windows(resolved));
+        }
+    }
+
     /// For the summary: what was traced or why it was not, and how much was told of each flow.
+    #[must_use]
     pub fn described(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Value {
         let of = |index: usize| {
             let count = |of: fn(&Record) -> bool| self.of_flow(index).filter(|r| of(r)).count();
@@ -297,7 +319,8 @@ impl Traced {
             .collect();
         let merged = self.detail.map(|_| {
             let hosts = resolved.nodes.iter().zip(hosts);
-            let merged = hosts.filter_map(|(name, host)| Some((name.clone(), merged(host)?)));
+            let merged =
+                hosts.filter_map(|(name, host)| Some((name.clone(), merged(host.as_ref())?)));
             merged.collect::<Map<String, Value>>()
         });
         json!({
@@ -345,7 +368,7 @@ impl Traced {
     }
 
     /// What happened to the windows, as the simulator's log of them has it.
-    pub fn windows(&self, resolved: &Resolved) -> Vec<WindowRow> {
+    fn windows(&self, resolved: &Resolved) -> Vec<WindowRow> {
         let mut rows = Vec::new();
         let mut open: HashMap<u64, Window> = HashMap::new();
         for record in &self.records {
@@ -384,7 +407,7 @@ impl Traced {
     }
 
     /// Says in the log of packets which were sent again, and why as far as the congestion state tells.
-    pub fn mark(&self, log: &mut PacketLog, resolved: &Resolved) {
+    fn mark(&self, log: &mut PacketLog, resolved: &Resolved) {
         for (index, flow) in resolved.flows.iter().enumerate() {
             let id = FlowId(u32::try_from(index).unwrap_or(u32::MAX));
             let rows = log.rows_mut().filter(|row| {
@@ -421,7 +444,7 @@ impl Traced {
 }
 
 /// Numbers of octets in the log of packets: from the first of the stream on, where a flow is one connection.
-pub fn number(log: &mut PacketLog, resolved: &Resolved) {
+fn number(log: &mut PacketLog, resolved: &Resolved) {
     let mut streams: HashMap<(FlowId, Direction), Numbers> = HashMap::new();
     for row in log.rows_mut() {
         let flow = &resolved.flows[row.flow.0 as usize];
@@ -496,8 +519,8 @@ fn cause(record: &Record, flow: &ResolvedFlow) -> RetransmitCause {
 
 /// Segments that a host's kernel has merged before TCP looked at them: of these only one is told
 /// (`TCPBacklogCoalesce` of proc_net(5)).
-fn merged(host: &Option<LiveHost>) -> Option<Value> {
-    let namespace = host.as_ref()?.namespace.as_ref()?;
+fn merged(host: Option<&LiveHost>) -> Option<Value> {
+    let namespace = host?.namespace.as_ref()?;
     let table = namespace.inside(|| fs::read_to_string("/proc/thread-self/net/netstat"));
     let table = table.ok()?;
     let mut lines = table
@@ -540,9 +563,7 @@ impl Window {
             ))),
             CaState::Loss => changes.push(WindowChange::Timeout),
             CaState::Cwr if self.has_probed => changes.push(WindowChange::ProbeRepaired),
-            // Without marks it is a queue of the host itself, which nothing here names.
             CaState::Cwr if flow.stack.ecn != EcnMode::Off => changes.push(WindowChange::Mark),
-            CaState::Cwr => {}
             CaState::Open | CaState::Disorder if is_repairing => {
                 changes.push(WindowChange::Recovered);
                 // Nothing but an undo raises it before the next reduction.
@@ -550,7 +571,8 @@ impl Window {
                     changes.push(WindowChange::Undone);
                 }
             }
-            CaState::Open | CaState::Disorder => {}
+            // In CWR without marks or a probe it is a queue of the host itself, which nothing here names.
+            CaState::Open | CaState::Disorder | CaState::Cwr => {}
         }
         if matches!(next, CaState::Recovery | CaState::Loss | CaState::Cwr) {
             self.reduced_to = Some(record.ssthresh);

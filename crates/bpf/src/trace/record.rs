@@ -179,14 +179,14 @@ mod tests {
     use super::*;
 
     fn octets(kind: u8, states: [u8; 2]) -> Vec<u8> {
-        let mut octets: Vec<u8> = (0..Record::SIZE).map(|at| (at / 4) as u8).collect();
+        let mut octets: Vec<u8> = (0..26).flat_map(|word| [word; 4]).collect();
         octets[16..32].copy_from_slice(b"cubic\0\0\0\0\0\0\0\0\0\0\0");
         octets[36..40].copy_from_slice(&[kind, states[0], states[1], 1]);
         octets
     }
 
-    fn word(at: usize) -> u32 {
-        u32::from_ne_bytes([(at / 4) as u8; 4])
+    fn word(at: u8) -> u32 {
+        u32::from_ne_bytes([at / 4; 4])
     }
 
     /// Fails for a reading that is off by one field.
