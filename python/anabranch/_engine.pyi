@@ -71,6 +71,7 @@ def run_live(
     captures: tuple[list[tuple[str, str | None]], int] | None = None,
     limits: tuple[float, float, int] | None = None,
     shell: tuple[str, list[str]] | None = None,
+    trace: tuple[str, bool] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Run: ...
 def check_live(text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False) -> float: ...

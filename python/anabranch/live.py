@@ -37,6 +37,26 @@ class Limits:
     io_drops: int = 0
 
 
+TRACES = ("acks", "events", "off")
+"""What of the kernel's TCP a trace has: every acknowledgment; changes of the congestion state and what is sent again;
+nothing."""
+
+
+def _tracing(trace: str | None, wish: str) -> tuple[str, bool]:
+    """As the engine takes it: what, and whether there is to be no run without; ``wish`` where nothing was asked for.
+
+    Raises:
+        UserError: There is no such trace.
+    """
+    from anabranch.errors import UserError, nearest
+
+    if trace is None:
+        return wish, False
+    if trace not in TRACES:
+        raise UserError(f'there is no trace "{trace}"', hint=nearest(trace, TRACES))
+    return trace, True
+
+
 def prepare() -> None:
     """Make sure that this process may run live.
 
@@ -86,6 +106,7 @@ class Options(TypedDict, total=False):
     captures: Sequence[str]
     snap_length: int
     limits: Limits | None
+    trace: str | None
     progress: Callable[[float], None] | None
 
 
@@ -109,6 +130,7 @@ def run_audited(
     captures: Sequence[str] = (),
     snap_length: int = SNAP_LENGTH,
     limits: Limits | None = None,
+    trace: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RunResult:
     """The same, tainted or not: ask :func:`taint` before using it.
@@ -135,10 +157,12 @@ def run_audited(
             samples_ms=samples_ms,
             captures=scenario._places(captures, snap_length, seed, live=True),
             limits=None if limits is None else astuple(limits),
+            trace=_tracing(trace, wish="events" if samples_ms is None else "acks"),
             progress=progress,
         )
     except _engine.LiveUnavailableError as error:
-        raise unavailable(error, "run as root, or --engine sim") from None
+        hint = "run as root, or --engine sim" if trace is None else "run as root, or without --trace and --why"
+        raise unavailable(error, hint) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     )
     from anabranch.why import Why
 
-TABLES = ("flows", "links", "samples", "link_samples", "group_samples", "packets", "window_events")
+TABLES = ("flows", "links", "samples", "ack_samples", "link_samples", "group_samples", "packets",
+          "window_events")  # fmt: skip
 """Every table a run may have; all but the first two only when they were recorded."""
 
 
@@ -76,8 +77,8 @@ class RunResult:
         """One table as a Polars frame; the columns are the engine's own memory, not a copy.
 
         Args:
-            name: ``"flows"``, ``"links"``, ``"samples"``, ``"link_samples"``, ``"group_samples"``, ``"packets"`` or
-                ``"window_events"``.
+            name: ``"flows"``, ``"links"``, ``"samples"``, ``"ack_samples"``, ``"link_samples"``, ``"group_samples"``,
+                ``"packets"`` or ``"window_events"``.
 
         Raises:
             UserError: There is no table of that name, or this engine does not make it.
@@ -129,7 +130,13 @@ class RunResult:
         Raises:
             UserError: The run did not record it.
         """
+        from anabranch.errors import UserError
         from anabranch.why import inspect
+
+        if self.live is not None and self.live["trace"]["detail"] is None:
+            raise UserError(
+                f"the kernel's TCP was not traced, and packets alone do not say why: {self.live['trace']['why_not']}"
+            )
 
         events = self.table("window_events") if self.has_table("window_events") else None
         return inspect(self.table("packets"), events)

@@ -355,6 +355,7 @@ class Scenario:
         captures: Sequence[str] = (),
         snap_length: int = SNAP_LENGTH,
         limits: Limits | None = None,
+        trace: str | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> RunResult:
         """Run once in real time, with this machine's kernel at the ends of every flow.
@@ -367,11 +368,14 @@ class Scenario:
             captures: Links whose packets are captured, as of :meth:`run`; with the addresses that they really have.
             snap_length: Bytes kept of each captured packet, at most.
             limits: Past these the run is tainted; the defaults when left out.
+            trace: What of the kernel's TCP is traced: ``"acks"`` (every segment that a sender receives: the table
+                ``ack_samples``), ``"events"`` (changes of its congestion state, and what it sends again) or ``"off"``.
+                When left out, acknowledgments with ``samples_ms`` and events without, where this machine lets us.
             progress: Called with the finished share (0‥1).
 
         Raises:
             ScenarioError: The scenario is wrong, or asks for what no live run can do.
-            UserError: This machine or this build cannot run live.
+            UserError: This machine or this build cannot run live, or not trace what is to be traced.
             RunFailedError: The run is tainted and has no result, or something failed in mid-run.
         """
         from anabranch.live import run_live
@@ -384,6 +388,7 @@ class Scenario:
             captures=captures,
             snap_length=snap_length,
             limits=limits,
+            trace=trace,
             progress=progress,
         )
 

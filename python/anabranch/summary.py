@@ -223,11 +223,23 @@ class LiveProgram(TypedDict, total=False):
     contained: bool
 
 
+class LiveTrace(TypedDict):
+    """What was traced of the kernel: ``detail`` is ``acks``, ``events``, or ``None`` for the reason ``why_not``."""
+
+    detail: str | None
+    why_not: str | None
+    records: int
+    lost_records: int
+    merged_segments: dict[str, int] | None
+    flows: dict[str, dict[str, Any]]
+
+
 class LiveSummary(TypedDict, total=False):
     """What only a live run has: its audit, programs, and the machine."""
 
     audit: LiveAudit
     programs: list[LiveProgram]
+    trace: LiveTrace
     machine: dict[str, Any]
 
 

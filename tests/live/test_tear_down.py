@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -12,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ATTEMPTS, TAINTED, command, missing
+from .conftest import ATTEMPTS, FLOW, PATH, TAINTED, command, missing
 
 SCENARIO = """
 duration = "60 s"
@@ -50,6 +53,18 @@ def processes(mark: str) -> set[int]:
     return found
 
 
+def sleeps(mark: str) -> bool:
+    """Whether the scenario's own program is there: before it a compiler may be."""
+    return any(_name(process) == "sleep" for process in processes(mark))
+
+
+def _name(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
 SLAB = Path("/sys/kernel/slab/net_namespace")
 """Where the kernel says how many network namespaces there are, those that no process is in included; not every kernel
 does, and it tells root alone."""
@@ -74,6 +89,30 @@ def countable(live_machine: None) -> None:
         missing(f"{SLAB} does not say how many network namespaces there are")
 
 
+BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
+"""The number of bpf(2)."""
+
+NEXT_IDS = {"programs": 11, "maps": 12, "links": 31}
+"""Its commands `BPF_PROG_GET_NEXT_ID`, `BPF_MAP_GET_NEXT_ID`, `BPF_LINK_GET_NEXT_ID` (linux/bpf.h)."""
+
+
+def bpf_objects() -> dict[str, int] | None:
+    """Programs, maps and links of BPF in the kernel; ``None`` where it does not tell us."""
+    libc, number = ctypes.CDLL(None, use_errno=True), BPF_SYSCALL.get(platform.machine())
+    if number is None:
+        return None
+    found = dict.fromkeys(NEXT_IDS, 0)
+    for name, asked in NEXT_IDS.items():
+        # `start_id`, `next_id`, `open_flags`.
+        attributes = (ctypes.c_uint32 * 3)()
+        while libc.syscall(number, asked, attributes, ctypes.sizeof(attributes)) == 0:
+            found[name] += 1
+            attributes[0] = attributes[1]
+        if ctypes.get_errno() != errno.ENOENT:
+            return None
+    return found
+
+
 def devices() -> set[str]:
     return {entry.name for entry in Path("/sys/class/net").iterdir()}
 
@@ -89,11 +128,30 @@ def settle(is_clean: object, seconds: float = 20) -> bool:
     return True
 
 
+def bpf_left(before: dict[str, int] | None) -> dict[str, int]:
+    """How many more there are."""
+    now = bpf_objects()
+    if before is None or now is None:
+        return {}
+    return {name: count - before[name] for name, count in now.items() if count > before[name]}
+
+
+def can_trace(tmp_path: Path) -> bool:
+    """Whether a run here traces the kernel's TCP."""
+    file = tmp_path / "short.toml"
+    file.write_text((PATH + FLOW).replace("3 s", "100 ms"))
+    done = subprocess.run(
+        command("run", file, "--engine", "live", "--trace", "events"), capture_output=True, text=True, check=False
+    )
+    return "cannot be traced" not in done.stderr
+
+
 def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     mark = f"{os.getpid()}-{tmp_path.name}"
     before, devices_before = namespaces(), devices()
+    bpf_before = bpf_objects()
     for number, end in enumerate(ends):
         run = subprocess.Popen(
             command("run", file, "--engine", "live"),
@@ -102,12 +160,16 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
             stderr=subprocess.PIPE,
         )
         # Its program runs once the packets do.
-        assert settle(lambda: len(processes(mark)) >= 2), run.communicate(timeout=5)
+        assert settle(lambda: sleeps(mark)), run.communicate(timeout=5)
         # None of ours is where we were started, at any time: it would not go with a namespace.
         assert devices() == devices_before
         if number == 0:
             most = namespaces()
             assert most >= before + 4, "the count shows no namespace of ours: this test would not see one left"
+            bpf_most = bpf_objects()
+            if bpf_before is not None and bpf_most is not None and can_trace(tmp_path):
+                more = {name: bpf_most[name] - bpf_before[name] for name in bpf_before}
+                assert all(count >= 3 for count in more.values()), f"{more}: this test would not see one left"
         # A different moment each time.
         time.sleep(0.05 * (number % 5))
         run.send_signal(end)
@@ -116,6 +178,7 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
         assert settle(lambda: not processes(mark), 5), "a process is left"
     assert devices() == devices_before
     assert settle(lambda: namespaces() <= before), f"{namespaces()} namespaces, {before} before"
+    assert settle(lambda: not bpf_left(bpf_before)), f"BPF objects are left: {bpf_left(bpf_before)}"
 
 
 def test_start_and_kill(counted: None, tmp_path: Path) -> None:

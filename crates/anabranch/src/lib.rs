@@ -55,7 +55,8 @@ pub use anabranch_model::{
     topology, workload,
 };
 pub use anabranch_sim::{
-    Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples, Simulation,
+    AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
+    Simulation,
 };
 /// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.
 pub use serde_json::Value;

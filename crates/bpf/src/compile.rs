@@ -12,6 +12,8 @@ use crate::{Error, Source, shipped};
 
 /// The name under which a control's file is compiled.
 const FILE: &str = "control.bpf.c";
+/// Where compilers come from.
+const PACKAGES: &str = "(Debian's packages: build-essential, clang)";
 /// So many of the compiler's errors are shown.
 const SHOWN: usize = 3;
 
@@ -57,9 +59,8 @@ impl<'a> Workshop<'a> {
             command.arg("-iquote").arg(folder);
         }
         let output = command.args(arguments).output().map_err(|error| {
-            let packages = "(Debian's packages: build-essential, clang)";
             Error::System(format!(
-                "cannot run the compiler `{compiler}`: {error}; install it {packages}"
+                "cannot run the compiler `{compiler}`: {error}; install it {PACKAGES}"
             ))
         })?;
         if output.status.success() {
@@ -150,24 +151,65 @@ pub(crate) fn native(source: &Source) -> Result<Native, Error> {
     })
 }
 
+/// What clang is told for the kernel.
+#[cfg(feature = "kernel")]
+const FOR_KERNEL: [&str; 6] = [
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-O2",
+    "-g",
+    "-Werror=implicit-function-declaration",
+];
+
+/// The object file for the kernel of a program that includes nothing but headers of ours, which are put where they are
+/// included. No file is written, so that none can stay.
+#[cfg(feature = "kernel")]
+pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
+    use std::{io::Write as _, process::Stdio};
+
+    let mut whole = text.to_owned();
+    for (path, header) in shipped::HEADERS {
+        whole = whole.replace(&format!("#include <{path}>"), header);
+    }
+    let told = |error: io::Error| {
+        Error::System(format!(
+            "cannot run the compiler `clang`: {error}; install it {PACKAGES}"
+        ))
+    };
+    let mut clang = Command::new("clang")
+        .env("LC_ALL", "C")
+        .args(FOR_KERNEL)
+        .args(["-c", "-x", "c", "-", "-o", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(told)?;
+    // It reads all before it writes anything; what it could not read it complains about itself.
+    let _ = clang
+        .stdin
+        .take()
+        .map(|mut stdin| stdin.write_all(whole.as_bytes()));
+    let output = clang.wait_with_output().map_err(told)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let error = said.lines().find(|line| line.contains("error: "));
+    Err(Error::Compile {
+        file: name.to_owned(),
+        message: error.unwrap_or(said.trim()).to_owned(),
+    })
+}
+
 /// The object file for the kernel.
 #[cfg(feature = "kernel")]
 pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
     let workshop = Workshop::new(source)?;
     workshop.run(
         "clang",
-        &[
-            "-target",
-            "bpf",
-            "-mcpu=v3",
-            "-O2",
-            "-g",
-            "-Werror=implicit-function-declaration",
-            "-c",
-            FILE,
-            "-o",
-            "control.o",
-        ],
+        &[&FOR_KERNEL[..], &["-c", FILE, "-o", "control.o"]].concat(),
     )?;
     fs::read(workshop.path("control.o"))
         .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))

@@ -22,7 +22,7 @@ use libbpf_rs::{
 use crate::{Error, Source, compile};
 
 /// The kernel's own description of itself, without which no control is loaded.
-const BTF: &str = "/sys/kernel/btf/vmlinux";
+pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// `TCP_CA_NAME_MAX`.
 pub(crate) const NAME_MAX: usize = 16;
 /// What loading takes (capabilities(7)).
@@ -73,24 +73,13 @@ pub(crate) fn check_machine() -> Result<(), Error> {
 
 /// Makes a control that is compiled known to the kernel, by another name than its own if need be.
 pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Result<Attached, Error> {
-    // One at a time: where libbpf's messages go is one place for the whole process.
-    static TURN: Mutex<()> = Mutex::new(());
-
     let name = name.to_owned();
     if available().contains(&name) {
         return Err(Error::System(format!(
             "the kernel has a congestion control `{name}` already; `anabranch cc unload {name}` if it was loaded so"
         )));
     }
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = set_print(Some((PrintLevel::Info, |_, text| {
-        SAID.with_borrow_mut(|said| said.push_str(&text));
-    })));
-    SAID.take();
-    let attached = load(object, &name);
-    set_print(before);
-    drop(turn);
-    let said = SAID.take();
+    let (attached, said) = hearing(|| load(object, &name));
     match attached {
         Ok(Some(link)) => Ok(Attached { name, link }),
         Ok(None) => Err(without_control(source)),
@@ -102,6 +91,22 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
             message: shortened(&said).unwrap_or_else(|| error.to_string()),
         }),
     }
+}
+
+/// Calls a function of libbpf's, and what that says meanwhile.
+pub(crate) fn hearing<T>(call: impl FnOnce() -> T) -> (T, String) {
+    // One at a time: where libbpf's messages go is one place for the whole process.
+    static TURN: Mutex<()> = Mutex::new(());
+
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = set_print(Some((PrintLevel::Info, |_, text| {
+        SAID.with_borrow_mut(|said| said.push_str(&text));
+    })));
+    SAID.take();
+    let result = call();
+    set_print(before);
+    drop(turn);
+    (result, SAID.take())
 }
 
 fn load(object: &[u8], name: &str) -> libbpf_rs::Result<Option<Link>> {
@@ -183,11 +188,11 @@ fn place_of_name(object: &[u8]) -> Option<usize> {
 }
 
 /// Where the verifier's words begin in libbpf's.
-const LOG: &str = "-- BEGIN PROG LOAD LOG --";
+pub(crate) const LOG: &str = "-- BEGIN PROG LOAD LOG --";
 
 /// Of the verifier's words the reason, which is the last of them, the instruction's line in the file, and
 /// the function that they are about.
-fn shortened(said: &str) -> Option<String> {
+pub(crate) fn shortened(said: &str) -> Option<String> {
     let Some((before, log)) = said.split_once(LOG) else {
         let lines: Vec<&str> = said
             .lines()

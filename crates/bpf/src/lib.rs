@@ -6,6 +6,8 @@
 //! feature) compiles it with clang and gives it to the kernel, where any program can choose it.
 //!
 //! [`shipped`] lists those that come along, twins of the simulator's own controls.
+//!
+//! [`trace`] is another kind of program: one that tells what the kernel's TCP does.
 
 pub mod compile;
 mod error;
@@ -16,6 +18,7 @@ mod scenario;
 pub mod shipped;
 pub mod source;
 pub mod temporary;
+pub mod trace;
 
 pub use self::{
     error::Error,

@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::{AsFd, OwnedFd},
     sync::{
-        Mutex, PoisonError,
+        Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration as Pause,
@@ -39,7 +39,7 @@ use crate::{
     sampler::Sample,
     settings::{SocketSettings, connects_back},
     stream::{Check, Stream, Wrong},
-    sys::tcp_info::TcpInfo,
+    sys::tcp_info::{TcpInfo, attach_filter},
     transfers,
 };
 
@@ -81,6 +81,8 @@ impl Socket {
 #[derive(Debug, Default)]
 pub struct Sockets {
     all: Mutex<Vec<(usize, Side, Socket)>>,
+    /// Watches what senders receive.
+    filter: OnceLock<OwnedFd>,
 }
 
 impl Sockets {
@@ -90,9 +92,22 @@ impl Sockets {
             .retain(|(of, which, _)| (*of, *which) != (flow, side));
     }
     fn add(&self, flow: usize, side: Side, socket: &impl AsFd) -> io::Result<()> {
+        if side == Side::Sender {
+            self.watch(socket)?;
+        }
         let copy = socket.as_fd().try_clone_to_owned()?;
         self.lock().push((flow, side, Socket::Kernel(copy)));
         Ok(())
+    }
+    /// Every sender's socket is watched by this filter from now on.
+    pub fn watch_with(&self, filter: OwnedFd) {
+        let _ = self.filter.set(filter);
+    }
+    /// Watches a sender's socket, if anything watches them.
+    pub fn watch(&self, socket: &impl AsFd) -> io::Result<()> {
+        self.filter
+            .get()
+            .map_or(Ok(()), |filter| attach_filter(socket, filter))
     }
     pub fn add_own(&self, flow: usize, side: Side, own: Own) {
         self.lock().push((flow, side, Socket::Own(own)));

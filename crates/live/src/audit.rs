@@ -89,6 +89,10 @@ impl Recorder {
         // It begins once.
         let _ = self.clock.set(clock);
     }
+    /// When that was, as `CLOCK_MONOTONIC` has it, in nanoseconds; 0 before.
+    pub fn start_ns(&self) -> u64 {
+        self.clock.get().map_or(0, |clock| clock.start_ns())
+    }
     fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }

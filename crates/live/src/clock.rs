@@ -6,6 +6,7 @@ use std::{
 };
 
 use anabranch_core::units::Instant;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Real time since a start. Copies agree.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,17 @@ impl Clock {
         Self {
             start: time::Instant::now() + ahead,
         }
+    }
+
+    /// The start as `CLOCK_MONOTONIC` has it, in nanoseconds (clock_gettime(2)).
+    pub fn start_ns(self) -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+        let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+        let ahead = self.start.saturating_duration_since(time::Instant::now());
+        let elapsed = self.start.elapsed();
+        let nanos_of = |span: time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        (seconds * 1_000_000_000 + nanos + nanos_of(ahead)).saturating_sub(nanos_of(elapsed))
     }
 
     /// Now; the start, before it.

@@ -30,9 +30,11 @@ mod sampler;
 mod settings;
 mod stream;
 mod sys;
+mod trace;
 mod transfers;
 mod tun;
 
+pub use anabranch_bpf::trace::CaState;
 pub use application::Side;
 pub use audit::{Audit, DatagramAccount, Limits};
 pub use driver::{Favour, PathSamples};
@@ -43,3 +45,4 @@ pub use refusal::Refusal;
 pub use run::{Around, Error, Finished, Live, Progress, prepare};
 pub use sampler::Sample;
 pub use sys::tcp_info::TcpInfo;
+pub use trace::{Acknowledged, Detail, Traced, Tracing};

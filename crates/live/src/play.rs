@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    os::fd::OwnedFd,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -63,6 +64,8 @@ pub struct Play<'a> {
     pub own: &'a [[Option<Own>; 2]],
     /// Looks at links and groups.
     pub path: PathSampler,
+    /// Watches what senders receive.
+    pub filter: Option<OwnedFd>,
 }
 
 /// What they have seen.
@@ -73,6 +76,8 @@ pub struct Done {
     pub programs: Vec<Ended>,
     /// By node: what the kernel's TCP has counted while it ran.
     pub counters: Vec<Option<BTreeMap<String, u64>>>,
+    /// When the run began, as `CLOCK_MONOTONIC` has it, in nanoseconds.
+    pub start_ns: u64,
 }
 
 /// Threads with sockets.
@@ -90,11 +95,14 @@ impl Play<'_> {
     /// # Errors
     /// What the driver, or else the first application or program, met with.
     pub fn run(
-        self,
+        mut self,
         network: &mut Network<Frame>,
         report: &mut dyn FnMut(f64) -> Progress,
     ) -> Result<Done, Error> {
         let (stage, directory) = (Stage::default(), Directory::of(self.resolved));
+        if let Some(filter) = self.filter.take() {
+            stage.sockets.watch_with(filter);
+        }
         thread::scope(|scope| {
             let _release = Release(&stage);
             let crew = self.gather(scope, &stage);
@@ -129,6 +137,7 @@ impl Play<'_> {
                 outcomes,
                 moved,
                 programs,
+                start_ns: self.recorder.start_ns(),
             })
         })
     }

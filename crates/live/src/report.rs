@@ -164,7 +164,11 @@ pub fn counters(
 }
 
 /// When a flow counts.
-fn window(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) -> (Instant, Instant) {
+pub fn window(
+    flow: &ResolvedFlow,
+    resolved: &Resolved,
+    outcomes: &[Outcome; 2],
+) -> (Instant, Instant) {
     let (start, end) = asked_window(flow, resolved);
     (start, completion(flow, resolved, outcomes).unwrap_or(end))
 }

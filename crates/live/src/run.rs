@@ -31,6 +31,7 @@ use crate::{
     report,
     sampler::Sample,
     settings::{self, is_carried},
+    trace::{Detail, Traced, Tracing, Watch},
     tun::{Drops, Interface},
 };
 
@@ -57,6 +58,9 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// What the kernel's TCP does cannot be traced here, and was to be.
+    #[error("the kernel's TCP cannot be traced: {0}")]
+    Untraceable(String),
     /// Something failed in mid-run.
     #[error("{what}: {source}")]
     Failed {
@@ -78,6 +82,7 @@ pub struct Live<'a> {
     packet_log: bool,
     sample_every: Option<Duration>,
     tapping: Option<Tapping>,
+    tracing: Tracing,
     shell: Option<Program>,
     around: [Option<Around>; 2],
     folder: PathBuf,
@@ -107,6 +112,8 @@ pub struct Finished {
     pub samples: Vec<Sample>,
     /// Links and groups, as often as was asked for.
     pub path_samples: PathSamples,
+    /// What the kernel's TCP did, as far as it was traced.
+    pub traced: Traced,
 }
 
 /// The longest that a shell may stay open: 30 days.
@@ -121,6 +128,7 @@ impl<'a> Live<'a> {
             packet_log: false,
             sample_every: None,
             tapping: None,
+            tracing: Tracing::IfPossible(Detail::Events),
             shell: None,
             around: [None; 2],
             folder: PathBuf::new(),
@@ -195,6 +203,13 @@ impl<'a> Live<'a> {
         self.sample_every = every.filter(|every| !every.is_zero());
         self
     }
+    /// What the kernel's TCP is traced for (default: changes of its state and what it sends again, if this machine lets
+    /// us).
+    #[must_use]
+    pub fn trace(mut self, tracing: Tracing) -> Self {
+        self.tracing = tracing;
+        self
+    }
     /// Captures what enters these links, with the addresses that packets really have. [`Finished::network`]'s probe has
     /// the captures.
     #[must_use]
@@ -265,6 +280,7 @@ impl<'a> Live<'a> {
         let mut programs = Program::all(resolved);
         programs.retain(|_| self.shell.is_none());
         programs.extend(self.shell.clone());
+        let watch = self.watch(resolved, &hosts)?;
         let play = Play {
             resolved,
             programs,
@@ -275,8 +291,10 @@ impl<'a> Live<'a> {
             inboxes,
             own: &own,
             path: PathSampler::new(&links, &groups, self.sample_every),
+            filter: watch.filter()?,
         };
         let done = play.run(&mut network, report)?;
+        let traced = watch.end(done.start_ns);
         if self.shell.is_none() {
             check_programs(&done.programs)?;
         }
@@ -302,6 +320,8 @@ impl<'a> Live<'a> {
         summary.engine = "live";
         summary.fairness.jain_index =
             report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
+        traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
+        traced.note(&mut network, resolved);
         let first = hosts
             .iter()
             .flatten()
@@ -312,6 +332,7 @@ impl<'a> Live<'a> {
             "ends": report::ends(resolved, &own, &done),
             "tcp_counters": report::counters(resolved, &done.counters),
             "controls": controls.described(resolved),
+            "trace": traced.described(resolved, &hosts),
             "machine": report::machine(first, &applied),
         }));
         Ok(Finished {
@@ -322,7 +343,20 @@ impl<'a> Live<'a> {
             audit,
             samples: done.samples,
             path_samples: done.moved.samples,
+            traced,
         })
+    }
+}
+
+impl Live<'_> {
+    /// Begins to watch the senders' sockets, as far as is wished and can be.
+    fn watch(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Result<Watch, Error> {
+        let tracing = if self.shell.is_none() {
+            self.tracing
+        } else {
+            Tracing::Off
+        };
+        Watch::start(tracing, resolved, hosts).map_err(Error::Untraceable)
     }
 }
 

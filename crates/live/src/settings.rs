@@ -179,7 +179,8 @@ pub fn takes(settings: &SocketSettings) -> io::Result<()> {
     settings.apply(&tcp_socket()?)
 }
 
-fn tcp_socket() -> io::Result<OwnedFd> {
+/// A socket of TCP that nothing has been done with.
+pub fn tcp_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(
         AddressFamily::INET,
         SocketType::STREAM,

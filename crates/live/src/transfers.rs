@@ -172,8 +172,11 @@ impl Source {
                     number: begun,
                 };
                 begun += 1;
-                let one = self.begin(address, settings, what);
-                open.push(one.map_err(|error| explain(error, open.len()))?);
+                let writing = self
+                    .begin(address, settings, what)
+                    .map_err(|error| explain(error, open.len()))?;
+                stage.sockets.watch(&writing.stream)?;
+                open.push(writing);
             }
             // What would begin after the stop is never drawn.
             let mut next = if self.arrivals.due < self.stop {

@@ -22,7 +22,7 @@ use anabranch_elements::{
 
 use crate::{
     event_queue::{Class, Entry, Source},
-    record::{Probe, Taps},
+    record::{PacketLog, Probe, Taps},
 };
 
 mod agent;
@@ -152,6 +152,10 @@ impl<B: Body> Network<B> {
     /// Captures from here on.
     pub fn tap(&mut self, taps: Taps) {
         self.fabric.probe.tap(taps);
+    }
+    /// The log of packets, if one is kept, for whoever knows more of them than was seen.
+    pub fn log_mut(&mut self) -> Option<&mut PacketLog> {
+        self.fabric.probe.log_mut()
     }
     /// What has been observed.
     #[must_use]

@@ -24,6 +24,8 @@ struct Recording {
     /// How often links and groups are looked at.
     samples: Option<Duration>,
     captures: Option<Captures>,
+    /// Of the kernel's TCP: `acks`, `events` or `off`, and whether it has to be.
+    trace: Option<(String, bool)>,
 }
 
 /// Makes sure that this process may make network namespaces, in a user namespace of its own if need be; that works only
@@ -36,11 +38,12 @@ pub fn prepare_live() -> PyResult<()> {
 /// Makes one live run. `limits` are the 99th percentile and the maximum of lateness in milliseconds, and packets
 /// lost between kernel and engine, past which the run is tainted. `samples_ms`
 /// is as of `run`, for links and groups; so are `captures`. `shell` is a host and a program that has the terminal there
-/// in place of all flows' applications. `progress` is as of `run`. Raises `ScenarioError`,
+/// in place of all flows' applications. `trace` says what of the kernel's TCP is traced, "acks", "events" or "off", and whether
+/// there is to be no run without (else as far as the machine lets us, by default events). `progress` is as of `run`. Raises `ScenarioError`,
 /// `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, packets = false, samples_ms = None, captures = None, limits = None,
-    shell = None, progress = None))]
+    shell = None, trace = None, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_live(
@@ -54,6 +57,7 @@ pub fn run_live(
     captures: Option<Captures>,
     limits: Option<(f64, f64, u64)>,
     shell: Option<Shell>,
+    trace: Option<(String, bool)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let job = crate::scenario::Job {
@@ -66,6 +70,7 @@ pub fn run_live(
         packets,
         samples: interval(samples_ms)?,
         captures,
+        trace,
     };
     engine::run(py, &job, &recording, limits, shell, progress.as_ref())
 }
@@ -122,13 +127,17 @@ mod engine {
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod engine {
     use anabranch::{
-        Finished, FlowSample, Resolved, Samples, Scenario,
+        AckSample, Finished, FlowSample, Resolved, Samples, Scenario,
         packet::FlowId,
         scenario,
         tcp::Snapshot,
-        units::{Bytes, Duration, Rate},
+        units::{Bytes, Duration, Instant, Rate},
     };
-    use anabranch_live::{Error, Frame, Limits, Live, Progress, Refusal, Sample, Side};
+    use anabranch_live::{
+        Detail, Error, Frame, Limits, Live, Progress, Refusal, Sample, Side, TcpInfo, Traced,
+        Tracing,
+    };
+    use pyo3::exceptions::PyValueError;
 
     use super::{
         LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Recording, Run,
@@ -179,7 +188,9 @@ mod engine {
 
     fn told(error: Error) -> PyErr {
         match error {
-            Error::Missing { .. } => LiveUnavailableError::new_err(error.to_string()),
+            Error::Missing { .. } | Error::Untraceable(_) => {
+                LiveUnavailableError::new_err(error.to_string())
+            }
             other => PyRuntimeError::new_err(other.to_string()),
         }
     }
@@ -199,6 +210,7 @@ mod engine {
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<Run> {
         let stopwatch = Stopwatch::start();
+        let tracing = tracing(recording.trace.as_ref())?;
         let mut raised = None;
         let result = py.detach(|| {
             let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
@@ -212,6 +224,7 @@ mod engine {
                 .packet_log(recording.packets)
                 .samples(recording.samples)
                 .tap(captures)
+                .trace(tracing)
                 .folder(job.folder().to_owned());
             if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
                 live = live.limits(Limits {
@@ -261,12 +274,19 @@ mod engine {
     fn finished(done: anabranch_live::Finished, resolved: &Resolved) -> Finished<Frame> {
         let mut delivered = vec![0; resolved.flows.len()];
         let mut flows = Vec::new();
+        let mut recoveries: Vec<_> = (0..resolved.flows.len())
+            .map(|flow| Recoveries::of(&done.traced, flow))
+            .collect();
         for sample in &done.samples {
             match sample.side {
-                Side::Sender => flows.push(flow_sample(sample, delivered[sample.flow])),
+                Side::Sender => flows.push(FlowSample {
+                    fast_recoveries: recoveries[sample.flow].until(sample.at),
+                    ..flow_sample(sample, delivered[sample.flow])
+                }),
                 Side::Receiver => delivered[sample.flow] = sample.info.bytes_received,
             }
         }
+        let (acks, controls) = ack_samples(&done.traced);
         Finished {
             summary: done.summary,
             network: done.network,
@@ -274,10 +294,94 @@ mod engine {
             groups: done.groups,
             samples: Samples {
                 flows,
+                acks,
+                controls,
                 links: done.path_samples.links,
                 groups: done.path_samples.groups,
             },
         }
+    }
+
+    fn tracing(asked: Option<&(String, bool)>) -> PyResult<Tracing> {
+        let Some((detail, is_required)) = asked else {
+            return Ok(Tracing::IfPossible(Detail::Events));
+        };
+        let detail = match detail.as_str() {
+            "acks" => Detail::Segments,
+            "events" => Detail::Events,
+            "off" => return Ok(Tracing::Off),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "there is no trace {other:?}; expected acks, events or off"
+                )));
+            }
+        };
+        Ok(if *is_required {
+            Tracing::Required(detail)
+        } else {
+            Tracing::IfPossible(detail)
+        })
+    }
+
+    /// Fast recoveries of a flow, counted as time goes on.
+    struct Recoveries {
+        begun: Vec<Instant>,
+        counted: usize,
+        is_known: bool,
+    }
+
+    impl Recoveries {
+        fn of(traced: &Traced, flow: usize) -> Self {
+            Self {
+                begun: traced.recoveries(flow).collect(),
+                counted: 0,
+                is_known: traced.tells_of(flow),
+            }
+        }
+        fn until(&mut self, at: Instant) -> Option<u64> {
+            let more = self.begun[self.counted..].iter();
+            self.counted += more.take_while(|begun| **begun <= at).count();
+            self.is_known.then_some(self.counted as u64)
+        }
+    }
+
+    /// With the names of congestion controls.
+    fn ack_samples(traced: &Traced) -> (Vec<AckSample>, Vec<String>) {
+        let mut controls: Vec<String> = Vec::new();
+        let mut last = ([0; 16], 0);
+        let acks = traced.acknowledged().into_iter().map(|ack| {
+            let record = &ack.record;
+            if controls.is_empty() || last.0 != record.control {
+                let name = record.control();
+                let place = controls.iter().position(|control| *control == name);
+                last = (record.control, place.unwrap_or(controls.len()));
+                if place.is_none() {
+                    controls.push(name);
+                }
+            }
+            let info = TcpInfo {
+                ca_state: record.ca_state as u8,
+                snd_cwnd: record.cwnd,
+                snd_ssthresh: record.ssthresh,
+                ..TcpInfo::default()
+            };
+            AckSample {
+                at: ack.at,
+                flow: FlowId(record.flow),
+                connection: ack.connection,
+                acknowledged_bytes: ack.acknowledged_bytes,
+                cwnd: record.cwnd,
+                ssthresh: record.ssthresh(),
+                in_flight: record.in_flight(),
+                srtt: Duration::from_micros(record.srtt_us.into()),
+                fast_recoveries: ack.fast_recoveries,
+                timeouts: ack.timeouts,
+                retransmitted_packets: record.total_retrans,
+                state: info.state_name(),
+                control: last.1,
+            }
+        });
+        (acks.collect(), controls)
     }
 
     /// Windows are in segments: the model knows no segment size of a host from outside and counts by 1.
@@ -300,7 +404,7 @@ mod engine {
                 pacing_rate: Rate::new(info.pacing_rate.saturating_mul(8)),
             },
             delivered_bytes,
-            fast_recoveries: 0,
+            fast_recoveries: None,
             timeouts: info.total_rto.into(),
             retransmitted_packets: info.total_retrans.into(),
         }

@@ -16,10 +16,11 @@ use serde_json::{Map, Value};
 use crate::table::ArrowTable;
 
 /// The names that [`build`] knows.
-pub const NAMES: [&str; 7] = [
+pub const NAMES: [&str; 8] = [
     "flows",
     "links",
     "samples",
+    "ack_samples",
     "link_samples",
     "group_samples",
     "packets",
@@ -34,6 +35,7 @@ pub fn build<B: Body>(run: &Finished<B>, name: &str) -> PyResult<ArrowTable> {
         "flows" => flows(&run.summary.flows),
         "links" => links(&run.summary.links),
         "samples" => samples(run),
+        "ack_samples" => ack_samples(run),
         "link_samples" => link_samples(run),
         "group_samples" => group_samples(run),
         "packets" => packets(run),
@@ -57,6 +59,9 @@ fn counts<T>(rows: &[T], of: impl Fn(&T) -> u64) -> ArrayRef {
             .map(|row| Some(of(row)))
             .collect::<UInt64Array>(),
     )
+}
+fn some_counts<T>(rows: &[T], of: impl Fn(&T) -> Option<u64>) -> ArrayRef {
+    Arc::new(rows.iter().map(of).collect::<UInt64Array>())
 }
 fn strings<T>(rows: &[T], of: impl Fn(&T) -> Option<String>) -> ArrayRef {
     Arc::new(rows.iter().map(of).collect::<StringArray>())
@@ -189,7 +194,7 @@ fn samples<B: Body>(run: &Finished<B>) -> Columns {
             floats(rows, |s| Some(s.snapshot.rto.as_millis_f64())),
         ),
         ("delivered_bytes", counts(rows, |s| s.delivered_bytes)),
-        ("fast_recoveries", counts(rows, |s| s.fast_recoveries)),
+        ("fast_recoveries", some_counts(rows, |s| s.fast_recoveries)),
         ("timeouts", counts(rows, |s| s.timeouts)),
         (
             "retransmitted_packets",
@@ -198,6 +203,45 @@ fn samples<B: Body>(run: &Finished<B>) -> Columns {
         (
             "state",
             strings(rows, |s| Some(s.snapshot.state.to_owned())),
+        ),
+    ]
+}
+
+/// The columns of [`samples`] that a trace knows, and a few more.
+fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
+    let rows = &run.samples.acks;
+    let srtt = |d: Duration| (!d.is_zero()).then(|| d.as_millis_f64());
+    vec![
+        ("time_s", floats(rows, |s| Some(s.at.as_secs_f64()))),
+        (
+            "flow",
+            strings(rows, |s| Some(run.network.flow_name(s.flow).to_owned())),
+        ),
+        ("connection", counts(rows, |s| s.connection.into())),
+        ("acknowledged_bytes", counts(rows, |s| s.acknowledged_bytes)),
+        ("cwnd_packets", floats(rows, |s| Some(s.cwnd.into()))),
+        (
+            "ssthresh_packets",
+            floats(rows, |s| s.ssthresh.map(f64::from)),
+        ),
+        (
+            "in_flight_packets",
+            floats(rows, |s| Some(s.in_flight.into())),
+        ),
+        ("srtt_ms", floats(rows, |s| srtt(s.srtt))),
+        (
+            "fast_recoveries",
+            counts(rows, |s| s.fast_recoveries.into()),
+        ),
+        ("timeouts", counts(rows, |s| s.timeouts.into())),
+        (
+            "retransmitted_packets",
+            counts(rows, |s| s.retransmitted_packets.into()),
+        ),
+        ("state", strings(rows, |s| Some(s.state.to_owned()))),
+        (
+            "congestion_control",
+            strings(rows, |s| run.samples.controls.get(s.control).cloned()),
         ),
     ]
 }

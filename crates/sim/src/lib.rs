@@ -5,4 +5,4 @@ pub mod run;
 pub mod samples;
 
 pub use run::{Error, Finished, Progress, Simulation};
-pub use samples::{FlowSample, GroupSample, LinkSample, Samples};
+pub use samples::{AckSample, FlowSample, GroupSample, LinkSample, Samples};

@@ -81,6 +81,13 @@ def run(
         int, typer.Option("--snaplen", metavar="BYTES", help="With --pcap: bytes kept of each packet.")
     ] = SNAP_LENGTH,
     why: Annotated[bool, typer.Option("--why", help="Explain every retransmission.")] = False,
+    trace: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option(
+            metavar="acks|events|off",
+            help="With --engine live: trace the kernel's TCP. By default acks with --out, else events, where possible.",
+        ),
+    ] = None,
 ) -> None:
     """Run one scenario once."""
     with exit_status():
@@ -89,7 +96,7 @@ def run(
         run_once(
             file,
             set_ or [],
-            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why),
+            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why, trace),
         )
 
 

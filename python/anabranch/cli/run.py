@@ -30,6 +30,7 @@ class RunOptions:
     pcap: list[str]
     snap_length: int
     why: bool
+    trace: str | None = None
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -47,8 +48,12 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.progress import Progress
 
     live = is_live(options.engine)
+    if options.trace is not None and not live:
+        raise UserError("--trace traces the kernel's TCP, and --engine sim has none", hint="give --engine live")
+    if options.trace == "off" and options.why:
+        raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
     if live:
-        _check_live(options)
+        _check_live()
     if options.why and not options.packets:
         raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     check_seed(options.seed)
@@ -66,6 +71,8 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 samples_ms=options.samples_ms if options.out else None,
                 captures=[name for name, _ in captures],
                 snap_length=options.snap_length,
+                # What is sent again, and why, the kernel tells in the trace alone.
+                trace=options.trace or (("acks" if options.out else "events") if options.why else None),
                 progress=progress.update,
             )
         else:
@@ -98,17 +105,14 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
             print_why(why)
 
 
-def _check_live(options: RunOptions) -> None:
-    """Refuse what the live engine does not do, and see to it that this process may run it.
+def _check_live() -> None:
+    """See to it that this process may run live.
 
     Raises:
-        UserError: An option is only the simulator's, or the machine does not permit it.
+        UserError: The machine does not permit it.
     """
-    from anabranch.errors import UserError
     from anabranch.live import prepare
 
-    if options.why:
-        raise UserError("--why is not available with --engine live in this version", hint="give --engine sim")
     # Before anything starts a thread: a process with several cannot move into a user namespace.
     prepare()
 
@@ -186,6 +190,7 @@ def _print(result: RunResult) -> None:
         out.print(f"digest {result.digest}")
     if result.live is not None:
         out.print(escape(_audit(result.live)), soft_wrap=True)
+        out.print(escape(_trace(result.live)), soft_wrap=True)
         return
     for remark in not_modelled(result):
         out.print(escape(remark), soft_wrap=True)
@@ -201,6 +206,15 @@ def _audit(live: LiveSummary) -> str:
         f"kernel {live['machine']['kernel']}; {audit['released_packets']} packets left late by {late[0]} ms (median), "
         f"{late[1]} ms (99th percentile), {late[2]} ms (at most); {audit['io_drops']} lost between kernel and engine"
     )
+
+
+def _trace(live: LiveSummary) -> str:
+    """What of the kernel's TCP was traced, or why nothing was."""
+    trace = live["trace"]
+    if trace["detail"] is None:
+        return f"the kernel's TCP was not traced: {trace['why_not']}"
+    told = f"traced: {trace['detail']}, {trace['records']} records"
+    return told + (f"; {trace['lost_records']} more are LOST" if trace["lost_records"] else "")
 
 
 def times(result: RunResult) -> list[str]:

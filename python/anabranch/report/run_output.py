@@ -34,7 +34,7 @@ def write_run(result: RunResult, directory: Path) -> None:
             frame = result.table(name)
             # A table that was not recorded is left out: an empty one would say that nothing happened.
             # Window events are recorded with the packets: then none means that nothing happened.
-            recorded = name in ("flows", "links") or (name == "window_events" and result.table("packets").height > 0)
+            recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
             if frame.height > 0 or recorded:
                 frame.write_parquet(aside / f"{name}.parquet", compression="zstd")
         with house_style():
@@ -77,6 +77,8 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
 
 
 def _says_why(result: RunResult) -> bool:
+    if result.live is not None and result.live["trace"]["detail"] is None:
+        return False
     packets = result.table("packets")
     return packets.height > 0 and "cause" in packets.columns and result.has_table("window_events")
 

@@ -161,6 +161,32 @@ pub fn bound_window(socket: &impl AsFd, bytes: i32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
 }
 
+/// Lets a BPF program see what a socket receives (`SO_ATTACH_BPF`, socket(7)).
+pub fn attach_filter(socket: &impl AsFd, program: &impl AsFd) -> io::Result<()> {
+    let program = program.as_fd().as_raw_fd();
+    set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program)
+}
+
+/// The cookie of the network namespace that a socket is in (`SO_NETNS_COOKIE`, Linux 5.14 and later).
+pub fn namespace_cookie(socket: &impl AsFd) -> io::Result<u64> {
+    let mut cookie = 0_u64;
+    let mut len = libc::socklen_t::try_from(size_of::<u64>()).expect("a small number");
+    // SAFETY: the option is a number of eight octets, whose address and size these are.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut len,
+        )
+    };
+    if answer < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(cookie)
+}
+
 fn set(socket: &impl AsFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     // SAFETY: the option reads an int, whose address and size these are.
     let answer = unsafe {

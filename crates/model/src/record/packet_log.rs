@@ -145,6 +145,15 @@ impl PacketLog {
     pub fn needed(&self) -> Vec<Option<bool>> {
         self.rows.iter().flat_map(|rows| needed(rows)).collect()
     }
+    /// The same, for whoever knows more of them than was seen.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut PacketRow> {
+        self.rows.iter_mut().flatten()
+    }
+    /// What happened to windows that this engine's TCP does not own.
+    pub fn add_windows(&mut self, rows: impl IntoIterator<Item = WindowRow>) {
+        self.windows.extend(rows);
+        self.sort_windows();
+    }
     pub(crate) fn window_events(&mut self, flow: FlowId, events: &[WindowEvent]) {
         let rows = events.iter().map(|event| WindowRow::new(flow, event));
         self.windows.extend(rows);

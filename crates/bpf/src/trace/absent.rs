@@ -1,0 +1,40 @@
+//! In a build without the feature `kernel` nothing can be traced, and this says so.
+
+use std::os::fd::BorrowedFd;
+
+use super::{Detail, Place, Record};
+use crate::Error;
+
+/// A trace under way. In this build there is none.
+#[derive(Debug)]
+pub struct Trace {
+    never: std::convert::Infallible,
+}
+
+impl Trace {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn start(_flows: &[(Place, u32)], _detail: Detail) -> Result<Self, Error> {
+        Err(Error::System(
+            "this build cannot load BPF programs into the kernel; install clang, libelf-dev and zlib1g-dev (Debian's \
+             names) and type `make setup`"
+                .to_owned(),
+        ))
+    }
+    /// What has been told since it was last asked.
+    pub fn take(&mut self) -> Vec<Record> {
+        match self.never {}
+    }
+    /// Records for which there was no room.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        match self.never {}
+    }
+    /// The filter for sockets.
+    #[must_use]
+    pub fn filter(&self) -> BorrowedFd<'_> {
+        match self.never {}
+    }
+}

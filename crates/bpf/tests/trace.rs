@@ -1,0 +1,251 @@
+//! The program that watches the kernel's TCP: the verifier takes it, it tells of the sockets that it is to watch and of no
+//! others, and nothing of it stays. Where the machine does not let that be tried the test says why and passes.
+#![cfg(feature = "kernel")]
+
+use std::{
+    collections::BTreeSet,
+    io::{Read as _, Write as _},
+    mem,
+    net::{Shutdown, TcpListener, TcpStream},
+    os::fd::{AsFd, AsRawFd as _},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anabranch_bpf::{
+    Error,
+    trace::{Detail, Kind, Place, Record, Trace},
+};
+use libbpf_rs::query::ProgInfoIter;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// A trace of these flows; `None` where the machine does not let us, which is printed.
+fn start(flows: &[(Place, u32)], detail: Detail) -> Option<Trace> {
+    match Trace::start(flows, detail) {
+        Ok(trace) => Some(trace),
+        Err(Error::System(why)) => {
+            assert!(
+                std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+                "ANABRANCH_LIVE=required: {why}"
+            );
+            eprintln!("SKIPPED: {why}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Moves this thread into a network of its own with a loopback device. The network's cookie, if we may have one.
+fn own_network() -> Option<u64> {
+    // SAFETY: only the network namespace changes; no file descriptor is shared or lost by that.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
+    let up = Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status();
+    assert!(up.expect("ip is there").success());
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let mut cookie = 0_u64;
+    let mut len = libc::socklen_t::try_from(size_of::<u64>()).expect("eight");
+    // SAFETY: the option is a number of eight octets, whose address and size these are.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut len,
+        )
+    };
+    assert_eq!(answer, 0, "Linux 5.14 and later have it");
+    Some(cookie)
+}
+
+fn attach(socket: &impl AsFd, trace: &Trace) {
+    let filter = trace.filter().as_raw_fd();
+    // SAFETY: the option is the descriptor of a program, whose address and size these are.
+    let answer = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_BPF,
+            (&raw const filter).cast(),
+            libc::socklen_t::try_from(size_of_val(&filter)).expect("four"),
+        )
+    };
+    assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
+}
+
+const OCTETS: usize = 4 << 20;
+
+/// Sends so much to a port, then closes that side and waits for the peer's.
+fn send(port: u16, trace: Option<&Trace>) {
+    let listener =
+        TcpListener::bind(("127.0.0.1", port)).expect("it is free in a network of our own");
+    let sink = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a peer");
+        let mut octets = Vec::new();
+        stream.read_to_end(&mut octets).expect("it sends");
+        octets.len()
+    });
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    if let Some(trace) = trace {
+        attach(&stream, trace);
+    }
+    stream.write_all(&vec![7; OCTETS]).expect("it reads");
+    stream.shutdown(Shutdown::Write).expect("it is open");
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("it closes");
+    assert_eq!(sink.join().expect("it reads"), OCTETS);
+}
+
+/// What is told of one connection of two: of the one that is asked for.
+fn watched(detail: Detail, filtered: bool) -> Option<Vec<Record>> {
+    let namespace = own_network()?;
+    let place = Place {
+        namespace,
+        port: 10_007,
+        listens: false,
+    };
+    let mut trace = start(&[(place, 7)], detail)?;
+    send(10_008, None);
+    send(10_007, filtered.then_some(&trace));
+    let records = trace.take();
+    assert_eq!(trace.lost(), 0);
+    Some(records)
+}
+
+/// Fails for a program that knows no flow from another, that reads a field somewhere else, and for one that is silent
+/// once the sender has closed its side.
+#[test]
+fn every_acknowledgment_of_a_sender_is_told() {
+    let Some(records) = watched(Detail::Segments, true) else {
+        return;
+    };
+    assert!(records.iter().all(|record| record.flow == 7));
+    assert!(records.len() > 10, "{}", records.len());
+    let acks: Vec<u32> = records
+        .iter()
+        .filter_map(|record| match record.kind {
+            Kind::Segment { ack } => Some(ack),
+            _ => None,
+        })
+        .collect();
+    // From the first octet to the end of the stream, which counts as one more.
+    let first = records[0].snd_una;
+    let last = acks.iter().map(|ack| ack.wrapping_sub(first)).max();
+    assert_eq!(last, Some(u32::try_from(OCTETS).expect("4 MiB") + 1));
+    for record in &records {
+        assert!((1..100_000).contains(&record.cwnd), "{record:?}");
+        assert!((500..66_000).contains(&record.mss), "{record:?}");
+        assert!(record.srtt_us < 1_000_000, "{record:?}");
+        assert_eq!(record.control(), control());
+        assert!(
+            record.snd_nxt.wrapping_sub(record.snd_una)
+                <= u32::try_from(OCTETS).expect("4 MiB") + 1
+        );
+    }
+    let states: BTreeSet<u8> = records.iter().map(|record| record.state).collect();
+    // TCP_ESTABLISHED, TCP_FIN_WAIT1 and what may come behind it.
+    assert!(
+        states.contains(&1) && states.iter().any(|state| *state >= 4),
+        "{states:?}"
+    );
+    let mut times = records.iter().map(|record| record.time_ns);
+    assert!(
+        times
+            .clone()
+            .zip(times.by_ref().skip(1))
+            .all(|(a, b)| a <= b)
+    );
+}
+
+/// The filter is what tells of a closed side: without it nothing does.
+#[test]
+fn without_the_filter_a_closed_side_is_silent() {
+    let Some(records) = watched(Detail::Segments, false) else {
+        return;
+    };
+    assert!(!records.is_empty());
+    assert!(records.iter().all(|record| record.state == 1));
+}
+
+/// On a busy machine a probe of the tail may leave, or something be reported out of order: then those are told, and what
+/// came next.
+#[test]
+fn without_segments_only_those_behind_a_change_are_told() {
+    let Some(records) = watched(Detail::Events, true) else {
+        return;
+    };
+    let count = |of: fn(&Kind) -> bool| records.iter().filter(|record| of(&record.kind)).count();
+    let segments = count(|kind| matches!(kind, Kind::Segment { .. }));
+    let changes = count(|kind| matches!(kind, Kind::State { .. }));
+    assert!(segments <= changes, "{records:?}");
+}
+
+fn control() -> String {
+    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    name.expect("the kernel has one").trim().to_owned()
+}
+
+/// Of our program's parts those in the kernel.
+fn in_kernel() -> usize {
+    let ours = ["on_segment", "on_state", "on_again", "on_closing"];
+    ProgInfoIter::default()
+        .filter(|program| ours.contains(&program.name.to_string_lossy().as_ref()))
+        .count()
+}
+
+/// In the environment of a process that is to hold a trace until it is killed.
+const HOLD: &str = "ANABRANCH_TEST_HOLD_TRACE";
+
+/// Fails for a trace that is pinned, or whose links outlive what holds them. Other tests of this file, which trace
+/// meanwhile, wait in other processes: so what there is more of at the end is no more than what they have.
+#[test]
+fn nothing_stays_however_a_trace_ends() {
+    let place = Place {
+        namespace: 1,
+        port: 1,
+        listens: false,
+    };
+    let Some(trace) = start(&[(place, 0)], Detail::Events) else {
+        return;
+    };
+    if std::env::var_os(HOLD).is_some() {
+        println!("held");
+        thread::sleep(Duration::from_secs(60));
+        mem::forget(trace);
+        return;
+    }
+    assert!(in_kernel() >= 4, "they are found where they are");
+    drop(trace);
+    for _ in 0..3 {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args([
+                "--exact",
+                "nothing_stays_however_a_trace_ends",
+                "--nocapture",
+            ])
+            .env(HOLD, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("this program starts");
+        let mut said = String::new();
+        let mut out = child.stdout.take().expect("it was asked for");
+        while !said.contains("held") {
+            let mut octet = [0];
+            out.read_exact(&mut octet)
+                .expect("it says that it holds one");
+            said.push(char::from(octet[0]));
+        }
+        assert!(in_kernel() >= 4);
+        child.kill().expect("it is there");
+        child.wait().expect("it is dead");
+    }
+    // The kernel frees programs when nobody can be running them any more.
+    let gone = (0..200).any(|_| {
+        thread::sleep(Duration::from_millis(50));
+        in_kernel() == 0
+    });
+    assert!(gone, "{} parts of the program are still there", in_kernel());
+}

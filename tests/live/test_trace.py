@@ -1,0 +1,438 @@
+"""The trace of the kernel's TCP against the capture of the same run, and against what its sockets say themselves.
+
+Each law is a function that a spoilt trace must fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from anabranch.live import Limits
+from anabranch.result import RunResult
+from anabranch.scenario import Scenario
+
+from .conftest import FLOW, PATH, command, missing
+
+LOOSE = Limits(p99_lateness_ms=1000.0, max_lateness_ms=10_000.0)
+"""The laws hold however late packets leave; that none is lost on the way to the kernel stays."""
+
+MSS = 1448
+
+LOSSY = """
+title = "random loss"
+duration = "5 s"
+[link.path]
+between = ["A", "B"]
+rate = "100 Mbit/s"
+delay = "15 ms"
+forward.impair = [{ kind = "bernoulli-loss", rate = 0.004 }]
+[flow.main]
+from = "A"
+to = "B"
+cc = "reno"
+"""
+
+FILE = """
+title = "a file that the socket takes whole"
+duration = "4 s"
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "20 ms"
+[flow.main]
+from = "A"
+to = "B"
+workload = { kind = "file", size = "1 MB" }
+"""
+
+OUTAGE = """
+title = "a link that is down for a while"
+duration = "5 s"
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+[[at]]
+time = "1 s"
+set = { "link.path.up" = false }
+[[at]]
+time = "2.5 s"
+set = { "link.path.up" = true }
+[flow.main]
+from = "A"
+to = "B"
+cc = "cubic"
+"""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A packet of TCP as it entered the link; numbers are those of its header."""
+
+    time_s: float
+    seq: int
+    ack: int
+    flags: int
+    payload: int
+
+    @property
+    def end(self) -> int:
+        return self.seq + self.payload
+
+
+SYN, ACK = 2, 16
+
+
+def segments(capture: bytes) -> Iterator[Segment]:
+    """What a pcapng file has of IPv4 and TCP."""
+    at = 0
+    while at < len(capture):
+        kind, size = struct.unpack_from("<II", capture, at)
+        if kind == 6:
+            high, low, kept = struct.unpack_from("<III", capture, at + 12)
+            packet = capture[at + 28 : at + 28 + kept]
+            ip, total = (packet[0] & 15) * 4, int.from_bytes(packet[2:4], "big")
+            seq, ack, offset, flags = struct.unpack_from(">IIBB", packet, ip + 4)
+            payload = total - ip - (offset >> 4) * 4
+            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload)
+        at += size
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run: its result, what its sender sent and was sent, and its end."""
+
+    result: RunResult
+    sent: list[Segment]
+    received: list[Segment]
+    duration_s: float
+
+    @property
+    def flow(self) -> dict[str, Any]:
+        return dict(self.result.flows["main"])
+
+    @property
+    def trace(self) -> dict[str, Any]:
+        assert self.result.live is not None
+        return dict(self.result.live["trace"])
+
+    @property
+    def first(self) -> int:
+        """The number of the first octet: the SYN's and one more."""
+        return next(segment.seq for segment in self.sent if segment.flags & SYN) + 1
+
+
+def traced(text: str) -> Seen:
+    """Run with every acknowledgment traced."""
+    scenario = Scenario.from_text(text)
+    try:
+        result = scenario.run_live(
+            packets=True, trace="acks", samples_ms=10, captures=["path"], snap_length=120, limits=LOOSE
+        )
+    except Exception as error:
+        if "cannot be traced" in str(error):
+            missing(str(error))
+        raise
+    sent, received = (list(segments(result.pcapng(f"path.{way}"))) for way in ("forward", "reverse"))
+    return Seen(result, sent, received, float(result.summary["duration_s"]))
+
+
+@pytest.fixture(scope="module")
+def lossy(live_machine: None) -> Seen:
+    return traced(LOSSY)
+
+
+@pytest.fixture(scope="module")
+def file(live_machine: None) -> Seen:
+    return traced(FILE)
+
+
+def fails(check: Callable[[], None]) -> bool:
+    """Whether a check finds out what it is given."""
+    try:
+        check()
+    except AssertionError:
+        return True
+    return False
+
+
+# Every acknowledgment that the capture shows at the sender appears once.
+
+
+def acknowledgments(seen: Seen) -> tuple[list[int], list[int]]:
+    """Octets acknowledged, in order: what came for certain before the end, and all that entered the way back."""
+    acks = [s for s in seen.received if s.flags & ACK and not s.flags & SYN]
+    # The way back takes 20 ms at most here; a tenth of a second lets the slowest machine hand over what has come.
+    return (
+        [s.ack - seen.first for s in acks if s.time_s < seen.duration_s - 0.12],
+        [s.ack - seen.first for s in acks],
+    )
+
+
+def check_each_once(told: Sequence[int], came: Sequence[int], entered: Sequence[int], merged: int) -> None:
+    """``told`` is ``entered`` without its end and without as many as the kernel says it has merged with the next."""
+    skipped, place = 0, 0
+    for ack in told:
+        while place < len(entered) and entered[place] != ack:
+            skipped, place = skipped + 1, place + 1
+        assert place < len(entered), f"the acknowledgment of {ack} came from nowhere, or twice"
+        place += 1
+    assert skipped == merged, f"{skipped} acknowledgments are missing, {merged} were merged"
+    assert place >= len(came), f"the last {len(came) - place} acknowledgments are missing"
+
+
+def told_of(seen: Seen) -> list[int]:
+    return seen.result.table("ack_samples")["acknowledged_bytes"].to_list()
+
+
+@pytest.mark.parametrize("which", ["lossy", "file"])
+def test_every_acknowledgment_appears_once(which: str, request: pytest.FixtureRequest) -> None:
+    """Fails for a trace that leaves out one, has one twice, or none once the sender has closed its side."""
+    seen: Seen = request.getfixturevalue(which)
+    told, (came, entered) = told_of(seen), acknowledgments(seen)
+    merged = seen.trace["merged_segments"]["A"]
+    assert len(told) > 300
+    assert seen.trace["lost_records"] == 0
+    check_each_once(told, came, entered, merged)
+    middle = len(told) // 2
+    for spoilt in (
+        told[:middle] + told[middle + 1 :],
+        told[:middle] + told[middle : middle + 1] + told[middle:],
+        told[: len(told) // 4],
+        [ack + 1 for ack in told],
+    ):
+        assert fails(lambda spoilt=spoilt: check_each_once(spoilt, came, entered, merged))  # type: ignore[misc]
+
+
+# Windows.
+
+
+@dataclass(frozen=True)
+class Row:
+    """What of the trace a law of windows looks at."""
+
+    state: str
+    cwnd: float
+    acknowledged: int
+
+
+def rows_of(seen: Seen) -> list[Row]:
+    table = seen.result.table("ack_samples").select("state", "cwnd_packets", "acknowledged_bytes")
+    return [Row(*row) for row in table.iter_rows()]
+
+
+def check_reno(rows: Sequence[Row]) -> None:
+    """In congestion avoidance the window rises by at most a packet while one window is acknowledged (RFC 5681 §3.1)."""
+    begin, looked_at = 1, 0
+    for end in range(2, len(rows)):
+        if rows[end].state != "open":
+            begin = end + 1
+            continue
+        # What the acknowledgments from `begin` to the one before `end` acknowledge. Each row is before its own.
+        while begin < end and rows[end - 1].acknowledged - rows[begin - 1].acknowledged > rows[begin].cwnd * MSS:
+            begin += 1
+        if begin < end:
+            looked_at += 1
+            grown = rows[end].cwnd - rows[begin].cwnd
+            assert grown <= 1, f"{grown} packets in a round trip, row {end}"
+    assert looked_at > 500, f"only {looked_at} rows of congestion avoidance"
+
+
+def test_reno_rises_by_a_packet_in_a_round_trip(lossy: Seen) -> None:
+    """Fails for slow start under the name of congestion avoidance, and for a window told one row too often."""
+    rows = rows_of(lossy)
+    check_reno(rows)
+    assert sum(row.state == "slow-start" for row in rows) > 50
+    assert fails(lambda: check_reno([replace(row, state="open") for row in rows]))
+    assert fails(lambda: check_reno([replace(row, cwnd=row.cwnd + number % 3) for number, row in enumerate(rows)]))
+
+
+def check_samples(samples: pl.DataFrame, acks: pl.DataFrame, column: str, told: str) -> None:
+    """What a socket says of itself is what the acknowledgment before or after it found, in 99 of 100 samples."""
+    times, values = acks["time_s"].to_list(), acks[told].to_list()
+    agreeing = total = 0
+    for time_s, value in samples.select("time_s", column).iter_rows():
+        after = bisect_right(times, time_s)
+        # A sample is taken a little before its time, and a thread may be put aside in between: five rows either way.
+        near = values[max(0, after - 5) : after + 5]
+        if 5 <= after < len(times) - 5:
+            total += 1
+            agreeing += value in near
+    assert total > 300
+    assert agreeing >= 0.99 * total, f"{column}: {agreeing} of {total}"
+
+
+def test_sockets_say_the_same(lossy: Seen) -> None:
+    """Fails for a field that is read from somewhere else, and for a clock that is off by 50 ms."""
+    samples, acks = lossy.result.table("samples"), lossy.result.table("ack_samples")
+    for column in ("cwnd_packets", "ssthresh_packets", "fast_recoveries", "retransmitted_packets"):
+        check_samples(samples, acks, column, column)
+    assert fails(lambda: check_samples(samples, acks, "cwnd_packets", "ssthresh_packets"))
+    later = acks.with_columns(pl.col("time_s") + 0.05)
+    assert fails(lambda: check_samples(samples, later, "cwnd_packets", "cwnd_packets"))
+
+
+def check_reductions(events: pl.DataFrame) -> None:
+    """A recovery of Reno leaves half of the window, two segments at least (RFC 5681 §3.1 equation 4)."""
+    begun = events.filter(event="recovery-entered")
+    assert begun.height > 3
+    for before, ssthresh in begun.select("cwnd_before_packets", "ssthresh_packets").iter_rows():
+        assert ssthresh == max(before // 2, 2)
+
+
+def test_reductions(lossy: Seen) -> None:
+    """Fails for the window of one acknowledgment later, and for CUBIC's share."""
+    events = lossy.result.table("window_events")
+    check_reductions(events)
+    assert fails(lambda: check_reductions(events.with_columns(pl.col("cwnd_before_packets") - 2)))
+    assert fails(lambda: check_reductions(events.with_columns(pl.col("ssthresh_packets") * 7 // 5)))
+
+
+# Recoveries and what was sent again.
+
+
+def sent_again(sent: Sequence[Segment]) -> list[tuple[Segment, bool]]:
+    """Segments of which something had been sent before, and whether each begins a recovery.
+
+    One does if it is behind all that had been sent when the last began: ``recover`` of RFC 6582 §3.2.
+    """
+    highest, recover, found = 0, 0, []
+    for segment in sent:
+        if segment.payload == 0:
+            continue
+        if segment.seq < highest:
+            begins = segment.seq >= recover
+            if begins:
+                recover = highest
+            found.append((segment, begins))
+        highest = max(highest, segment.end)
+    return found
+
+
+def test_two_losses_of_one_window_are_one_recovery() -> None:
+    """Fails for whoever counts retransmissions."""
+
+    def data(number: int) -> Segment:
+        return Segment(0, number * 10, 0, ACK, 10)
+
+    once = [data(number) for number in range(20)]
+    assert [begins for _, begins in sent_again([*once, data(3), data(7)])] == [True, False]
+    later = [*once, data(3), *(data(number) for number in range(20, 30)), data(21)]
+    assert [begins for _, begins in sent_again(later)] == [True, True]
+    assert sent_again(once) == []
+
+
+def test_recoveries_are_those_of_the_capture(lossy: Seen) -> None:
+    """Fails for whoever counts retransmissions as recoveries, and for a state that is missed."""
+    again = sent_again(lossy.sent)
+    begun = sum(begins for _, begins in again)
+    assert lossy.flow["timeouts"] == 0, "with a timeout the capture alone does not tell"
+    assert lossy.flow["fast_recoveries"] == lossy.trace["flows"]["main"]["recoveries"] == begun > 3
+    assert begun < len(again), "two of a window were lost: else this would not tell the two counts apart"
+    entered = lossy.result.table("window_events").filter(event="recovery-entered")
+    assert entered.height == begun
+
+
+def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
+    """Fails for marks on other packets: their first octets are compared, in order."""
+    again = [segment.seq - lossy.first for segment, _ in sent_again(lossy.sent)]
+    packets = lossy.result.table("packets").filter(pl.col("retransmission"))
+    assert packets["sequence_bytes"].to_list() == again
+    assert len(again) == lossy.flow["retransmitted_packets"] == lossy.trace["flows"]["main"]["retransmissions"]
+    assert set(packets["cause"]) <= {"rack", "tlp"}
+    # Nothing but losses, and nobody is sent again what has arrived.
+    assert packets.filter(fate="lost").height + lossy.flow["fast_recoveries"] > 0
+    why = lossy.result.why().flows[0]
+    kinds = [episode.kind for episode in why.episodes]
+    assert kinds.count("fast recovery") == lossy.flow["fast_recoveries"]
+    assert len(why.retransmissions) == len(again)
+    assert sum(item.needed is True for item in why.retransmissions) >= len(again) - 2
+
+
+def test_timeouts(live_machine: None) -> None:
+    """Fails for a trace that hears of the first expiry of a timer alone: the link is down for three of them."""
+    seen = traced(OUTAGE)
+    assert seen.flow["timeouts"] >= 2
+    assert seen.trace["flows"]["main"]["timeouts"] == seen.flow["timeouts"]
+    events = seen.result.table("window_events")
+    expired = events.filter(event="rto")
+    assert expired.height == seen.flow["timeouts"]
+    before, after = (expired[f"cwnd_{which}_packets"].to_list() for which in ("before", "after"))
+    assert max(after) <= max(before) / 2
+    assert "timeout" in {episode.kind for episode in seen.result.why().flows[0].episodes}
+    assert "rto" in set(seen.result.table("packets")["cause"].drop_nulls())
+
+
+# Where there is no trace.
+
+
+def run(
+    tmp_path: Path, *options: str, before: Sequence[str] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text((PATH + FLOW).replace("3 s", "500 ms"))
+    return subprocess.run(
+        [*before, *command("run", scenario, "--engine", "live", *options)],
+        capture_output=True, text=True, check=False, timeout=120, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_without_a_compiler_the_run_goes_on_and_says_so(live_machine: None, tmp_path: Path) -> None:
+    """Fails for a run that keeps it to itself, and for counts that are 0 where nobody counts."""
+    for _ in range(5):
+        done = run(tmp_path, "--json", PATH=str(tmp_path))
+        if "tainted" not in done.stderr:
+            break
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    trace = summary["live"]["trace"]
+    assert trace["detail"] is None
+    assert "clang" in trace["why_not"]
+    assert summary["flows"]["main"]["fast_recoveries"] is None
+
+
+@pytest.mark.parametrize("options", [["--trace", "acks"], ["--trace", "events"], ["--why"]])
+def test_asked_for_it_is_refused_with_what_is_missing(live_machine: None, tmp_path: Path, options: list[str]) -> None:
+    done = run(tmp_path, *options, PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert "the kernel's TCP cannot be traced: cannot run the compiler `clang`" in done.stderr
+    assert done.stdout == ""
+
+
+def test_without_the_capability_it_is_named(live_machine: None, tmp_path: Path) -> None:
+    """In a user namespace we are root, and may make networks, but not load programs into the kernel."""
+    unshare = shutil.which("unshare")
+    tried = [unshare or "unshare", "--user", "--map-root-user"]
+    if unshare is None or subprocess.run([*tried, "true"], check=False, capture_output=True).returncode != 0:
+        missing("unshare makes no user namespace here")
+    done = run(tmp_path, "--trace", "acks", before=tried)
+    assert done.returncode == 2
+    assert "CAP_BPF" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--engine", "live", "--trace", "ack"], 'there is no trace "ack"'),
+        (["--engine", "live", "--trace", "off", "--why"], "--trace off makes none"),
+        (["--engine", "sim", "--trace", "acks"], "--engine sim has none"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options: list[str], message: str) -> None:
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(PATH + FLOW)
+    done = subprocess.run(command("run", scenario, *options), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr
