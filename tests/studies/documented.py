@@ -46,5 +46,7 @@ class Robust(Documented):
     def test_robustness_is_kept_and_not_stale(self, outcome: Outcome, request: Any) -> None:
         command = f"anabranch study {request.module.STUDY} --quick --robustness"
         for claim in outcome["claims"]:
+            if claim["id"] in self.inconclusive:
+                continue
             assert claim["robustness"] is not None, claim["id"]
             assert not claim.get("robustness_stale", False), f"{claim['id']}: run {command}"

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from anabranch import Study
 
-from .documented import Documented, Tables
+from .documented import Robust, Tables
 
 STUDY = "fec"
 
 
-class TestAsDocumented(Documented):
+class TestAsDocumented(Robust):
     claims: ClassVar = [f"C{n}" for n in range(1, 12)]
     reproduced: ClassVar = {"C1", "C2", "C3", "C5", "C7"}
     inconclusive: ClassVar = {"C6"}

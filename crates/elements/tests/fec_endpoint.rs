@@ -227,12 +227,14 @@ fn group(n: u32) -> Params {
 
 fn some_params() -> impl Strategy<Value = (usize, Params)> {
     let choice = prop::sample::select(vec![Choice::Cwnd, Choice::Fixed, Choice::LossAdaptive]);
-    let switches = any::<[bool; 4]>();
+    let switches = any::<[bool; 3]>();
+    let release = prop::sample::select(vec![Release::Each, Release::One, Release::Paced]);
     let recovery = prop::sample::select(vec![InRecovery::No, InRecovery::NewData, InRecovery::All]);
     let numbers = (0_u32..20, 1_u32..20, 1_u32..4);
-    (0..3_usize, choice, numbers, switches, recovery).prop_map(
-        |(code, redundancy, (fmax, group, redundant), switches, hold_in_recovery)| {
-            let [hold, one, second, occupies] = switches;
+    let holds = (release, recovery);
+    (0..3_usize, choice, numbers, switches, holds).prop_map(
+        |(code, redundancy, (fmax, group, redundant), switches, (release, hold_in_recovery))| {
+            let [hold, second, occupies] = switches;
             let params = Params {
                 redundancy,
                 fmax,
@@ -242,7 +244,7 @@ fn some_params() -> impl Strategy<Value = (usize, Params)> {
                 second_gap_releases: second,
                 hold_in_recovery,
                 occupies_cwnd: occupies,
-                release: if one { Release::One } else { Release::Each },
+                release,
                 ..Params::default()
             };
             (code, params)
@@ -439,6 +441,79 @@ fn a_second_arrival_ends_a_hold() {
         timeouts.push(sum);
     }
     assert!(timeouts[0] < timeouts[1], "{timeouts:?}");
+}
+
+/// After a repair paced acknowledgments leave one by one, and the flow is no slower for it than by a few hundredths. Fails for receivers
+/// that let all go at once, and for those that never catch up.
+#[test]
+fn paced_acknowledgments_leave_apart() {
+    let run = |release| {
+        let fate = Fate {
+            lose: vec![205],
+            ..Fate::default()
+        };
+        let params = Params {
+            release,
+            ..group(40)
+        };
+        let mut net = Net::new("ns2-sack1", &with(0, params), fate);
+        let (received, again) = net.transfer(Length(2_000 * 1_460));
+        assert_eq!(received, Length(2_000 * 1_460));
+        assert_eq!(again, 0, "{release:?}");
+        assert_eq!(net.ends[1].stats().released_repaired, 1, "{release:?}");
+        let mut at_once: BTreeMap<Instant, u32> = BTreeMap::new();
+        for (at, _, _) in net.trace.iter().filter(|(_, from, _)| *from == 1) {
+            *at_once.entry(*at).or_default() += 1;
+        }
+        let most = at_once.into_values().max().expect("it acknowledges");
+        (most, net.now.saturating_since(Instant::START))
+    };
+    let (most, took) = run(Release::Each);
+    assert!(most >= 20, "{most} at once");
+    let (most, paced) = run(Release::Paced);
+    assert!(most <= 2, "{most} at once");
+    assert!(paced <= took.mul_f64(1.05), "{paced:?} {took:?}");
+}
+
+/// More is lost than the redundancy that the congestion window still lets leave brings back: what the sender's timer sends again ends
+/// the hold. Fails for receivers that go on waiting for redundancy, so that the timer expires over and over.
+#[test]
+fn what_the_timer_sends_again_ends_a_hold() {
+    let params = Params {
+        hold_timeout: HoldTime::from_millis(60_000),
+        window: Some(Count::new(255)),
+        ..group(20)
+    };
+    let fate = Fate {
+        lose: (40..50).collect(),
+        ..Fate::default()
+    };
+    let mut net = Net::new("ns2-sack1", &with(2, params), fate);
+    let sent = stream(400 * 1_460, 5);
+    let (received, _) = net.transfer(sent.clone());
+    assert!(received == sent);
+    assert_eq!(net.ends[0].tcp().stats().timeouts, 1);
+    let stats = net.ends[1].stats();
+    assert_eq!(
+        (stats.released_retransmitted, stats.released_timeout),
+        (1, 0)
+    );
+}
+
+/// A sliding window is no longer than what may leave while something in it is waited for, unless it is given.
+#[test]
+fn windows_follow_the_congestion_window() {
+    let own = Config::SlidingRlc(Params::default());
+    assert_eq!(
+        [0, 4, 100, 1_000].map(|cwnd| own.window(cwnd)),
+        [0, 3, 75, 160]
+    );
+    let given = Config::SlidingRlc(Params {
+        window: Some(Count::new(100)),
+        ..Params::default()
+    });
+    assert_eq!([4, 1_000].map(|cwnd| given.window(cwnd)), [100, 100]);
+    assert_eq!(Config::Xor(Params::default()).window(100), 0);
 }
 
 /// Data that comes with the acknowledgment of the handshake is there. Fails for receivers that look at data only once the

@@ -91,7 +91,7 @@ fn the_other_flow_keeps_its_share_at_every_loss_rate() {
         "kind = 'xor', fmax = 1",
         "kind = 'xor', fmax = 10",
         "kind = 'xor', fmax = 40",
-        "kind = 'sliding-rlc', redundancy = 'loss-adaptive'",
+        "kind = 'sliding-rlc', redundancy = 'loss-adaptive', release = 'paced'",
     ];
     shares(&losses, &codes);
 }

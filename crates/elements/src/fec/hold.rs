@@ -19,6 +19,9 @@ use crate::{
     tcp::{Options, SackBlock, Segment, Seq},
 };
 
+/// What was ready in the first of these times leaves in the second with [`Release::Paced`], so that the delay ends.
+const SPEED: (u64, u64) = (10, 9);
+
 /// Why a hold ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -47,8 +50,21 @@ pub struct Hold<B> {
     hopeless: Option<Seq>,
     /// The same when the hold began.
     older: Option<Seq>,
-    held: VecDeque<(Segment<B>, Seq)>,
-    released: VecDeque<Segment<B>>,
+    held: VecDeque<Held<B>>,
+    /// What was let go, and when it is to leave.
+    released: VecDeque<(Segment<B>, Instant)>,
+    /// When the last of those was ready.
+    ready: Instant,
+}
+
+/// An acknowledgment that waits.
+#[derive(Debug)]
+struct Held<B> {
+    ack: Segment<B>,
+    /// Behind the data that called for it.
+    end: Seq,
+    /// When it was ready.
+    ready: Instant,
 }
 
 impl<B: Body> Hold<B> {
@@ -65,13 +81,20 @@ impl<B: Body> Hold<B> {
             older: None,
             held: VecDeque::new(),
             released: VecDeque::new(),
+            ready: Instant::START,
         }
     }
 
-    /// When [`Reason::Timeout`] is due.
+    /// When [`Reason::Timeout`] is due, or something that was let go is to leave.
     #[must_use]
-    pub const fn deadline(&self) -> Instant {
-        self.until
+    pub fn deadline(&self) -> Instant {
+        let next = self.released.front().map(|(_, due)| *due);
+        self.until.min(next.unwrap_or(Instant::NEVER))
+    }
+    /// Whether it has taken too long.
+    #[must_use]
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        self.until <= now
     }
     /// Whether acknowledgments are being held.
     #[must_use]
@@ -92,14 +115,26 @@ impl<B: Body> Hold<B> {
     /// Whether an acknowledgment is held that the arrival of data up to `end` calls for.
     #[must_use]
     pub fn holds(&self, end: Seq) -> bool {
+        // What was let go leaves first.
+        self.waits(end) || !self.released.is_empty()
+    }
+
+    fn waits(&self, end: Seq) -> bool {
         let fills_older = self.older.is_some_and(|older| end <= older);
         self.is_on() && !(self.in_recovery == InRecovery::NewData && fills_older)
     }
 
     /// Data has arrived that was there already: the sender goes without acknowledgments that it waits for.
-    pub fn on_duplicate(&mut self, top: Seq, stats: &mut Stats) {
+    pub fn on_duplicate(&mut self, now: Instant, top: Seq, stats: &mut Stats) {
         if self.is_on() && self.in_recovery == InRecovery::All {
-            self.give_up(Reason::Retransmitted, top, stats);
+            self.give_up(now, Reason::Retransmitted, top, stats);
+        }
+    }
+
+    /// Something that was missing was sent again: the sender has given up waiting for its repair.
+    pub fn on_resent(&mut self, now: Instant, top: Seq, stats: &mut Stats) {
+        if self.is_on() && self.in_recovery == InRecovery::No {
+            self.give_up(now, Reason::Retransmitted, top, stats);
         }
     }
 
@@ -108,7 +143,7 @@ impl<B: Body> Hold<B> {
         if self.older.is_none() {
             return;
         }
-        for (ack, _) in &mut self.held {
+        for Held { ack, .. } in &mut self.held {
             if let Options::Sack(n, blocks) = &mut ack.options {
                 for SackBlock { left, .. } in &mut blocks[..usize::from(*n)] {
                     if *left == end.wire() {
@@ -120,39 +155,66 @@ impl<B: Body> Hold<B> {
     }
 
     /// An acknowledgment is ready that the arrival of data up to `end` called for.
-    pub fn keep(&mut self, ack: Segment<B>, end: Seq, stats: &mut Stats) {
+    pub fn keep(&mut self, now: Instant, ack: Segment<B>, end: Seq, stats: &mut Stats) {
         stats.held_acks += 1;
-        self.held.push_back((ack, end));
+        let ready = now;
+        if self.waits(end) {
+            self.held.push_back(Held { ack, end, ready });
+        } else {
+            self.let_go(now, ack, ready);
+        }
+    }
+
+    /// It leaves now, or as long after what was let go before it as it was ready after that.
+    fn let_go(&mut self, now: Instant, ack: Segment<B>, ready: Instant) {
+        let due = match self.released.back() {
+            Some((_, before)) if self.release == Release::Paced => {
+                let apart = ready.saturating_since(self.ready) / SPEED.0 * SPEED.1;
+                now.max(before.saturating_add(apart))
+            }
+            _ => now,
+        };
+        self.ready = ready;
+        self.released.push_back((ack, due));
     }
 
     /// TCP expects `rcv_nxt`, and what it misses before `top` will not come back by redundancy.
-    pub fn give_up(&mut self, reason: Reason, top: Seq, stats: &mut Stats) {
+    pub fn give_up(&mut self, now: Instant, reason: Reason, top: Seq, stats: &mut Stats) {
         self.hopeless = Some(self.hopeless.map_or(top, |before| before.max(top)));
         self.end(reason, stats);
-        let held = self.held.drain(..).map(|(ack, _)| ack);
-        self.released.extend(held);
+        while let Some(Held { ack, ready, .. }) = self.held.pop_front() {
+            self.let_go(now, ack, ready);
+        }
     }
 
     /// Nothing is missing any more before `rcv_nxt`.
-    pub fn complete(&mut self, reason: Reason, rcv_nxt: Seq, stats: &mut Stats) {
+    pub fn complete(&mut self, now: Instant, reason: Reason, rcv_nxt: Seq, stats: &mut Stats) {
         self.note_progress(rcv_nxt);
         if !self.is_on() {
             return;
         }
         self.end(reason, stats);
-        let mut held = std::mem::take(&mut self.held);
-        if self.release == Release::Each {
-            // TCP itself says what the last of them would say.
-            held.retain(|(_, end)| *end < rcv_nxt);
-            let older = self.older;
-            self.released.extend(held.into_iter().map(|(mut ack, end)| {
-                // Without this loss it would still have reported what was missing before.
-                if older.is_none_or(|older| rcv_nxt.near(ack.ack) >= older) {
-                    ack.ack = end.wire();
-                    ack.options = Options::None;
-                }
-                ack
-            }));
+        let held = std::mem::take(&mut self.held);
+        if self.release == Release::One {
+            return;
+        }
+        let older = self.older;
+        for Held {
+            mut ack,
+            end,
+            ready,
+        } in held
+        {
+            if end >= rcv_nxt {
+                // TCP itself says what the last of them would say.
+                continue;
+            }
+            // Without this loss it would still have reported what was missing before.
+            if older.is_none_or(|older| rcv_nxt.near(ack.ack) >= older) {
+                ack.ack = end.wire();
+                ack.options = Options::None;
+            }
+            self.let_go(now, ack, ready);
         }
     }
 
@@ -175,8 +237,12 @@ impl<B: Body> Hold<B> {
         } += 1;
     }
 
-    /// The next acknowledgment that was let go.
-    pub fn take_released(&mut self) -> Option<Segment<B>> {
-        self.released.pop_front()
+    /// The next acknowledgment that was let go and is to leave by now.
+    pub fn take_released(&mut self, now: Instant) -> Option<Segment<B>> {
+        let (_, due) = self.released.front()?;
+        if *due > now {
+            return None;
+        }
+        self.released.pop_front().map(|(ack, _)| ack)
     }
 }

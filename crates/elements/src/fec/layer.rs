@@ -97,7 +97,7 @@ impl<B: Body> Layer<B> {
 
     /// When [`Self::after_deadline`] wants to be called besides the endpoint's own deadline.
     #[must_use]
-    pub const fn deadline(&self) -> Instant {
+    pub fn deadline(&self) -> Instant {
         self.hold.deadline()
     }
 
@@ -109,8 +109,11 @@ impl<B: Body> Layer<B> {
             self.reserve(tcp);
         }
         if self.hold.deadline() <= now {
-            let top = self.receiver.top();
-            self.hold.give_up(Reason::Timeout, top, &mut self.stats);
+            if self.hold.is_overdue(now) {
+                let top = self.receiver.top();
+                self.hold
+                    .give_up(now, Reason::Timeout, top, &mut self.stats);
+            }
             tcp.wake();
         }
     }
@@ -181,7 +184,7 @@ impl<B: Body> Layer<B> {
         if tcp.has_gaps() {
             self.hold.note_progress(rcv_nxt);
         } else {
-            self.hold.complete(filled, rcv_nxt, &mut self.stats);
+            self.hold.complete(now, filled, rcv_nxt, &mut self.stats);
             if top <= rcv_nxt {
                 return;
             }
@@ -190,13 +193,14 @@ impl<B: Body> Layer<B> {
         let stats = &mut self.stats;
         match verdict {
             Verdict::Nothing => {}
-            Verdict::Again => self.hold.on_duplicate(top, stats),
+            Verdict::Again => self.hold.on_duplicate(now, top, stats),
+            Verdict::Resent => self.hold.on_resent(now, top, stats),
             Verdict::SecondGap if self.second_gap_releases => {
-                self.hold.give_up(Reason::SecondGap, top, stats);
+                self.hold.give_up(now, Reason::SecondGap, top, stats);
             }
             Verdict::Gap | Verdict::SecondGap => self.hold.begin(now, stats),
-            Verdict::GroupOver => self.hold.give_up(Reason::GroupOver, top, stats),
-            Verdict::Passed(first) => self.hold.give_up(Reason::GroupOver, first, stats),
+            Verdict::GroupOver => self.hold.give_up(now, Reason::GroupOver, top, stats),
+            Verdict::Passed(first) => self.hold.give_up(now, Reason::GroupOver, first, stats),
         }
     }
 
@@ -231,7 +235,7 @@ impl<B: Body> Layer<B> {
     /// What leaves besides the endpoint's segments, and before them.
     #[inline(never)]
     pub fn next_own(&mut self, now: Instant, tcp: &mut Endpoint<B>) -> Option<Outgoing<B>> {
-        if let Some(mut ack) = self.hold.take_released() {
+        if let Some(mut ack) = self.hold.take_released(now) {
             tcp.restamp(now, &mut ack);
             self.receiver.tell().write(&mut ack);
             return Some(Outgoing {
@@ -275,7 +279,7 @@ impl<B: Body> Layer<B> {
             self.sender.redundancy().on_sent(now, again);
         } else if segment.flags == Flags::ACK && self.hold.holds(self.last_data) {
             let held = std::mem::take(segment);
-            self.hold.keep(held, self.last_data, &mut self.stats);
+            self.hold.keep(now, held, self.last_data, &mut self.stats);
             return false;
         } else if !segment.flags.any(Flags::SYN | Flags::RST) {
             self.receiver.tell().write(segment);

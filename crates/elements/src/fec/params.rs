@@ -30,6 +30,8 @@ pub enum Release {
     Each,
     /// One that acknowledges everything.
     One,
+    /// Each of them, a little faster than they were ready: all at once would call for as many packets at once.
+    Paced,
 }
 
 /// Whether a gap holds acknowledgments while something older is missing that redundancy will not bring back, so
@@ -55,7 +57,7 @@ pub struct Params {
     /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`).
     pub redundancy: Choice,
     /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
-    /// for 40.
+    /// for 40, or 60 with `release = "paced"`.
     #[schemars(range(max = 65_535))]
     pub fmax: u32,
     /// Data packets of every group with `redundancy = "fixed"`.
@@ -65,7 +67,7 @@ pub struct Params {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redundant: Option<Count<255>>,
     /// Data packets that a redundant packet of `sliding-rlc` covers, those of its own group at least; left out,
-    /// 60.
+    /// three quarters of the congestion window, 160 at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Count<255>>,
     /// The receiver holds its acknowledgments while what is missing may still be brought back (Sato et al.
@@ -121,7 +123,7 @@ impl HoldTime {
 /// Redundant packets of a group that `loss-adaptive` goes up to by itself.
 const ADAPTIVE_MOST: u16 = 16;
 /// Packets that a redundant packet of the sliding window covers by itself.
-const WINDOW: u32 = 60;
+const WINDOW: u32 = 160;
 
 impl Params {
     /// Data packets of a group at most, before the code's limit.
@@ -176,11 +178,18 @@ impl Config {
             Self::SlidingRlc(_) => SLIDING_RLC.name,
         }
     }
-    /// Data packets that a redundant packet covers at least, where windows slide; 0 for blocks.
+    /// Data packets that a redundant packet covers at least with a congestion window of so many, where windows slide; 0 for
+    /// blocks.
+    ///
+    /// What is missing is waited for until the window has slid past it, so unless it is given it is no longer than what may
+    /// leave meanwhile, with a quarter to spare for groups and their redundancy.
     #[must_use]
-    pub fn window(&self) -> u32 {
+    pub fn window(&self, cwnd: u32) -> u32 {
         match self {
-            Self::SlidingRlc(params) => params.window.map_or(WINDOW, Count::get),
+            Self::SlidingRlc(params) => {
+                let own = (cwnd - cwnd / 4).min(WINDOW);
+                params.window.map_or(own, Count::get)
+            }
             _ => 0,
         }
     }

@@ -58,6 +58,8 @@ pub enum Verdict {
     Nothing,
     /// It had come before.
     Again,
+    /// It was missing, and was sent again although redundancy to come might have brought it back.
+    Resent,
     /// Something is missing that redundancy may bring back.
     Gap,
     /// More is missing from the group than it has redundancy for.
@@ -174,7 +176,9 @@ impl<B: Body> Receiver<B> {
             }
         }
         if !ahead {
-            return verdict;
+            // A block's hold ends with its group. The window slides on only as far as the sender's window lets it.
+            let resent = news && !tag.is_some() && self.slides();
+            return if resent { Verdict::Resent } else { verdict };
         }
         self.top = Some(end);
         let gap = start.since(top);

@@ -47,7 +47,9 @@ struct Group {
 #[derive(Debug)]
 pub struct Sender<B> {
     code: AnyCode,
-    window: u32,
+    config: Config,
+    /// At the last packet that left.
+    cwnd: u32,
     most: u32,
     occupies: bool,
     redundancy: AnyRedundancy,
@@ -68,7 +70,8 @@ impl<B: Body> Sender<B> {
     pub fn new(code: AnyCode, config: &Config, params: &Params) -> Self {
         Self {
             code,
-            window: config.window(),
+            config: config.clone(),
+            cwnd: 1,
             most: code.most_sources(),
             occupies: params.occupies_cwnd,
             redundancy: AnyRedundancy::new(params, config.most_adaptive()),
@@ -107,6 +110,7 @@ impl<B: Body> Sender<B> {
             self.close();
         }
         let most = self.shape(view).sources;
+        self.cwnd = view.cwnd;
         self.tag.write(segment);
         let octets = segment.body.octets();
         let share = octets.map_or(0, |octets| checksum(segment.seq, octets));
@@ -156,7 +160,8 @@ impl<B: Body> Sender<B> {
             AnyCode::Xor(_) => self.close_sum(),
             AnyCode::ReedSolomon(_) => self.close_window(self.group.count.into(), redundant),
             AnyCode::SlidingRlc(_) => {
-                let covered = self.window.max(self.group.count.into()).min(self.most);
+                let window = self.config.window(self.cwnd);
+                let covered = window.max(self.group.count.into()).min(self.most);
                 self.close_window(covered, redundant);
             }
         }

@@ -24,7 +24,7 @@
 //!
 //! What a repair lets go leaves at once: the longer the group, the longer the burst that the sender's own queue must
 //! take. A group therefore has no more than 40 packets, the largest limit of the study of Sato, Koga and Ikenaga,
-//! whose hosts' queues have 50 places, unless `fmax` says otherwise; and no more than the window lets leave.
+//! whose hosts' queues have 50 places, unless `fmax` says otherwise; 60 where what is let go is paced; and no more than the window lets leave.
 //!
 //! # What the channel loses
 //! Redundancy does not help against a full queue: what it repairs there is lost again a round trip later, and it
@@ -51,7 +51,7 @@ use std::collections::VecDeque;
 use anabranch_core::{math::exp, units::Instant};
 
 use super::{Redundancy, Shape, View};
-use crate::fec::params::Params;
+use crate::fec::params::{Params, Release};
 
 /// RFC 5348 §5.4: weights of the loss intervals, the latest first.
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
@@ -64,6 +64,9 @@ const WINDOWS: usize = 8;
 
 /// Data packets of a group at most, where nobody has set a limit: see the module.
 const MOST_SOURCES: u32 = 40;
+
+/// The same where the acknowledgments that a repair lets go leave apart.
+const MOST_PACED: u32 = 60;
 
 /// R: round trips without growth that a timeout and the slow start behind it take, about. A timeout is of the order of
 /// the round trip or some of them (RFC 6298), and doubling takes 5 to 8 to a window of 32 to 256 packets.
@@ -113,6 +116,7 @@ impl LossAdaptive {
     #[must_use]
     pub fn new(params: &Params, most: u16) -> Self {
         let fmax = match params.fmax {
+            0 if params.release == Release::Paced => MOST_PACED,
             0 => MOST_SOURCES,
             fmax => fmax,
         };

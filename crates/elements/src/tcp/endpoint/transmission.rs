@@ -134,8 +134,11 @@ impl<B: Body> Endpoint<B> {
             self.stats.sent_packets += 1;
             self.stats.retransmitted_packets += 1;
         }
-        let restarts =
-            self.settings.retransmission_restarts_timer && self.recovery.phase == Phase::Recovery;
+        // RFC 6675 §6 leaves that open. With RACK the timers exclude each other (RFC 8985 §8), and RFC 6298 (5.1) starts
+        // this one where none runs; Linux is measured to count from the first segment's retransmission whatever calls for it.
+        let restarts = index == 0 && self.agreed.racked()
+            || self.settings.retransmission_restarts_timer
+                && self.recovery.phase == Phase::Recovery;
         if restarts
             || !matches!(
                 self.timer,
