@@ -54,7 +54,7 @@ def test_every_row_is_there(rows: list[Row]) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="CUBIC and Reno at RI 4: the reference rows are the rarer of the kernel's two modes; no repeat passes either",
+    reason="CUBIC and Reno at RI 4: the reference rows are the rarer of the kernel's two modes; no repeat passes",
 )
 def test_goodput_with_sack(rows: list[Row]) -> None:
     assert verdict(rows, "goodput").held

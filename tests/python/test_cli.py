@@ -115,8 +115,6 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "{file}", "--engine", "live", "--why"],
-         "error: --why is not available with --engine live in this version\n  give --engine sim\n"),
         (["validate", "{file}", "--seeds", "0"], "error: --seeds is 0; expected 1 to 1000\n"),
         (["run", "{file}", "--set", "flow.main.cc"],
          "error: --set 'flow.main.cc': PATH=VALUE was expected\n  --set flow.main.cc=cubic\n"),

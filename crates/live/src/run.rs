@@ -263,27 +263,17 @@ impl<'a> Live<'a> {
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
         let own = Own::all(resolved);
         let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
-        let engine = Engine {
-            digest: false,
-            packet_log: self.packet_log,
-            // A sample shows a link as it is, not what has been computed ahead.
-            fold: self.sample_every.is_none(),
-            ..Engine::default()
-        };
         let Compiled {
             mut network,
             links,
             groups,
             gateways,
-        } = compile_tapped(resolved, engine, ends, self.tapping.as_ref())
+        } = compile_tapped(resolved, self.engine(), ends, self.tapping.as_ref())
             .expect("hosts are made from the scenario's flows");
-        let mut programs = Program::all(resolved);
-        programs.retain(|_| self.shell.is_none());
-        programs.extend(self.shell.clone());
         let watch = self.watch(resolved, &hosts)?;
         let play = Play {
             resolved,
-            programs,
+            programs: self.programs(resolved),
             flows_send: self.shell.is_none(),
             hosts: &hosts,
             controls: &controls,
@@ -349,6 +339,24 @@ impl<'a> Live<'a> {
 }
 
 impl Live<'_> {
+    /// How the path is computed.
+    fn engine(&self) -> Engine {
+        Engine {
+            digest: false,
+            packet_log: self.packet_log,
+            // A sample shows a link as it is, not what has been computed ahead.
+            fold: self.sample_every.is_none(),
+            ..Engine::default()
+        }
+    }
+
+    /// What is started at the hosts: the scenario's programs, or the shell alone.
+    fn programs(&self, resolved: &Resolved) -> Vec<Program> {
+        self.shell
+            .clone()
+            .map_or_else(|| Program::all(resolved), |shell| vec![shell])
+    }
+
     /// Begins to watch the senders' sockets, as far as is wished and can be.
     fn watch(&self, resolved: &Resolved, hosts: &[Option<LiveHost>]) -> Result<Watch, Error> {
         let tracing = if self.shell.is_none() {
