@@ -10,7 +10,7 @@
 //! where points are taken together, each counts once. One test has points of every kind and asks for the best limit, one
 //! has points with bursts alone and asks for each limit. The small form has one point and few limits.
 //!
-//! Wrong controllers that must not pass: one that never adds redundancy, one that always adds the most, and the study's own
+//! Wrong controllers, which the long forms hold to the best limit and the small form to `loss-adaptive`: one that never adds redundancy, one that always adds the most, and the study's own
 //! under the same code. One that hears of losses too late is in `redundancy/loss_adaptive/tests.rs`.
 
 #[path = "common/runs.rs"]

@@ -65,12 +65,10 @@ impl<B: Body> Endpoint<B> {
         // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
         let room = self.receive_window;
         let edge = self.rcv_nxt.saturating_add(room.saturating_sub(unread));
-        let two_segments = 2 * u64::from(self.smss);
-        let worth = if self.settings.lazy_window_updates {
-            self.rcv_edge.since(self.rcv_nxt).max(two_segments)
-        } else {
-            (room / 2).min(two_segments)
-        };
+        let mut worth = (room / 2).min(2 * u64::from(self.smss));
+        if self.settings.lazy_window_updates {
+            worth = worth.max(self.rcv_edge.since(self.rcv_nxt));
+        }
         if self.state.may_receive() && edge.since(self.rcv_edge) >= worth {
             self.ack.at_once();
             self.wanted.wake = true;

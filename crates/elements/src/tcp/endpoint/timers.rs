@@ -71,17 +71,27 @@ impl<B: Body> Endpoint<B> {
         self.timer = Timer::Retransmit;
         self.timer_at = now.saturating_add(self.rtt.rto());
         if self.agreed.racked() | self.agreed.attended() {
-            self.align_retransmission_timer(now);
+            self.timer_at = self.timeout_from(now);
             self.note_retransmission_timer();
         }
     }
 
-    /// With a coarse clock the timer ends with a tick.
-    fn align_retransmission_timer(&mut self, now: Instant) {
+    /// When a timeout from now ends: with a coarse clock, with a tick.
+    fn timeout_from(&self, now: Instant) -> Instant {
         let tick = self.settings.timer_tick;
-        if !tick.is_zero() {
-            let ticks = self.rtt.rto().as_picos() / tick.as_picos();
-            self.timer_at = next_tick(now, tick, ticks.max(1));
+        if tick.is_zero() {
+            return now.saturating_add(self.rtt.rto());
+        }
+        let ticks = self.rtt.rto().as_picos() / tick.as_picos();
+        next_tick(now, tick, ticks.max(1))
+    }
+
+    /// The timeout counts from now on, while the reordering timer, which comes before it, goes on: what that waits for has
+    /// nothing to do with what has just been sent again (RFC 8985 §6.3).
+    pub(super) fn put_off_timeout(&mut self, now: Instant) {
+        let at = self.timeout_from(now);
+        if let Some(watch) = &mut self.cold.watch {
+            watch.rto_at = at;
         }
     }
 

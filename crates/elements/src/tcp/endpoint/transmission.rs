@@ -136,10 +136,13 @@ impl<B: Body> Endpoint<B> {
         }
         // RFC 6675 §6 leaves that open. With RACK the timers exclude each other (RFC 8985 §8), and RFC 6298 (5.1) starts
         // this one where none runs; Linux is measured to count from the first segment's retransmission whatever calls for it.
-        let restarts = index == 0 && self.agreed.racked()
+        let first = index == 0 && self.agreed.racked();
+        let restarts = first
             || self.settings.retransmission_restarts_timer
                 && self.recovery.phase == Phase::Recovery;
-        if restarts
+        if first && self.timer == Timer::Reorder {
+            self.put_off_timeout(now);
+        } else if restarts
             || !matches!(
                 self.timer,
                 Timer::Retransmit | Timer::Reorder | Timer::Probe
@@ -147,6 +150,8 @@ impl<B: Body> Endpoint<B> {
         {
             self.restart_retransmission_timer(now);
         }
+        // What leaves with it is handed over by itself.
+        self.train = 0;
         self.control.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
