@@ -137,6 +137,11 @@ class RunResult:
             raise UserError(
                 f"the kernel's TCP was not traced, and packets alone do not say why: {self.live['trace']['why_not']}"
             )
+        if self.live is not None and (lost := self.live["trace"]["lost_records"]):
+            raise UserError(
+                f"{lost} records of what the kernel's TCP did were lost; the others do not explain everything",
+                hint="run again where the machine is less busy",
+            )
 
         events = self.table("window_events") if self.has_table("window_events") else None
         return inspect(self.table("packets"), events)

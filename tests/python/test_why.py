@@ -453,3 +453,29 @@ def test_a_click_tells_why(telling: RunResult, tmp_path: Path) -> None:
 def test_an_episode_of_nothing_but_events_has_its_times() -> None:
     episode = Episode("ecn", [why.WindowEvent(1.5, "ecn", 10, 7, 7)])
     assert (episode.start_s, episode.end_s, episode.needed) == (1.5, 1.5, 0)
+
+
+def test_what_one_acknowledgment_reports_loses_no_block() -> None:
+    """A queue that takes three packets of four: an acknowledgment for many of them has room for three blocks only.
+
+    Wrong: reports that wait until 44 segments have come or a millisecond is over, however many blocks that makes (5,165 of
+    18,161 retransmissions were needed then, in four seconds).
+    """
+    scenario = Scenario.from_text("""
+duration = "1 s"
+
+[link.bottleneck]
+between = ["A", "B"]
+rate = "800 Mbit/s"
+delay = "9 ms"
+queue = { kind = "drop-tail", limit = "300 packets" }
+
+[flow.main]
+from = "A"
+to = "B"
+cc = "bbr"
+transport = { send_buffer = "unlimited", receive_window = "64 MiB", receive_autotuning = false }
+""")
+    again = scenario.run(packets=True).why().flows[0].retransmissions
+    assert len(again) > 1000
+    assert not [item for item in again if item.needed is False]

@@ -117,7 +117,8 @@ impl Tally {
         match (&self.end, self.agreed, self.differed) {
             (Some((outcome, _)), ..) => outcome,
             (None, 0, 0) => "late",
-            (None, _, 0) => "agrees",
+            (None, agreed, 0) if agreed >= RUNS => "agrees",
+            (None, _, 0) => "late",
             (None, 0, _) => "differs",
             (None, ..) => "varies",
         }

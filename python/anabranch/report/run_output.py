@@ -77,7 +77,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
 
 
 def _says_why(result: RunResult) -> bool:
-    if result.live is not None and result.live["trace"]["detail"] is None:
+    if result.live is not None and (result.live["trace"]["detail"] is None or result.live["trace"]["lost_records"]):
         return False
     packets = result.table("packets")
     return packets.height > 0 and "cause" in packets.columns and result.has_table("window_events")

@@ -203,6 +203,28 @@ impl<B: Body> ReceiveBuffer<B> {
         self.intervals.get(i).filter(|i| i.start <= seq)
     }
 
+    /// Whether `start..end` grows one of the two blocks that changed last, or there are fewer than two.
+    #[must_use]
+    pub fn grows_latest(&self, start: Seq, end: Seq) -> bool {
+        let mut first = None;
+        for seq in self.recent {
+            let Some(interval) = self.around(seq) else {
+                continue;
+            };
+            if first == Some(interval.start) {
+                continue;
+            }
+            if interval.start <= end && start <= interval.end {
+                return true;
+            }
+            if first.is_some() {
+                return false;
+            }
+            first = Some(interval.start);
+        }
+        true
+    }
+
     /// Reports octets that came twice with the next acknowledgment (RFC 2883 §4).
     pub const fn note_duplicate(&mut self, start: Seq, end: Seq) {
         self.duplicate = Some((start, end));
@@ -274,6 +296,28 @@ mod tests {
 
     fn stream(from: u64, to: u64) -> Octets {
         Octets((from..to).map(|i| (i % 251) as u8).collect())
+    }
+
+    #[test]
+    fn only_the_two_blocks_that_changed_last_are_the_latest() {
+        let first = Seq::first(7);
+        let mut buffer = ReceiveBuffer::default();
+        let mut insert = |from: u64, to: u64| {
+            let grows = buffer.grows_latest(first + from, first + to);
+            buffer.insert(first + from, &stream(from, to));
+            grows
+        };
+        // There are none, one, and two others.
+        assert!(insert(10, 20));
+        assert!(insert(30, 40));
+        assert!(!insert(50, 60));
+        // The last, the one before it, the one before that.
+        assert!(insert(60, 65));
+        assert!(insert(40, 45));
+        assert!(!insert(20, 25));
+        // Now the first has changed last, and the third is older than the second.
+        assert!(insert(45, 50));
+        assert!(insert(25, 30));
     }
 
     proptest! {

@@ -168,7 +168,8 @@ pub struct Settings {
     /// not, each is answered (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
     pub limit_answers: bool,
     /// From the fourth segment out of order on, since the last in order, so many are reported by one
-    /// acknowledgment; 0 for each at once (RFC 5681 §4.2, RFC 2018 §4; Linux: `tcp_comp_sack_nr`). Needs SACK.
+    /// acknowledgment, as long as they belong to the two blocks that changed last or to a new one; 0 for each at once
+    /// (RFC 5681 §4.2, RFC 2018 §4; Linux: `tcp_comp_sack_nr`). Needs SACK.
     pub sack_compression: u32,
     /// The longest wait of such a report, a twentieth of the round-trip time at most (Linux:
     /// `tcp_comp_sack_delay_ns`).

@@ -451,6 +451,7 @@ impl<B: Body> Endpoint<B> {
         if start > self.rcv_nxt {
             // RFC 5681 §4.2: out of order, so acknowledge at once.
             self.stats.out_of_order_segments += 1;
+            let grows = self.receive().grows_latest(start, end);
             let new = self.receive().insert(start, &body);
             if !new {
                 self.stats.duplicate_segments += 1;
@@ -461,7 +462,7 @@ impl<B: Body> Endpoint<B> {
                 self.grow_receive_window(segment);
             }
             if new {
-                self.report_out_of_order(now);
+                self.report_out_of_order(now, grows);
             } else {
                 // RFC 2883 §4: with the very next acknowledgment.
                 self.ack.at_once();
@@ -491,7 +492,10 @@ impl<B: Body> Endpoint<B> {
 
     /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
     /// ([`Settings::sack_compression`](crate::tcp::settings::Settings::sack_compression)).
-    fn report_out_of_order(&mut self, now: Instant) {
+    ///
+    /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
+    /// acknowledgment has room for three and says nothing of others.
+    fn report_out_of_order(&mut self, now: Instant, grows: bool) {
         let most = self.settings.sack_compression;
         if most == 0 || !self.agreed.sack || self.ack.quick_out_of_order() {
             self.ack.at_once();
@@ -522,7 +526,7 @@ impl<B: Body> Endpoint<B> {
             reports.until = now.saturating_add(delay);
         }
         reports.waiting += 1;
-        if reports.waiting >= most {
+        if reports.waiting >= most || (!grows && reports.waiting > 1) {
             self.ack.at_once();
         } else {
             self.ack.by(reports.until);
