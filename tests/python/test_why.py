@@ -458,8 +458,8 @@ def test_an_episode_of_nothing_but_events_has_its_times() -> None:
 def test_what_one_acknowledgment_reports_loses_no_block() -> None:
     """A queue that takes three packets of four: an acknowledgment for many of them has room for three blocks only.
 
-    Wrong: reports that wait until 44 segments have come or a millisecond is over, however many blocks that makes (5,165 of
-    18,161 retransmissions were needed then, in four seconds).
+    Wrong: reports that wait until 44 segments have come or a millisecond is over, however many blocks that makes (of
+    18,161 retransmissions in four seconds 5,165 were needed then).
     """
     scenario = Scenario.from_text("""
 duration = "1 s"
