@@ -34,7 +34,8 @@ def main() -> int:
     verdict, _, rows = told.partition("\n\n")
     wrong = "\n".join(f"- {problem}" for problem in document["problems"])
     machine = document["machine"]
-    about = f"Linux {machine['kernel'].split('-')[0]}, {machine['processors']} processors, seeds of each scenario: {document['seeds']}.\n"
+    kernel = machine["kernel"].split("-")[0]
+    about = f"Linux {kernel}, {machine['processors']} processors, seeds of each scenario: {document['seeds']}.\n"
     verdict = f"{about}\n{verdict.strip()}\n\n" + (f"It fails:\n\n{wrong}" if wrong else "It passes.")
     page = ROOT / FOLDER / f"{NAME}.md"
     parts = {"verdict": verdict, "rows": rows.strip()}
