@@ -37,7 +37,7 @@ def test_the_kernel_does_what_the_page_says(live_machine: None) -> None:
 @pytest.mark.parametrize(
     ("script", "setting"),
     [
-        ("rack/tail_loss.pkt", "tcp_early_retrans"),
+        ("rack/probe_repairs.pkt", "tcp_early_retrans"),
         ("receiver/sack_blocks.pkt", "tcp_sack"),
         ("spurious/frto_sack.pkt", "tcp_frto"),
     ],
