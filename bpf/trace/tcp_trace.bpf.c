@@ -180,8 +180,13 @@ struct {
 	__type(value, __u64);
 } lost SEC(".maps");
 
-/* Whether every segment received is told, or those alone that follow a change of state. */
-const volatile __u32 every_segment = 1;
+/*
+ * EVERY_SEGMENT: every segment received is told, and not those alone that follow a change of state. TELLS_ERRORS: this
+ * kernel's `tcp_retransmit_skb` has a third argument, which is not zero where the segment did not leave (Linux 6.18 has
+ * it); without it kernels keep silent of those. Branches that a constant rules out are not looked at by the verifier.
+ */
+enum { EVERY_SEGMENT = 1, TELLS_ERRORS = 2 };
+const volatile __u32 settings = EVERY_SEGMENT;
 
 /* A bit field, wherever the running kernel has it: clang's own relocations say where. */
 static __always_inline __u8 ca_state_of(const struct inet_connection_sock *icsk)
@@ -228,7 +233,7 @@ static __always_inline struct remembered *remembered_of(struct sock *sk)
 	return bpf_sk_storage_get(&sockets, sk, &first, STORAGE_CREATE);
 }
 
-static __always_inline struct record *record_of(const struct tcp_sock *tp, enum kind kind)
+static __always_inline struct record *record_of(const struct tcp_sock *tp, const struct remembered *socket, enum kind kind)
 {
 	const struct inet_connection_sock *icsk = &tp->inet_conn;
 	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
@@ -243,6 +248,9 @@ static __always_inline struct record *record_of(const struct tcp_sock *tp, enum 
 	}
 	record->time = bpf_ktime_get_ns();
 	bpf_probe_read_kernel(record->control, sizeof(record->control), icsk->icsk_ca_ops->name);
+	record->flow = socket->flow;
+	record->cookie = socket->cookie;
+	record->cwnd_before = socket->cwnd;
 	record->kind = kind;
 	record->ca_state = ca_state_of(icsk);
 	record->ca_next = record->ca_state;
@@ -263,13 +271,6 @@ static __always_inline struct record *record_of(const struct tcp_sock *tp, enum 
 	return record;
 }
 
-static __always_inline void of_socket(struct record *record, const struct remembered *socket)
-{
-	record->flow = socket->flow;
-	record->cookie = socket->cookie;
-	record->cwnd_before = socket->cwnd;
-}
-
 SEC("tp_btf/tcp_probe")
 int on_segment(__u64 *ctx)
 {
@@ -280,10 +281,9 @@ int on_segment(__u64 *ctx)
 
 	if (!socket || !tp)
 		return 0;
-	if (every_segment || socket->tell) {
-		record = record_of(tp, SEGMENT);
+	if ((settings & EVERY_SEGMENT) || socket->tell) {
+		record = record_of(tp, socket, SEGMENT);
 		if (record) {
-			of_socket(record, socket);
 			record->first = 0;
 			bpf_probe_read_kernel(&record->first, sizeof(__u32), &numbers_of(ctx[1])->ack_seq);
 			record->end = record->first;
@@ -310,9 +310,8 @@ int on_state(__u64 *ctx)
 	socket = remembered_of(sk);
 	if (!socket)
 		return 0;
-	record = record_of(tp, STATE);
+	record = record_of(tp, socket, STATE);
 	if (record) {
-		of_socket(record, socket);
 		record->ca_next = next;
 		record->first = tp->snd_una;
 		record->end = tp->snd_nxt;
@@ -327,14 +326,16 @@ int on_again(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	const struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct remembered *socket = remembered_of(sk);
+	struct remembered *socket;
 	struct record *record;
 
-	if (!socket || !tp)
+	if (!tp || ((settings & TELLS_ERRORS) && (int)ctx[2]))
 		return 0;
-	record = record_of(tp, AGAIN);
+	socket = remembered_of(sk);
+	if (!socket)
+		return 0;
+	record = record_of(tp, socket, AGAIN);
 	if (record) {
-		of_socket(record, socket);
 		record->first = 0;
 		record->end = 0;
 		bpf_probe_read_kernel(&record->first, sizeof(__u32), &numbers_of(ctx[1])->seq);
@@ -348,11 +349,12 @@ int on_again(__u64 *ctx)
 SEC("socket")
 int on_closing(struct __sk_buff *skb)
 {
+	struct remembered socket = {};
 	const struct tcp_sock *tp;
 	struct record *record;
 	__u32 *flow, ack = 0;
 
-	if (!every_segment || !skb->sk)
+	if (!(settings & EVERY_SEGMENT) || !skb->sk)
 		return -1;
 	tp = bpf_skc_to_tcp_sock(skb->sk);
 	if (!tp || tp->inet_conn.icsk_inet.sk.__sk_common.skc_state < FIN_WAIT_1)
@@ -361,11 +363,11 @@ int on_closing(struct __sk_buff *skb)
 	/* The acknowledgment number of TCP's header (RFC 9293 §3.1). */
 	if (!flow || bpf_skb_load_bytes(skb, 8, &ack, sizeof(ack)))
 		return -1;
-	record = record_of(tp, SEGMENT);
+	socket.flow = *flow;
+	socket.cookie = bpf_get_socket_cookie(skb);
+	socket.cwnd = tp->snd_cwnd;
+	record = record_of(tp, &socket, SEGMENT);
 	if (record) {
-		record->flow = *flow;
-		record->cookie = bpf_get_socket_cookie(skb);
-		record->cwnd_before = record->cwnd;
 		record->first = __builtin_bswap32(ack);
 		record->end = record->first;
 		bpf_ringbuf_submit(record, NO_WAKEUP);

@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,17 @@ def namespaces() -> int:
     return int((SLAB / "objects").read_text().split()[0])
 
 
+def settled() -> int:
+    """The same once none goes any more: those of earlier runs may still be on their way."""
+    fewest, since = namespaces(), time.monotonic()
+    while time.monotonic() < since + 2:
+        time.sleep(0.2)
+        now = namespaces()
+        if now < fewest:
+            fewest, since = now, time.monotonic()
+    return fewest
+
+
 @pytest.fixture(name="counted")
 def countable(live_machine: None) -> None:
     """Skip where nobody can say how many namespaces there are."""
@@ -136,6 +149,23 @@ def bpf_left(before: dict[str, int] | None) -> dict[str, int]:
     return {name: count - before[name] for name, count in now.items() if count > before[name]}
 
 
+@contextmanager
+def running(file: Path, mark: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A run under way, which also ends where the test fails."""
+    run = subprocess.Popen(
+        command("run", file, "--engine", "live"),
+        env={**os.environ, MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield run
+    finally:
+        if run.poll() is None:
+            run.kill()
+            run.communicate()
+
+
 def can_trace(tmp_path: Path) -> bool:
     """Whether a run here traces the kernel's TCP."""
     file = tmp_path / "short.toml"
@@ -150,31 +180,26 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
     mark = f"{os.getpid()}-{tmp_path.name}"
-    before, devices_before = namespaces(), devices()
+    before, devices_before = settled(), devices()
     bpf_before = bpf_objects()
     for number, end in enumerate(ends):
-        run = subprocess.Popen(
-            command("run", file, "--engine", "live"),
-            env={**os.environ, MARK: mark},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        # Its program runs once the packets do.
-        assert settle(lambda: sleeps(mark)), run.communicate(timeout=5)
-        # None of ours is where we were started, at any time: it would not go with a namespace.
-        assert devices() == devices_before
-        if number == 0:
-            most = namespaces()
-            assert most >= before + 4, "the count shows no namespace of ours: this test would not see one left"
-            bpf_most = bpf_objects()
-            if bpf_before is not None and bpf_most is not None and can_trace(tmp_path):
-                more = {name: bpf_most[name] - bpf_before[name] for name in bpf_before}
-                assert all(count >= 3 for count in more.values()), f"{more}: this test would not see one left"
-        # A different moment each time.
-        time.sleep(0.05 * (number % 5))
-        run.send_signal(end)
-        _, told = run.communicate(timeout=20)
-        assert run.returncode == (1 if end == signal.SIGINT else -end), told
+        with running(file, mark) as run:
+            # Its program runs once the packets do.
+            assert settle(lambda: sleeps(mark)), run.communicate(timeout=5)
+            # None of ours is where we were started, at any time: it would not go with a namespace.
+            assert devices() == devices_before
+            if number == 0:
+                most = namespaces()
+                assert most >= before + 4, "the count shows no namespace of ours: this test would not see one left"
+                bpf_most = bpf_objects()
+                if bpf_before is not None and bpf_most is not None and can_trace(tmp_path):
+                    more = {name: bpf_most[name] - bpf_before[name] for name in bpf_before}
+                    assert all(count >= 3 for count in more.values()), f"{more}: this test would not see one left"
+            # A different moment each time.
+            time.sleep(0.05 * (number % 5))
+            run.send_signal(end)
+            _, told = run.communicate(timeout=20)
+            assert run.returncode == (1 if end == signal.SIGINT else -end), told
         assert settle(lambda: not processes(mark), 5), "a process is left"
     assert devices() == devices_before
     assert settle(lambda: namespaces() <= before), f"{namespaces()} namespaces, {before} before"
@@ -200,20 +225,15 @@ def test_what_a_program_has_started_ends_too(live_machine: None, tmp_path: Path,
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace('["sleep", "1000"]', f'["sh", "-c", "{STRAY}"]'))
     mark = f"{os.getpid()}-{tmp_path.name}"
-    run = subprocess.Popen(
-        command("run", file, "--engine", "live"),
-        env={**os.environ, MARK: mark},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
 
     def sleeping() -> set[str]:
         lines = [Path(f"/proc/{process}/cmdline") for process in processes(mark)]
         return {line.read_bytes().replace(b"\0", b" ").decode().strip() for line in lines if line.exists()}
 
-    assert settle(lambda: {"sleep 1001", "sleep 1002"} <= sleeping()), run.communicate(timeout=5)
-    run.send_signal(end)
-    run.communicate(timeout=20)
+    with running(file, mark) as run:
+        assert settle(lambda: {"sleep 1001", "sleep 1002"} <= sleeping()), run.communicate(timeout=5)
+        run.send_signal(end)
+        run.communicate(timeout=20)
     assert settle(lambda: not processes(mark), 5), sleeping()
 
 
@@ -264,7 +284,7 @@ def test_a_run_that_fails(counted: None, tmp_path: Path) -> None:
     """A program that does not exist: status 1, its name, and nothing left."""
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO.replace('"sleep", "1000"', '"no-such-program"').replace("60 s", "2 s"))
-    before = namespaces()
+    before = settled()
     done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "the program of `C`: `no-such-program`: No such file or directory" in done.stderr

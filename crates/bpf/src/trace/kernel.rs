@@ -9,6 +9,10 @@ use std::{
 use libbpf_rs::{
     ErrorKind, Link, MapCore as _, MapFlags, Object, ObjectBuilder, OpenObject, ProgramType,
     RingBuffer, RingBufferBuilder,
+    btf::{
+        Btf, ReferencesType as _,
+        types::{FuncProto, Ptr, Typedef},
+    },
 };
 
 use super::{Detail, Place, Record};
@@ -136,6 +140,8 @@ fn missing(what: &str) -> libbpf_rs::Error {
 
 /// Sizes of maps, and how much is told.
 fn prepare(opened: &mut OpenObject, flows: usize, detail: Detail) -> libbpf_rs::Result<()> {
+    let every_segment = u32::from(detail == Detail::Segments);
+    let settings = every_segment | u32::from(tells_errors()?) << 1;
     for mut map in opened.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
@@ -144,19 +150,30 @@ fn prepare(opened: &mut OpenObject, flows: usize, detail: Detail) -> libbpf_rs::
                 Detail::Events => ROOM_FOR_EVENTS,
                 Detail::Segments => ROOM_FOR_SEGMENTS,
             })?,
-            // The one constant of the program.
+            // `settings`, the one constant of the program.
             _ if name.ends_with(".rodata") => {
                 if let Some(word) = map
                     .initial_value_mut()
                     .and_then(|value| value.first_chunk_mut())
                 {
-                    *word = u32::from(detail == Detail::Segments).to_ne_bytes();
+                    *word = settings.to_ne_bytes();
                 }
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Whether this kernel's `tcp_retransmit_skb` also says whether the segment left: its prototype has the data that the
+/// kernel keeps for a program, the socket, the segment, and then that.
+fn tells_errors() -> libbpf_rs::Result<bool> {
+    let kernel = Btf::from_vmlinux()?;
+    let named = kernel.type_by_name::<Typedef<'_>>("btf_trace_tcp_retransmit_skb");
+    let prototype = named
+        .and_then(|named| Ptr::try_from(named.referenced_type()).ok())
+        .and_then(|pointer| FuncProto::try_from(pointer.referenced_type()).ok());
+    Ok(prototype.is_some_and(|prototype| prototype.len() > 3))
 }
 
 /// `struct place`.
