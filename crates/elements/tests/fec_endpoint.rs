@@ -443,6 +443,15 @@ fn a_second_arrival_ends_a_hold() {
     assert!(timeouts[0] < timeouts[1], "{timeouts:?}");
 }
 
+/// How many acknowledgments have left at one time.
+fn most_at_once(net: &Net<Length>) -> u32 {
+    let mut at_once: BTreeMap<Instant, u32> = BTreeMap::new();
+    for (at, _, _) in net.trace.iter().filter(|(_, from, _)| *from == 1) {
+        *at_once.entry(*at).or_default() += 1;
+    }
+    at_once.into_values().max().expect("it acknowledges")
+}
+
 /// After a repair paced acknowledgments leave one by one, and the flow is no slower for it than by a few hundredths. Fails for receivers
 /// that let all go at once, and for those that never catch up.
 #[test]
@@ -461,18 +470,41 @@ fn paced_acknowledgments_leave_apart() {
         assert_eq!(received, Length(2_000 * 1_460));
         assert_eq!(again, 0, "{release:?}");
         assert_eq!(net.ends[1].stats().released_repaired, 1, "{release:?}");
-        let mut at_once: BTreeMap<Instant, u32> = BTreeMap::new();
-        for (at, _, _) in net.trace.iter().filter(|(_, from, _)| *from == 1) {
-            *at_once.entry(*at).or_default() += 1;
-        }
-        let most = at_once.into_values().max().expect("it acknowledges");
-        (most, net.now.saturating_since(Instant::START))
+        (most_at_once(&net), net.now.saturating_since(Instant::START))
     };
     let (most, took) = run(Release::Each);
     assert!(most >= 20, "{most} at once");
     let (most, paced) = run(Release::Paced);
     assert!(most <= 2, "{most} at once");
     assert!(paced <= took.mul_f64(1.05), "{paced:?} {took:?}");
+}
+
+/// What cannot be repaired is reported at once, however acknowledgments leave after a repair. Fails for receivers that pace these, too.
+#[test]
+fn what_is_given_up_is_reported_at_once() {
+    for release in [Release::Each, Release::Paced] {
+        let fate = Fate {
+            lose: vec![205, 215],
+            ..Fate::default()
+        };
+        let params = Params {
+            release,
+            second_gap_releases: false,
+            ..group(40)
+        };
+        let mut net = Net::new("ns2-sack1", &with(0, params), fate);
+        let (received, again) = net.transfer(Length(2_000 * 1_460));
+        assert_eq!(received, Length(2_000 * 1_460));
+        assert_eq!(again, 2, "{release:?}");
+        let stats = net.ends[1].stats();
+        assert_eq!(
+            (stats.holds, stats.released_group_over),
+            (1, 1),
+            "{release:?}"
+        );
+        let most = most_at_once(&net);
+        assert!(most >= 10, "{release:?}: {most} at once");
+    }
 }
 
 /// More is lost than the redundancy that the congestion window still lets leave brings back: what the sender's timer sends again ends

@@ -156,9 +156,9 @@ impl<B: Body> Hold<B> {
 
     /// An acknowledgment is ready that the arrival of data up to `end` called for.
     pub fn keep(&mut self, now: Instant, ack: Segment<B>, end: Seq, stats: &mut Stats) {
-        stats.held_acks += 1;
         let ready = now;
         if self.waits(end) {
+            stats.held_acks += 1;
             self.held.push_back(Held { ack, end, ready });
         } else {
             self.let_go(now, ack, ready);
@@ -178,13 +178,17 @@ impl<B: Body> Hold<B> {
         self.released.push_back((ack, due));
     }
 
-    /// TCP expects `rcv_nxt`, and what it misses before `top` will not come back by redundancy.
+    /// What TCP misses before `top` will not come back by redundancy. All leaves at once: the sender's recovery begins
+    /// with the last of them.
     pub fn give_up(&mut self, now: Instant, reason: Reason, top: Seq, stats: &mut Stats) {
         self.hopeless = Some(self.hopeless.map_or(top, |before| before.max(top)));
         self.end(reason, stats);
-        while let Some(Held { ack, ready, .. }) = self.held.pop_front() {
-            self.let_go(now, ack, ready);
+        for (_, due) in &mut self.released {
+            *due = now;
         }
+        let held = self.held.drain(..).map(|held| (held.ack, now));
+        self.released.extend(held);
+        self.ready = now;
     }
 
     /// Nothing is missing any more before `rcv_nxt`.
