@@ -10,12 +10,14 @@
 
 What is kept is ``studies/NAME/live.json``, the command's own JSON. Live runs differ from each other, so the page is
 held to that file and not to another run. A study of which nothing is kept has no such part in its page. A result
-is out of date, too, when its study runs live no longer, or asks for other claims now.
+is out of date, too, when its study runs live no longer, asks for other claims now, or makes other runs: their
+scenarios, what is set in them and their seeds are kept as a hash. What the simulator made of them is not looked at.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from pathlib import Path
 
 import polars as pl
 from anabranch import Study
-from anabranch.study.live import LiveStudyJson, section
+from anabranch.study.live import LivePool, LiveStudyJson, section
 
 from comparison.pages import fill
 
@@ -54,6 +56,17 @@ def shown() -> list[str]:
     return sorted(names | {path.stem for path in pages if MARK in path.read_text("utf-8")})
 
 
+def runs_of(name: str, mode: str) -> str:
+    """A hash of every run that the study makes live: the file, what is set in it, the seed."""
+    definition = Study.load(ROOT / "studies" / name).definition.live
+    if definition is None:
+        raise SystemExit(f"{name} has no [live] section")
+    jobs = Study(definition)._everything(LivePool(definition), quick=mode == "quick")
+    runs = sorted({(str(job.scenario), job.sets, job.seed) for job in jobs})
+    texts = {str(path): text for path, text in sorted(definition.texts.items())}
+    return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
+
+
 def gaps(name: str) -> list[str]:
     """What is wrong with what is kept of a study, beside its page."""
     file = f"studies/{name}/live.json"
@@ -71,6 +84,7 @@ def gaps(name: str) -> list[str]:
             ("its name", document["study"] == name),
             ("`title`", document["title"] == live.title),
             ("`about`", document["about"] == live.about),
+            ("what it ran", document.get("runs") == runs_of(name, document["mode"])),
         )
         if not is_same
     ]
@@ -116,6 +130,7 @@ def keep(name: str, document: LiveStudyJson) -> None:
     """Write the result down."""
     if document["study"] != name:
         raise SystemExit(f"expected a result of {name}, and this is one of {document['study']}")
+    document["runs"] = runs_of(name, document["mode"])
     kept(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

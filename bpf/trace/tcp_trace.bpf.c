@@ -114,7 +114,7 @@ struct record {
 	__u8 ca_next;
 	/* TCP_ESTABLISHED, … */
 	__u8 state;
-	/* Windows in segments: now, at the last segment received, before the last reduction. */
+	/* Windows in segments: now, at the last segment received or change of state, before the last reduction. */
 	__u32 cwnd;
 	__u32 cwnd_before;
 	__u32 prior_cwnd;
@@ -317,6 +317,8 @@ int on_state(__u64 *ctx)
 		record->end = tp->snd_nxt;
 		bpf_ringbuf_submit(record, NO_WAKEUP);
 	}
+	/* A timer may change it again before anything is received. */
+	socket->cwnd = tp->snd_cwnd;
 	socket->tell = 1;
 	return 0;
 }

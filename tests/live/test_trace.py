@@ -57,6 +57,20 @@ to = "B"
 workload = { kind = "file", size = "1 MB" }
 """
 
+OVERFLOW = """
+title = "a queue that slow start overflows"
+duration = "4 s"
+[link.path]
+between = ["A", "B"]
+rate = "50 Mbit/s"
+delay = "20 ms"
+queue = { kind = "drop-tail", limit = "60 packets" }
+[flow.main]
+from = "A"
+to = "B"
+cc = "reno"
+"""
+
 OUTAGE = """
 title = "a link that is down for a while"
 duration = "5 s"
@@ -361,6 +375,16 @@ def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
     assert sum(item.needed is True for item in why.retransmissions) >= len(again) - 2
 
 
+def test_what_is_sent_again_as_one_is_all_marked(live_machine: None) -> None:
+    """Fails for who marks the first packet alone of what the kernel hands over as one."""
+    seen = traced(OVERFLOW)
+    again = [segment.seq - seen.first for segment, _ in sent_again(seen.sent)]
+    packets = seen.result.table("packets").filter(pl.col("retransmission"))
+    assert len(again) > 20
+    assert packets["sequence_bytes"].to_list() == again
+    assert len(again) == seen.flow["retransmitted_packets"] == seen.trace["flows"]["main"]["retransmissions"]
+
+
 def test_timeouts(live_machine: None) -> None:
     """Fails for a trace that hears of the first expiry of a timer alone: the link is down for three of them."""
     seen = traced(OUTAGE)
@@ -371,6 +395,8 @@ def test_timeouts(live_machine: None) -> None:
     assert expired.height == seen.flow["timeouts"]
     before, after = (expired[f"cwnd_{which}_packets"].to_list() for which in ("before", "after"))
     assert max(after) <= max(before) / 2
+    # Fails for the window before the first of them told at each: nothing is received in between.
+    assert before[1] == after[0] == 1
     assert "timeout" in {episode.kind for episode in seen.result.why().flows[0].episodes}
     assert "rto" in set(seen.result.table("packets")["cause"].drop_nulls())
 

@@ -14,7 +14,10 @@ from .conftest import ATTEMPTS, command
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
 
 SHORT = ("thin", "bbr-shallow", "bbr-deep", "requests-beside-bulk")
-"""Four in CI, of those whose goodput agrees; `make test-slow` has all of them."""
+"""Four in CI, in which another control is far from the kernel and we are not; `make test-slow` has all of them."""
+
+WITHIN = {"mean_srtt_ms": 14, "retransmitted_packets": 17, "shares": 7}
+"""In so many scenarios at least these agree: two fewer, of shares one, than docs/validation/live.md first had."""
 
 UNUSABLE = ("live runs are tainted", "no seed has all of its live runs untainted")
 
@@ -27,7 +30,10 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
 
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_scenario(live_machine: None, name: str) -> None:
-    """Goodput within the band; the exit status says what the document says. A tainted validation is made again."""
+    """RTT and retransmissions tell the control; the exit status says what the document says.
+
+    A tainted validation is made again. Goodput alone would be within the band with another control as well.
+    """
     for _ in range(ATTEMPTS):
         status, document, told = validate("--seeds", 1, SCENARIOS / f"{name}.toml")
         assert status == (1 if document["problems"] else 0), told
@@ -38,7 +44,11 @@ def test_a_short_scenario(live_machine: None, name: str) -> None:
         pytest.fail(f"{ATTEMPTS} validations, all tainted:\n{told}")
     (scenario,) = document["scenarios"]
     assert scenario["metrics"]["goodput_mbit_s"]["relative_error"] <= 0.03
-    assert {"mean_srtt_ms", "retransmitted_packets", "cwnd_packets"} <= set(scenario["metrics"])
+    for metric in ("mean_srtt_ms", "retransmitted_packets"):
+        told = scenario["metrics"][metric]
+        assert told["within"], told
+        assert told["relative_error"] < told["other_control"], told
+    assert "cwnd_packets" in scenario["metrics"]
     assert ("completion_time_s" in scenario["metrics"]) == (name == "requests-beside-bulk")
 
 
@@ -90,6 +100,8 @@ def test_all_that_ship(all_that_ship: dict[str, Any]) -> None:
     assert not [problem for problem in all_that_ship["problems"] if any(reason in problem for reason in UNUSABLE)]
     assert all_that_ship["summary"]["goodput_mbit_s"]["median"] <= 0.03
     assert sum(scenario["blind_formula_fails"] for scenario in all_that_ship["scenarios"]) >= 12
+    for metric, least in WITHIN.items():
+        assert all_that_ship["summary"][metric]["within"] >= least, metric
 
 
 @pytest.mark.slow

@@ -209,6 +209,31 @@ def test_a_seeds_runs_are_averaged_before_they_are_compared() -> None:
     assert made.results[GOODPUT.name].floor == pytest.approx((4 / 18 + 4 / 22) / 2 / math.sqrt(2))
 
 
+def test_where_nothing_is_drawn_more_seeds_do_not_narrow_what_live_runs_differ_by() -> None:
+    """The simulator has one answer. Fails for a floor that shrinks with the number of seeds all the same."""
+    made = Comparison("repeats.toml", 2, live_runs=4)
+    runs = [figures(put(GOODPUT.name, ALL, value)) for value in (20.0, 22.0, 20.0, 22.0)]
+    set_beside(made, {1: runs[0], 2: runs[0]}, {1: runs[:2], 2: runs[2:]}, [figures()] * 2, [figures()])
+    # Of six pairs two are of equal runs; of two different ones either may be the one that is divided by.
+    assert made.results[GOODPUT.name].floor == pytest.approx((3 * 2 / 22 + 2 / 20) / 6)
+
+
+def test_where_live_runs_differ_as_much_as_controls_nothing_is_told() -> None:
+    made = comparison(figures(), lambda v: v.update({SRTT.name: {"a": 70.0, "b": 84.0}}))
+    assert [row[-1] for row in rows([made]) if row[1] == SRTT.name] == ["cannot tell"]
+    told = summary([made, comparison(figures())])[SRTT.name]
+    assert (told["within"], told["telling"], told["within_telling"]) == (2, 1, 1)
+
+
+def test_wrong_answers_stand_beside_the_goodput() -> None:
+    """A band that a wrong simulator keeps as well is seen to be one."""
+    slower = figures(put(GOODPUT.name, ALL, 19.0))
+    made = Comparison("made-up.toml", 1, live_runs=2)
+    set_beside(made, {1: figures()}, {1: [figures(), figures()]}, [slower], [slower, figures()])
+    (line,) = [line for line in verdicts([made]) if line.startswith("goodput")]
+    assert line.endswith("another control's answer 5 %, the blind formula 2.5 %")
+
+
 def test_document_and_table() -> None:
     made = [comparison(figures(put(SRTT.name, "a", 70.0)))]
     told = document(made)
@@ -216,7 +241,16 @@ def test_document_and_table() -> None:
     assert set(metric) >= {"sim", "live", "relative_error", "live_against_live", "other_control", "blind", "within"}
     assert metric["within"] is False
     assert metric["by_flow"]["a"] == {"sim": 70.0, "live": 50.0}
-    assert set(told["summary"][SRTT.name]) == {"median", "p90", "scenarios", "within"}
+    assert set(told["summary"][SRTT.name]) == {
+        "median",
+        "p90",
+        "scenarios",
+        "within",
+        "telling",
+        "within_telling",
+        "median_other",
+        "median_blind",
+    }
     assert [row[-1] for row in rows(made) if row[1] == SRTT.name] == ["outside"]
     assert any("in 0 of 1 scenarios" in line for line in verdicts(made))
     assert math.isclose(summary(made)[GOODPUT.name]["median"], 0.0)

@@ -93,11 +93,11 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
     }
 }
 
+/// One at a time: where libbpf's messages go is one place for the whole process.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Calls a function of libbpf's, and what that says meanwhile.
 pub(crate) fn hearing<T>(call: impl FnOnce() -> T) -> (T, String) {
-    // One at a time: where libbpf's messages go is one place for the whole process.
-    static TURN: Mutex<()> = Mutex::new(());
-
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let before = set_print(Some((PrintLevel::Info, |_, text| {
         SAID.with_borrow_mut(|said| said.push_str(&text));
@@ -141,9 +141,11 @@ fn without_control(source: &Source) -> Error {
 
 /// The name in the control's `struct tcp_congestion_ops`, wherever its own headers have it there.
 pub(crate) fn name_of(source: &Source, object: &[u8]) -> Result<String, Error> {
-    let silent = set_print(None);
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = set_print(None);
     let found = read_name(object);
-    set_print(silent);
+    set_print(before);
+    drop(turn);
     let name = found.ok_or_else(|| without_control(source))?;
     let fits = (1..NAME_MAX).contains(&name.len())
         && name

@@ -28,6 +28,8 @@ use crate::{
 const NUMBER: usize = 8;
 /// So many datagrams behind the latest one that has arrived are remembered; one that comes later yet has no delay.
 const REMEMBERED: u64 = 1 << 14;
+/// So many are remembered while none arrives.
+const UNANSWERED: usize = 1 << 20;
 /// Datagrams of which may be known when they came, and that nobody has read: more than a socket holds.
 const STAMPED: usize = 1 << 16;
 /// What a socket may hold, so that a thread that runs late loses nothing: 16 MiB, or as much as we may ask for.
@@ -74,7 +76,8 @@ impl Stamps {
         let mut stamps = self.lock();
         let wanted = begin(payload);
         let place = stamps.iter().position(|(of, _)| *of == wanted)?;
-        stamps.remove(place).map(|(_, at)| at)
+        // The kernel has lost those before it.
+        stamps.drain(..=place).next_back().map(|(_, at)| at)
     }
 }
 
@@ -103,7 +106,12 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn left(&self, at: Instant, octets: usize) {
-        self.lock().datagrams.push_back((at, octets));
+        let mut sent = self.lock();
+        sent.datagrams.push_back((at, octets));
+        if sent.datagrams.len() > UNANSWERED {
+            sent.datagrams.pop_front();
+            sent.first += 1;
+        }
     }
     fn arrived(&self, number: u64) -> Known {
         let mut sent = self.lock();

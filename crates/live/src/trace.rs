@@ -20,7 +20,7 @@ use anabranch_bpf::{
 };
 use anabranch_core::{
     packet::{Direction, FlowId},
-    units::{Bytes, Instant},
+    units::{Bytes, Duration, Instant},
 };
 use anabranch_elements::tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
 use anabranch_model::{
@@ -44,6 +44,10 @@ use crate::{
 
 /// So often what was told is taken: there is room for ten times as long.
 const TAKE: Pause = Pause::from_millis(20);
+/// So many records are kept, in 0.8 GB; what comes after them is lost.
+const MOST_RECORDS: usize = 8_000_000;
+/// The program is told of a segment once it has left: by so much later, at most, than the engine takes it.
+const EARLY: Duration = Duration::from_millis(5);
 
 /// What of a run is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +141,22 @@ impl Watch {
     }
 }
 
+/// What has been told, as far as there is room for it.
+#[derive(Debug, Default)]
+struct Kept {
+    records: Vec<Record>,
+    without_room: u64,
+}
+
+impl Kept {
+    fn add(&mut self, mut told: Vec<Record>) {
+        let room = MOST_RECORDS - self.records.len();
+        self.without_room += told.len().saturating_sub(room) as u64;
+        told.truncate(room);
+        self.records.append(&mut told);
+    }
+}
+
 impl Taking {
     fn begin(
         detail: Detail,
@@ -157,14 +177,13 @@ impl Taking {
         let stop = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let mut records = Vec::new();
+            let mut kept = Kept::default();
             while !over.load(Ordering::Relaxed) {
                 thread::sleep(TAKE);
-                records.extend(trace.take());
+                kept.add(trace.take());
             }
-            records.extend(trace.take());
-            let lost = trace.lost();
-            (records, lost)
+            kept.add(trace.take());
+            (kept.records, kept.without_room + trace.lost())
         });
         Ok(Self {
             detail,
@@ -180,11 +199,16 @@ impl Taking {
         records.retain(|record| record.time_ns >= start_ns);
         // Told by several processors; of one flow and one moment in the order in which it was.
         records.sort_by_key(|record| record.time_ns);
+        let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (place, record) in records.iter().enumerate() {
+            places.entry(record.flow).or_default().push(place);
+        }
         Traced {
             detail: Some(self.detail),
             why_not: None,
             flows: std::mem::take(&mut self.flows),
             records,
+            places,
             lost,
             start_ns,
         }
@@ -220,6 +244,8 @@ pub struct Traced {
     flows: Vec<u32>,
     /// In order of time.
     records: Vec<Record>,
+    /// Where those of each flow are.
+    places: HashMap<u32, Vec<usize>>,
     lost: u64,
     start_ns: u64,
 }
@@ -257,9 +283,8 @@ impl Traced {
 
     fn of_flow(&self, flow: usize) -> impl Iterator<Item = &Record> {
         let number = u32::try_from(flow).unwrap_or(u32::MAX);
-        self.records
-            .iter()
-            .filter(move |record| record.flow == number)
+        let places = self.places.get(&number).into_iter().flatten();
+        places.map(|place| &self.records[*place])
     }
 
     /// When each fast recovery of a flow began.
@@ -309,7 +334,7 @@ impl Traced {
                 "segments": count(|record| matches!(record.kind, Kind::Segment { .. })),
                 "recoveries": count(begins_recovery),
                 "timeouts": count(begins_loss),
-                "retransmissions": count(|record| matches!(record.kind, Kind::Again { .. })),
+                "retransmissions": self.of_flow(index).map(sent_again).sum::<u32>(),
                 "congestion_control": last.control(),
             }))
         };
@@ -387,9 +412,12 @@ impl Traced {
                 }
                 Kind::State { next } => {
                     for change in window.changes(record, next, flow) {
+                        // What it was before the reduction is noted where no other one is under way.
+                        let is_first = change != WindowChange::Timeout || probes(record);
                         let before = match change {
                             WindowChange::Recovered | WindowChange::Undone => record.cwnd_before,
-                            _ => record.prior_cwnd,
+                            _ if is_first => record.prior_cwnd,
+                            _ => record.cwnd_before,
                         };
                         window.to_be_seen.push(rows.len());
                         rows.push(WindowRow {
@@ -420,23 +448,24 @@ impl Traced {
                 by_number.entry(row.sequence as u32).or_default().push(row);
             }
             for record in self.of_flow(index) {
-                let Kind::Again { first, .. } = record.kind else {
+                let Kind::Again { first, end } = record.kind else {
                     continue;
                 };
                 let at = self.at(record);
-                let far = |row: &PacketRow| {
-                    row.sent
-                        .saturating_since(at)
-                        .max(at.saturating_since(row.sent))
-                };
-                // The program is told when the packet has left, the engine takes it about then.
-                let rows = by_number.get_mut(&first).into_iter().flatten();
-                let nearest = rows
-                    .filter(|row| !row.retransmission)
-                    .min_by_key(|row| far(row));
-                if let Some(row) = nearest {
+                // One record for what leaves as one; the packets of it are numbered one behind the other.
+                let mut number = first;
+                while end.wrapping_sub(number).cast_signed() > 0 {
+                    let sent = by_number.get_mut(&number).into_iter().flatten();
+                    let nearest = sent
+                        .filter(|row| !row.retransmission && row.sent.saturating_add(EARLY) >= at)
+                        .min_by_key(|row| row.sent);
+                    let Some(row) = nearest else {
+                        number = number.wrapping_add(record.mss.max(1));
+                        continue;
+                    };
                     row.retransmission = true;
                     row.cause = Some(cause(record, flow));
+                    number = number.wrapping_add(row.payload.max(1));
                 }
             }
         }
@@ -494,6 +523,17 @@ fn segments(n: u32) -> Bytes {
 fn begins_recovery(record: &Record) -> bool {
     let next = CaState::Recovery;
     record.kind == Kind::State { next } && record.ca_state != next
+}
+
+/// How many packets a record says have left again. A FIN behind data has a number and no packet of its own.
+fn sent_again(record: &Record) -> u32 {
+    match record.kind {
+        Kind::Again { first, end } => {
+            let octets = end.wrapping_sub(first).saturating_sub(1);
+            octets.div_ceil(record.mss.max(1)).max(1)
+        }
+        _ => 0,
+    }
 }
 
 fn begins_loss(record: &Record) -> bool {

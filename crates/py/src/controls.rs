@@ -12,7 +12,8 @@ create_exception!(
 );
 
 /// The controls that ship, those loaded to stay, and those that the kernel has and lets any user
-/// choose, as JSON. The last three are `null` in a build without the feature `kernel`.
+/// choose, as JSON. The last three are `null` in a build without the feature `kernel`, those
+/// loaded also where we may not see them.
 #[pyfunction]
 pub fn cc_list() -> String {
     let shipped: Vec<_> = shipped::ALL
@@ -58,7 +59,7 @@ mod kernel {
 
     pub fn lists() -> (Names, Names, Names) {
         let (available, allowed) = (kernel::available(), kernel::allowed());
-        (Some(pinned::list()), Some(available), Some(allowed))
+        (pinned::list(), Some(available), Some(allowed))
     }
 
     pub fn load(source: &Source) -> Result<String, String> {

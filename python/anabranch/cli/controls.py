@@ -34,7 +34,9 @@ def list_controls(json: bool) -> None:
             parts.append("any user may choose it")
         table.add_row(escape(name), escape(shipped.get(name, "")), escape(", ".join(parts)))
     console().print(table)
-    if listed["loaded"] is None:
+    if listed["loaded"] is None and listed["available"] is not None:
+        note("which of them `anabranch cc load` has loaded only root may see: they are kept in /sys/fs/bpf")
+    elif listed["loaded"] is None:
         note(
             "this build cannot load controls into the kernel, nor say what is there; install clang, libelf-dev and "
             "zlib1g-dev (Debian's names) and type `make setup`"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from anabranch.errors import UserError, nearest
 from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
-from anabranch.study.definition import Claim, Definition
+from anabranch.study.definition import Definition
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
@@ -216,15 +216,20 @@ class Study:
         quick: bool,
         robustness: bool = False,
         progress: Callable[[str, int, int], None] | None = None,
-        spoilt: Callable[[Claim], str] | None = None,
+        spoilt: Callable[[int], str] | None = None,
     ) -> StudyResult:
-        """Make the runs that are missing in ``pool``, and judge every claim; ``spoilt`` says why one cannot be."""
+        """Make the runs that are missing in ``pool``, and judge every claim.
+
+        ``spoilt`` says why one cannot be: it is given how many of its runs have no result.
+        """
         definition = self.definition
         plans = self._plans(pool, quick=quick)
         everything = [job for plan in plans.values() for job in plan]
         total = len(pool.missing(everything))
         pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)
         results = {name: pool.results(plan) for name, plan in plans.items()}
+        # By key: runs that the engine cannot tell apart are made once, under the name of one of them.
+        lost = {job.key for job in pool.lost}
 
         known: Robustness | None
         if robustness:
@@ -239,7 +244,10 @@ class Study:
         claims = []
         for claim in definition.claims:
             share = known.claims.get(claim.id) if known else None
-            reason = spoilt(claim) if spoilt else ""
+            asked = needs.of_claims(definition, [claim])
+            judging = [plans["plain"], plans[f"wrong {claim.control}"] if claim.control else []]
+            without = {job.key for plan in judging for job in needs.only(plan, asked)} & lost
+            reason = spoilt(len(without)) if spoilt and without else ""
             # What the runs that are there give is worth seeing, and no verdict.
             measures = judge(claim, results["plain"]).measures if reason else {}
             if quick and claim.full_only:
@@ -263,7 +271,11 @@ class Study:
         notes = self._notes(results["plain"])
         mode = "quick" if quick else "full"
         # A table with a run that has no result would have a hole.
-        whole = [t for t in definition.tables if not needs.only(pool.lost, needs.of_table(definition, t))]
+        whole = [
+            table
+            for table in definition.tables
+            if all(job.key not in lost for job in needs.only(plans["plain"], needs.of_table(definition, table)))
+        ]
         made = [tables.one(results["plain"], table, full=not quick) for table in whole]
         return StudyResult(definition, mode, claims, made, results["plain"], known, notes, total)
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
 from anabranch.live import MAX_TAINTED, check, unavailable
-from anabranch.study import needs
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import INCONCLUSIVE
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from anabranch import _engine
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
-    from anabranch.study.definition import Claim, Definition
+    from anabranch.study.definition import Definition
 
 ATTEMPTS = 2
 """A run that is tainted is made once more."""
@@ -71,9 +70,11 @@ class LiveStudyJson(TypedDict):
     anabranch_version: str
     machine: dict[str, Any]
     audit: LiveAuditJson
+    repeats: NotRequired[dict[str, int]]
     claims: list[LiveClaimJson]
     tables: list[dict[str, Any]]
     points: NotRequired[dict[str, Any]]
+    runs: NotRequired[str]
 
 
 def _too_many(audit: LiveAuditJson) -> bool:
@@ -207,6 +208,15 @@ class LiveStudyResult:
         return list(zip(self.simulated.claims, self.live.claims, strict=True))
 
     @property
+    def repeats(self) -> dict[str, int]:
+        """How many runs with a result there are at each point of an experiment; the fewest."""
+        runs = Counter((job.experiment, job.variant, job.point) for job, _ in self.live.results.runs)
+        fewest: dict[str, int] = {}
+        for (experiment, *_), n in runs.items():
+            fewest[experiment] = min(n, fewest.get(experiment, n))
+        return fewest
+
+    @property
     def tables(self) -> list[tuple[StudyTable, StudyTable]]:
         """The tables that all runs of both engines are there for, the simulator's and the live one."""
         simulated = {made.table.id: made for made in self.simulated.tables}
@@ -226,6 +236,7 @@ class LiveStudyResult:
             "anabranch_version": live["anabranch_version"],
             "machine": self.audit.machine,
             "audit": self.audit.json(),
+            "repeats": self.repeats,
             "claims": [
                 {
                     "id": b["id"],
@@ -298,7 +309,7 @@ class Plan:
         if announce:
             announce(self.runs, self.seconds)
         part, pool, definition = self.part, self.pool, self.part.definition
-        live = part._judged(pool, quick=self.quick, progress=progress, spoilt=lambda claim: _spoilt(pool, claim))
+        live = part._judged(pool, quick=self.quick, progress=progress, spoilt=lambda n: _spoilt(pool, n))
         simulated = part._judged(Pool(definition, self.jobs), quick=self.quick, progress=progress)
         return LiveStudyResult(definition, simulated, live, pool.audit)
 
@@ -371,11 +382,9 @@ def without_live(study: Study) -> UserError:
     )
 
 
-def _spoilt(pool: LivePool, claim: Claim) -> str:
-    """Why a claim cannot be judged: runs that it asks for have no result; empty if all have."""
-    asked = needs.of_claims(pool.definition, [claim])
-    n = len(needs.only(pool.lost, asked))
-    return f"{n} of its runs were tainted each time ({pool.audit.attempts}) and have no result" if n else ""
+def _spoilt(pool: LivePool, n: int) -> str:
+    """Why a claim cannot be judged of whose runs ``n`` have no result."""
+    return f"{n} of its runs were tainted each time ({pool.audit.attempts}) and have no result"
 
 
 def section(document: LiveStudyJson) -> list[str]:
@@ -392,6 +401,7 @@ def section(document: LiveStudyJson) -> list[str]:
         f"Linux {machine.get('kernel', '?')}, {machine.get('processors', '?')} processors: {audit['runs']} runs, "
         f"{audit['tainted']} of them tainted, {audit['without_result']} without a result, {minutes:.0f} minutes."
         + (" More than a tenth are tainted: as a whole it has failed." if _too_many(audit) else ""),
+        *_repeats(document),
         "",
         "|  | claim | accept if | simulator | verdict | live | verdict | live, on its wrong system |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -417,6 +427,16 @@ def section(document: LiveStudyJson) -> list[str]:
         lines += ["| " + " | ".join(head) + " |", "| " + " | ".join("---" for _ in head) + " |"]
         lines += ["| " + " | ".join(row) + " |" for row in rows]
     return lines
+
+
+def _repeats(document: LiveStudyJson) -> list[str]:
+    """How many runs stand behind a point: the kernel's do not repeat each other."""
+    if "repeats" not in document:
+        return []
+    told = ", ".join(f"{experiment} {n}" for experiment, n in document["repeats"].items())
+    single = 1 in document["repeats"].values()
+    more = " Live runs of one file differ, with one seed as well: a point with one run is a single sample."
+    return ["", f"Runs at each point: {told}.{more if single else ''}"]
 
 
 def _tells(one: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ another congestion control would be: the simulator runs the scenario once more w
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ class Result:
         sim: By group of flows, the mean over the seeds.
         live: The same of the live runs.
         error: How far the one is from the other.
-        floor: How far two live runs with the same seed are from each other.
+        floor: How far live runs that have nothing but chance between them are from each other.
         other: How far the answers of other congestion controls are from the live runs.
         blind: How far the answer is that knows the scenario but not the controls.
     """
@@ -226,17 +227,35 @@ def set_beside(
         if not groups:
             continue
         sim, there = ({group: of[group] for group in groups} for of in (sim, there))
-        floors = [_distance(metric, a, b) for a, b in live.values()]
         comparison.results[metric.name] = Result(
             sim,
             there,
             distance(metric, sim, there) or 0.0,
-            # The error is of means over the seeds, and so is the floor: means of n runs are 1/√n as far apart as runs.
-            sum(floors) / len(floors) / math.sqrt(len(floors)),
+            _floor(metric, live, drawn=_is_drawn(simulated)),
             distance(metric, mean_figures(metric, other), there),
             distance(metric, mean_figures(metric, blind), there) if metric.is_rate else None,
         )
     _set_windows_beside(comparison, simulated, live, other)
+
+
+def _is_drawn(simulated: Mapping[int, Figures]) -> bool:
+    """Whether anything in the scenario depends on the seed."""
+    first, *others = simulated.values()
+    return any(figures.values != first.values for figures in others)
+
+
+def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) -> float:
+    """How far apart live runs are that differ by chance alone.
+
+    Where something is drawn those are pairs with one seed, and the error is of means over the seeds: means of n runs
+    are 1/√n as far apart as runs. Where nothing is, all are, and the simulator has one answer whatever the number of
+    seeds.
+    """
+    if not drawn:
+        pairs = list(itertools.combinations([figures for runs in live.values() for figures in runs], 2))
+        return sum(_distance(metric, a, b) for a, b in pairs) / len(pairs)
+    floors = [_distance(metric, a, b) for a, b in live.values()]
+    return sum(floors) / len(floors) / math.sqrt(len(floors))
 
 
 def _distance(metric: Metric, a: Figures, b: Figures) -> float:

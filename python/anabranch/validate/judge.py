@@ -37,6 +37,11 @@ def holds(result: Result) -> bool:
     return result.error <= result.floor or (result.other is not None and result.error <= OF_OTHERS * result.other)
 
 
+def is_telling(result: Result) -> bool:
+    """Whether another control would be told from this one: not where live runs differ by as much as the two."""
+    return result.other is not None and result.floor < result.other
+
+
 def needs_the_control(comparison: Comparison) -> bool:
     """Whether a formula that is blind to the congestion control fails here."""
     return any(
@@ -54,10 +59,16 @@ def summary(comparisons: Sequence[Comparison]) -> dict[str, dict[str, float]]:
         if results:
             errors = sorted(result.error for _, result in results)
             told[metric] = {"median": median(errors), "p90": errors[math.ceil(0.9 * len(errors)) - 1]}
+            for name in ("other", "blind"):
+                those = [value for _, result in results if (value := getattr(result, name)) is not None]
+                if those:
+                    told[metric][f"median_{name}"] = median(those)
             if metric in TOLD_APART:
                 told[metric] |= {
                     "scenarios": float(len(results)),
                     "within": float(sum(holds(result) for _, result in results)),
+                    "telling": float(sum(is_telling(result) for _, result in results)),
+                    "within_telling": float(sum(holds(r) and is_telling(r) for _, r in results)),
                 }
     return told
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anabranch.live import MAX_TAINTED
 from anabranch.report.format import NONE, figure
-from anabranch.validate import Comparison
+from anabranch.validate import Comparison, Result
 from anabranch.validate.judge import (
     BANDS,
     BLIND,
@@ -16,6 +16,7 @@ from anabranch.validate.judge import (
     TELLING,
     TOLD_APART,
     holds,
+    is_telling,
     needs_the_control,
     summary,
 )
@@ -37,9 +38,15 @@ def rows(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, ...]]:
                 continue
             # Retransmissions: in square roots of counts. Everything else is a share.
             ratio = metric != RETRANSMITTED.name
-            verdict = ("" if holds(result) else "outside") if metric in TOLD_APART else ""
+            verdict = _verdict(result) if metric in TOLD_APART else ""
             told = [figure(part, ratio=ratio) for part in (result.error, result.floor, result.other, result.blind)]
             yield name, metric, *_values(metric, result.sim, result.live), *told, verdict
+
+
+def _verdict(result: Result) -> str:
+    if not holds(result):
+        return "outside"
+    return "" if is_telling(result) else "cannot tell"
 
 
 def _values(metric: str, sim: dict[str, float], live: dict[str, float]) -> tuple[str, str]:
@@ -58,14 +65,16 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
             figures = told[metric]
             yield (
                 f"{metric}: median error {figure(figures['median'], ratio=True)}, at most {band:.0%} is expected; "
-                f"90th percentile {figure(figures['p90'], ratio=True)}"
+                f"90th percentile {figure(figures['p90'], ratio=True)}; {_medians_beside(figures)}"
             )
     for metric in TOLD_APART:
         if metric in told:
             within, count = told[metric]["within"], told[metric]["scenarios"]
             yield (
                 f"{metric}: at most {OF_OTHERS:g} of another control's distance, or within what live runs differ by, "
-                f"in {within:.0f} of {count:.0f} scenarios; {TELLING:.0%} is expected"
+                f"in {within:.0f} of {count:.0f} scenarios; {TELLING:.0%} is expected; of the "
+                f"{told[metric]['telling']:.0f} in which live runs differ by less than that distance, in "
+                f"{told[metric]['within_telling']:.0f}"
             )
     usable = [comparison for comparison in comparisons if comparison.results]
     every = sum(
@@ -82,6 +91,12 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     tainted = sum(comparison.tainted_runs for comparison in comparisons)
     runs = sum(comparison.live_runs for comparison in comparisons)
     yield f"{tainted} of {runs} live runs tainted; at most {MAX_TAINTED:.0%} is expected"
+
+
+def _medians_beside(figures: dict[str, float]) -> str:
+    """What the same figure is for answers that are wrong on purpose."""
+    told = (("median_other", "another control's answer"), ("median_blind", "the blind formula"))
+    return ", ".join(f"{name} {figure(figures[key], ratio=True)}" for key, name in told if key in figures)
 
 
 def page(comparisons: Sequence[Comparison]) -> str:

@@ -221,6 +221,19 @@ def test_a_claim_whose_run_is_tainted_twice_is_inconclusive(write: Write, kernel
     assert result.to_json()["tables"] == []
 
 
+def test_a_run_that_others_share_is_missed_by_all_who_ask_for_it(write: Write, kernel: Kernel) -> None:
+    """The wrong system's run of Reno is the plain one of CUBIC, made once. Fails where it is looked for by one name."""
+    kernel(lambda job, _attempt: [LATE] if '"cubic"' in str(job.sets) and job.point == (10,) else [])
+    old = 'set = { "link.path.rate" = "20 Mbit/s" }'
+    result = Study.load(write(old, 'replace = { reno = "cubic", cubic = "reno" }')).run_live()
+    assert (result.audit.runs, result.audit.without_result) == (5, 1)
+    # Each needs it: one in its wrong system, the other as it is.
+    for _, live in result.claims:
+        assert live.verdict == "inconclusive"
+        assert "1 of its runs were tainted each time (2)" in live.why
+    assert result.to_json()["tables"] == []
+
+
 def test_more_attempts_can_be_asked_for(write: Write, kernel: Kernel) -> None:
     kernel(lambda job, attempt: [LATE] if is_cubic_at_10(job) and attempt < 4 else [])
     result = Study.load(write()).run_live(attempts=4)

@@ -82,7 +82,11 @@ pub fn load(source: &Source) -> Result<Loaded, Error> {
 /// # Errors
 /// None of that name was loaded so, or the privilege is missing.
 pub fn unload(name: &str) -> Result<(), Error> {
-    let loaded = list();
+    let loaded = list().ok_or_else(|| {
+        Error::System(format!(
+            "cannot unload `{name}`: what is loaded is in {FILE_SYSTEM}, which only root may see here"
+        ))
+    })?;
     if !loaded.iter().any(|one| one == name) {
         let there = if loaded.is_empty() {
             "none is".to_owned()
@@ -104,16 +108,17 @@ pub fn unload(name: &str) -> Result<(), Error> {
     }
 }
 
-/// Names of the controls that [`load`] left.
+/// Names of the controls that [`load`] left; `None` where we may not see them.
 #[must_use]
-pub fn list() -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder()) else {
-        return Vec::new();
+pub fn list() -> Option<Vec<String>> {
+    let entries = match fs::read_dir(folder()) {
+        Ok(entries) => entries,
+        Err(error) => return (error.kind() == io::ErrorKind::NotFound).then(Vec::new),
     };
     let mut names: Vec<String> = entries
         .filter_map(Result::ok)
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    names
+    Some(names)
 }
