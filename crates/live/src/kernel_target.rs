@@ -79,9 +79,6 @@ impl KernelTarget {
         ])?;
         let device = namespace.device(HOST, MTU)?;
         namespace.enter()?;
-        // A script speaks of a TCP that sends what it may; one that merges segments waits for a second one to go with the
-        // first (`tcp_tso_should_defer`).
-        crate::namespace::send_one_by_one()?;
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let _ = sys::priority::prefer(-20);
         Ok(Self {
@@ -282,6 +279,13 @@ impl Target for KernelTarget {
                 value.clone_into(&mut self.congestion);
                 crate::settings::offers(value).map_err(|error| {
                     self.hinder(format!("the kernel does not offer `{value}`: {error}"))
+                })
+            }
+            // Where nothing is merged nothing waits for more to go with it.
+            "transport.defer_small_bursts" if value == "false" => {
+                let set = self.namespace.inside(crate::namespace::send_one_by_one);
+                set.map_err(|error| {
+                    self.hinder(format!("the device cannot do without merging: {error}"))
                 })
             }
             _ => Err(self.hinder(format!("the kernel has no switch like `--{name}`"))),

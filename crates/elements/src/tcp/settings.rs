@@ -178,6 +178,11 @@ pub struct Settings {
     /// what leaves in a 1,024th of a second at the pacing rate, at least two, more if the round-trip time is
     /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`).
     pub push_bursts: bool,
+    /// What the window permits waits for the next acknowledgment if it is less than what is handed over for
+    /// segmentation as one, less than a third of the window and of what there is to send, if the last data left within a
+    /// millisecond, and if that acknowledgment is expected within one as well, and within half a round trip (Linux:
+    /// `tcp_tso_win_divisor`). Needs `push_bursts`; not in a recovery.
+    pub defer_small_bursts: bool,
     /// What the application reads is told of by a segment of its own only where the window becomes twice what the
     /// sender knows, instead of by two segments or half of the buffer (RFC 9293 §3.8.6.2.2 asks for one
     /// segment at least).

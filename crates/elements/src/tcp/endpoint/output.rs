@@ -1,6 +1,6 @@
 //! What leaves (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
 
-use anabranch_core::units::Instant;
+use anabranch_core::units::{Duration, Instant};
 
 use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit};
 use crate::{
@@ -17,6 +17,11 @@ use crate::{
         seq::Seq,
     },
 };
+
+/// What may leave waits for more only while it is less than this part of the window,
+const SHARE_OF_WINDOW: u64 = 3;
+/// only if the last data left no longer ago than this, and if the next acknowledgment is due no later.
+const SOON: Duration = Duration::from_millis(1);
 
 /// What losses and reordering let leave.
 pub(super) enum Trouble {
@@ -275,6 +280,10 @@ impl<B: Body> Endpoint<B> {
         if self.paced && self.is_held_back(now, len) {
             return None;
         }
+        if self.longest_train > 0 && in_flight > 0 && self.is_deferred(now, window, in_flight) {
+            self.note_cwnd_limit();
+            return None;
+        }
         if in_flight == 0 && self.limited_by == LimitedBy::Application {
             self.note_idle(now);
         }
@@ -292,6 +301,29 @@ impl<B: Body> Endpoint<B> {
         }
         self.look_ahead(window, in_flight, place);
         Some(outgoing)
+    }
+
+    /// Whether what may leave waits for more to go with it
+    /// ([`Settings::defer_small_bursts`](crate::tcp::settings::Settings::defer_small_bursts)).
+    #[inline(never)]
+    fn is_deferred(&self, now: Instant, window: u64, in_flight: u64) -> bool {
+        let smss = u64::from(self.smss);
+        let unsent = self.buffer.end().since(self.snd_nxt);
+        let room = (window - in_flight).min(self.edge().since(self.snd_nxt));
+        let chunk = self.control.cwnd().get().min(u64::from(self.snd_wnd)) / SHARE_OF_WINDOW;
+        self.settings.defer_small_bursts
+            && self.recovery.phase == Phase::Open
+            && room < unsent
+            && room < u64::from(self.longest_train) * smss
+            && room < chunk
+            && now.saturating_since(self.last_sent) <= SOON
+            // What has begun to leave as one is not parted.
+            && (self.train == 0 || self.last_sent != now)
+            && self.board.get(0).is_some_and(|first| {
+                let srtt = self.rtt.srtt();
+                let expected = first.sent_at.saturating_add(srtt);
+                expected.saturating_since(now) <= SOON.min(srtt / 2)
+            })
     }
 
     /// Whether another full segment may leave right after one of `len` octets.

@@ -80,7 +80,7 @@ impl<B: Body> Endpoint<B> {
         self.train += 1;
         let full = self.train >= self.longest_train;
         let ends = full || (self.train > 1 && !another);
-        if full {
+        if full || !another {
             self.train = 0;
         }
         ends

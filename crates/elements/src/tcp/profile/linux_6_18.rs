@@ -177,7 +177,6 @@ pub(super) fn linux_6_18() -> Profile {
         ],
         not_modelled: &[
             "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
-            "the wait of less than what segmentation takes at once for the next acknowledgment (tcp_tso_win_divisor)",
             "the wait of a writer until a third of a full send buffer is free",
             "SYN cookies, and the bound on challenge acknowledgments for a whole host",
         ],
@@ -216,6 +215,7 @@ pub(super) fn linux_6_18() -> Profile {
             sack_compression: 44,
             sack_compression_delay: Duration::from_millis(1),
             push_bursts: true,
+            defer_small_bursts: true,
             lazy_window_updates: true,
             grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,

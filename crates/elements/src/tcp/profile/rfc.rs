@@ -157,6 +157,7 @@ pub(super) fn rfc() -> Profile {
             sack_compression: 0,
             sack_compression_delay: Duration::ZERO,
             push_bursts: false,
+            defer_small_bursts: false,
             lazy_window_updates: false,
             grow_by_delivered: false,
             idle_restart: IdleRestart::Rfc5681,
