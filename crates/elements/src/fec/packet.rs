@@ -122,6 +122,15 @@ impl<B: Body> Redundant<B> {
     pub fn ip_size(&self) -> u32 {
         HEADERS + OPTION_SIZE + self.body.len()
     }
+    /// Whether it is the same packet as `other`, as far as its header tells.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let header = |one: &Self| {
+            let covers = (one.first, one.count, one.size, one.lengths);
+            (covers, one.key, one.checksum)
+        };
+        header(self) == header(other)
+    }
     /// Octets of the last packet covered, if the lengths can be right.
     #[must_use]
     pub fn last(&self) -> Option<u16> {

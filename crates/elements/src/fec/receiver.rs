@@ -4,7 +4,14 @@
 //! packets that redundancy to come may cover. On lengths both keep numbers alone, and bring back the same packets.
 //!
 //! What is brought back must fit the gap, its padding must be zeros and the checksum of all that the redundant
-//! packet covers must be right ([`checksum`]); otherwise it is thrown away.
+//! packet covers must be right ([`checksum`]); otherwise it is thrown away, and the redundant packet with it.
+//!
+//! A redundant packet is vouched for once all that it covers is there and sums up. Before that it may be anybody's: it
+//! ends a hold, but moves nothing that later redundancy depends on ([`Shown`]).
+//!
+//! # Not implemented
+//! - XOR has the sum of one group: redundancy that data of the next group has overtaken brings nothing back, unless it covers
+//!   a single packet. It counts as lost.
 
 mod rebuild;
 
@@ -27,6 +34,8 @@ struct Kept<B> {
     len: u32,
     share: u32,
     body: B,
+    /// [`Open::turn`] of the sum that it was added to, if it was.
+    turn: Option<u64>,
 }
 
 impl<B> Kept<B> {
@@ -35,10 +44,30 @@ impl<B> Kept<B> {
     }
 }
 
+/// Which of a block's redundant packets came; however often the network doubles one, it repairs no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Which([u64; 4]);
+
+impl Which {
+    /// Whether that is news.
+    fn insert(&mut self, key: u16) -> bool {
+        let [which, _] = key.to_le_bytes();
+        let (word, bit) = (&mut self.0[usize::from(which / 64)], 1 << (which % 64));
+        let news = *word & bit == 0;
+        *word |= bit;
+        news
+    }
+    fn count(self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+}
+
 /// The group whose data is arriving.
 #[derive(Debug, Default)]
 struct Open {
     tag: Tag,
+    /// Tells its sum from those before.
+    turn: u64,
     /// First number seen of it.
     first: Option<Seq>,
     /// Packets seen, and their sum.
@@ -48,7 +77,30 @@ struct Open {
     /// Packets known to be missing from it.
     missing: u32,
     /// Redundant packets of it that came.
-    redundant: u16,
+    which: Which,
+}
+
+/// What redundancy says was sent although nothing of it has come, and nothing vouches for that yet. Data behind it confirms it.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    first: Seq,
+    end: Seq,
+    /// A group of which nothing has come.
+    group: Option<Which>,
+    count: u32,
+}
+
+/// What a redundant packet has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// All that it covers is there and sums up.
+    Whole,
+    /// Something that it covers is missing.
+    Lacking,
+    /// What it covers has been cut into other packets since, so that it says nothing.
+    Foreign,
+    /// It is not what it says.
+    Refused,
 }
 
 /// What a packet means for acknowledgments that are held, or might be.
@@ -79,7 +131,7 @@ pub struct Recovered<B> {
     pub body: B,
 }
 
-/// The most redundant packets of a sliding window that are kept for later.
+/// The most redundant packets that are kept for later.
 const MOST_REDUNDANT: usize = 255;
 /// The most packets, from the first that one of them covers to the last, that are looked at together.
 const MOST_PLACES: u64 = 4_096;
@@ -94,6 +146,7 @@ pub struct Receiver<B> {
     top: Option<Seq>,
     kept: VecDeque<Kept<B>>,
     open: Open,
+    shown: Option<Shown>,
     /// Redundant packets that a group had last.
     usual: u16,
     /// What is before this number matters to no redundant packet to come.
@@ -116,6 +169,7 @@ impl<B: Body> Receiver<B> {
             top: None,
             kept: VecDeque::new(),
             open: Open::default(),
+            shown: None,
             usual: 1,
             floor: Seq::START,
             redundant: Vec::new(),
@@ -139,7 +193,8 @@ impl<B: Body> Receiver<B> {
     /// Behind all that is known to have been sent: what has come, and what redundancy that came covers.
     #[must_use]
     pub fn top(&self) -> Seq {
-        self.top.unwrap_or(Seq::START)
+        let shown = self.shown.map_or(Seq::START, |shown| shown.end);
+        self.top.unwrap_or(Seq::START).max(shown)
     }
 
     /// What comes next is held against this: the connection's [`secret`](super::packet::secret), and the
@@ -161,11 +216,19 @@ impl<B: Body> Receiver<B> {
         }
         let tag = Tag::read(segment);
         let ahead = tag.is_some() && end > top;
+        let top = if ahead { self.confirm(start) } else { top };
         let mut verdict = Verdict::Nothing;
         let mut skipped = false;
         if ahead && tag != self.open.tag {
             skipped = self.open.first.is_some() && tag != self.open.tag.next();
             verdict = self.begin_group(tag, start);
+            if let Some(shown) = &mut self.shown
+                && (shown.first..shown.end).contains(&start)
+                && let Some(which) = shown.group.take()
+            {
+                // Its redundancy has overtaken it.
+                self.open.which = which;
+            }
         }
         let news = self.keep(segment, start);
         if news && tag.is_some() && tag == self.open.tag {
@@ -205,6 +268,26 @@ impl<B: Body> Receiver<B> {
         }
     }
 
+    /// Data arrives at `start`, ahead of all before: what redundancy has shown before that was sent indeed, if nothing has
+    /// contradicted it. Behind the highest octet known then.
+    fn confirm(&mut self, start: Seq) -> Seq {
+        let top = self.top.unwrap_or(start);
+        let Some(shown) = self.shown.filter(|shown| shown.end <= start) else {
+            return top;
+        };
+        self.shown = None;
+        if let Some(which) = shown.group
+            && shown.first >= top
+        {
+            self.begin_group(self.open.tag.next(), shown.first);
+            self.open.missing = shown.count;
+            self.open.which = which;
+        }
+        let top = top.max(shown.end);
+        self.top = Some(top);
+        top
+    }
+
     fn slides(&self) -> bool {
         matches!(self.code, AnyCode::SlidingRlc(_))
     }
@@ -221,8 +304,10 @@ impl<B: Body> Receiver<B> {
         let octets = segment.body.octets();
         let share = octets.map_or(0, |octets| checksum(segment.seq, octets));
         let tag = Tag::read(segment);
+        let mut turn = None;
         let body = if let AnyCode::Xor(_) = self.code {
             if tag.is_some() && tag == self.open.tag {
+                turn = Some(self.open.turn);
                 self.open.count += 1;
                 self.open.checksum = self.open.checksum.wrapping_add(share);
                 if let Some(octets) = octets {
@@ -238,9 +323,23 @@ impl<B: Body> Receiver<B> {
             len,
             share,
             body,
+            turn,
         };
         self.kept.insert(place, kept);
+        if self.kept.len() > self.most_kept() {
+            self.kept.pop_front();
+        }
         true
+    }
+
+    /// The most packets that are of use to redundancy to come: those of a group, of a block and the one before it, or of
+    /// all windows that are looked at together.
+    fn most_kept(&self) -> usize {
+        match self.code {
+            AnyCode::Xor(_) => self.code.most_sources() as usize,
+            AnyCode::ReedSolomon(_) => 2 * self.code.most_sources() as usize,
+            AnyCode::SlidingRlc(_) => usize::try_from(MOST_PLACES).unwrap_or(usize::MAX),
+        }
     }
 
     /// Something of another group arrives, ahead of all before: the last one is over.
@@ -248,21 +347,24 @@ impl<B: Body> Receiver<B> {
         let Open {
             first,
             missing,
-            redundant,
+            which,
+            turn,
             ..
         } = self.open;
+        let redundant = which.count();
         if self.slides() {
-            self.usual = redundant.max(1);
+            self.usual = u16::try_from(redundant.max(1)).unwrap_or(u16::MAX);
         }
         let lacks = match first {
-            Some(_) => self.usual.saturating_sub(redundant),
+            Some(_) => u32::from(self.usual).saturating_sub(redundant),
             None => 0,
         };
         // Redundancy that does not come was lost, and nobody else will notice.
-        self.untold += u32::from(lacks);
+        self.untold += lacks;
         self.open.sum.clear();
         self.open = Open {
             tag,
+            turn: turn + 1,
             first: Some(start),
             sum: std::mem::take(&mut self.open.sum),
             ..Open::default()
@@ -293,34 +395,70 @@ impl<B: Body> Receiver<B> {
             return Verdict::Nothing;
         };
         let end = first + u64::from(span);
-        let mut verdict = Verdict::Nothing;
-        if first >= top && !self.slides() {
-            // Nothing of its group has come.
-            verdict = self.begin_group(self.open.tag.next(), first);
-            self.open.missing = packet.count.into();
-        } else if end > top {
-            let tail = end.since(top).div_ceil(packet.size.into());
-            let tail = u32::try_from(tail).unwrap_or(u32::MAX);
-            self.open.missing = self.open.missing.saturating_add(tail);
-        }
-        self.top = Some(top.max(end));
-        let slides = self.slides();
-        let own = self
-            .open
-            .first
-            .is_some_and(|open| first <= open && (open < end || slides));
-        if own || self.open.first.is_none() {
-            self.open.redundant = self.open.redundant.saturating_add(1);
-        }
-        if !self.slides() {
-            self.usual = packet.key >> 8;
+        let twice = |(other, kept): &(Seq, Redundant<B>)| *other == first && kept.is_same(packet);
+        if self.redundant.iter().any(twice) {
+            // The network has doubled it.
+            return Verdict::Nothing;
         }
         if end <= self.floor {
-            // It comes late, or twice.
-            return verdict;
+            // It comes late, or all that it covers is there.
+            self.count_own((first, end), packet.key);
+            return Verdict::Nothing;
         }
         let before = recovered.len();
-        let whole = self.bring_back((first, end), packet, recovered, stats);
+        let outcome = self.bring_back((first, end), packet, recovered, stats);
+        if matches!(outcome, Outcome::Foreign | Outcome::Refused) {
+            return Verdict::Nothing;
+        }
+        let whole = outcome == Outcome::Whole;
+        let ahead = first >= top && !self.slides();
+        let mut verdict = Verdict::Nothing;
+        let (news, came);
+        if ahead {
+            // Nothing of its group has come.
+            let mut which = match self.shown {
+                Some(shown) if shown.first == first => shown.group.unwrap_or_default(),
+                _ => Which::default(),
+            };
+            news = which.insert(packet.key);
+            came = which.count();
+            if whole {
+                verdict = self.begin_group(self.open.tag.next(), first);
+                self.open.missing = packet.count.into();
+                self.open.which = which;
+            } else {
+                self.shown = Some(Shown {
+                    first,
+                    end,
+                    group: Some(which),
+                    count: packet.count.into(),
+                });
+            }
+        } else {
+            let known = self.top();
+            if end > known {
+                let tail = end.since(known).div_ceil(packet.size.into());
+                let tail = u32::try_from(tail).unwrap_or(u32::MAX);
+                self.open.missing = self.open.missing.saturating_add(tail);
+            }
+            (news, came) = self.count_own((first, end), packet.key);
+            if !whole && end > top {
+                let group = None;
+                self.shown = Some(Shown {
+                    first,
+                    end,
+                    group,
+                    count: 0,
+                });
+            }
+        }
+        if whole {
+            self.top = Some(top.max(end));
+            self.shown = self.shown.filter(|shown| shown.end > end);
+            if !self.slides() {
+                self.usual = packet.key >> 8;
+            }
+        }
         let n = u32::try_from(recovered.len() - before).unwrap_or(u32::MAX);
         if n > 0 {
             stats.redundant_useful += 1;
@@ -328,26 +466,33 @@ impl<B: Body> Receiver<B> {
             self.untold += n;
             self.open.missing = self.open.missing.saturating_sub(n);
         }
-        let last = self.open.redundant >= self.usual;
         // Holes before what it covers stay.
         let passed = rcv_nxt < first && recovered.iter().all(|one| one.start != rcv_nxt);
         if self.slides() {
-            self.forget_before(first);
             if passed {
                 verdict = Verdict::GroupOver;
             }
-        } else if whole || last {
-            self.forget_before(end);
-            if !whole && own {
-                verdict = Verdict::GroupOver;
-            }
-        } else {
-            self.forget_before(first);
+        } else if !whole && news && came >= u32::from(packet.key >> 8) {
+            verdict = Verdict::GroupOver;
         }
+        if whole {
+            self.forget_before(if self.slides() { first } else { end });
+        }
+        self.prune();
         if passed && verdict == Verdict::Nothing {
             verdict = Verdict::Passed(first);
         }
         verdict
+    }
+
+    /// Notes that a redundant packet came, if it is the open group's. Whether that is news, and how many of them came.
+    fn count_own(&mut self, (first, end): (Seq, Seq), key: u16) -> (bool, u32) {
+        let slides = self.slides();
+        let covers = |open: Seq| first <= open && (open < end || slides);
+        if !self.open.first.is_none_or(covers) {
+            return (false, 0);
+        }
+        (self.open.which.insert(key), self.open.which.count())
     }
 
     /// Octets that a redundant packet covers, if it can be right.
@@ -360,7 +505,11 @@ impl<B: Body> Receiver<B> {
         let (of, which) = (packet.key >> 8, packet.key & 0xff);
         let possible = packet.body.len() == body
             && u32::from(packet.count) <= self.code.most_sources()
-            && (self.slides() || which < of);
+            && match self.code {
+                AnyCode::Xor(_) => (of, which) == (1, 0),
+                AnyCode::ReedSolomon(_) => which < of,
+                AnyCode::SlidingRlc(_) => true,
+            };
         packet.span().filter(|_| possible)
     }
 
@@ -368,18 +517,8 @@ impl<B: Body> Receiver<B> {
     fn forget_before(&mut self, seq: Seq) {
         let mut floor = seq;
         if self.slides() {
-            // Sums with a hole in them may still be of use, but not for ever.
-            let kept = &self.kept;
-            let whole = |first: Seq, packet: &Redundant<B>| {
-                let end = first + u64::from(packet.span().unwrap_or(0));
-                let from = kept.partition_point(|one| one.start < first);
-                let to = kept.partition_point(|one| one.start < end);
-                to - from >= usize::from(packet.count)
-            };
-            self.redundant
-                .retain(|(first, packet)| !whole(*first, packet));
-            let surplus = self.redundant.len().saturating_sub(MOST_REDUNDANT);
-            self.redundant.drain(..surplus);
+            // Sums with a hole in them may still be of use.
+            self.forget_whole();
             for (first, _) in &self.redundant {
                 floor = floor.min(*first);
             }
@@ -390,4 +529,29 @@ impl<B: Body> Receiver<B> {
         let gone = self.kept.partition_point(|kept| kept.start < self.floor);
         self.kept.drain(..gone);
     }
+
+    /// Redundant packets that cover nothing that is missing are of no more use.
+    fn forget_whole(&mut self) {
+        let kept = &self.kept;
+        let whole = |first: Seq, packet: &Redundant<B>| {
+            let end = first + u64::from(packet.span().unwrap_or(0));
+            let from = kept.partition_point(|one| one.start < first);
+            let to = kept.partition_point(|one| one.start < end);
+            to - from >= usize::from(packet.count)
+        };
+        self.redundant
+            .retain(|(first, packet)| !whole(*first, packet));
+    }
+
+    /// Nothing is kept for ever, whatever comes or does not come.
+    fn prune(&mut self) {
+        if self.slides() {
+            self.forget_whole();
+        }
+        let surplus = self.redundant.len().saturating_sub(MOST_REDUNDANT);
+        self.redundant.drain(..surplus);
+    }
 }
+
+#[cfg(test)]
+mod tests;

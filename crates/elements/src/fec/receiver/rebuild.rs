@@ -1,6 +1,6 @@
 //! What redundant packets bring back, and whether that is to be believed.
 
-use super::{Kept, MOST_PLACES, Receiver, Recovered};
+use super::{Kept, MOST_PLACES, Outcome, Receiver, Recovered};
 use crate::{
     body::Body,
     fec::{
@@ -12,81 +12,169 @@ use crate::{
 };
 
 impl<B: Body> Receiver<B> {
-    /// Brings back what can be. Whether nothing is missing any more of what the packet covers.
+    /// Brings back what can be.
     pub(super) fn bring_back(
         &mut self,
         (first, end): (Seq, Seq),
         packet: &Redundant<B>,
         recovered: &mut Vec<Recovered<B>>,
         stats: &mut Stats,
-    ) -> bool {
+    ) -> Outcome {
+        let outcome = self.outcome((first, end), packet);
+        if outcome != Outcome::Lacking {
+            stats.redundant_refused += u64::from(outcome == Outcome::Refused);
+            return outcome;
+        }
+        if let AnyCode::Xor(_) = self.code {
+            return self.take_from_sum((first, end), packet, recovered, stats);
+        }
+        self.redundant.push((first, packet.clone()));
+        if self.solve_with((first, end), packet, recovered, stats) {
+            self.outcome((first, end), packet)
+        } else {
+            Outcome::Refused
+        }
+    }
+
+    /// What is there of what a redundant packet covers, and whether it is what the packet says.
+    fn outcome(&self, (first, end): (Seq, Seq), packet: &Redundant<B>) -> Outcome {
+        let from = self.kept.partition_point(|kept| kept.start < first);
+        let to = self.kept.partition_point(|kept| kept.start < end);
+        let count = usize::from(packet.count);
+        if to - from < count {
+            return Outcome::Lacking;
+        }
+        let (mut expected, mut sum) = (first, self.secret);
+        for kept in self.kept.range(from..to) {
+            let is_last = kept.end() == end;
+            if kept.start != expected || !is_last && kept.len != u32::from(packet.size) {
+                return Outcome::Foreign;
+            }
+            expected = kept.end();
+            sum = sum.wrapping_add(kept.share);
+        }
+        if to - from > count || expected != end {
+            Outcome::Foreign
+        } else if packet.body.octets().is_some() && sum != packet.checksum {
+            Outcome::Refused
+        } else {
+            Outcome::Whole
+        }
+    }
+
+    /// XOR: the one packet that the running sum lacks. It must be the sum of all the others that are covered and of
+    /// nothing else, which it is not once data of another group has come.
+    fn take_from_sum(
+        &mut self,
+        (first, end): (Seq, Seq),
+        packet: &Redundant<B>,
+        recovered: &mut Vec<Recovered<B>>,
+        stats: &mut Stats,
+    ) -> Outcome {
         let from = self.kept.partition_point(|kept| kept.start < first);
         let to = self.kept.partition_point(|kept| kept.start < end);
         let there = to - from;
-        let count = usize::from(packet.count);
-        if there >= count {
-            return true;
+        let covered = || self.kept.range(from..to);
+        let summed = covered().filter(|kept| kept.turn == Some(self.open.turn));
+        let alone = there == 0;
+        let exact = self.open.count as usize == there && summed.count() == there;
+        if there + 1 != usize::from(packet.count) || !(alone || exact) {
+            return Outcome::Lacking;
         }
-        if let AnyCode::Xor(_) = self.code {
-            // The running sum must be that of all the others.
-            if there + 1 < count || self.open.count as usize + 1 != count {
-                return false;
+        let size = u64::from(packet.size);
+        let mut expected = first;
+        for kept in covered() {
+            if kept.start != expected {
+                break;
             }
-            let size = u64::from(packet.size);
-            let mut expected = first;
-            for kept in self.kept.range(from..to) {
-                if kept.start != expected {
-                    break;
-                }
-                expected += size;
-            }
-            let len = size.min(end.since(expected));
-            let len = u32::try_from(len).expect("a packet's length");
-            let sum = packet.body.octets().map(|octets| {
-                let mut sum = std::mem::take(&mut self.open.sum);
-                sum.add(octets);
-                sum
-            });
-            let body = sum.as_ref().map(Sum::octets);
-            let Some(one) = candidate::<B>(expected, len, body) else {
-                stats.redundant_refused += 1;
-                return false;
-            };
-            let share = self.open.checksum.wrapping_add(one.share);
-            if body.is_some() && share.wrapping_add(self.secret) != packet.checksum {
-                stats.redundant_refused += 1;
-                return false;
-            }
-            self.accept(one, recovered);
-            return true;
+            expected += size;
         }
-        self.redundant.push((first, packet.clone()));
-        self.solve((first, end), packet, recovered, stats);
-        let from = self.kept.partition_point(|kept| kept.start < first);
-        let to = self.kept.partition_point(|kept| kept.start < end);
-        to - from >= count
+        let len = size.min(end.since(expected));
+        let len = u32::try_from(len).expect("a packet's length");
+        let (sum, checksum) = if alone {
+            (Sum::default(), 0)
+        } else {
+            (self.open.sum.clone(), self.open.checksum)
+        };
+        let sum = packet.body.octets().map(|octets| {
+            let mut sum = sum;
+            sum.add(octets);
+            sum
+        });
+        let body = sum.as_ref().map(Sum::octets);
+        let one = candidate::<B>(expected, len, body).filter(|one| {
+            let sum = checksum.wrapping_add(one.share).wrapping_add(self.secret);
+            body.is_none() || sum == packet.checksum
+        });
+        let Some(one) = one else {
+            stats.redundant_refused += 1;
+            return Outcome::Refused;
+        };
+        self.accept(one, recovered);
+        Outcome::Whole
     }
 
-    /// The codes that need all packets: asks the code for what the redundant packets settle together.
-    fn solve(
+    /// The codes that need all packets. `false`: the newest redundant packet is not what it says, and was thrown away.
+    fn solve_with(
         &mut self,
-        (_, end): (Seq, Seq),
+        place: (Seq, Seq),
         newest: &Redundant<B>,
         recovered: &mut Vec<Recovered<B>>,
         stats: &mut Stats,
-    ) {
+    ) -> bool {
+        let denied = self.solve(place, newest, recovered);
+        if denied.is_empty() {
+            return true;
+        }
+        stats.redundant_refused += 1;
+        let is_newest =
+            |(first, packet): &(Seq, Redundant<B>)| *first == place.0 && packet.is_same(newest);
+        // One lie makes what is solved with it wrong. Either the newest lies, or one of those before it does.
+        let olds: Vec<_> = denied
+            .iter()
+            .filter(|one| !is_newest(one))
+            .cloned()
+            .collect();
+        let suspect = |one: &(Seq, Redundant<B>)| {
+            olds.iter()
+                .any(|(first, packet)| one.0 == *first && one.1.is_same(packet))
+        };
+        let before = self.redundant.clone();
+        self.redundant.retain(|one| !suspect(one));
+        if olds.len() == denied.len() {
+            return true;
+        }
+        let again = self.solve(place, newest, recovered);
+        if again.is_empty() && !olds.is_empty() {
+            return true;
+        }
+        self.redundant = before;
+        self.redundant.retain(|one| !is_newest(one));
+        false
+    }
+
+    /// Asks the code for what the redundant packets settle together. Those that deny it.
+    fn solve(
+        &mut self,
+        (at, end): (Seq, Seq),
+        newest: &Redundant<B>,
+        recovered: &mut Vec<Recovered<B>>,
+    ) -> Vec<(Seq, Redundant<B>)> {
         let size = u64::from(newest.size);
-        let last = u32::from(newest.last().expect("its span is known"));
+        let last = newest.last().map_or(newest.size, |last| last).into();
         let aligned = end + (size - u64::from(last));
         // Those that fit the same grid; the ends of all but the newest are whole packets.
         let fits = |(first, packet): &&(Seq, Redundant<B>)| {
             let far = aligned.since(*first);
-            packet.size == newest.size && far.is_multiple_of(size) && far / size <= MOST_PLACES
+            let apart = packet.size == newest.size && far.is_multiple_of(size);
+            // A block's redundant packets all have its checksum, so that another's cannot be taken for one of them.
+            let others = !self.slides() && *first == at && packet.checksum != newest.checksum;
+            apart && far / size <= MOST_PLACES && !others
         };
         let together: Vec<(Seq, Redundant<B>)> =
             self.redundant.iter().filter(fits).cloned().collect();
         let Some(base) = together.iter().map(|(first, _)| *first).min() else {
-            return;
+            return Vec::new();
         };
         let places = usize::try_from(aligned.since(base) / size).expect("few");
         let length = |place: usize| {
@@ -132,7 +220,8 @@ impl<B: Body> Receiver<B> {
             .collect();
         // Only what some redundant packet vouches for: all that it covers is there and sums up.
         let mut vouched = vec![false; places];
-        for (cover, (_, packet)) in covers.iter().zip(&together) {
+        let mut denied = Vec::new();
+        for (cover, (first, packet)) in covers.iter().zip(&together) {
             let mut sum = Some(0_u32);
             for place in cover.places() {
                 let known = sources.get(place).copied().flatten().map(|kept| kept.share);
@@ -146,13 +235,14 @@ impl<B: Body> Receiver<B> {
             if packet.body.octets().is_none() || sum.wrapping_add(self.secret) == packet.checksum {
                 vouched[cover.places()].fill(true);
             } else {
-                stats.redundant_refused += 1;
+                denied.push((*first, packet.clone()));
             }
         }
         candidates.retain(|(place, _)| vouched[*place]);
         for (_, one) in candidates {
             self.accept(one, recovered);
         }
+        denied
     }
 
     /// The places that the code brings back, on octets with their content.
@@ -209,5 +299,6 @@ fn candidate<B: Body>(start: Seq, len: u32, octets: Option<&[u8]>) -> Option<Kep
         len,
         share,
         body,
+        turn: None,
     })
 }
