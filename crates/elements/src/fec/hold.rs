@@ -5,6 +5,11 @@
 //! speaks for all; otherwise they leave as they are, as the duplicates and reports that the sender's recovery
 //! lives on. As long as something is missing that will not come back, acknowledgments are not held, unless
 //! [`InRecovery`] says so.
+//!
+//! Marks are told as they were when each was ready, whatever number it leaves with: the number is that of the data that called
+//! for it, so an ECE stands where it would have stood without the loss, before the data with the CWR that answers it
+//! (RFC 3168 §6.1.3), and the ACE field grows with the numbers (RFC 9768 §3.2.2). What is left out, because TCP itself speaks
+//! for it, TCP repeats: its echo stays until it is answered, and its counts are of all that came.
 
 use std::collections::VecDeque;
 
@@ -57,14 +62,71 @@ pub struct Hold<B> {
     ready: Instant,
 }
 
-/// An acknowledgment that waits.
+/// An acknowledgment that is ready.
 #[derive(Debug)]
-struct Held<B> {
-    ack: Segment<B>,
+pub struct Held<B> {
+    /// As TCP made it.
+    pub ack: Segment<B>,
     /// Behind the data that called for it.
-    end: Seq,
+    pub end: Seq,
     /// When it was ready.
-    ready: Instant,
+    pub ready: Instant,
+    /// Shift of its window (RFC 7323 §2.2).
+    pub scale: u8,
+}
+
+impl<B> Held<B> {
+    /// It acknowledges up to `to`. The window ends where it ended or, by the scale, a little before: more was not offered.
+    fn acknowledge(&mut self, to: Seq) {
+        let more = to.wire().wrapping_sub(self.ack.ack).cast_signed();
+        let window = u64::from(self.ack.window) << self.scale;
+        // What came a second time is acknowledged for itself, behind what was acknowledged then.
+        let left = window.saturating_sub(u64::try_from(more).unwrap_or(0)) >> self.scale;
+        self.ack.window = u16::try_from(left).unwrap_or(u16::MAX);
+        self.ack.ack = to.wire();
+    }
+
+    /// It says that `start..end` is there.
+    fn report(&mut self, start: Seq, end: Seq) {
+        if self.ack.ack != start.wire() {
+            for block in self.blocks() {
+                if block.left == end.wire() {
+                    block.left = start.wire();
+                }
+            }
+            return;
+        }
+        // No report begins where the acknowledgment ends.
+        let mut to = end;
+        while let Some(place) = self.blocks().iter().position(|b| b.left == to.wire()) {
+            to = to.near(self.blocks()[place].right);
+            self.blocks()[place..].rotate_left(1);
+            match &mut self.ack.options {
+                Options::Sack(n, _) | Options::SackAccEcn(n, ..) => *n -= 1,
+                Options::None | Options::Syn { .. } | Options::AccEcn(_) => {}
+            }
+        }
+        if self.ack.options.sack_blocks().is_empty() {
+            self.ack.options = without_sack(&self.ack.options);
+        }
+        self.acknowledge(to);
+    }
+
+    /// Reports of what came behind something that is missing.
+    fn blocks(&mut self) -> &mut [SackBlock] {
+        let (n, blocks): (u8, &mut [SackBlock]) = match &mut self.ack.options {
+            Options::Sack(n, blocks) => (*n, blocks),
+            Options::SackAccEcn(n, blocks, _) => (*n, blocks),
+            Options::None | Options::Syn { .. } | Options::AccEcn(_) => (0, &mut []),
+        };
+        let n = usize::from(n).min(blocks.len());
+        &mut blocks[..n]
+    }
+}
+
+/// Counts of marked octets stay.
+fn without_sack(options: &Options) -> Options {
+    options.accecn().map_or(Options::None, Options::AccEcn)
 }
 
 impl<B: Body> Hold<B> {
@@ -143,25 +205,18 @@ impl<B: Body> Hold<B> {
         if self.older.is_none() {
             return;
         }
-        for Held { ack, .. } in &mut self.held {
-            if let Options::Sack(n, blocks) = &mut ack.options {
-                for SackBlock { left, .. } in &mut blocks[..usize::from(*n)] {
-                    if *left == end.wire() {
-                        *left = start.wire();
-                    }
-                }
-            }
+        for held in &mut self.held {
+            held.report(start, end);
         }
     }
 
-    /// An acknowledgment is ready that the arrival of data up to `end` called for.
-    pub fn keep(&mut self, now: Instant, ack: Segment<B>, end: Seq, stats: &mut Stats) {
-        let ready = now;
-        if self.waits(end) {
+    /// An acknowledgment is ready.
+    pub fn keep(&mut self, held: Held<B>, stats: &mut Stats) {
+        if self.waits(held.end) {
             stats.held_acks += 1;
-            self.held.push_back(Held { ack, end, ready });
+            self.held.push_back(held);
         } else {
-            self.let_go(now, ack, ready);
+            self.let_go(held.ready, held.ack, held.ready);
         }
     }
 
@@ -191,35 +246,45 @@ impl<B: Body> Hold<B> {
         self.ready = now;
     }
 
-    /// Nothing is missing any more before `rcv_nxt`.
-    pub fn complete(&mut self, now: Instant, reason: Reason, rcv_nxt: Seq, stats: &mut Stats) {
+    /// Nothing is missing any more before `rcv_nxt`. Whether something is left out that counted marked octets, which TCP is to
+    /// repeat.
+    #[must_use]
+    pub fn complete(
+        &mut self,
+        now: Instant,
+        reason: Reason,
+        rcv_nxt: Seq,
+        stats: &mut Stats,
+    ) -> bool {
         self.note_progress(rcv_nxt);
         if !self.is_on() {
-            return;
+            return false;
         }
         self.end(reason, stats);
         let held = std::mem::take(&mut self.held);
-        if self.release == Release::One {
-            return;
-        }
+        let mut counted = false;
         let older = self.older;
-        for Held {
-            mut ack,
-            end,
-            ready,
-        } in held
-        {
-            if end >= rcv_nxt {
+        for mut held in held {
+            if self.release == Release::One || held.end >= rcv_nxt {
                 // TCP itself says what the last of them would say.
+                counted |= held.ack.options.accecn().is_some();
                 continue;
             }
             // Without this loss it would still have reported what was missing before.
-            if older.is_none_or(|older| rcv_nxt.near(ack.ack) >= older) {
-                ack.ack = end.wire();
-                ack.options = Options::None;
+            if older.is_none_or(|older| rcv_nxt.near(held.ack.ack) >= older) {
+                held.acknowledge(held.end);
+                held.ack.options = without_sack(&held.ack.options);
             }
-            self.let_go(now, ack, ready);
+            self.let_go(now, held.ack, held.ready);
         }
+        counted
+    }
+
+    /// The connection is over: nobody wants to hear of it.
+    pub fn clear(&mut self) {
+        self.until = Instant::NEVER;
+        self.held.clear();
+        self.released.clear();
     }
 
     /// TCP expects `rcv_nxt` now.

@@ -8,7 +8,7 @@
 use anabranch_core::{packet::Ecn, units::Instant};
 
 use super::{
-    hold::{Hold, Reason},
+    hold::{Held, Hold, Reason},
     packet::{Hidden, Redundant, secret},
     params::Config,
     receiver::{Receiver, Recovered, Verdict},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     body::Body,
-    tcp::{Endpoint, Flags, RetransmitCause, Segment, Seq, State},
+    tcp::{Endpoint, Flags, Refusals, RetransmitCause, Segment, Seq, State},
     transport::Transport,
 };
 
@@ -33,6 +33,27 @@ pub struct Outgoing<B> {
     pub ecn: Ecn,
     /// Its payload was sent before, and leaves again for this.
     pub retransmission: Option<RetransmitCause>,
+}
+
+/// What the endpoint knew before the segment that it has been given.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    /// Whether data may come at all.
+    may_receive: bool,
+    rcv_nxt: Seq,
+    window_end: Seq,
+    refusals: Refusals,
+}
+
+impl Default for Before {
+    fn default() -> Self {
+        Self {
+            may_receive: false,
+            rcv_nxt: Seq::START,
+            window_end: Seq::START,
+            refusals: Refusals::default(),
+        }
+    }
 }
 
 /// See the module.
@@ -50,8 +71,7 @@ pub struct Layer<B> {
     latest_ack: Seq,
     /// Behind the data that came last.
     last_data: Seq,
-    /// What the data that is arriving means.
-    verdict: Verdict,
+    before: Before,
     timeouts: u64,
     recovered: Vec<Recovered<B>>,
     stats: Stats,
@@ -72,7 +92,7 @@ impl<B: Body> Layer<B> {
             heard: Hidden::default(),
             latest_ack: Seq::START,
             last_data: Seq::START,
-            verdict: Verdict::Nothing,
+            before: Before::default(),
             timeouts: 0,
             recovered: Vec::new(),
             stats: Stats::default(),
@@ -108,6 +128,9 @@ impl<B: Body> Layer<B> {
             self.sender.on_timeout();
             self.reserve(tcp);
         }
+        if self.is_over(tcp) {
+            return;
+        }
         if self.hold.deadline() <= now {
             if self.hold.is_overdue(now) {
                 let top = self.receiver.top();
@@ -121,30 +144,32 @@ impl<B: Body> Layer<B> {
     /// A segment is about to reach the endpoint.
     #[inline(never)]
     pub fn before(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) {
-        self.verdict = Verdict::Nothing;
-        if segment.body.is_empty() {
-            return;
-        }
-        let rcv_nxt = tcp.rcv_nxt();
         // The first data may come with the acknowledgment that completes the handshake.
         let completes = tcp.state() == State::SynReceived && segment.flags.has(Flags::ACK);
-        if tcp.state().may_receive() || completes {
-            let (own, peers) = tcp.initial_numbers();
-            self.receiver.trust(secret(peers, own), tcp.window_end());
-            self.verdict = self.receiver.on_data(segment, rcv_nxt);
-        }
-        self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
-        if self.verdict == Verdict::Nothing && self.last_data <= rcv_nxt {
-            self.verdict = Verdict::Again;
-        }
+        self.before = Before {
+            may_receive: tcp.state().may_receive() || completes,
+            rcv_nxt: tcp.rcv_nxt(),
+            window_end: tcp.window_end(),
+            refusals: tcp.refusals(),
+        };
     }
 
     /// The segment has reached the endpoint.
     #[inline(never)]
     pub fn after(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
+        if self.is_over(tcp) {
+            return;
+        }
+        // What TCP does not believe means nothing here either.
+        let refused = tcp.refusals() != self.before.refusals;
         if !segment.body.is_empty() {
-            self.judge(now, tcp, self.verdict, Reason::Retransmitted);
-        } else if !segment.flags.any(Flags::SYN | Flags::RST) {
+            let verdict = if refused {
+                Verdict::Nothing
+            } else {
+                self.take_data(tcp, segment)
+            };
+            self.judge(now, tcp, verdict, Reason::Retransmitted);
+        } else if !refused && !segment.flags.any(Flags::SYN | Flags::RST) {
             // Segments of the handshake and resets use the bits for nothing.
             self.hear(now, tcp, segment);
         }
@@ -152,6 +177,36 @@ impl<B: Body> Layer<B> {
             self.sender.on_progress(tcp.reached());
             self.reserve(tcp);
         }
+    }
+
+    /// Data has come that TCP has taken, or had already.
+    fn take_data(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) -> Verdict {
+        let Before {
+            rcv_nxt,
+            window_end,
+            ..
+        } = self.before;
+        let mut verdict = Verdict::Nothing;
+        if self.before.may_receive {
+            let (own, peers) = tcp.initial_numbers();
+            self.receiver.trust(secret(peers, own), window_end);
+            verdict = self.receiver.on_data(segment, rcv_nxt);
+        }
+        self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
+        if verdict == Verdict::Nothing && self.last_data <= rcv_nxt {
+            verdict = Verdict::Again;
+        }
+        verdict
+    }
+
+    /// Whether the connection is over, and with it all that waits to leave.
+    fn is_over(&mut self, tcp: &Endpoint<B>) -> bool {
+        let over = tcp.state() == State::Closed;
+        if over {
+            self.hold.clear();
+            self.sender.clear();
+        }
+        over
     }
 
     /// A redundant packet arrives.
@@ -178,13 +233,15 @@ impl<B: Body> Layer<B> {
     }
 
     /// What has come may begin or end a hold.
-    fn judge(&mut self, now: Instant, tcp: &Endpoint<B>, verdict: Verdict, filled: Reason) {
+    fn judge(&mut self, now: Instant, tcp: &mut Endpoint<B>, verdict: Verdict, filled: Reason) {
         let rcv_nxt = tcp.rcv_nxt();
         let top = self.receiver.top();
         if tcp.has_gaps() {
             self.hold.note_progress(rcv_nxt);
         } else {
-            self.hold.complete(now, filled, rcv_nxt, &mut self.stats);
+            if self.hold.complete(now, filled, rcv_nxt, &mut self.stats) {
+                tcp.repeat_marks();
+            }
             if top <= rcv_nxt {
                 return;
             }
@@ -235,6 +292,9 @@ impl<B: Body> Layer<B> {
     /// What leaves besides the endpoint's segments, and before them.
     #[inline(never)]
     pub fn next_own(&mut self, now: Instant, tcp: &mut Endpoint<B>) -> Option<Outgoing<B>> {
+        if self.is_over(tcp) {
+            return None;
+        }
         if let Some(mut ack) = self.hold.take_released(now) {
             tcp.restamp(now, &mut ack);
             self.receiver.tell().write(&mut ack);
@@ -277,9 +337,14 @@ impl<B: Body> Layer<B> {
                 self.sender.on_data(&View { now, cwnd }, segment);
             }
             self.sender.redundancy().on_sent(now, again);
-        } else if segment.flags == Flags::ACK && self.hold.holds(self.last_data) {
-            let held = std::mem::take(segment);
-            self.hold.keep(now, held, self.last_data, &mut self.stats);
+        } else if is_acknowledgment(segment) && self.hold.holds(self.last_data) {
+            let held = Held {
+                ack: std::mem::take(segment),
+                end: self.last_data,
+                ready: now,
+                scale: tcp.receive_scale(),
+            };
+            self.hold.keep(held, &mut self.stats);
             return false;
         } else if !segment.flags.any(Flags::SYN | Flags::RST) {
             self.receiver.tell().write(segment);
@@ -296,4 +361,11 @@ impl<B: Body> Layer<B> {
         }
         closes
     }
+}
+
+/// Whether it acknowledges and does nothing else: an echo of marks is a part of that.
+fn is_acknowledgment<B: Body>(segment: &Segment<B>) -> bool {
+    segment.body.is_empty()
+        && segment.flags.has(Flags::ACK)
+        && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST)
 }

@@ -267,6 +267,14 @@ impl<B: Body> Sender<B> {
         self.in_flight.clear();
     }
 
+    /// The connection is over: nothing is due.
+    pub fn clear(&mut self) {
+        self.due.clear();
+        self.in_flight.clear();
+        self.group = Group::default();
+        self.sources.clear();
+    }
+
     /// Redundant packets that count as in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -186,6 +186,15 @@ fn newly_marked(ace: u8, told: u32, acked_packets: u64) -> u64 {
     }
 }
 
+impl EcnState {
+    /// The last option did not leave.
+    pub(super) fn repeat_option(&mut self) {
+        if let Some(option) = &mut self.option {
+            option.repeat();
+        }
+    }
+}
+
 impl<B: Body> Endpoint<B> {
     /// The flags of our SYN, or of its answer. After two SYNs without answer ECN is left out, in
     /// case something on the path drops them for it (RFC 9768 §3.1.4.1, RFC 3168 §6.1.1.1).

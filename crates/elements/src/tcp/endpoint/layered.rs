@@ -103,6 +103,17 @@ impl<B: Body> Endpoint<B> {
     pub const fn has_gaps(&self) -> bool {
         self.rcv_gaps
     }
+    /// The shift of the window that this end offers (RFC 7323 §2.2).
+    #[must_use]
+    pub const fn receive_scale(&self) -> u8 {
+        self.agreed.rcv_scale
+    }
+    /// An acknowledgment with counts of marked octets does not leave: the next one has them (RFC 9768 §3.2.3.3).
+    pub fn repeat_marks(&mut self) {
+        if let Some(extras) = &mut self.cold.extras {
+            extras.ecn.repeat_option();
+        }
+    }
     /// The first number that is not acknowledged.
     #[must_use]
     pub const fn snd_una(&self) -> Seq {

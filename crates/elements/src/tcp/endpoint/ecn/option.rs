@@ -96,6 +96,11 @@ impl OptionState {
         }
     }
 
+    /// The last option did not leave: the next one has all that has ever moved.
+    pub const fn repeat(&mut self) {
+        self.news = self.moved;
+    }
+
     /// The option of the next segment if it may take so many octets of the header, in whole words.
     pub fn take(&mut self, room: u32) -> Option<AccEcn> {
         let any = |flags: [bool; 3]| flags.into_iter().any(|flag| flag);
