@@ -20,7 +20,7 @@ fn packets(most: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
 /// The redundant packets of one block over everything.
 fn block(code: AnyCode, sources: &[Vec<u8>], n: u16) -> Vec<(Cover, Vec<u8>)> {
     let slices: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
-    let n = n.min(u16::try_from(code.most_redundant(1)).expect("few"));
+    let n = n.min(u16::try_from(code.most_redundant()).expect("few"));
     (0..)
         .zip(code.encode(&slices, 0, n))
         .map(|(key, parity)| {

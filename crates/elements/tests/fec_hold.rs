@@ -100,7 +100,7 @@ fn marks_stay_when_reports_go() {
 #[test]
 fn what_came_back_is_not_reported_as_missing() {
     let older = Seq::first(1_000_000);
-    let [a, b, c, d, e] = [2, 3, 4, 7, 9].map(|n| older + SIZE * n);
+    let [a, b, c, left, right] = [2, 3, 4, 7, 9].map(|n| older + SIZE * n);
     let params = Params {
         hold_in_recovery: InRecovery::All,
         ..Params::default()
@@ -115,7 +115,12 @@ fn what_came_back_is_not_reported_as_missing() {
             &mut stats,
         );
         hold.keep(
-            held(older, e, &[(d, e), (b, c), (older + SIZE, a)], accecn),
+            held(
+                older,
+                right,
+                &[(left, right), (b, c), (older + SIZE, a)],
+                accecn,
+            ),
             &mut stats,
         );
         hold.on_repaired(a, b);
@@ -124,7 +129,7 @@ fn what_came_back_is_not_reported_as_missing() {
             NOW.saturating_add(params.hold_timeout.get())
         );
         hold.on_repaired(older, older + SIZE);
-        hold.give_up(NOW, Reason::Timeout, e, &mut stats);
+        hold.give_up(NOW, Reason::Timeout, right, &mut stats);
         let acks: Vec<_> = std::iter::from_fn(|| hold.take_released(NOW)).collect();
         let blocks = |ack: &Segment<Length>| -> Vec<(u32, u32)> {
             let blocks = ack.options.sack_blocks().iter();
@@ -136,7 +141,7 @@ fn what_came_back_is_not_reported_as_missing() {
             assert_eq!(ack.ack, c.wire());
         }
         assert_eq!(blocks(&acks[0]), []);
-        assert_eq!(blocks(&acks[1]), [(d.wire(), e.wire())]);
+        assert_eq!(blocks(&acks[1]), [(left.wire(), right.wire())]);
         assert_eq!(counts().field(Counter::Ce), Some(1_000));
     }
 }

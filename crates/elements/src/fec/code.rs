@@ -7,7 +7,8 @@
 //! Packets of different lengths count as padded with zeros to the longest, and come back padded: how long
 //! they were is the business of whoever names them.
 //!
-//! Adding one is a file in `code/` and an arm of [`AnyCode`].
+//! Adding one is a file in `code/`, a variant of [`AnyCode`] and one of [`Config`](super::Config) with its description, and what sender
+//! and receiver do differently for it.
 
 pub mod linear;
 pub mod reed_solomon;
@@ -39,8 +40,8 @@ impl Cover {
 pub trait Code {
     /// The most packets that one redundant packet can cover.
     fn most_sources(&self) -> u32;
-    /// The most redundant packets that `sources` packets can have.
-    fn most_redundant(&self, sources: u32) -> u32;
+    /// The most redundant packets of the same packets.
+    fn most_redundant(&self) -> u32;
     /// `n` redundant packets for `sources`, the first of which has this key and each further one the next.
     ///
     /// # Panics
@@ -83,8 +84,8 @@ impl Code for AnyCode {
     fn most_sources(&self) -> u32 {
         each!(self, code => code.most_sources())
     }
-    fn most_redundant(&self, sources: u32) -> u32 {
-        each!(self, code => code.most_redundant(sources))
+    fn most_redundant(&self) -> u32 {
+        each!(self, code => code.most_redundant())
     }
     fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>> {
         each!(self, code => code.encode(sources, key, n))

@@ -82,8 +82,8 @@ pub struct Params {
     pub hold_in_recovery: InRecovery,
     /// What leaves when a repair lets them go; open in the study.
     pub release: Release,
-    /// A redundant packet takes a packet's room in the congestion window until something sent after it has
-    /// arrived, or a timeout; open in the study.
+    /// A redundant packet takes a packet's room in the congestion window until all that it covers is acknowledged, or
+    /// something behind that has arrived, or a timeout; open in the study.
     pub occupies_cwnd: bool,
     /// The congestion control hears of losses that were brought back, and of lost redundant packets, as of
     /// others (RFC 9265 §3); in the study it does not.
@@ -202,7 +202,7 @@ impl Config {
         let own = params
             .redundant
             .map_or(ADAPTIVE_MOST, |_| params.redundant());
-        own.min(u16::try_from(code.most_redundant(1)).unwrap_or(u16::MAX))
+        own.min(u16::try_from(code.most_redundant()).unwrap_or(u16::MAX))
     }
 
     /// Whether the parameters go together, and with the code.
@@ -252,7 +252,7 @@ impl Config {
                 format!("1 to {most}"),
             );
         }
-        let most = code.most_redundant(1);
+        let most = code.most_redundant();
         if let Some(redundant) = params.redundant
             && redundant.get() > most
         {

@@ -1,7 +1,7 @@
 //! Redundancy controllers: how many packets the next group has, and how many redundant ones it gets.
 //!
-//! A controller sees what leaves and what the peer reports, and the time; never the network. Adding one is a
-//! file in `redundancy/` and an arm here.
+//! A controller sees what leaves, what the peer reports, the congestion window and the time; never the network. Adding one is a
+//! file in `redundancy/`, and here a variant of [`Choice`] and of [`AnyRedundancy`] with its arms.
 
 pub mod cwnd;
 pub mod fixed;
@@ -22,7 +22,7 @@ pub struct Shape {
     pub redundant: u16,
 }
 
-/// What a controller may know when a group ends.
+/// What a controller may know when the first packet of a group leaves.
 #[derive(Debug, Clone, Copy)]
 pub struct View {
     /// When.

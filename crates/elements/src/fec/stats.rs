@@ -27,7 +27,7 @@ pub struct Stats {
     pub released_repaired: u64,
     /// Because more was missing than the redundancy of the group can bring back.
     pub released_second_gap: u64,
-    /// Because the group was over and nothing had been brought back.
+    /// Because the group was over, or a later one's redundancy had come, and something was missing still.
     pub released_group_over: u64,
     /// Because it took too long.
     pub released_timeout: u64,

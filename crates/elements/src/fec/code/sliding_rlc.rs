@@ -92,7 +92,7 @@ impl Code for SlidingRlc {
     fn most_sources(&self) -> u32 {
         255
     }
-    fn most_redundant(&self, _sources: u32) -> u32 {
+    fn most_redundant(&self) -> u32 {
         255
     }
     fn encode(&self, sources: &[&[u8]], key: u16, n: u16) -> Vec<Vec<u8>> {

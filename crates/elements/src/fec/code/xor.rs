@@ -39,7 +39,7 @@ impl Code for Xor {
     fn most_sources(&self) -> u32 {
         u32::from(u16::MAX)
     }
-    fn most_redundant(&self, _sources: u32) -> u32 {
+    fn most_redundant(&self) -> u32 {
         1
     }
     fn encode(&self, sources: &[&[u8]], _key: u16, n: u16) -> Vec<Vec<u8>> {

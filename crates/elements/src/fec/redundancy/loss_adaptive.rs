@@ -1,7 +1,7 @@
 //! Redundancy that costs least: what the redundant packets take and what the losses left over take, together.
 //!
-//! It sees packets and the time: what leaves, what leaves again, and the peer's count of losses that only the layer
-//! saw. A loss is either of the latter two.
+//! It sees packets in their order: what leaves, what leaves again, and the peer's count of losses that only the layer
+//! saw; and the congestion window when a group begins. A loss is either of the second and the third.
 //!
 //! # Derivation
 //! Let bursts of losses begin with probability λ per packet and end after each lost packet with probability 1/b,
