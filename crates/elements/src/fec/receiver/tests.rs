@@ -92,7 +92,7 @@ impl<B: Body> Pair<B> {
     }
 
     /// Redundancy of `count` packets from `first` on that nobody has sent.
-    fn forged(&self, first: Seq, count: u16, size: u16, key: u16) -> Redundant<B> {
+    fn forged(first: Seq, count: u16, size: u16, key: u16) -> Redundant<B> {
         Redundant {
             first: first.wire(),
             count,
@@ -139,7 +139,7 @@ fn forged_redundancy_does_not_switch_repair_off() {
                                 .next
                                 .since(pair.first)
                                 .saturating_add_signed(from * i64::from(SIZE));
-                        pair.redundancy(&pair.forged(from, count, size, key));
+                        pair.redundancy(&Pair::forged(from, count, size, key));
                     }
                 }
                 let case = format!("code {code}, {count} packets at {from}, after {after}");
