@@ -311,7 +311,8 @@ impl Scoreboard {
         if record.marks.any(Marks::LOST) {
             self.lost -= u64::from(record.len);
             record.marks = record.marks.without(Marks::LOST);
-        } else if twice {
+        } else if twice && !record.is_sacked() {
+            // Of what is reported no copy is in flight, whoever made the report.
             record.marks = record.marks.with(Marks::TWICE);
         }
         record.marks = record.marks.with(Marks::RETRANSMITTED);
