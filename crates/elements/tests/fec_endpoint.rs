@@ -512,9 +512,10 @@ fn paced_acknowledgments_leave_apart() {
     assert!(paced <= took.mul_f64(1.05), "{paced:?} {took:?}");
 }
 
-/// What cannot be repaired is reported at once, however acknowledgments leave after a repair. Fails for receivers that pace these, too.
+/// What cannot be repaired is reported as acknowledgments leave after a repair. Fails for receivers that look at `release` after a
+/// repair alone.
 #[test]
-fn what_is_given_up_is_reported_at_once() {
+fn what_is_given_up_leaves_as_what_is_repaired() {
     for release in [Release::Each, Release::Paced] {
         let fate = Fate {
             lose: vec![205, 215],
@@ -536,7 +537,11 @@ fn what_is_given_up_is_reported_at_once() {
             "{release:?}"
         );
         let most = most_at_once(&net);
-        assert!(most >= 10, "{release:?}: {most} at once");
+        assert_eq!(
+            most > 2,
+            release == Release::Each,
+            "{release:?}: {most} at once"
+        );
     }
 }
 

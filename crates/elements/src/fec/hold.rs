@@ -233,17 +233,15 @@ impl<B: Body> Hold<B> {
         self.released.push_back((ack, due));
     }
 
-    /// What TCP misses before `top` will not come back by redundancy. All leaves at once: the sender's recovery begins
-    /// with the last of them.
+    /// What TCP misses before `top` will not come back by redundancy. With [`Release::Paced`] these leave apart as well:
+    /// where losses come in bursts a recovery that begins sooner, by duplicates that all come at once, gains less than what
+    /// the sender's queue then drops costs.
     pub fn give_up(&mut self, now: Instant, reason: Reason, top: Seq, stats: &mut Stats) {
         self.hopeless = Some(self.hopeless.map_or(top, |before| before.max(top)));
         self.end(reason, stats);
-        for (_, due) in &mut self.released {
-            *due = now;
+        while let Some(Held { ack, ready, .. }) = self.held.pop_front() {
+            self.let_go(now, ack, ready);
         }
-        let held = self.held.drain(..).map(|held| (held.ack, now));
-        self.released.extend(held);
-        self.ready = now;
     }
 
     /// Nothing is missing any more before `rcv_nxt`. Whether something is left out that counted marked octets, which TCP is to
