@@ -1,5 +1,7 @@
 //! What redundant packets bring back, and whether that is to be believed.
 
+use std::ops::Range;
+
 use super::{Kept, MOST_PLACES, Outcome, Receiver, Recovered};
 use crate::{
     body::Body,
@@ -36,16 +38,21 @@ impl<B: Body> Receiver<B> {
         }
     }
 
+    /// Where in `kept` that is which begins in `first..end`.
+    fn places(&self, first: Seq, end: Seq) -> Range<usize> {
+        let before = |edge: Seq| self.kept.partition_point(|kept| kept.start < edge);
+        before(first)..before(end)
+    }
+
     /// What is there of what a redundant packet covers, and whether it is what the packet says.
     fn outcome(&self, (first, end): (Seq, Seq), packet: &Redundant<B>) -> Outcome {
-        let from = self.kept.partition_point(|kept| kept.start < first);
-        let to = self.kept.partition_point(|kept| kept.start < end);
-        let count = usize::from(packet.count);
-        if to - from < count {
+        let places = self.places(first, end);
+        let (there, count) = (places.len(), usize::from(packet.count));
+        if there < count {
             return Outcome::Lacking;
         }
         let (mut expected, mut sum) = (first, self.secret);
-        for kept in self.kept.range(from..to) {
+        for kept in self.kept.range(places) {
             let is_last = kept.end() == end;
             if kept.start != expected || !is_last && kept.len != u32::from(packet.size) {
                 return Outcome::Foreign;
@@ -53,7 +60,7 @@ impl<B: Body> Receiver<B> {
             expected = kept.end();
             sum = sum.wrapping_add(kept.share);
         }
-        if to - from > count || expected != end {
+        if there > count || expected != end {
             Outcome::Foreign
         } else if packet.body.octets().is_some() && sum != packet.checksum {
             Outcome::Refused
@@ -71,10 +78,9 @@ impl<B: Body> Receiver<B> {
         recovered: &mut Vec<Recovered<B>>,
         stats: &mut Stats,
     ) -> Outcome {
-        let from = self.kept.partition_point(|kept| kept.start < first);
-        let to = self.kept.partition_point(|kept| kept.start < end);
-        let there = to - from;
-        let covered = || self.kept.range(from..to);
+        let places = self.places(first, end);
+        let there = places.len();
+        let covered = || self.kept.range(places.clone());
         let summed = covered().filter(|kept| kept.turn == Some(self.open.turn));
         let alone = there == 0;
         let exact = self.open.count as usize == there && summed.count() == there;
