@@ -11,16 +11,97 @@ use cc_support::ack;
 
 const RTT: Duration = Duration::from_millis(40);
 
+const SETTINGS: Settings = Settings {
+    low_window: 16.0,
+    ack_delta: Duration::from_millis(2),
+    ack_train_share: 0.5,
+    delay_share: 0.125,
+    delay_min: Duration::from_millis(4),
+    delay_max: Duration::from_millis(16),
+    min_samples: 8,
+};
+
+/// As it was published.
 fn hystart() -> HyStart {
-    HyStart::new(Settings {
-        low_window: 16.0,
-        ack_delta: Duration::from_millis(2),
-        ack_train_share: 0.5,
-        delay_share: 0.125,
-        delay_min: Duration::from_millis(4),
-        delay_max: Duration::from_millis(16),
-        min_samples: 8,
+    HyStart::new(SETTINGS, false)
+}
+
+/// As Linux has it now.
+fn patient() -> HyStart {
+    HyStart::new(SETTINGS, true)
+}
+
+/// When slow start ends, in ms since the round began, with an ACK of these RTTs (in ms) every half millisecond; the
+/// handshake took 30 ms.
+fn ends(mut hystart: HyStart, rtts: impl IntoIterator<Item = u64>) -> Option<f64> {
+    let start = Instant::from_millis(500);
+    (0_u32..).zip(rtts).find_map(|(n, rtt)| {
+        let since = Duration::from_micros(500 * u64::from(n));
+        let ack = Ack {
+            min_rtt: Duration::from_millis(30),
+            ..ack(start + since, Duration::from_millis(rtt))
+        };
+        hystart
+            .ends_slow_start(&ack, 40.0)
+            .then(|| f64::from(n) / 2.0)
     })
+}
+
+/// As measured with Linux 6.18 at twelve rates and delays: half of the data's smallest RTT, not of the handshake's, and half a
+/// millisecond.
+#[test]
+fn linux_waits_for_half_of_the_smallest_rtt_of_data_and_half_a_millisecond() {
+    assert_eq!(ends(patient(), [40; 100]), Some(20.5));
+    // As published: eight samples that are 10 ms above the handshake's.
+    assert_eq!(ends(hystart(), [40; 100]), Some(3.5));
+}
+
+/// As measured with Linux 6.18: the delay is 20 ms more from a round's first segment on.
+#[test]
+fn linux_looks_at_the_ninth_sample_of_a_delay() {
+    let mut hystart = patient();
+    let round = |round, now, rtt| Ack {
+        round,
+        min_rtt: RTT,
+        ..ack(Instant::from_millis(now), Duration::from_millis(rtt))
+    };
+    assert!(!hystart.ends_slow_start(&round(1, 500, 40), 40.0));
+    let ended = (0..).find(|n| hystart.ends_slow_start(&round(2, 600 + 3 * n, 60), 40.0));
+    assert_eq!(ended, Some(8), "eight precede it");
+}
+
+/// A round whose queue grows in it, as with two ways of unequal delay: the first samples may all be above eta if a later one
+/// is not.
+#[test]
+fn linux_takes_the_smallest_rtt_of_the_whole_round() {
+    let low_at = |mut hystart: HyStart, low: u64| {
+        let first = Ack {
+            round: 1,
+            min_rtt: RTT,
+            ..ack(Instant::from_millis(500), RTT)
+        };
+        assert!(!hystart.ends_slow_start(&first, 40.0));
+        (0..20).find(|&at| {
+            let rtt = if at == low { 41 } else { 60 };
+            let ack = Ack {
+                round: 2,
+                min_rtt: RTT,
+                ..ack(
+                    Instant::from_millis(600 + 3 * at),
+                    Duration::from_millis(rtt),
+                )
+            };
+            hystart.ends_slow_start(&ack, 40.0)
+        })
+    };
+    let taken_in = low_at(patient(), 8);
+    assert_eq!(taken_in, None, "the ninth counts before it is looked at");
+    assert_eq!(low_at(patient(), 9), Some(8), "too late");
+    assert_eq!(
+        low_at(hystart(), 8),
+        Some(7),
+        "as published: the first eight"
+    );
 }
 
 /// The time into the round at which slow start ends, with an ACK every `gap`.

@@ -6,6 +6,14 @@
 //! smallest RTT, mean that the window fills the pipe. *Delay increase*: the first few RTTs of a
 //! round exceed the smallest RTT by more than `eta`, so a queue has begun to grow.
 //!
+//! Linux 6.18 has become more patient, as measured on it (`docs/decisions/008-stack-habits.md`):
+//!
+//! - A train has to last for half of the smallest RTT and a millisecond.
+//! - The smallest RTT is that of data: the handshake's does not count.
+//! - The delay of a round is the smallest of all its RTTs so far, not of the first few (RFC 9406
+//!   §4.2 has it so, too), and as many precede the one that is looked at: a round that begins with
+//!   an empty queue is not ended by it.
+//!
 //! # Differs from the paper
 //! - `eta` is measured from the connection's smallest RTT, as in Linux; the paper measures it from
 //!   the last round's.
@@ -37,6 +45,9 @@ pub enum Kind {
     Off,
     /// By ACK trains and delay increase, as Linux does it in CUBIC.
     Linux,
+    /// The same as it was published, and as Linux had it at first: less patient.
+    #[serde(rename = "ha-rhee")]
+    HaRhee,
     /// HyStart++ (RFC 9406).
     Rfc9406,
 }
@@ -53,7 +64,7 @@ pub enum Verdict {
 /// Either variant at work; belongs beside any slow start.
 #[derive(Debug, Clone)]
 pub enum Exit {
-    /// See [`HyStart`].
+    /// See [`HyStart`]: [`Kind::Linux`] and [`Kind::HaRhee`].
     Linux(HyStart),
     /// See [`PlusPlus`].
     Rfc9406(PlusPlus),
@@ -66,10 +77,13 @@ impl Exit {
     pub fn new(kind: Kind, settings: Settings, paced: bool) -> Option<Box<Self>> {
         let exit = match kind {
             Kind::Off => return None,
-            Kind::Linux => Self::Linux(HyStart::new(Settings {
-                ack_train_share: if paced { 1.0 } else { settings.ack_train_share },
-                ..settings
-            })),
+            Kind::Linux | Kind::HaRhee => {
+                let settings = Settings {
+                    ack_train_share: if paced { 1.0 } else { settings.ack_train_share },
+                    ..settings
+                };
+                Self::Linux(HyStart::new(settings, kind == Kind::Linux))
+            }
             Kind::Rfc9406 => Self::Rfc9406(PlusPlus::new(plus_plus::Settings::default())),
         };
         Some(Box::new(exit))
@@ -131,10 +145,17 @@ impl Settings {
     };
 }
 
+/// What an ACK train has to last beyond its share of the smallest RTT, twice over ([`Kind::Linux`]).
+const ALLOWANCE: Duration = Duration::from_millis(1);
+
 /// HyStart at work; belongs beside any slow start.
 #[derive(Debug, Clone)]
 pub struct HyStart {
     settings: Settings,
+    /// As [`Kind::Linux`] has it, not as it was published.
+    patient: bool,
+    /// The smallest RTT of data so far.
+    min_rtt: Duration,
     round: Option<Round>,
 }
 
@@ -150,11 +171,13 @@ struct Round {
 }
 
 impl HyStart {
-    /// Before the first acknowledgment.
+    /// Before the first acknowledgment; `patient` as in Linux 6.18 ([`Kind::Linux`]).
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, patient: bool) -> Self {
         Self {
             settings,
+            patient,
+            min_rtt: Duration::MAX,
             round: None,
         }
     }
@@ -179,36 +202,57 @@ impl HyStart {
         let Some(round) = &mut self.round else {
             return false;
         };
-        if ack.min_rtt.is_zero() {
+        if let Some(rtt) = ack.rtt {
+            self.min_rtt = self.min_rtt.min(rtt);
+        }
+        let min_rtt = if self.patient {
+            self.min_rtt
+        } else {
+            ack.min_rtt
+        };
+        if min_rtt.is_zero() || min_rtt == Duration::MAX {
             return false;
         }
+        let least = if self.patient {
+            min_rtt + ALLOWANCE
+        } else {
+            min_rtt
+        };
         // Both look at every ACK, so that a round's evidence is whole once the window is large.
-        let train = round.ack_train(ack, &self.settings);
-        let delay = round.delay_increase(ack, &self.settings);
+        let train = round.ack_train(ack, &self.settings, least);
+        let delay = round.delay_increase(ack, &self.settings, min_rtt, self.patient);
         cwnd >= self.settings.low_window && (train || delay)
     }
 }
 
 impl Round {
-    fn ack_train(&mut self, ack: &Ack, settings: &Settings) -> bool {
+    /// Whether the train has lasted for its share of this.
+    fn ack_train(&mut self, ack: &Ack, settings: &Settings, least: Duration) -> bool {
         if ack.now.saturating_since(self.last_ack) > settings.ack_delta {
             return false;
         }
         self.last_ack = ack.now;
-        ack.now.saturating_since(self.start) >= ack.min_rtt.mul_f64(settings.ack_train_share)
+        ack.now.saturating_since(self.start) >= least.mul_f64(settings.ack_train_share)
     }
 
-    fn delay_increase(&mut self, ack: &Ack, settings: &Settings) -> bool {
+    /// Whether the RTTs of the round, the first few or all so far, are above the smallest.
+    fn delay_increase(
+        &mut self,
+        ack: &Ack,
+        settings: &Settings,
+        min_rtt: Duration,
+        all: bool,
+    ) -> bool {
         let Some(rtt) = ack.rtt else { return false };
-        if self.samples < settings.min_samples {
+        if all || self.samples < settings.min_samples {
             self.min_rtt = self.min_rtt.min(rtt);
-            self.samples += 1;
         }
-        let eta = ack
-            .min_rtt
+        self.samples = self.samples.saturating_add(1);
+        let eta = min_rtt
             .mul_f64(settings.delay_share)
             .min(settings.delay_max)
             .max(settings.delay_min);
-        self.samples >= settings.min_samples && self.min_rtt.saturating_sub(ack.min_rtt) >= eta
+        let preceding = if all { self.samples - 1 } else { self.samples };
+        preceding >= settings.min_samples && self.min_rtt.saturating_sub(min_rtt) >= eta
     }
 }

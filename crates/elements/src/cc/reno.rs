@@ -139,7 +139,7 @@ impl Reno {
         let initial_cwnd = init.initial_cwnd.get().max(smss);
         let hystart = match init.stack.hystart {
             Kind::Rfc9406 => Kind::Rfc9406,
-            Kind::Off | Kind::Linux => Kind::Off,
+            Kind::Off | Kind::Linux | Kind::HaRhee => Kind::Off,
         };
         Self {
             avoidance: params.avoidance,

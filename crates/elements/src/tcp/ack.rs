@@ -203,6 +203,16 @@ impl AckPolicy {
         }
     }
 
+    /// The next segment is acknowledged at once; it is none of those that are acknowledged one by one anyhow,
+    /// unless one alone is left of them.
+    pub fn once_at_once(&mut self) {
+        if self.adaptive.is_some() {
+            self.quick |= 1;
+        } else {
+            self.now = true;
+        }
+    }
+
     /// An acknowledgment is due at once.
     #[inline]
     pub const fn at_once(&mut self) {

@@ -54,6 +54,12 @@ impl<B: Body> ReceiveBuffer<B> {
         !self.intervals.is_empty()
     }
 
+    /// Where the last of what waits beyond a gap ends.
+    #[must_use]
+    pub fn end(&self) -> Option<Seq> {
+        self.intervals.back().map(|interval| interval.end)
+    }
+
     /// Queues octets in order for the application.
     pub fn push_ready(&mut self, body: B) {
         if !body.is_empty() {

@@ -207,6 +207,10 @@ pub struct Settings {
     /// The window offered begins at 64 KiB and grows with what the application takes per round
     /// trip, to `receive_window` at most (Fisk and Feng 2001).
     pub receive_autotuning: bool,
+    /// With `receive_autotuning`: what the window grows to before anything has been measured, by
+    /// twice what arrives; 64 KiB for not at all. Segments of less than 1,448 octets have it less
+    /// in proportion.
+    pub autotuning_start: Bytes,
 }
 
 /// The window offered at first where it is tuned: half of the 128 KiB of Linux's `tcp_rmem`.

@@ -132,6 +132,7 @@ impl<B: Body> Endpoint<B> {
             self.rcv_nxt += u64::from(len);
             self.deliver(&segment.body);
             if self.agreed.tuned {
+                self.grow_receive_window(segment);
                 self.tune_receive_window(now, segment);
             }
             self.ack.in_order(now);
@@ -472,7 +473,7 @@ impl<B: Body> Endpoint<B> {
         self.rcv_nxt = end;
         self.deliver(&body);
         if self.agreed.tuned {
-            self.tune_receive_window(now, segment);
+            self.grow_receive_window(segment);
         }
         if self.rcv_gaps {
             while let Some((body, end)) = self.take_contiguous() {
@@ -487,6 +488,9 @@ impl<B: Body> Endpoint<B> {
             if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
                 self.on_push();
             }
+        }
+        if self.agreed.tuned {
+            self.tune_receive_window(now, segment);
         }
     }
 

@@ -113,7 +113,7 @@ pub(super) fn linux_2_6_35() -> Profile {
                 "slow_start_limit",
                 "tcp_abc: off, so one segment for each acknowledgment",
             ),
-            ("hystart", "in CUBIC since 2.6.29"),
+            ("hystart", "in CUBIC since 2.6.29, as it was published"),
             (
                 "first_epoch_growth",
                 "CUBIC had no least growth before its first loss until 2.6.39",
@@ -157,7 +157,7 @@ pub(super) fn linux_2_6_35() -> Profile {
                 push: false,
                 ticking: false,
             }),
-            hystart: HyStart::Linux,
+            hystart: HyStart::HaRhee,
             slow_start_limit: Limit::Packets(1),
             reduce_from: ReductionBase::Cwnd,
             window_count: WindowCount::Segments,

@@ -63,6 +63,10 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             ("send_buffer", "tcp_wmem: 4 MB, grown into"),
             (
+                "autotuning_start",
+                "tcp_rmem: 131,072 bytes at first, of which full segments fill five eighths with payload; measured",
+            ),
+            (
                 "receive_window",
                 "tcp_rmem: 32 MB since 6.16, half of it counted as overhead, grown into from 64 KiB",
             ),
@@ -221,6 +225,7 @@ pub(super) fn linux_6_18() -> Profile {
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,
             receive_autotuning: true,
+            autotuning_start: Bytes::new(80 << 10),
             partial_ack_restarts_timer: true,
             send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
             receive_window: Limit::Bytes(Bytes::new(16 << 20)),

@@ -2,7 +2,7 @@
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Duration, text::Limit},
+    units::{Bytes, Duration, text::Limit},
 };
 
 use super::{Profile, delayed_ack};
@@ -167,6 +167,7 @@ pub(super) fn rfc() -> Profile {
             pacing_burst: Duration::from_millis(1),
             send_autotuning: false,
             receive_autotuning: false,
+            autotuning_start: Bytes::new(64 << 10),
         },
     }
 }

@@ -31,7 +31,7 @@ impl Settings {
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates accecn_option challenge_ack_interval
             grow_by_delivered idle_restart pacing
-            pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning
+            pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning autotuning_start
         }
         if let Some(choice) = &over.reordering {
             s.take_remedy(choice, over)?;
@@ -320,4 +320,7 @@ pub struct Overrides {
     /// The window offered grows with what the application takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_autotuning: Option<bool>,
+    /// What a window that is tuned grows to before anything has been measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autotuning_start: Option<Bytes>,
 }

@@ -161,16 +161,21 @@ fn under(
     let problem = |field, message: String| Err(tcp::Problem { field, message });
     let name = cc.name();
     match (written.hystart, cc.hystart()) {
-        (Some(Kind::Linux | Kind::Rfc9406), Some(HyStartUse::None)) => {
+        (Some(Kind::Linux | Kind::HaRhee | Kind::Rfc9406), Some(HyStartUse::None)) => {
             return problem(
                 "hystart",
                 format!("`{name}` has no slow start that HyStart could end"),
             );
         }
-        (Some(Kind::Linux), Some(HyStartUse::Rfc9406)) => {
+        (Some(kind @ (Kind::Linux | Kind::HaRhee)), Some(HyStartUse::Rfc9406)) => {
+            let kind = if kind == Kind::Linux {
+                "linux"
+            } else {
+                "ha-rhee"
+            };
             return problem(
                 "hystart",
-                format!("\"linux\" is a part of cubic; `{name}` can have \"rfc9406\" or \"off\""),
+                format!("\"{kind}\" is a part of cubic; `{name}` can have \"rfc9406\" or \"off\""),
             );
         }
         (Some(stack), Some(HyStartUse::Any(OrStack::Own(own)))) if own != stack => {
@@ -185,7 +190,7 @@ fn under(
     // and can be read again.
     match cc.hystart() {
         Some(HyStartUse::None) => settings.hystart = Kind::Off,
-        Some(HyStartUse::Rfc9406) if settings.hystart == Kind::Linux => {
+        Some(HyStartUse::Rfc9406) if matches!(settings.hystart, Kind::Linux | Kind::HaRhee) => {
             settings.hystart = Kind::Off;
         }
         Some(HyStartUse::Any(OrStack::Own(own))) => settings.hystart = own,
