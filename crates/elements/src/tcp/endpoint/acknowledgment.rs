@@ -209,6 +209,7 @@ impl<B: Body> Endpoint<B> {
             self.take_sack(segment, ack, &mut news);
         }
         let was_recovering = self.recovery.phase == Phase::Recovery;
+        let undone = self.stats.undone;
         if news.acked > 0 {
             self.board.acknowledge(ack, &mut news.delivered);
             self.snd_una = ack;
@@ -261,6 +262,8 @@ impl<B: Body> Endpoint<B> {
             self.on_echo(now);
         }
         if news.acked > 0 || news.new_sack || news.lost > 0 {
+            // After a recovery that proves needless the window grows as if there had been none.
+            let was_recovering = was_recovering && self.stats.undone == undone;
             self.tell_control(now, &news, was_recovering, ce_marked);
         } else if self.rated {
             self.report_losses(now);

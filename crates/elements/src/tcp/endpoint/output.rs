@@ -160,12 +160,14 @@ impl<B: Body> Endpoint<B> {
         if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
             return Trouble::Waits;
         }
+        let in_doubt = self.is_in_doubt();
         if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
+            && !in_doubt
             && let Some(outgoing) = self.repair(now, window, place)
         {
             return Trouble::Leaves(outgoing);
         }
-        if self.board.lost() > 0 {
+        if self.board.lost() > 0 && !in_doubt {
             // What is lost goes first.
             self.note_cwnd_limit();
             return Trouble::Waits;

@@ -54,6 +54,9 @@ impl<B: Body> Endpoint<B> {
 
     /// What an acknowledgment means for all of them.
     pub(super) fn look(&mut self, now: Instant, segment: &Segment<B>, news: &mut News) {
+        if let Some(watch) = &mut self.cold.watch {
+            watch.undo.doubt(false);
+        }
         self.look_for_reordering(now, segment, news);
         self.look_for_duplicates(now, news);
         self.look_at_the_probe(now, segment, news);
@@ -62,10 +65,11 @@ impl<B: Body> Endpoint<B> {
             self.look_at_timestamps(now, segment, news.prior_una);
             self.look_for_reneging(now);
         }
-        if self.agreed.racked() {
+        if self.is_in_doubt() {
+            // What has been taken for lost may be late as well.
+        } else if self.agreed.racked() {
             news.lost += self.detect_by_time(now, news.delivered.fresh);
-        }
-        if self.agreed.aged() {
+        } else if self.agreed.aged() {
             news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
         let recovering = self.recovery.phase == Phase::Recovery;
@@ -233,6 +237,9 @@ impl<B: Body> Endpoint<B> {
             watch.reordering.on_reordered(segments);
         }
         if self.board.has_resent() {
+            watch
+                .undo
+                .doubt(self.agreed.guided && self.recovery.phase == Phase::Recovery);
             return;
         }
         // What was taken for lost before the path was known to reorder may be late as well.
@@ -277,6 +284,12 @@ impl<B: Body> Endpoint<B> {
         if self.validating {
             self.validate_recovered();
         }
+    }
+
+    /// Whether what is taken for lost has to wait for the next acknowledgment.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        let watch = self.cold.watch.as_ref();
+        watch.is_some_and(|watch| watch.undo.is_in_doubt())
     }
 
     /// A round-trip time of data sent after a spurious timeout begins the estimate anew (RFC 4015

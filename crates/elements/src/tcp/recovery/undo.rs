@@ -24,6 +24,9 @@ use crate::tcp::seq::Seq;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Undo {
     pending: Option<Pending>,
+    /// The last acknowledgment was an original's although that had been sent again, and more that has been sent again is
+    /// in flight: whether anything is lost is in doubt, and nothing leaves again until the next acknowledgment.
+    in_doubt: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +54,18 @@ impl Undo {
             needed: false,
             timeout,
         });
+        self.in_doubt = false;
+    }
+
+    /// See [`Self::is_in_doubt`].
+    pub const fn doubt(&mut self, in_doubt: bool) {
+        self.in_doubt = in_doubt;
+    }
+
+    /// Whether what is taken for lost has to wait for the next acknowledgment.
+    #[must_use]
+    pub const fn is_in_doubt(&self) -> bool {
+        self.in_doubt
     }
 
     /// A segment leaves again at this tick of the timestamp clock.

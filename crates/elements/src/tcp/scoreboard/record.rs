@@ -158,8 +158,14 @@ impl Delivered {
     #[inline]
     pub(super) fn note(&mut self, record: &Record, number: u64) {
         let sent_at = record.sent_at;
-        let once = self.once.is_none_or(|once| sent_at >= once.last_sent_at);
-        let again = self.again.is_none_or(|again| sent_at >= again.sent_at);
+        // Of what left at the same time the last: reports come in any order (RFC 8985 §6.2 step 2).
+        let this = (sent_at, record.end());
+        let once = self
+            .once
+            .is_none_or(|once| this >= (once.last_sent_at, once.last_end));
+        let again = self
+            .again
+            .is_none_or(|again| this >= (again.sent_at, again.end));
         if once && again {
             self.latest = Some(number);
         }

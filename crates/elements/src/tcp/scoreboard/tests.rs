@@ -231,6 +231,22 @@ fn pipe_of_rfc_6675() {
     assert_eq!(board.in_flight(), 400);
 }
 
+/// A burst leaves at one time, and the block that changed last comes first (RFC 2018 §4).
+#[test]
+fn of_what_left_at_one_time_the_last_is_the_latest() {
+    let mut board = Scoreboard::default();
+    for i in 0..10 {
+        let start = at(i * u64::from(SMSS));
+        board.sent(start, SMSS, Marks::NONE, Instant::from_millis(1));
+    }
+    let mut delivered = Delivered::NOTHING;
+    board.sack(at(700), at(800), &mut delivered);
+    board.sack(at(500), at(600), &mut delivered);
+    let once = delivered.once.unwrap();
+    assert_eq!((once.last_end, once.lowest), (at(800), at(500)));
+    assert_eq!(delivered.latest, Some(7));
+}
+
 #[test]
 fn a_block_seen_before_is_nothing_new() {
     let mut board = board(10);
