@@ -153,7 +153,7 @@ struct Wanted {
     wake: bool,
     /// A segment sent before, whatever the window.
     retransmit: Retransmit,
-    /// Some of `syn`, `probe` and `reset`.
+    /// Some of `syn`, `probe` and `ack`, or a RST ([`Cold::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
@@ -161,8 +161,8 @@ struct Wanted {
     fin: bool,
     /// A window probe.
     probe: bool,
-    /// RST (the numbers are in [`Cold::reset`]).
-    reset: bool,
+    /// An acknowledgment ahead of data that could carry it.
+    ack: bool,
 }
 
 /// What leaves again whatever the window.

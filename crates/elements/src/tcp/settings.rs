@@ -187,6 +187,9 @@ pub struct Settings {
     /// sender knows, instead of by two segments or half of the buffer (RFC 9293 §3.8.6.2.2 asks for one
     /// segment at least).
     pub lazy_window_updates: bool,
+    /// The acknowledgment that ends the handshake leaves by itself although data could carry it, as
+    /// where the application writes once it hears of the connection (RFC 9293 §3.10.7.3 permits both).
+    pub lone_handshake_ack: bool,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,

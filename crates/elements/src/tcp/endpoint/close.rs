@@ -75,7 +75,6 @@ impl<B: Body> Endpoint<B> {
 
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
         self.cold.reset = Some(Box::new((seq, ack)));
-        self.wanted.reset = true;
         self.wanted.urgent = true;
         self.wanted.wake = true;
     }

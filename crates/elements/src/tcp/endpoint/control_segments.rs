@@ -28,10 +28,9 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         self.wanted.urgent = false;
-        if self.wanted.reset {
-            self.wanted.reset = false;
-            self.wanted.urgent = self.wanted.syn || self.wanted.probe;
-            let (seq, ack) = *self.cold.reset.take()?;
+        if let Some(reset) = self.cold.reset.take() {
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
+            let (seq, ack) = *reset;
             let mut flags = Flags::RST;
             if ack.is_some() {
                 flags |= Flags::ACK;
@@ -56,7 +55,7 @@ impl<B: Body> Endpoint<B> {
         }
         if self.wanted.syn {
             self.wanted.syn = false;
-            self.wanted.urgent = self.wanted.probe;
+            self.wanted.urgent = self.wanted.probe || self.wanted.ack;
             return Some(self.syn(now, place));
         }
         if self.wanted.probe {
@@ -64,6 +63,9 @@ impl<B: Body> Endpoint<B> {
             if let Some(outgoing) = self.probe(now, place) {
                 return Some(outgoing);
             }
+        }
+        if std::mem::take(&mut self.wanted.ack) && self.ack.due() {
+            return Some(self.acknowledgment(now, place));
         }
         if let Some(extras) = &mut self.cold.extras
             && let Some((number, echo)) = extras.ecn.early.take()

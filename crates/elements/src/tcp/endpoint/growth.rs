@@ -84,6 +84,17 @@ impl<B: Body> Endpoint<B> {
                 .max(fresh.min(u64::from(self.smss)));
         }
         let reorders = self.dupthresh() > self.settings.dupthresh;
-        if news.acked > 0 || reorders { fresh } else { 0 }
+        // What arrived although it was sent again has been delivered as well.
+        let again = news
+            .duplicate
+            .filter(|_| reorders)
+            .map_or(0, |(left, right)| {
+                right.since(left).min(u64::from(self.smss))
+            });
+        if news.acked > 0 || reorders {
+            fresh + again
+        } else {
+            0
+        }
     }
 }

@@ -93,6 +93,8 @@ impl<B: Body> Endpoint<B> {
         if acknowledges {
             self.transit(Event::SynAck);
             self.ack.at_once();
+            self.wanted.ack = self.settings.lone_handshake_ack;
+            self.wanted.urgent |= self.wanted.ack;
             self.established(now, ack, segment);
         } else {
             // Both ends opened at once.

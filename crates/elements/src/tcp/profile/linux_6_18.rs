@@ -118,6 +118,10 @@ pub(super) fn linux_6_18() -> Profile {
                 "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log)",
             ),
             (
+                "lone_handshake_ack",
+                "measured: 52 octets before the first data",
+            ),
+            (
                 "lazy_window_updates",
                 "measured: reading 16,000 octets where the sender knows of 49,000 brings no segment; that as much as it knows of has to come is a guess",
             ),
@@ -221,6 +225,7 @@ pub(super) fn linux_6_18() -> Profile {
             push_bursts: true,
             defer_small_bursts: true,
             lazy_window_updates: true,
+            lone_handshake_ack: true,
             grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,

@@ -159,6 +159,7 @@ pub(super) fn rfc() -> Profile {
             push_bursts: false,
             defer_small_bursts: false,
             lazy_window_updates: false,
+            lone_handshake_ack: false,
             grow_by_delivered: false,
             idle_restart: IdleRestart::Rfc5681,
             pacing: false,

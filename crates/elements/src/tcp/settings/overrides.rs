@@ -29,7 +29,7 @@ impl Settings {
             clock_granularity timer_tick retries syn_retries send_buffer receive_window nagle cwnd_validation
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
-            paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates accecn_option challenge_ack_interval
+            paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
             grow_by_delivered idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning autotuning_start
         }
@@ -296,6 +296,9 @@ pub struct Overrides {
     /// Reading is told of only where the window becomes twice what the sender knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lazy_window_updates: Option<bool>,
+    /// The acknowledgment that ends the handshake leaves by itself although data could carry it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lone_handshake_ack: Option<bool>,
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grow_by_delivered: Option<bool>,
