@@ -248,8 +248,7 @@ fn with(code: usize, params: Params) -> Config {
 
 fn group(n: u32) -> Params {
     Params {
-        redundancy: Choice::Fixed,
-        group: Count::new(n),
+        group: Some(Count::new(n)),
         ..Params::default()
     }
 }
@@ -265,9 +264,9 @@ fn some_params() -> impl Strategy<Value = (usize, Params)> {
         |(code, redundancy, (fmax, group, redundant), switches, (release, hold_in_recovery))| {
             let [hold, second, occupies] = switches;
             let params = Params {
-                redundancy,
+                redundancy: Some(redundancy),
                 fmax,
-                group: Count::new(group),
+                group: (redundancy == Choice::Fixed).then(|| Count::new(group)),
                 redundant: (code > 0).then(|| Count::new(redundant)),
                 hold_acks: hold,
                 second_gap_releases: second,

@@ -42,6 +42,8 @@ fn wrong_parameters_have_a_place() {
         (r#""xro""#, ""),
         (r#"{ kind = "xor", group = 0, redundancy = "fixed" }"#, ""),
         (r#"{ kind = "xor", redundancy = "fixd" }"#, ""),
+        (r#"{ kind = "xor", group = 5, redundancy = "cwnd" }"#, ""),
+        (r#"{ kind = "reed-solomon", group = 300 }"#, ""),
         (
             r#"{ kind = "xor", redundancy = "loss-adaptive", redundant = 2 }"#,
             "",
@@ -80,12 +82,27 @@ fn a_bare_name_is_the_study() {
     let Ok(Config::Xor(params)) = read(r#""xor""#, "") else {
         panic!("it can be read");
     };
-    assert_eq!(params.redundancy, Choice::Cwnd);
+    assert_eq!(params.redundancy, Some(Choice::Cwnd));
+    assert_eq!(params.group, None);
     assert_eq!((params.fmax, params.redundant()), (0, 1));
     assert!(params.hold_acks && params.occupies_cwnd && params.second_gap_releases);
     assert!(!params.recovered_is_loss);
     assert_eq!(params.release, Release::Each);
     assert_eq!(params.hold_timeout.get(), Duration::from_millis(1_000));
+}
+
+/// Fails where `group` is read and groups follow the window all the same.
+#[test]
+fn a_group_of_its_own_is_fixed() {
+    for (fec, group) in [
+        (r#"{ kind = "xor", group = 5 }"#, 5),
+        (r#"{ kind = "xor", redundancy = "fixed" }"#, 10),
+    ] {
+        let config = read(fec, "").unwrap_or_else(|error| panic!("{error}"));
+        let (_, params) = config.parts().expect("it is on");
+        assert_eq!(params.redundancy, Some(Choice::Fixed));
+        assert_eq!(params.group.map(|group| group.get()), Some(group));
+    }
 }
 
 #[test]
@@ -102,7 +119,7 @@ fn every_code_can_be_written_with_all_its_keys() {
         let config = read(&fec, "").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(config.name(), name);
         let (_, params) = config.parts().expect("it is on");
-        assert_eq!(params.group.get(), 20);
+        assert_eq!(params.group(), 20);
         assert!(params.recovered_is_loss && !params.occupies_cwnd);
     }
 }

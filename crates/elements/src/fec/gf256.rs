@@ -1,4 +1,4 @@
-//! The field of 256 elements, as erasure codes use it (RFC 8681 §3.7.2, RFC 5510 §8.1).
+//! The field of 256 elements, as erasure codes use it (RFC 8681 §3.7.1, RFC 5510 §8.1).
 //!
 //! Elements are octets; addition is XOR, multiplication is that of polynomials over GF(2) modulo
 //! x⁸ + x⁴ + x³ + x² + 1.

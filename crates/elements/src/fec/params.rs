@@ -54,14 +54,17 @@ pub enum InRecovery {
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Params {
-    /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`).
-    pub redundancy: Choice,
+    /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`); left out, `fixed` where `group` is given and
+    /// `cwnd` elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redundancy: Option<Choice>,
     /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
     /// for 40, or 60 with `release = "paced"`.
     #[schemars(range(max = 65_535))]
     pub fmax: u32,
-    /// Data packets of every group with `redundancy = "fixed"`.
-    pub group: Count<65_535>,
+    /// Data packets of every group with `redundancy = "fixed"`; left out, 10. An error with any other `redundancy`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Count<65_535>>,
     /// Redundant packets of a group; 1 in the study. With `loss-adaptive` the most of them, and left out as
     /// many as the code makes, 16 at most.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,9 +96,9 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            redundancy: Choice::Cwnd,
+            redundancy: None,
             fmax: 0,
-            group: Count::new(10),
+            group: None,
             redundant: None,
             window: None,
             hold_acks: true,
@@ -125,7 +128,21 @@ const ADAPTIVE_MOST: u16 = 16;
 /// Packets that a redundant packet of the sliding window covers by itself.
 const WINDOW: u32 = 160;
 
+/// Data packets of a group with `redundancy = "fixed"`, unless `group` is given.
+const GROUP: u32 = 10;
+
 impl Params {
+    /// What decides how redundant the flow is.
+    #[must_use]
+    pub fn redundancy(&self) -> Choice {
+        let own = self.group.map_or(Choice::Cwnd, |_| Choice::Fixed);
+        self.redundancy.unwrap_or(own)
+    }
+    /// Data packets of a group with `redundancy = "fixed"`.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.group.map_or(GROUP, Count::get)
+    }
     /// Data packets of a group at most, before the code's limit.
     #[must_use]
     pub fn most_sources(&self) -> u32 {
@@ -205,6 +222,20 @@ impl Config {
         own.min(u16::try_from(code.most_redundant()).unwrap_or(u16::MAX))
     }
 
+    /// With what follows from other parameters written out.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        if let Self::Xor(params) | Self::ReedSolomon(params) | Self::SlidingRlc(params) = &mut self
+        {
+            let redundancy = params.redundancy();
+            if redundancy == Choice::Fixed {
+                params.group = Some(Count::new(params.group()));
+            }
+            params.redundancy = Some(redundancy);
+        }
+        self
+    }
+
     /// Whether the parameters go together, and with the code.
     ///
     /// # Errors
@@ -242,12 +273,19 @@ impl Config {
                 format!("0 for no limit but the code's, or 1 to {most}"),
             );
         }
-        if params.redundancy == Choice::Fixed && params.group.get() > most {
+        if params.group.is_some() && params.redundancy() != Choice::Fixed {
+            return wrong(
+                &["group"],
+                "`group` is the size of every group, and here groups change".to_owned(),
+                "no `group` here, or `redundancy = \"fixed\"`; `fmax` bounds a group".to_owned(),
+            );
+        }
+        if params.redundancy() == Choice::Fixed && params.group() > most {
             return wrong(
                 &["group"],
                 format!(
                     "`group` is {}, and `{name}` covers {most} packets at most",
-                    params.group.get()
+                    params.group()
                 ),
                 format!("1 to {most}"),
             );

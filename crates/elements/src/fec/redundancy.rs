@@ -70,7 +70,7 @@ impl AnyRedundancy {
     /// group.
     #[must_use]
     pub fn new(params: &Params, most: u16) -> Self {
-        match params.redundancy {
+        match params.redundancy() {
             Choice::Cwnd => Self::Cwnd(cwnd::Cwnd::new(params)),
             Choice::Fixed => Self::Fixed(fixed::Fixed::new(params)),
             Choice::LossAdaptive => {

@@ -285,15 +285,14 @@ impl<B: Body> Sender<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{body::Length, fec::redundancy::Choice, heavy::Count};
+    use crate::{body::Length, heavy::Count};
 
     /// A short packet ends a window, and packets as short as it begin another one. Fails for windows that look
     /// at their last packet alone.
     #[test]
     fn a_window_has_one_short_packet_at_most() {
         let config = Config::SlidingRlc(Params {
-            redundancy: Choice::Fixed,
-            group: Count::new(2),
+            group: Some(Count::new(2)),
             ..Params::default()
         });
         let (code, params) = config.parts().expect("it is on");

@@ -8,10 +8,7 @@ use anabranch_core::units::Instant;
 use anabranch_elements::{
     body::{Body, Octets},
     fec::{
-        Config, Params, Redundant, Stats,
-        packet::Tag,
-        receiver::Receiver,
-        redundancy::{Choice, View},
+        Config, Params, Redundant, Stats, packet::Tag, receiver::Receiver, redundancy::View,
         sender::Sender,
     },
     heavy::Count,
@@ -45,8 +42,7 @@ pub fn run(bytes: &[u8]) -> Stats {
         return stats;
     };
     let params = Params {
-        redundancy: Choice::Fixed,
-        group: Count::new(u32::from(how >> 2) % 12 + 1),
+        group: Some(Count::new(u32::from(how >> 2) % 12 + 1)),
         redundant: (how % 3 > 0).then(|| Count::new(2)),
         ..Params::default()
     };

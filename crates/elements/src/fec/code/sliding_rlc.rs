@@ -7,12 +7,12 @@
 //!
 //! # Differs from RFC 8681
 //! - Packets and not FECFRAME's symbols are what is coded, without the flow identifier and the length that
-//!   stand before each there (§4.1.1).
+//!   stand before each there (§3.2).
 //! - A window has 255 packets at most, and there are no signalled windows: every redundant packet names
 //!   what it covers.
 //!
 //! # Not implemented
-//! - Coding over GF(2) (§4.2) and lower densities (§3.6).
+//! - Coding over GF(2) (§5) and lower densities (§3.6).
 
 use super::{
     Code, Cover,

@@ -3,11 +3,7 @@ use anabranch_core::units::Instant;
 use super::*;
 use crate::{
     body::{Length, Octets},
-    fec::{
-        Config, Params,
-        redundancy::{Choice, View},
-        sender::Sender,
-    },
+    fec::{Config, Params, redundancy::View, sender::Sender},
     heavy::Count,
 };
 
@@ -27,8 +23,7 @@ impl<B: Body> Pair<B> {
     /// Groups of four packets with as many redundant ones.
     fn new(code: usize, redundant: u32) -> Self {
         let params = Params {
-            redundancy: Choice::Fixed,
-            group: Count::new(4),
+            group: Some(Count::new(4)),
             redundant: (redundant > 1).then(|| Count::new(redundant)),
             ..Params::default()
         };

@@ -12,7 +12,7 @@ impl Fixed {
     #[must_use]
     pub fn new(params: &Params) -> Self {
         Self(Shape {
-            sources: params.group.get().min(params.most_sources()),
+            sources: params.group().min(params.most_sources()),
             redundant: params.redundant(),
         })
     }

@@ -120,7 +120,7 @@ fn correction(
     settings: &tcp::Settings,
 ) -> Result<fec::Config, Error> {
     let path = ["flow", table, "fec"];
-    let fec = resolver.build(&flow.fec, &path)?;
+    let fec: fec::Config = resolver.build(&flow.fec, &path)?;
     fec.check().map_err(|wrong| {
         resolver.error(
             &[&path[..], wrong.key].concat(),
@@ -140,7 +140,7 @@ fn correction(
             vec![format!("expected `fec = \"off\"`, or `transport.mss` of \"{most} bytes\" at most")],
         ));
     }
-    Ok(fec)
+    Ok(fec.settled())
 }
 
 fn refused(problem: &tcp::Problem) -> Fault {
