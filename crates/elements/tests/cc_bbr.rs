@@ -3,7 +3,7 @@
 mod cc_support;
 
 use anabranch_core::units::{Duration, Rate};
-use anabranch_elements::cc::{Config, CongestionControl, bbr::Params};
+use anabranch_elements::cc::{self, Config, CongestionControl, bbr::Params};
 use cc_support::{
     Path, assert_near,
     bottleneck::{Bottleneck, PACKET},
@@ -143,8 +143,8 @@ fn a_timeout_leaves_one_segment_and_what_was_out_brings_the_window_back() {
 #[test]
 fn without_the_additions_of_draft_02_the_rate_is_the_bandwidth() {
     let draft_00 = Params {
-        pacing_margin: anabranch_elements::cc::params::Share::new(0.0),
-        extra_acked_gain: anabranch_elements::cc::params::Share::new(0.0),
+        pacing_margin: cc::params::Share::new(0.0),
+        extra_acked_gain: cc::params::Share::new(0.0),
         ..Params::default()
     };
     for (params, share) in [(draft_00, 1.0), (Params::default(), 0.99)] {
@@ -155,5 +155,52 @@ fn without_the_additions_of_draft_02_the_rate_is_the_bandwidth() {
         }
         let rate = path.control.pacing_rate().expect("a rate").as_mbit_per_s();
         assert_near(rate, share * path.state("btl_bw"), 1e-3);
+    }
+}
+
+/// Draft 00 §4.3.1. Fails where the first of data is the first of all: behind nine others it has waited for them.
+#[test]
+fn the_handshake_is_the_first_of_the_round_trips() {
+    let mut path = path(Params::default());
+    path.control.on_sent(&cc::Sent {
+        now: path.now,
+        bytes: PACKET,
+        in_flight: PACKET,
+        retransmission: false,
+        srtt: ms(40),
+    });
+    path.run(Duration::from_secs(1));
+    assert_near(path.state("rt_prop"), 40.0, 1e-9);
+}
+
+/// A product of bandwidth and delay is 84.3 packets here, a burst two. Fails for 174.7 and for 92.
+#[test]
+fn what_is_to_be_in_flight_is_pairs_of_packets() {
+    let mut path = path(Params {
+        extra_acked_gain: cc::params::Share::new(0.0),
+        ..Params::default()
+    });
+    path.run(Duration::from_secs(3));
+    while (path.state("pacing_gain") - 1.0).abs() > 1e-9 {
+        path.run(ms(1));
+    }
+    path.run(ms(10));
+    assert_eq!(path.control.cwnd(), PACKET * 176);
+}
+
+/// Of the 114 packets that are looked for two are about to leave. Fails for a phase that waits for 114.
+#[test]
+fn the_burst_that_is_about_to_leave_counts_where_more_is_looked_for() {
+    let mut path = path(Params::default());
+    path.run(Duration::from_secs(2));
+    for _ in 0..5 {
+        while path.state("pacing_gain") <= 1.0 {
+            path.run(Duration::from_micros(100));
+        }
+        while path.state("pacing_gain") > 1.0 {
+            path.run(Duration::from_micros(100));
+        }
+        let found = path.in_flight();
+        assert!((110..=112).contains(&found), "{found}");
     }
 }

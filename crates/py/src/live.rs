@@ -395,7 +395,7 @@ mod engine {
                 cwnd: Bytes::new(info.snd_cwnd.into()),
                 ssthresh: (info.snd_ssthresh < 1 << 30)
                     .then(|| Bytes::new(info.snd_ssthresh.into())),
-                in_flight: Bytes::new(info.unacked.into()),
+                in_flight: Bytes::new(info.in_flight().into()),
                 srtt: micros(info.rtt_us),
                 rttvar: micros(info.rttvar_us),
                 min_rtt: micros(info.min_rtt_us.checked_add(1).map_or(0, |us| us - 1)),

@@ -22,6 +22,12 @@ pub struct TcpInfo {
     pub snd_mss: u32,
     /// Segments out and not acknowledged, SACKed ones included.
     pub unacked: u32,
+    /// Those of them that are reported, or, without SACK, duplicates that were counted.
+    pub sacked: u32,
+    /// Those of them that are taken for lost.
+    pub lost: u32,
+    /// Those of them that have left again and are under way.
+    pub retrans: u32,
     /// Smoothed round-trip time in microseconds.
     pub rtt_us: u32,
     /// Its variation in microseconds.
@@ -96,6 +102,9 @@ impl TcpInfo {
             rto_us: u32_at(8),
             snd_mss: u32_at(16),
             unacked: u32_at(24),
+            sacked: u32_at(28),
+            lost: u32_at(32),
+            retrans: u32_at(36),
             rtt_us: u32_at(68),
             rttvar_us: u32_at(72),
             snd_ssthresh: u32_at(76),
@@ -110,6 +119,15 @@ impl TcpInfo {
             total_rto: u16::from_ne_bytes([octets[240], octets[241]]),
             knows_total_rto: len >= 244,
         })
+    }
+
+    /// Segments that a recovery takes to be in the network (RFC 6675 §4, `SetPipe`).
+    #[must_use]
+    pub const fn in_flight(&self) -> u32 {
+        let gone = self.sacked.saturating_add(self.lost);
+        self.unacked
+            .saturating_sub(gone)
+            .saturating_add(self.retrans)
     }
 
     /// Bytes of data received in order: the kernel counts the end of the stream as one more (RFC 9293 §3.4).

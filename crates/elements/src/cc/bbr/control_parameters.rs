@@ -24,16 +24,17 @@ pub(super) enum Repair {
 }
 
 impl Model {
-    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts.
+    /// BBRInflight: `gain` bandwidth-delay products, and room for three bursts, in whole pairs of packets.
     pub(super) fn inflight(&self, gain: f64) -> f64 {
         let Some(rt_prop) = self.rt_prop else {
             return self.initial_cwnd;
         };
         let bdp = self.btl_bw.max() * rt_prop.as_secs_f64();
-        let mut inflight = gain * bdp + 3.0 * self.send_quantum();
+        let pair = 2.0 * self.smss;
+        let mut inflight = ((gain * bdp + 3.0 * self.send_quantum()) / pair).ceil() * pair;
         if matches!(self.mode, Mode::ProbeBw { phase: 0, .. }) {
             // Looking for more must be possible on the shortest paths, too.
-            inflight += 2.0 * self.smss;
+            inflight += pair;
         }
         inflight.max(self.min_window())
     }

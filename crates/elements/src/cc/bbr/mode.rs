@@ -54,7 +54,7 @@ impl Model {
         let long = ack.now.saturating_since(since) > rt_prop;
         let prior = ack.prior_in_flight.get() as f64;
         let over = match phase {
-            0 => long && (ack.lost > Bytes::ZERO || prior >= self.inflight(self.pacing_gain())),
+            0 => long && (ack.lost > Bytes::ZERO || self.has_probed(prior)),
             1 => long || prior <= self.inflight(1.0),
             _ => long,
         };
@@ -64,6 +64,11 @@ impl Model {
                 since: ack.now,
             };
         }
+    }
+
+    /// Whether as much is in flight as the phase looks for, with the burst that is about to leave.
+    fn has_probed(&self, in_flight: f64) -> bool {
+        in_flight + self.send_quantum() >= self.inflight(self.pacing_gain())
     }
 
     pub(super) fn check_drain(&mut self, ack: &Ack) {
@@ -85,6 +90,14 @@ impl Model {
             n => n as u8 + 1,
         };
         self.mode = Mode::ProbeBw { phase, since: now };
+    }
+
+    /// The handshake's is the first of RTprop (draft 00 §4.3.1).
+    pub(super) fn take_first_rtt(&mut self, now: Instant, rtt: Duration) {
+        if self.rt_prop.is_none() && !rtt.is_zero() {
+            self.rt_prop = Some(rtt);
+            self.rt_prop_stamp = now;
+        }
     }
 
     /// Draft 00 §4.3.5 and §4.1.2
