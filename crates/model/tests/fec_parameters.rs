@@ -4,7 +4,10 @@
 use std::fmt::Write;
 
 use anabranch_core::units::Duration;
-use anabranch_elements::fec::{Config, params::Release, redundancy::Choice};
+use anabranch_elements::{
+    fec::{Config, params::Release, redundancy::Choice},
+    heavy::Count,
+};
 use anabranch_model::scenario::{Extensions, Scenario};
 
 fn scenario(fec: &str, more: &str) -> String {
@@ -101,7 +104,7 @@ fn a_group_of_its_own_is_fixed() {
         let config = read(fec, "").unwrap_or_else(|error| panic!("{error}"));
         let (_, params) = config.parts().expect("it is on");
         assert_eq!(params.redundancy, Some(Choice::Fixed));
-        assert_eq!(params.group.map(|group| group.get()), Some(group));
+        assert_eq!(params.group.map(Count::get), Some(group));
     }
 }
 
