@@ -104,12 +104,20 @@ def test_seeds_differ(found: list[Mix]) -> None:
 
 
 def test_vegas_favours_the_one_that_mistook_a_queue_for_the_path() -> None:
-    """Mo et al. 1999: who saw the path's queue and took it for the path has no less than half of the others."""
+    """Mo et al. 1999: who saw the path's queue and took it for the path has no less than half of the others.
+
+    Half a millisecond is four packets, of which Vegas leaves two to four in the queue: less is no mistake.
+    """
     one = mixes.case("vegas", "vegas", SHALLOW_TEN)
+    mistakes = 0
     for run in runs.simulate([one], mixes.NAME)[one]:
         flows = list(run["flows"].values())
         mistaken = max(flows, key=lambda flow: float(flow["min_rtt_ms"]))
+        if mistaken["min_rtt_ms"] < min(flow["min_rtt_ms"] for flow in flows) + 0.5:
+            continue
+        mistakes += 1
         assert mistaken["goodput_mbit_s"] >= statistics.median(flow["goodput_mbit_s"] for flow in flows)
+    assert mistakes
 
 
 def test_groups_are_read_from_their_own_flows() -> None:
@@ -129,16 +137,16 @@ def test_what_the_page_reads_from_it(kept: list[Mix], shares: Shares) -> None:
     for setting in SETTINGS:
         assert all(shares["vegas", other, setting] < 0.1 for other in mixes.ORDER if other != "vegas")
         for other in expectations.GROWING:
-            least = 0.65 if (other, setting) == ("westwood-plus", SHALLOW_TEN) else 0.8
+            least = 0.75 if (other, setting) == ("westwood-plus", SHALLOW_TEN) else 0.8
             assert other == "bic" or shares["bic", other, setting] > least
             if setting.queue == 1:
                 assert shares["bbr", other, setting] > 0.75
                 assert shares["bbr3", other, setting] < shares["bbr", other, setting]
                 assert other == "bic" or shares["bbr3", other, setting] > 0.5
             else:
-                assert abs(shares["bbr", other, setting] - 0.5) < (0.3 if other == "bic" else 0.15)
+                assert 1 / 3 < shares["bbr", other, setting] < 2 / 3
     assert abs(shares["cubic", "cubic", DEEP_TEN] - 0.5) < 0.1
-    assert jains["cubic", "cubic", DEEP_TEN] < 0.75
+    assert jains["cubic", "cubic", DEEP_TEN] < 0.85
 
 
 # What the expectations tell apart.
