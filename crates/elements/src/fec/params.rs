@@ -57,6 +57,7 @@ pub struct Params {
     /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`); left out, `fixed` where `group` is given and
     /// `cwnd` elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
     pub redundancy: Option<Choice>,
     /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
     /// for 40, or 60 with `release = "paced"`.
