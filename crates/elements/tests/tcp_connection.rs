@@ -7,7 +7,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_elements::{
-    body::Length,
+    body::{Body, Length},
     tcp::{
         Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Settings,
         State,
@@ -76,6 +76,34 @@ fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
     assert_eq!(end.state(), State::Established);
     // RFC 6298 (5.7)
     assert_eq!(end.snapshot().rto, Duration::from_secs(3));
+}
+
+/// RFC 9293 §3.10.7.3 permits both. Fails where the switch does nothing, and where data wait for another event.
+#[test]
+fn what_ends_the_handshake_carries_data_unless_it_has_to_leave_alone() {
+    for (alone, lengths) in [(false, &[500][..]), (true, &[0, 500])] {
+        let settings = Settings {
+            lone_handshake_ack: alone,
+            ..settings()
+        };
+        let mut end: Endpoint<Length> = endpoint(&settings, Role::Active, 1);
+        end.write_all(Length::filler(500));
+        end.open(Instant::START);
+        assert!(end.poll_transmit(Instant::START).is_some());
+        let answer = Segment {
+            seq: 9,
+            ack: 2,
+            window: 1000,
+            flags: Flags::SYN | Flags::ACK,
+            timestamps: None,
+            options: Options::None,
+            body: Length(0),
+        };
+        end.on_segment(ms(20), &answer, Ecn::NotEct);
+        let left = std::iter::from_fn(|| end.poll_transmit(ms(20)));
+        let found: Vec<u32> = left.map(|out| out.segment.body.len()).collect();
+        assert_eq!(found, lengths, "{alone}");
+    }
 }
 
 #[test]

@@ -221,3 +221,21 @@ fn set(socket: &impl AsFd, level: i32, option: i32, value: i32) -> io::Result<()
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails for all that is not acknowledged.
+    #[test]
+    fn what_was_reported_or_lost_is_not_in_flight() {
+        let info = TcpInfo {
+            unacked: 30,
+            sacked: 9,
+            lost: 3,
+            retrans: 2,
+            ..TcpInfo::default()
+        };
+        assert_eq!(info.in_flight(), 20);
+    }
+}
