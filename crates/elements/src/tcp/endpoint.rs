@@ -319,6 +319,16 @@ struct Extras {
     send_space: u64,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
     burst: u64,
+    unfilled: Unfilled,
+}
+
+/// What was outstanding where something other than cwnd held data back (`slow_start_half_full`).
+#[derive(Debug, Default)]
+struct Unfilled {
+    /// The most octets at once since what was outstanding then was acknowledged.
+    most: u64,
+    /// The acknowledgment of this ends the round trip.
+    until: Option<Seq>,
 }
 
 /// What is noted for those who look at a connection from outside.

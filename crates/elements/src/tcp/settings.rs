@@ -130,6 +130,9 @@ pub struct Settings {
     /// The congestion window grows only while it is what limits the sender (RFC 7661 §4.4; RFC 9438
     /// §5.8). With `idle_restart = "rfc7661"` this binds windows that are not validated.
     pub cwnd_validation: bool,
+    /// In slow start the congestion window grows up to twice of what has been outstanding at once in
+    /// this round trip, although it was not filled. Only with `cwnd_validation` does this say anything.
+    pub slow_start_half_full: bool,
     /// Explicit congestion notification.
     pub ecn: EcnMode,
     /// The AccECN option tells of marked octets besides (RFC 9768 §3.2.3; Linux: `tcp_ecn_option`).

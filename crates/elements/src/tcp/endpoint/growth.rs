@@ -16,6 +16,35 @@ impl<B: Body> Endpoint<B> {
         !self.settings.cwnd_validation
             || self.snd_una < self.cwnd_limited_until.saturating_add(acked)
             || (self.validating && self.validate(now))
+            || self.is_half_full()
+    }
+
+    /// In slow start, more than half of the window was outstanding at once
+    /// ([`slow_start_half_full`](crate::tcp::settings::Settings::slow_start_half_full)).
+    fn is_half_full(&self) -> bool {
+        let Some(extras) = &self.cold.extras else {
+            return false;
+        };
+        let cwnd = self.control.cwnd();
+        cwnd.get() < 2 * extras.unfilled.most
+            && self
+                .control
+                .ssthresh()
+                .is_none_or(|ssthresh| cwnd < ssthresh)
+    }
+
+    /// Something other than cwnd holds data back.
+    pub(super) fn note_unfilled(&mut self) {
+        if !self.settings.slow_start_half_full {
+            return;
+        }
+        let (una, nxt) = (self.snd_una, self.snd_nxt);
+        let outstanding = nxt.since(una);
+        let unfilled = &mut self.cold.extras().unfilled;
+        if outstanding > unfilled.most || unfilled.until.is_none_or(|until| until <= una) {
+            unfilled.most = outstanding;
+            unfilled.until = Some(nxt);
+        }
     }
 
     pub(super) fn tell_control(

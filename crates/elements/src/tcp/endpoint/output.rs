@@ -127,6 +127,7 @@ impl<B: Body> Endpoint<B> {
         if held && self.limited_by == LimitedBy::Cwnd {
             self.limited_by = LimitedBy::Window;
             self.cwnd_limited_until = until;
+            self.note_unfilled();
         }
         departure
     }
@@ -381,6 +382,7 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn note_application_limit(&mut self) {
         self.limited_by = LimitedBy::Application;
+        self.note_unfilled();
         // Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
         let in_flight = self.board.in_flight();
         if self.rated
@@ -400,6 +402,7 @@ impl<B: Body> Endpoint<B> {
             self.note_application_limit();
         }
         self.limited_by = LimitedBy::Window;
+        self.note_unfilled();
     }
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.

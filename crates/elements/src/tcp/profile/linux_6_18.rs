@@ -118,6 +118,10 @@ pub(super) fn linux_6_18() -> Profile {
                 "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log)",
             ),
             (
+                "slow_start_half_full",
+                "measured: of a window of 20 segments 11 let it grow, up to 22, and 10 do not",
+            ),
+            (
                 "lone_handshake_ack",
                 "measured: 52 octets before the first data",
             ),
@@ -226,6 +230,7 @@ pub(super) fn linux_6_18() -> Profile {
             defer_small_bursts: true,
             lazy_window_updates: true,
             lone_handshake_ack: true,
+            slow_start_half_full: true,
             grow_by_delivered: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,

@@ -139,6 +139,7 @@ pub(super) fn rfc() -> Profile {
             receive_window: Limit::Unlimited,
             nagle: false,
             cwnd_validation: true,
+            slow_start_half_full: false,
             ecn: EcnMode::Off,
             accecn_option: false,
             challenge_ack_interval: Duration::from_millis(500),

@@ -26,7 +26,7 @@ impl Settings {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
             max_dupthresh tlp max_ack_delay prr frto eifel undo adapt_rto timeout_reduces_again limited_transmit
             recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto rate_halving counted_pipe retransmission_restarts_timer
-            clock_granularity timer_tick retries syn_retries send_buffer receive_window nagle cwnd_validation
+            clock_granularity timer_tick retries syn_retries send_buffer receive_window nagle cwnd_validation slow_start_half_full
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
@@ -231,6 +231,9 @@ pub struct Overrides {
     /// The congestion window grows only while it is what limits the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwnd_validation: Option<bool>,
+    /// In slow start the congestion window grows up to twice of what was outstanding, filled or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_start_half_full: Option<bool>,
     /// Explicit congestion notification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnMode>,
