@@ -5,11 +5,16 @@ mod tcp_support;
 
 use std::sync::{Arc, Mutex};
 
-use anabranch_core::units::{Bytes, Duration, Instant, text::Limit};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Bytes, Duration, Instant, text::Limit},
+};
 use anabranch_elements::{
     body::Length,
     cc::{Ack, Config, Congestion, CongestionControl, Control, Rto, Signal, cubic, dctcp},
-    tcp::{DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Settings},
+    tcp::{
+        DelayedAck, EcnMode, Endpoint, Flags, Options, Profile, Recovery, Role, Segment, Settings,
+    },
 };
 use tcp_support::{Link, Net};
 
@@ -292,6 +297,68 @@ fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
     net.run_until(ms(50 * RTT));
     let edge = Endpoint::snapshot(&net.ends[0]).in_flight.get();
     assert!(edge <= 20 * MSS);
+}
+
+/// What waits behind a gap is taken after the segment that fills it, which ends a round trip: it counts in the next
+/// one, with what comes then.
+#[test]
+fn what_waited_behind_a_gap_counts_in_the_next_round_trip() {
+    let s = Settings {
+        timestamps: false,
+        receive_autotuning: true,
+        ..settings()
+    };
+    let mut end: Endpoint<Length> = tcp_support::endpoint(&s, Role::Active, 100);
+    let segment = |seq: u32, flags, options, len| Segment {
+        seq,
+        ack: 101,
+        window: 65_535,
+        flags,
+        timestamps: None,
+        options,
+        body: Length(len),
+    };
+    end.open(Instant::START);
+    assert!(end.poll_transmit(Instant::START).is_some());
+    let offer = Options::Syn {
+        mss: 1000,
+        window_scale: Some(9),
+        sack_permitted: true,
+        accecn: None,
+    };
+    let answer = segment(0, Flags::SYN | Flags::ACK, offer, 0);
+    end.on_segment(ms(50), &answer, Ecn::NotEct);
+    assert!(end.poll_transmit(ms(50)).is_some());
+    let scale = s.window_shift();
+    let mut offered = 0;
+    let mut feed = |at: u64, numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            let data = segment(1 + 1000 * number, Flags::ACK, Options::None, 1000);
+            end.on_segment(ms(at), &data, Ecn::NotEct);
+            while let Some(out) = end.poll_transmit(ms(at)) {
+                offered = u32::from(out.segment.window) << scale;
+            }
+        }
+        offered
+    };
+    // A round trip is of 50 ms: 10, 20 and 40 segments, which offers 2 · 40 · (1 + 2 · 20 / 20).
+    feed(60, 0..10);
+    feed(111, 10..30);
+    feed(162, 30..70);
+    assert!(feed(213, 70..71) < 240_000);
+    // The one after it is lost, eighty are not.
+    let before = feed(214, 72..152);
+    assert!((200_000..=240_000).contains(&before), "{before}");
+    // It ends a round trip of two segments; the next has the eighty and forty more.
+    feed(264, 71..72);
+    feed(265, 152..191);
+    assert!(feed(315, 191..192) <= 240_000);
+    let most = 2 * 120 * (1 + 2 * 80 / 40) * 1000;
+    let grown = feed(316, 192..900);
+    assert!(
+        (most - 3 * MSS as u32 * 20..=most + 20 * MSS as u32).contains(&grown),
+        "{grown}"
+    );
 }
 
 #[test]

@@ -145,9 +145,9 @@ impl<B: Body> Endpoint<B> {
         window.min(most) >> scale << scale
     }
 
-    /// The segment has brought what the application has taken, or part of it.
+    /// With the segment the application has taken so many octets in all.
     #[inline(never)]
-    pub(super) fn tune_receive_window(&mut self, now: Instant, segment: &Segment<B>) {
+    pub(super) fn tune_receive_window(&mut self, now: Instant, segment: &Segment<B>, taken: u64) {
         let tuner = &mut self.cold.extras().tuner;
         if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
@@ -157,7 +157,6 @@ impl<B: Body> Endpoint<B> {
             // Without timestamps the handshake has to do.
             tuner.sample(self.rtt.srtt());
         }
-        let taken = self.stats.delivered_bytes;
         let measured = tuner.measure(now, taken, u64::from(self.smss));
         if let Some(window) = measured {
             // What waits behind a gap is room that the sender has not.

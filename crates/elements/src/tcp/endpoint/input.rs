@@ -133,7 +133,7 @@ impl<B: Body> Endpoint<B> {
             self.deliver(&segment.body);
             if self.agreed.tuned {
                 self.grow_receive_window(segment);
-                self.tune_receive_window(now, segment);
+                self.tune_receive_window(now, segment, self.stats.delivered_bytes);
             }
             self.ack.in_order(now);
             if segment.flags.any(Flags::PSH) || len < self.smss {
@@ -472,6 +472,8 @@ impl<B: Body> Endpoint<B> {
         }
         self.rcv_nxt = end;
         self.deliver(&body);
+        // What waited behind a gap is taken after this, and counts in the next round trip.
+        let taken = self.stats.delivered_bytes;
         if self.agreed.tuned {
             self.grow_receive_window(segment);
         }
@@ -490,7 +492,7 @@ impl<B: Body> Endpoint<B> {
             }
         }
         if self.agreed.tuned {
-            self.tune_receive_window(now, segment);
+            self.tune_receive_window(now, segment, taken);
         }
     }
 
