@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import struct
 import subprocess
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from anabranch.live import Limits
 from anabranch.result import RunResult
 from anabranch.scenario import Scenario
 
+from .capture import ACK, SYN, Segment, segments
 from .conftest import FLOW, PATH, command, missing
 
 LOOSE = Limits(p99_lateness_ms=1000.0, max_lateness_ms=10_000.0)
@@ -89,39 +89,6 @@ from = "A"
 to = "B"
 cc = "cubic"
 """
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A packet of TCP as it entered the link; numbers are those of its header."""
-
-    time_s: float
-    seq: int
-    ack: int
-    flags: int
-    payload: int
-
-    @property
-    def end(self) -> int:
-        return self.seq + self.payload
-
-
-SYN, ACK = 2, 16
-
-
-def segments(capture: bytes) -> Iterator[Segment]:
-    """What a pcapng file has of IPv4 and TCP."""
-    at = 0
-    while at < len(capture):
-        kind, size = struct.unpack_from("<II", capture, at)
-        if kind == 6:
-            high, low, kept = struct.unpack_from("<III", capture, at + 12)
-            packet = capture[at + 28 : at + 28 + kept]
-            ip, total = (packet[0] & 15) * 4, int.from_bytes(packet[2:4], "big")
-            seq, ack, offset, flags = struct.unpack_from(">IIBB", packet, ip + 4)
-            payload = total - ip - (offset >> 4) * 4
-            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload)
-        at += size
 
 
 @dataclass(frozen=True)
@@ -339,7 +306,7 @@ def test_two_losses_of_one_window_are_one_recovery() -> None:
     """Fails for whoever counts retransmissions."""
 
     def data(number: int) -> Segment:
-        return Segment(0, number * 10, 0, ACK, 10)
+        return Segment(0, number * 10, 0, ACK, 10, 5000, 62)
 
     once = [data(number) for number in range(20)]
     assert [begins for _, begins in sent_again([*once, data(3), data(7)])] == [True, False]

@@ -4,13 +4,19 @@ A difference means something only beside two others. One is what live runs diffe
 with the same seed is run live twice, and below that floor nothing can be told. The other is how wrong the answer of
 another congestion control would be: the simulator runs the scenario once more with every control exchanged
 (:data:`OTHERS`). An error that is not far below that has not told the one control from the other.
+
+What the simulator says is a mean as well, over runs whose hosts take as long as those of live runs do until a flow
+begins and until they answer (:data:`BEGINNING_US`, :data:`ANSWERS_US`). Which flow a full queue hits first hangs on
+microseconds, and with it who has how much for many seconds: a run whose hosts take no time at all is one of many, and
+not the middle of them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +26,6 @@ from anabranch.validate.measure import (
     METRICS,
     Figures,
     Metric,
-    Windows,
     distance,
     mean_figures,
     measure,
@@ -43,6 +48,18 @@ ALIKE = ("reno", "cubic", "bbr")
 
 REPEATS = 2
 """Live runs per seed."""
+
+DRAWS = 64
+"""Runs of the simulator per seed, each with other times that hosts take."""
+
+FEW_DRAWS = 4
+"""The same for what a formula says that is blind to the control, which is off by tens of per cent or is not."""
+
+BEGINNING_US = 230
+"""So many microseconds after the time in the file a flow begins: the median of live runs."""
+
+ANSWERS_US = (10, 13, 15, 17, 20, 23, 30, 42, 67, 155)
+"""So many after a packet has come a host answers, each as often as any other (``tests/live/host_times.py``)."""
 
 MOST_RUNS = 4
 """Tainted runs are made again, until a seed has had so many in all. Each counts as tainted all the same."""
@@ -135,6 +152,57 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
     return changed
 
 
+_UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
+
+
+def with_host_times(scenario: Scenario, draws: int = DRAWS) -> list[Scenario]:
+    """The scenario so many times, with hosts that take their time.
+
+    Each flow begins later by :data:`BEGINNING_US`, and each link that ends at a host of a flow has jitter that lets
+    nothing be overtaken, drawn from :data:`ANSWERS_US` for each packet.
+    """
+    from anabranch.toml_text import write_key
+
+    resolved = scenario.resolve()["resolved_scenario"]
+    later = scenario.copy()
+    for name, flow in resolved["flow"].items():
+        value, unit = flow["start"].split()
+        start = float(value) * _UNITS[unit] + BEGINNING_US * 1e-6
+        later.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
+    hosts = {flow[end] for flow in resolved["flow"].values() for end in ("from", "to")}
+    changed = []
+    for number in range(draws):
+        copy = later.copy()
+        # In another order the same draws of the seed are other delays; what else it draws stays.
+        delays = random.Random(number).sample(ANSWERS_US, len(ANSWERS_US))  # noqa: S311 - a time, not a secret
+        answers = {
+            "kind": "jitter",
+            "distribution": "table",
+            "table": [f"{delay} us" for delay in delays],
+            "reorder": False,
+        }
+        for name, link in resolved["link"].items():
+            for direction, host in zip(("forward", "reverse"), reversed(link["between"]), strict=True):
+                if host in hosts:
+                    impair = [*link[direction]["impair"], answers]
+                    copy.set(f"link.{write_key(name)}.{direction}.impair", impair)
+        changed.append(copy)
+    return changed
+
+
+def simulate(scenario: Scenario, seed: int, draws: int = DRAWS) -> list[Figures]:
+    """What the simulator answers, by draw of what hosts take."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from anabranch.limits import thread_count
+
+    def figures(run: Scenario) -> Figures:
+        return measure(run.run(seed=seed, samples_ms=10.0, digest=False))
+
+    with ThreadPoolExecutor(thread_count(None, draws)) as pool:
+        return list(pool.map(figures, with_host_times(scenario, draws)))
+
+
 def compare(
     scenario: Scenario,
     file: str,
@@ -144,7 +212,7 @@ def compare(
     keep: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
-    """Run a scenario in the simulator and twice live for each of so many seeds, and the other controls simulated.
+    """Run a scenario in the simulator and twice live for each of so many seeds, and simulate the other controls.
 
     Live runs that are in the directory ``keep`` are not made again; new ones are kept there.
 
@@ -155,7 +223,7 @@ def compare(
     """
     first = int(scenario.resolve()["seed"])
     comparison = Comparison(file, seeds)
-    simulated: dict[int, Figures] = {}
+    simulated: dict[int, list[Figures]] = {}
     live: dict[int, list[Figures]] = {}
     for number in range(seeds):
         seed = first + number
@@ -177,16 +245,22 @@ def compare(
             comparison.left_out.append(seed)
             continue
         live[seed] = found
-        simulated[seed] = measure(scenario.run(seed=seed, samples_ms=10.0, digest=False))
+        simulated[seed] = simulate(scenario, seed)
 
-    def answer(controls: Callable[[str], str]) -> list[Figures]:
+    def answer(controls: Callable[[str], str], draws: int) -> dict[int, list[Figures]]:
         changed = exchanged(scenario, controls)
-        return [measure(changed.run(seed=seed, samples_ms=10.0, digest=False)) for seed in live]
+        return {seed: simulate(changed, seed, draws) for seed in live}
 
     if live:
-        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE))
-        blind = [figures for control in ALIKE for figures in answer(lambda _kind, control=control: control)]  # type: ignore[misc]
-        set_beside(comparison, simulated, live, other, blind)
+        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), DRAWS)
+        blind = [
+            figures
+            for control in ALIKE
+            for runs in answer(lambda _kind, control=control: control, FEW_DRAWS).values()  # type: ignore[misc]
+            for figures in runs
+        ]
+        plain = [measure(scenario.run(seed=seed, digest=False)).values for seed in live]
+        set_beside(comparison, simulated, live, other, blind, drawn=any(values != plain[0] for values in plain))
     return comparison
 
 
@@ -211,17 +285,21 @@ def _live(scenario: Scenario, seed: int, attempt: int, keep: Path | None, limits
 
 def set_beside(
     comparison: Comparison,
-    simulated: Mapping[int, Figures],
+    simulated: Mapping[int, list[Figures]],
     live: Mapping[int, list[Figures]],
-    other: list[Figures],
+    other: Mapping[int, list[Figures]],
     blind: list[Figures],
+    *,
+    drawn: bool,
 ) -> None:
-    """Fill a comparison in from what runs gave; ``simulated`` and ``live`` by seed."""
-    every_live = [figures for runs in live.values() for figures in runs]
+    """Fill a comparison in from what runs gave, all but ``blind`` by seed; ``drawn``: whether the seed changes any."""
+    every_simulated, every_live, every_other = (
+        [figures for runs in by_seed.values() for figures in runs] for by_seed in (simulated, live, other)
+    )
     for metric in METRICS:
         for seed, runs in live.items():
             comparison.one_sided |= one_sided(metric, simulated[seed], runs)
-        sim = mean_figures(metric, [*simulated.values()])
+        sim = mean_figures(metric, every_simulated)
         there = mean_figures(metric, every_live)
         groups = [group for group in there if group in sim]
         if not groups:
@@ -231,31 +309,23 @@ def set_beside(
             sim,
             there,
             distance(metric, sim, there) or 0.0,
-            _floor(metric, live, drawn=_is_drawn(simulated)),
-            distance(metric, mean_figures(metric, other), there),
+            _floor(metric, live, drawn=drawn),
+            distance(metric, mean_figures(metric, every_other), there),
             distance(metric, mean_figures(metric, blind), there) if metric.is_rate else None,
         )
     _set_windows_beside(comparison, simulated, live, other)
 
 
-def _is_drawn(simulated: Mapping[int, Figures]) -> bool:
-    """Whether anything in the scenario depends on the seed."""
-    first, *others = simulated.values()
-    return any(figures.values != first.values for figures in others)
-
-
 def _floor(metric: Metric, live: Mapping[int, list[Figures]], *, drawn: bool) -> float:
     """How far apart live runs are that differ by chance alone.
 
-    Where something is drawn those are pairs with one seed, and the error is of means over the seeds: means of n runs
-    are 1/√n as far apart as runs. Where nothing is, all are, and the simulator has one answer whatever the number of
-    seeds.
+    Where something is drawn those are pairs with one seed; where nothing is, all are. The error is of means over the
+    seeds, and means of n runs are 1/√n as far apart as runs.
     """
+    pairs = [(a, b) for a, b in live.values()]
     if not drawn:
         pairs = list(itertools.combinations([figures for runs in live.values() for figures in runs], 2))
-        return sum(_distance(metric, a, b) for a, b in pairs) / len(pairs)
-    floors = [_distance(metric, a, b) for a, b in live.values()]
-    return sum(floors) / len(floors) / math.sqrt(len(floors))
+    return sum(_distance(metric, a, b) for a, b in pairs) / len(pairs) / math.sqrt(len(live))
 
 
 def _distance(metric: Metric, a: Figures, b: Figures) -> float:
@@ -264,27 +334,29 @@ def _distance(metric: Metric, a: Figures, b: Figures) -> float:
 
 def _set_windows_beside(
     comparison: Comparison,
-    simulated: Mapping[int, Figures],
+    simulated: Mapping[int, list[Figures]],
     live: Mapping[int, list[Figures]],
-    other: list[Figures],
+    other: Mapping[int, list[Figures]],
 ) -> None:
     """Of trajectories pairs are compared: the mean of several sawtooths is nobody's window."""
 
-    def mean(pairs: list[tuple[Windows, Windows]]) -> float | None:
-        found = [value for a, b in pairs if (value := window_distance(a, b)) is not None]
+    def mean(pairs: Iterable[tuple[Figures, Figures]]) -> float | None:
+        found = [value for a, b in pairs if (value := window_distance(a.windows, b.windows)) is not None]
         return sum(found) / len(found) if found else None
 
-    error = mean([(simulated[seed].windows, run.windows) for seed, runs in live.items() for run in runs])
-    floor = mean([(runs[0].windows, runs[1].windows) for runs in live.values()])
+    def beside_live(answers: Mapping[int, list[Figures]]) -> float | None:
+        return mean(pair for seed, runs in live.items() for pair in itertools.product(answers[seed], runs))
+
+    error = beside_live(simulated)
+    floor = mean((runs[0], runs[1]) for runs in live.values())
     if error is None or floor is None:
         return
-    swapped = zip(other, live.values(), strict=True)
     comparison.results[WINDOW] = Result(
-        _mean_windows([*simulated.values()]),
-        _mean_windows([run for runs in live.values() for run in runs]),
+        _mean_windows([figures for runs in simulated.values() for figures in runs]),
+        _mean_windows([figures for runs in live.values() for figures in runs]),
         error,
         floor,
-        mean([(instead.windows, run.windows) for instead, runs in swapped for run in runs]),
+        beside_live(other),
     )
 
 

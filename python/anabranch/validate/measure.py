@@ -139,10 +139,10 @@ def mean_figures(metric: Metric, runs: Sequence[Figures]) -> dict[str, float]:
     return found
 
 
-def one_sided(metric: Metric, simulated: Figures, live: Sequence[Figures]) -> set[str]:
+def one_sided(metric: Metric, simulated: Sequence[Figures], live: Sequence[Figures]) -> set[str]:
     """What some runs of one seed have a figure of and others have not, and what is 0 in some of them alone."""
     found = set()
-    runs = (simulated, *live)
+    runs = (*simulated, *live)
     for group in {name: None for run in runs for name in run.values[metric.name]}:
         values = [run.values[metric.name].get(group) for run in runs]
         missing = any(value is None for value in values) and any(value is not None for value in values)

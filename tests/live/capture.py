@@ -1,0 +1,41 @@
+"""Captures as lists of segments."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SYN, ACK = 2, 16
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A packet of TCP as it entered the link; numbers are those of its header."""
+
+    time_s: float
+    seq: int
+    ack: int
+    flags: int
+    payload: int
+    source: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.seq + self.payload
+
+
+def segments(capture: bytes) -> Iterator[Segment]:
+    """What a pcapng file has of IPv4 and TCP."""
+    at = 0
+    while at < len(capture):
+        kind, size = struct.unpack_from("<II", capture, at)
+        if kind == 6:
+            high, low, kept = struct.unpack_from("<III", capture, at + 12)
+            packet = capture[at + 28 : at + 28 + kept]
+            ip, total = (packet[0] & 15) * 4, int.from_bytes(packet[2:4], "big")
+            source, _, seq, ack, offset, flags = struct.unpack_from(">HHIIBB", packet, ip)
+            payload = total - ip - (offset >> 4) * 4
+            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload, source, total)
+        at += size
