@@ -15,6 +15,9 @@
 //! 40 offer 479.
 //! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
 //!
+//! What has waited behind a gap is taken after the segment that fills it: where that one ends a round trip, the rest
+//! counts in the next, as whoever reads segment by segment sees it.
+//!
 //! The receiver's round-trip time is the age of the echo that a segment carries, so that a pause of the
 //! sender counts as one. Each echo is taken once; a lower one than before is believed at once, a higher one with a
 //! weight of an eighth: a pause adds an eighth of its length at most, however many segments come after it, and
