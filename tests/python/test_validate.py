@@ -240,6 +240,14 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     assert max(shares) - min(shares) > 0.05
 
 
+def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:
+    from anabranch.validate import DRAWS, FEW_DRAWS, _draws
+
+    assert _draws([]) == _draws([20_000, 10_000]) == DRAWS
+    assert _draws([2_000_000, 10_000]) == 32
+    assert _draws([10**9]) == FEW_DRAWS
+
+
 @pytest.mark.engine
 def test_the_time_that_hosts_take_changes_no_other_draw() -> None:
     """What is lost is what the seed says. Fails for a jitter whose draws move those of the losses."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,10 @@ REPEATS = 2
 """Live runs per seed."""
 
 DRAWS = 64
-"""Runs of the simulator per seed, each with other times that hosts take."""
+"""Runs of the simulator per seed, each with other times that hosts take, as far as :data:`EVENTS` lets them."""
+
+EVENTS = 64_000_000
+"""A scenario of more events than a part of these is run less often: it moves many packets, and is as much of a mean."""
 
 FEW_DRAWS = 4
 """The same for what a formula says that is blind to the control, which is off by tens of per cent or is not."""
@@ -223,7 +226,6 @@ def compare(
     """
     first = int(scenario.resolve()["seed"])
     comparison = Comparison(file, seeds)
-    simulated: dict[int, list[Figures]] = {}
     live: dict[int, list[Figures]] = {}
     for number in range(seeds):
         seed = first + number
@@ -245,23 +247,31 @@ def compare(
             comparison.left_out.append(seed)
             continue
         live[seed] = found
-        simulated[seed] = simulate(scenario, seed)
+
+    plain = [scenario.run(seed=seed, digest=False) for seed in live]
+    draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
+    simulated = {seed: simulate(scenario, seed, draws) for seed in live}
 
     def answer(controls: Callable[[str], str], draws: int) -> dict[int, list[Figures]]:
         changed = exchanged(scenario, controls)
         return {seed: simulate(changed, seed, draws) for seed in live}
 
     if live:
-        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), DRAWS)
+        other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), draws)
         blind = [
             figures
             for control in ALIKE
             for runs in answer(lambda _kind, control=control: control, FEW_DRAWS).values()  # type: ignore[misc]
             for figures in runs
         ]
-        plain = [measure(scenario.run(seed=seed, digest=False)).values for seed in live]
-        set_beside(comparison, simulated, live, other, blind, drawn=any(values != plain[0] for values in plain))
+        values = [measure(run).values for run in plain]
+        set_beside(comparison, simulated, live, other, blind, drawn=any(of_seed != values[0] for of_seed in values))
     return comparison
+
+
+def _draws(events: Sequence[int]) -> int:
+    """So many draws for runs of so many events."""
+    return max(FEW_DRAWS, min(DRAWS, EVENTS // max(events, default=1)))
 
 
 def _live(scenario: Scenario, seed: int, attempt: int, keep: Path | None, limits: Limits | None) -> LiveRun:
