@@ -160,14 +160,18 @@ fn every_acknowledgment_of_a_sender_is_told() {
     );
 }
 
-/// The filter is what tells of a closed side: without it nothing does.
+/// The filter is what tells of segments that a closed side receives: without it nothing does.
 #[test]
 fn without_the_filter_a_closed_side_is_silent() {
     let Some(records) = watched(Detail::Segments, false) else {
         return;
     };
     assert!(!records.is_empty());
-    assert!(records.iter().all(|record| record.state == 1));
+    // What a closed side sends again is told all the same: on a busy machine that may be its FIN.
+    let mut segments = records
+        .iter()
+        .filter(|record| matches!(record.kind, Kind::Segment { .. }));
+    assert!(segments.all(|record| record.state == 1), "{records:?}");
 }
 
 /// Whether this socket takes no segment (`SO_ATTACH_FILTER`).

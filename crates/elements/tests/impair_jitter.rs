@@ -203,6 +203,24 @@ fn a_fifo_route_keeps_order_and_delays_no_more_than_that_takes() {
     }
 }
 
+/// Fails for jitter that delays every packet, for one that takes a packet that waits for a pause, and for one that lets
+/// those behind the first overtake it.
+#[test]
+fn what_comes_after_a_pause_wakes_up_and_the_rest_closes_up() {
+    let us = Duration::from_micros;
+    let waking = |reorder: bool| {
+        let params = json!({
+            "distribution": "table", "table": ["100 us"], "after_pause": "5 ms", "reorder": reorder,
+        });
+        let mut bench = Bench::new(&config("jitter", params), 1);
+        // The first of all, four behind it, a pause that is just too short, and one that is not.
+        [0, 30, 60, 99, 150, 5_149, 10_149, 10_150]
+            .map(|at| late(bench.packet(Instant::START + us(at))))
+    };
+    assert_eq!(waking(false), [100, 70, 40, 1, 0, 0, 100, 99].map(us));
+    assert_eq!(waking(true), [100, 0, 0, 0, 0, 0, 100, 0].map(us));
+}
+
 #[test]
 fn no_jitter_is_none() {
     for params in [

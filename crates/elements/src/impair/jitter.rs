@@ -8,6 +8,9 @@
 //! it in before an earlier packet waits for that one. The delays that packets see are then larger than those
 //! drawn, the more so the closer packets follow each other.
 //!
+//! With `after_pause` only a packet that comes after a pause is late: a radio, a processor or a thread has to wake
+//! up first. With `reorder` = false what comes meanwhile waits with it, so that a burst is compressed.
+//!
 //! # Differs from Linux
 //! - `tc netem delay TIME JITTER` draws around TIME, to both sides; here the delay of the link is the least, and
 //!   jitter adds to it. netem lets packets overtake each other unless a rate or a FIFO below it keeps them apart.
@@ -78,6 +81,9 @@ pub struct Params {
     pub file: Option<String>,
     /// How long a delay that was drawn holds for all packets; 0 s: each packet has its own.
     pub every: Duration,
+    /// Only a packet that comes at least so long after the one before it is late, as is the first of all; 0 s: every
+    /// packet.
+    pub after_pause: Duration,
     /// Whether packets may overtake each other; otherwise the route stays FIFO.
     pub reorder: bool,
 }
@@ -116,6 +122,9 @@ impl ImpairParams for Params {
 pub struct Jitter {
     sampler: Sampler,
     every: Duration,
+    after_pause: Duration,
+    /// When the last packet came.
+    came: Option<Instant>,
     reorder: bool,
     /// The slot that was drawn for last, and its delay.
     slot: Option<(u64, Duration)>,
@@ -133,6 +142,8 @@ impl Jitter {
         Self {
             sampler: Sampler::new(params),
             every: params.every,
+            after_pause: params.after_pause,
+            came: None,
             reorder: params.reorder,
             slot: None,
             latest: Instant::START,
@@ -141,6 +152,10 @@ impl Jitter {
 
     /// The delay that is drawn for a packet that comes at `now`.
     fn drawn(&mut self, now: Instant, draw: &mut Draw) -> Duration {
+        let before = self.came.replace(now);
+        if before.is_some_and(|before| now.saturating_since(before) < self.after_pause) {
+            return Duration::ZERO;
+        }
         if self.every.is_zero() {
             return self.sampler.sample(draw);
         }
