@@ -203,7 +203,7 @@ fn a_fifo_route_keeps_order_and_delays_no_more_than_that_takes() {
     }
 }
 
-/// Fails for jitter that delays every packet, for one that takes a packet that waits for a pause, and for one that lets
+/// Fails for jitter that delays every packet, for one that takes a little less for a pause, and for one that lets
 /// those behind the first overtake it.
 #[test]
 fn what_comes_after_a_pause_wakes_up_and_the_rest_closes_up() {
