@@ -2,33 +2,40 @@
 
     tools/env python tests/live/host_times.py [RUNS]
 
-``anabranch validate`` lets simulated hosts take as long (``BEGINNING_US``, ``ANSWERS_US`` of ``anabranch.validate``).
-What is seen of a host is what enters and leaves the network in between: a flow begins late by the time of its first
-packet less the time in the file, and a packet answers the one that came before it.
+``anabranch validate`` lets simulated hosts take as long (``anabranch.validate.host_times``). What is seen of a host is
+what enters and leaves the network beside it: a flow begins late by the time of its first packet less the time in the
+file, and a packet answers the one that came before it. A host that has sent nothing for a while takes longer.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
+from collections.abc import Iterator
 from statistics import mean, quantiles
 
 from capture import SYN, Segment, segments  # type: ignore[import-not-found]
 
 from anabranch.live import prepare, run_audited, taint
 from anabranch.scenario import Scenario
+from anabranch.validate.host_times import PAUSES_MS
 
 FLOWS = 8
-BETWEEN_S = 0.1
-RATE_BIT_S = 100e6
-DELAY_S = 0.02
 
 TEXT = """
 duration = "4 s"
 
+[link.near]
+between = ["A", "M"]
+
 [link.path]
-between = ["A", "B"]
+between = ["M", "N"]
 rate = "100 Mbit/s"
 delay = "20 ms"
+{impair}
+
+[link.far]
+between = ["N", "B"]
 """
 
 FLOW = """
@@ -36,7 +43,6 @@ FLOW = """
 from = "A"
 to = "B"
 cc = "reno"
-start = "{start} s"
 """
 
 LOSSY = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.005 }]'
@@ -50,45 +56,50 @@ def main() -> int:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     prepare()
     began: list[float] = []
-    receiver: list[float] = []
-    sender: list[float] = []
-    several = TEXT + "".join(FLOW.format(number=number, start=(1 + number) * BETWEEN_S) for number in range(FLOWS))
-    alone = TEXT + LOSSY + FLOW.format(number=0, start=0)
+    apart: list[float] = []
+    sender: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
+    receiver: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
+    several = TEXT.format(impair="") + "".join(FLOW.format(number=number) for number in range(FLOWS))
+    alone = TEXT.format(impair=LOSSY) + FLOW.format(number=0)
     for seed in range(1, runs + 1):
         for text in (several, alone):
-            result = run_audited(Scenario.from_text(text), seed=seed, captures=["path"])
+            result = run_audited(Scenario.from_text(text), seed=seed, captures=["near", "far"])
             if reasons := taint(result):
                 print(f"seed {seed}: left out, {'; '.join(reasons)}")
                 continue
-            there, back = (list(segments(result.pcapng(f"path.{way}"))) for way in ("forward", "reverse"))
+            left, to_sender, to_receiver, back = (
+                list(segments(result.pcapng(link)))
+                for link in ("near.forward", "near.reverse", "far.forward", "far.reverse")
+            )
             if text is several:
-                syns = sorted(segment.time_s for segment in there if segment.flags == SYN)
-                began += [at - (1 + number) * BETWEEN_S for number, at in enumerate(syns)]
+                syns = sorted(segment.time_s for segment in left if segment.flags == SYN)
+                began.append(syns[0])
+                apart += [later - earlier for earlier, later in itertools.pairwise(syns)]
             else:
-                receiver += _answers([segment for segment in there if segment.payload], back)
-                sender += _answers(back, [segment for segment in there if segment.payload])
-    _print("a flow begins late by", began)
-    _print("a receiver answers after", receiver)
-    _print("a sender answers after", sender)
-    _print("either answers after", receiver + sender)
+                for found, coming, going in ((sender, to_sender, left), (receiver, to_receiver, back)):
+                    for pause, took in _answers(coming, going):
+                        found[max(known for known in PAUSES_MS if known <= pause * 1e3)].append(took)
+    _print("the first flow begins late by", began)
+    _print("the next one later by", apart)
+    for who, found in (("sender", sender), ("receiver", receiver)):
+        for pause, times in found.items():
+            _print(f"a {who} that was silent for {pause} ms answers after", times)
     return 0
 
 
-def _answers(coming: list[Segment], going: list[Segment]) -> list[float]:
-    """How long after the last packet that had come each one went. What was lost on the way is taken to have come: it is
-    one in two hundred.
-    """
-    came, free = [], 0.0
-    for segment in coming:
-        free = max(free, segment.time_s) + segment.size * 8 / RATE_BIT_S
-        came.append(free + DELAY_S)
-    found, at = [], 0
+def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float]]:
+    """For the first packet after each that came: how long there had been nothing to answer, and how long it took."""
+    last, at = 0.0, 0
     for segment in going:
-        while at < len(came) and came[at] <= segment.time_s:
+        before = at
+        while at < len(coming) and coming[at].time_s <= segment.time_s:
             at += 1
-        if at and segment.time_s - came[at - 1] < ANSWERS_S:
-            found.append(segment.time_s - came[at - 1])
-    return found
+        if at == before:
+            continue
+        came = coming[at - 1].time_s
+        if segment.time_s - came < ANSWERS_S:
+            yield came - last, segment.time_s - came
+        last = came
 
 
 def _print(what: str, times: list[float]) -> None:

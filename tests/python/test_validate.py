@@ -225,17 +225,23 @@ def test_where_nothing_is_drawn_any_two_live_runs_tell_what_chance_does() -> Non
 @pytest.mark.engine
 def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     """Fails for a single answer: CUBIC and Reno in one queue share it one way or the other, by microseconds."""
-    from anabranch.validate import ANSWERS_US, BEGINNING_US, DRAWS, simulate, with_host_times
+    from anabranch.validate import DRAWS, simulate
+    from anabranch.validate.host_times import BEGINNINGS_US, MORE_US, NEXT_US, PAUSES_MS, with_host_times
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-controls.toml")
-    resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario)]
+    resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario, DRAWS)]
     assert len(resolved) == DRAWS
-    for run in resolved:
-        assert {flow["start"] for flow in run["flow"].values()} == {f"{BEGINNING_US} us"}
-    for direction in ("forward", "reverse"):
-        tables = [run["link"]["bottleneck"][direction]["impair"][-1]["table"] for run in resolved]
-        assert len({tuple(table) for table in tables}) == DRAWS
-        assert all(sorted(table) == sorted(f"{delay} us" for delay in ANSWERS_US) for table in tables)
+    begun = {tuple(float(flow["start"].split()[0]) for flow in run["flow"].values()) for run in resolved}
+    assert {min(starts) for starts in begun} == set(BEGINNINGS_US)
+    assert {round(abs(second - first)) for first, second in begun} == set(NEXT_US)
+    assert {second > first for first, second in begun} == {True, False}
+    for host, role in (("A-host", "sender"), ("B-host", "receiver")):
+        impairs = [run["link"][host]["forward"]["impair"] for run in resolved]
+        for number in range(len(PAUSES_MS)):
+            tables = [impair[number]["table"] for impair in impairs]
+            assert len({tuple(table) for table in tables}) > DRAWS // 2
+            expected = sorted(f"{more} us" if more else "0 s" for more in MORE_US[role][number])
+            assert all(sorted(table) == expected for table in tables)
     shares = [run.values[SHARES.name]["reno"] or 0 for run in simulate(scenario, 1, 16)]
     assert max(shares) - min(shares) > 0.05
 
@@ -251,7 +257,7 @@ def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:
 @pytest.mark.engine
 def test_the_time_that_hosts_take_changes_no_other_draw() -> None:
     """What is lost is what the seed says. Fails for a jitter whose draws move those of the losses."""
-    from anabranch.validate import with_host_times
+    from anabranch.validate.host_times import with_host_times
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
 

@@ -6,7 +6,7 @@ mod cc_support;
 
 use anabranch_core::{math::cbrt, units::Duration};
 use anabranch_elements::cc::{
-    Config, cubic,
+    Config, Init, cubic,
     hystart::Kind,
     params::{OrStack, Packets, RenoFriendly, Share, SlowStartLimit, WindowCount},
 };
@@ -212,6 +212,83 @@ fn the_larger_the_windows_the_closer_to_the_rfc() {
         excess.push(mean / expected);
     }
     assert!(excess.is_sorted_by(|a, b| a > b), "{excess:?}");
+}
+
+/// With a clock that ticks, as Algorithm 1 of the paper looks one `dMin` ahead: a queue that makes the smoothed time longer changes
+/// nothing.
+#[test]
+fn one_round_trip_ahead_is_the_least_one_to_a_kernel() {
+    let windows = |queued| {
+        let mut init = Init::new(SMSS, SMSS * 1_000);
+        init.stack.clock_tick = Duration::from_millis(4);
+        let mut path = Path::from_init(&whole(&cubic_only()), &init, RTT);
+        path.lose();
+        path.queued = queued;
+        let mut windows = Vec::new();
+        for _ in 0..200 {
+            for _ in 0..10 {
+                path.ack();
+            }
+            path.pause(Duration::from_millis(50));
+            windows.push(path.cwnd());
+        }
+        windows
+    };
+    let short = windows(Duration::ZERO);
+    assert_eq!(short, windows(Duration::from_millis(200)));
+    assert!(short[199] > 750.0, "{}", short[199]);
+}
+
+/// What a kernel's CUBIC (6.18, 250 Hz) made of a stage that began with seven segments of eleven, at 1 % loss and 10 ms: the time in
+/// microseconds from one of its ticks, the segments that an acknowledgment delivered, and the window after it. Traced by
+/// `anabranch run --engine live --trace acks`.
+#[rustfmt::skip]
+#[expect(clippy::unreadable_literal, reason = "as a trace has them")]
+const KERNEL: &[(u64, u64, u32)] = &[
+    (2664, 1, 7), (3597, 2, 7), (3741, 1, 7), (3974, 2, 7), (12842, 2, 8), (13883, 2, 8), (14246, 2, 8), (23018, 2, 8),
+    (23135, 1, 8), (24048, 2, 8), (24167, 1, 8), (24518, 2, 8), (33307, 2, 8), (34332, 2, 8), (34570, 2, 8),
+    (34799, 2, 8), (43604, 2, 8), (44614, 2, 9), (44856, 2, 9), (45081, 2, 9), (53933, 2, 9), (54900, 2, 9),
+    (55138, 2, 9), (55378, 2, 9), (64109, 2, 9), (64222, 1, 9), (65208, 2, 9), (65422, 2, 9), (65652, 2, 9),
+    (74403, 2, 9), (75371, 2, 9), (75491, 1, 9), (75729, 2, 9), (75958, 2, 9), (84687, 2, 10), (85656, 2, 11),
+    (86014, 2, 11), (86250, 2, 12), (94865, 2, 12), (94978, 1, 12), (95819, 2, 12), (95941, 1, 12), (96298, 2, 12),
+    (96539, 2, 12), (96766, 2, 12), (105153, 2, 12), (105981, 2, 12), (106099, 1, 12), (106462, 2, 12), (106579, 1, 12),
+    (106818, 2, 12), (107049, 2, 12), (115442, 2, 12), (116265, 2, 12), (116747, 2, 12), (116974, 2, 12),
+    (117223, 2, 12), (117461, 2, 12), (125732, 2, 13), (126548, 2, 13), (127028, 2, 13), (127268, 2, 13),
+    (127508, 2, 13), (127739, 2, 14), (136023, 2, 14), (136820, 2, 14), (137310, 2, 14), (137550, 2, 14),
+    (137789, 2, 14), (138030, 2, 14), (138268, 2, 14), (146309, 2, 14), (147104, 2, 14), (147590, 2, 14),
+    (147833, 2, 14), (148071, 2, 14), (148310, 2, 14), (148540, 2, 14), (156591, 2, 14), (157410, 2, 14),
+    (157879, 2, 14), (158118, 2, 14), (158357, 2, 14), (158598, 2, 14), (158828, 2, 14), (166890, 2, 14),
+    (167696, 2, 14), (168163, 2, 15), (168404, 2, 15), (168644, 2, 15), (168884, 2, 15), (169126, 2, 15),
+    (177178, 2, 15), (177976, 2, 15), (178441, 2, 15), (178681, 2, 15), (178925, 2, 15), (179165, 2, 15),
+    (179409, 2, 15), (187350, 2, 15), (187462, 1, 15), (188257, 2, 15), (188744, 2, 15),
+];
+
+/// Where the function is looked up once in eight ticks and once in a tick, not by time.
+#[test]
+fn the_window_grows_as_the_kernels() {
+    let windows = |tick| {
+        let mut init = Init::new(SMSS, SMSS * 11);
+        init.stack.window_count = WindowCount::Segments;
+        init.stack.reno_friendly = RenoFriendly::Rfc8312;
+        init.stack.cubic_interval = Duration::from_micros(31_250);
+        init.stack.clock_tick = tick;
+        init.stack.cubic_count_outlives = false;
+        let config = Config::Cubic(cubic::Params::default());
+        let mut path = Path::from_init(&config, &init, Duration::from_millis(10));
+        path.lose();
+        let start = path.now;
+        let mut windows = Vec::new();
+        for &(at, acked, _) in KERNEL {
+            path.now = start + Duration::from_micros(at);
+            path.ack_as(|ack| ack.acked = SMSS * acked);
+            windows.push(path.cwnd());
+        }
+        windows
+    };
+    let kernel: Vec<f64> = KERNEL.iter().map(|&(.., window)| window.into()).collect();
+    assert_eq!(windows(Duration::from_millis(4)), kernel);
+    assert_ne!(windows(Duration::from_millis(1)), kernel);
+    assert_ne!(windows(Duration::ZERO), kernel);
 }
 
 proptest! {

@@ -79,6 +79,44 @@ fn the_reordering_timer() {
     }
 }
 
+/// Two milliseconds more and the part of a tick that has passed: what is to last for 10 ms ends 16 ms after its tick, what is to
+/// last for 82 ms 88 ms after.
+#[test]
+fn a_clock_that_ticks_lets_the_timers_end_later() {
+    let mut settings = racked();
+    settings.clock_tick = Duration::from_millis(4);
+    let mut s = Sender::new(&settings);
+    s.write(40, 4);
+    s.ack(80, 0, &[(1, 2)]);
+    s.ack(81, 0, &[(1, 3)]);
+    assert_eq!(s.wait(96), again(Rack, &[0]));
+
+    let mut s = Sender::new(&settings);
+    s.write(40, 4);
+    s.ack(80, 1, &[]);
+    assert_eq!(s.wait(168), again(Tlp, &[3]));
+}
+
+/// Of 1,000 octets each 84 segments are the first piece of what is written, and 65 the next: the last of those leaves by itself.
+#[test]
+fn no_burst_reaches_from_one_piece_into_the_next() {
+    let mut settings = all();
+    settings.initial_cwnd = 200;
+    settings.send_autotuning = false;
+    let mut s = Sender::new(&settings);
+    // The window of a SYN is not scaled.
+    s.ack(40, 0, &[]);
+    s.end.write_all(Length(200 * MSS));
+    let mut pushed = Vec::new();
+    while let Some(out) = s.end.poll_transmit(s.now) {
+        if out.segment.flags.any(Flags::PSH) {
+            pushed.push((out.segment.seq - 1) / MSS);
+        }
+    }
+    let pairs = (1..148).step_by(2).chain((150..199).step_by(2));
+    assert_eq!(pushed, pairs.chain([199]).collect::<Vec<_>>());
+}
+
 /// RFC 8985 §6.2 step 4: DupThresh reports of what came later leave no grace, unless the path is
 /// known to reorder.
 #[test]

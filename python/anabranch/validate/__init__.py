@@ -6,21 +6,19 @@ another congestion control would be: the simulator runs the scenario once more w
 (:data:`OTHERS`). An error that is not far below that has not told the one control from the other.
 
 What the simulator says is a mean as well, over runs whose hosts take as long as those of live runs do until a flow
-begins and until they answer (:data:`BEGINNING_US`, :data:`ANSWERS_US`). Which flow a full queue hits first hangs on
-microseconds, and with it who has how much for many seconds: a run whose hosts take no time at all is one of many, and
-not the middle of them.
+begins and until they answer (:mod:`~anabranch.validate.host_times`).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.validate.host_times import with_host_times
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
@@ -57,12 +55,6 @@ EVENTS = 64_000_000
 
 FEW_DRAWS = 4
 """The same for what a formula says that is blind to the control, which is off by tens of per cent or is not."""
-
-BEGINNING_US = 230
-"""So many microseconds after the time in the file a flow begins: the median of live runs."""
-
-ANSWERS_US = (10, 13, 15, 17, 20, 23, 30, 42, 67, 155)
-"""So many after a packet has come a host answers, each as often as any other (``tests/live/host_times.py``)."""
 
 MOST_RUNS = 4
 """Tainted runs are made again, until a seed has had so many in all. Each counts as tainted all the same."""
@@ -152,44 +144,6 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
         kind = cc.get("kind") if isinstance(cc, Mapping) else cc
         if isinstance(kind, str):
             changed.set(f"flow.{write_key(name)}.cc", controls(kind))
-    return changed
-
-
-_UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
-
-
-def with_host_times(scenario: Scenario, draws: int = DRAWS) -> list[Scenario]:
-    """The scenario so many times, with hosts that take their time.
-
-    Each flow begins later by :data:`BEGINNING_US`, and each link that ends at a host of a flow has jitter that lets
-    nothing be overtaken, drawn from :data:`ANSWERS_US` for each packet.
-    """
-    from anabranch.toml_text import write_key
-
-    resolved = scenario.resolve()["resolved_scenario"]
-    later = scenario.copy()
-    for name, flow in resolved["flow"].items():
-        value, unit = flow["start"].split()
-        start = float(value) * _UNITS[unit] + BEGINNING_US * 1e-6
-        later.set(f"flow.{write_key(name)}.start", f"{start:.9f} s")
-    hosts = {flow[end] for flow in resolved["flow"].values() for end in ("from", "to")}
-    changed = []
-    for number in range(draws):
-        copy = later.copy()
-        # In another order the same draws of the seed are other delays; what else it draws stays.
-        delays = random.Random(number).sample(ANSWERS_US, len(ANSWERS_US))  # noqa: S311 - a time, not a secret
-        answers = {
-            "kind": "jitter",
-            "distribution": "table",
-            "table": [f"{delay} us" for delay in delays],
-            "reorder": False,
-        }
-        for name, link in resolved["link"].items():
-            for direction, host in zip(("forward", "reverse"), reversed(link["between"]), strict=True):
-                if host in hosts:
-                    impair = [*link[direction]["impair"], answers]
-                    copy.set(f"link.{write_key(name)}.{direction}.impair", impair)
-        changed.append(copy)
     return changed
 
 

@@ -205,6 +205,9 @@ impl Cubic {
         if let Some(flight) = flight {
             self.undo = Some(*window);
             window.cwnd_prior = window.cwnd;
+            if !self.law.count_outlives {
+                window.acked_count = 0;
+            }
             window.ssthresh = self.law.whole(flight * self.law.beta).max(2.0);
         }
         if forget_w_max {
@@ -234,6 +237,7 @@ impl Window {
             w_max,
             k: cbrt((w_max - self.cwnd) / law.c),
             w_est: self.cwnd,
+            acked: 0.0,
             looked_up: None,
         }
     }
@@ -283,6 +287,9 @@ impl CongestionControl for Cubic {
         });
         // §4.6.
         window.cwnd_prior = window.cwnd;
+        if !self.law.count_outlives {
+            window.acked_count = 0;
+        }
         let reduced = self.law.whole(flight * self.law.beta);
         window.cwnd = reduced.max(match event.signal {
             Signal::Loss => 2.0,

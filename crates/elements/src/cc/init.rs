@@ -29,6 +29,10 @@ pub struct StackHabits {
     pub reno_friendly: params::RenoFriendly,
     /// How often CUBIC counted in segments looks its function up while the window stands.
     pub cubic_interval: Duration,
+    /// CUBIC counted in segments goes on counting after a reduction.
+    pub cubic_count_outlives: bool,
+    /// What CUBIC counted in segments counts time in; zero if in nothing.
+    pub clock_tick: Duration,
     /// CUBIC forgets a reduction that proves needless altogether.
     pub undo_restores_w_max: bool,
 }
@@ -45,6 +49,8 @@ impl Default for StackHabits {
             first_epoch_growth: params::Share::new(0.0),
             reno_friendly: params::RenoFriendly::Rfc9438,
             cubic_interval: Duration::ZERO,
+            cubic_count_outlives: true,
+            clock_tick: Duration::ZERO,
             undo_restores_w_max: true,
         }
     }

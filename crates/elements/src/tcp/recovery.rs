@@ -30,10 +30,29 @@ use super::seq::Seq;
 pub enum Phase {
     /// No loss is being repaired.
     Open,
+    /// The same, while a reduction that a mark asked for goes on
+    /// ([`prr_at_marks`](crate::tcp::settings::Settings::prr_at_marks)).
+    Reduction,
     /// Fast recovery (RFC 5681 §3.2).
     Recovery,
     /// After a timeout, or after a timer rule ended a recovery: slow start, with what was lost.
     Loss,
+}
+
+impl Phase {
+    /// Whether no loss is being repaired.
+    #[must_use]
+    #[inline]
+    pub const fn repairs_nothing(self) -> bool {
+        matches!(self, Self::Open | Self::Reduction)
+    }
+
+    /// Whether the window is on its way down to ssthresh, and does not grow.
+    #[must_use]
+    #[inline]
+    pub const fn reduces(self) -> bool {
+        matches!(self, Self::Reduction | Self::Recovery)
+    }
 }
 
 /// The state of loss recovery.

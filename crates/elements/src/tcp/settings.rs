@@ -61,6 +61,10 @@ pub struct Settings {
     /// What a recovery sends is clocked by what is delivered (RFC 9937). Needs a recovery guided by
     /// SACK.
     pub prr: bool,
+    /// A reduction that a mark asks for is one as in a recovery: what leaves is clocked by what is delivered, for a round trip
+    /// in which the window does not grow. Without it what is in flight has to fall below the window first, which grows
+    /// meanwhile (RFC 3168 §6.1.2 leaves both open). Needs `prr`.
+    pub prr_at_marks: bool,
     /// A recovery sends a segment for every second acknowledgment, and the window is never more than a
     /// segment above what is in flight (rate halving, RFC 6937 §1): Linux before PRR. Needs a recovery
     /// guided by SACK; excludes `prr`.
@@ -117,6 +121,10 @@ pub struct Settings {
     /// n-th tick from when it was set, and a round-trip time is how many ticks it saw, one more at first (Wright and
     /// Stevens, TCP/IP Illustrated, Volume 2, ch. 25). Ticks are counted from the start of the run. Zero: no ticks.
     pub timer_tick: Duration,
+    /// What a host's clock ticks at, counted from the start of the run (Linux: `CONFIG_HZ`). The timers of RACK and of tail
+    /// loss probes (RFC 8985 §6.3, §7.2) end with a tick: one that is to last for x with the ⌈(x + 2 ms) ÷ tick⌉ + 1st from
+    /// when it is set. CUBIC in whole segments reads its time off that clock. Zero: no ticks.
+    pub clock_tick: Duration,
     /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3).
     pub retries: u32,
     /// The same for a SYN.
@@ -158,6 +166,9 @@ pub struct Settings {
     pub reno_friendly: RenoFriendly,
     /// CUBIC counted in whole segments looks its function up only so often while the window stands.
     pub cubic_interval: Duration,
+    /// CUBIC counted in whole segments goes on counting after a reduction what was acknowledged before it (Ha, Rhee and Xu 2008,
+    /// Algorithm 1, and ns-3). If not, the count begins anew.
+    pub cubic_count_outlives: bool,
     /// CUBIC forgets a reduction that proves needless altogether (RFC 9438 §4.9). Else window and
     /// ssthresh come back; W_max stays that of the reduction, and a new stage begins.
     pub undo_restores_w_max: bool,
@@ -179,7 +190,8 @@ pub struct Settings {
     pub sack_compression_delay: Duration,
     /// Where segments leave together the last has PSH, as where a host hands them over for segmentation as one:
     /// what leaves in a 1,024th of a second at the pacing rate, at least two, more if the round-trip time is
-    /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`).
+    /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`). What the application writes is kept in pieces
+    /// of 64 KiB, the first of 83,200 octets, and none of what leaves as one reaches from one into the next.
     pub push_bursts: bool,
     /// What the window permits waits for the next acknowledgment if it is less than what is handed over for
     /// segmentation as one, less than a third of the window and of what there is to send, if the last data left within a
@@ -196,6 +208,9 @@ pub struct Settings {
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges: segments that
     /// SACK or duplicates have told of before count no more, unless the path is known to reorder.
     pub grow_by_delivered: bool,
+    /// The acknowledgment that ends a recovery lets the window grow by what it delivers, from ssthresh on. If not,
+    /// growth begins with the next one (RFC 5681 §3.2 and RFC 6675 §5 end the recovery and say no more).
+    pub recovery_end_grows: bool,
     /// The window after a pause (RFC 5681 §4.1, RFC 7661).
     pub idle_restart: IdleRestart,
     /// Data leaves spread over the round trip, also where the control gives no rate of its own.
@@ -286,6 +301,8 @@ impl Settings {
                 first_epoch_growth: self.first_epoch_growth,
                 reno_friendly: self.reno_friendly,
                 cubic_interval: self.cubic_interval,
+                cubic_count_outlives: self.cubic_count_outlives,
+                clock_tick: self.clock_tick,
                 undo_restores_w_max: self.undo_restores_w_max,
             },
             ..Init::new(mss, self.initial_cwnd_bytes())

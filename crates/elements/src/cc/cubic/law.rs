@@ -9,6 +9,7 @@ use super::super::params::{ReductionBase, RenoFriendly, WindowCount};
 
 /// The parameters that stay with the control, as plain numbers.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "parameters of their own")]
 pub(in super::super) struct Law {
     pub c: f64,
     pub beta: f64,
@@ -17,6 +18,10 @@ pub(in super::super) struct Law {
     pub reno_friendly: RenoFriendly,
     /// [`WindowCount::Segments`] only.
     pub interval: Duration,
+    /// [`WindowCount::Segments`] only: what time is counted in; zero if in nothing.
+    pub tick: Duration,
+    /// [`WindowCount::Segments`] only.
+    pub count_outlives: bool,
     pub undo_restores_w_max: bool,
     pub count: WindowCount,
     pub reduce_from: ReductionBase,
@@ -29,6 +34,21 @@ impl Law {
     /// Figure 1.
     pub(super) fn w_cubic(&self, epoch: &Epoch, t: f64) -> f64 {
         self.c * cube(t - epoch.k) + epoch.w_max
+    }
+
+    /// From then to now, by a clock with ticks.
+    pub(super) fn since(&self, then: Instant, now: Instant) -> Duration {
+        if self.tick.is_zero() {
+            return now.saturating_since(then);
+        }
+        let ticks = |at: Instant| at.as_picos() / self.tick.as_picos();
+        self.tick
+            .saturating_mul(ticks(now).saturating_sub(ticks(then)))
+    }
+
+    /// Whether a clock with ticks shows the same time.
+    pub(super) fn is_same_tick(&self, then: Instant, now: Instant) -> bool {
+        !self.tick.is_zero() && self.since(then, now).is_zero()
     }
 
     /// What a window comes to that is `cwnd` by its equation.
@@ -59,7 +79,8 @@ pub(super) struct Epoch {
     pub w_max: f64,
     pub k: f64,
     pub w_est: f64,
-    /// [`WindowCount::Segments`] only.
+    /// Segments acknowledged since W_est last grew. This and the next: [`WindowCount::Segments`] only.
+    pub acked: f64,
     pub looked_up: Option<LookedUp>,
 }
 

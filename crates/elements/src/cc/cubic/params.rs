@@ -121,6 +121,8 @@ macro_rules! cubic_params {
                     fast_convergence: self.fast_convergence,
                     tcp_friendly: self.tcp_friendly,
                     interval: init.stack.cubic_interval,
+                    tick: init.stack.clock_tick,
+                    count_outlives: init.stack.cubic_count_outlives,
                     undo_restores_w_max: init.stack.undo_restores_w_max,
                     reno_friendly: self.reno_friendly.or(init.stack.reno_friendly),
                     count: self.count.or(init.stack.window_count),

@@ -7,18 +7,27 @@
 //!
 //! - the distance between the cubic function and its plateau is rounded down, so that the window
 //!   is back at W_max early;
-//! - the count outlives a reduction: where the function was flat it has grown large, and the first
-//!   ACK after the recovery brings a segment at once;
+//! - the count outlives a reduction, unless the stack says otherwise (`cubic_count_outlives`): where the function was flat it has
+//!   grown large, and the first ACK after the recovery brings a segment at once;
 //! - where the function stands still the window grows by 1 % per round trip all the same.
 //!
 //! With the stack's `cubic_interval` that count is looked up only so often while the window stands,
 //! so that windows of round-trip times below it grow later and by more than one.
 //!
+//! With its `clock_tick` this is a kernel's CUBIC as its window grows, traced at every acknowledgment
+//! (`docs/decisions/008-stack-habits.md`):
+//!
+//! - A time is as many ticks as it saw, and the function is looked up once in a tick: a window that has grown in it goes on growing
+//!   as it did, or as W_est asks.
+//! - W_est is a whole number: it grows by one once more than the window ÷ α has been acknowledged, in eighths of the window (15 for
+//!   β = 0.7), which is seen where the count is looked up.
+//! - One round trip ahead is the least one, as in the paper (`dMin`); RFC 9438 §4.2 has the smoothed one, and so it is without.
+//!
 //! Rounding, and what an ACK's own segments add beside the count before it, the paper leaves open;
 //! they are as ns-3 3.37 behaves in its traces and in the mean of thirty runs at 1 % loss.
 //!
 //! # Differs from Linux
-//! - Times and W_est (RFC 9438 §4.3) are real numbers; what W_est is ahead of cwnd is rounded down.
+//! - The least round-trip time is a real number, no whole ticks; without `clock_tick` so are all times, and W_est.
 //! - An ACK counts as one window at most: after a timeout it may acknowledge more.
 
 use anabranch_core::math::cube;
@@ -30,28 +39,60 @@ use super::{
 
 /// Growth where the cubic function stands still: one segment per 100 windows.
 const FLAT: f64 = 100.0;
+/// What it takes for W_est to grow by a segment is a multiple of the window, in parts of so many.
+const PARTS: f64 = 8.0;
 
 impl Law {
-    /// `cnt`: for how many acknowledged segments a window of `cwnd` grows by one. `t` is one round
-    /// trip ahead.
+    /// `cnt`: for how many acknowledged segments a window of `cwnd` grows by one, by the cubic function. `t` is one
+    /// round trip ahead.
     fn cnt(&self, cwnd: f64, epoch: &Epoch, t: f64, first_epoch: bool) -> f64 {
         let from_plateau = t - epoch.k;
         let distance = (self.c * cube(from_plateau)).abs().floor();
         let target = epoch.w_max + distance.copysign(from_plateau);
-        let mut cnt = if target > cwnd {
+        let cnt = if target > cwnd {
             // RFC 9438 §4.2: half a window in a round trip at most.
             (cwnd / (target - cwnd)).floor().max(2.0)
         } else {
             FLAT * cwnd
         };
-        let ahead = (epoch.w_est - cwnd).floor();
-        if self.tcp_friendly && ahead >= 1.0 {
-            cnt = cnt.min((cwnd / ahead).floor().max(1.0));
-        }
         if first_epoch && self.first_epoch_growth > 0.0 {
-            cnt = cnt.min((1.0 / self.first_epoch_growth).floor());
+            return cnt.min((1.0 / self.first_epoch_growth).floor());
         }
         cnt
+    }
+
+    /// W_est moves on by what was acknowledged (RFC 9438 §4.3).
+    fn move_w_est(&self, epoch: &mut Epoch, cwnd: f64, cwnd_prior: f64) {
+        let alpha = self.alpha(epoch, cwnd_prior);
+        if self.tick.is_zero() {
+            epoch.w_est += alpha * std::mem::take(&mut epoch.acked) / cwnd;
+            return;
+        }
+        let each = (cwnd * (PARTS / alpha).floor() / PARTS).floor().max(1.0);
+        while epoch.acked > each {
+            epoch.acked -= each;
+            epoch.w_est += 1.0;
+        }
+    }
+
+    /// `cnt`, no larger than what brings the window to W_est in a round trip.
+    fn no_slower_than_reno(&self, cnt: f64, cwnd: f64, epoch: &mut Epoch, cwnd_prior: f64) -> f64 {
+        if !self.tcp_friendly {
+            return cnt;
+        }
+        // Elsewhere it moves on with every ACK.
+        let least = if self.tick.is_zero() {
+            1.0
+        } else {
+            self.move_w_est(epoch, cwnd, cwnd_prior);
+            2.0
+        };
+        let ahead = (epoch.w_est - cwnd).floor();
+        if ahead >= 1.0 {
+            cnt.min((cwnd / ahead).floor().max(least))
+        } else {
+            cnt
+        }
     }
 }
 
@@ -66,23 +107,32 @@ impl Cubic {
     pub(super) fn avoid_congestion_in_segments(&mut self, ack: &Ack, acked: f64) {
         let law = self.law;
         let window = &mut self.window;
-        let cwnd = window.cwnd;
+        let (cwnd, cwnd_prior) = (window.cwnd, window.cwnd_prior);
         let acked = acked.min(cwnd);
         let mut epoch = window
             .epoch
             .unwrap_or_else(|| window.begin_epoch(&law, ack.now));
         epoch.resume(ack.now);
-        if law.tcp_friendly {
-            epoch.w_est += law.alpha(&epoch, window.cwnd_prior) * acked / cwnd;
-        }
-
-        let t = epoch.elapsed(ack.now) + ack.srtt.as_secs_f64();
+        epoch.acked += acked;
+        let ahead = if law.tick.is_zero() {
+            law.move_w_est(&mut epoch, cwnd, cwnd_prior);
+            ack.srtt
+        } else {
+            ack.min_rtt
+        };
         let cnt = match epoch.looked_up {
-            Some(last) if last.cwnd == cwnd && ack.now.saturating_since(last.at) < law.interval => {
+            Some(last) if last.cwnd == cwnd && law.since(last.at, ack.now) < law.interval => {
                 last.cnt
             }
+            Some(last) if law.is_same_tick(last.at, ack.now) => {
+                let cnt = law.no_slower_than_reno(last.cnt, cwnd, &mut epoch, cwnd_prior);
+                epoch.looked_up = Some(LookedUp { cnt, ..last });
+                cnt
+            }
             _ => {
+                let t = law.since(epoch.start, ack.now).as_secs_f64() + ahead.as_secs_f64();
                 let cnt = law.cnt(cwnd, &epoch, t, window.first_epoch);
+                let cnt = law.no_slower_than_reno(cnt, cwnd, &mut epoch, cwnd_prior);
                 let at = ack.now;
                 epoch.looked_up = Some(LookedUp { cnt, cwnd, at });
                 cnt

@@ -156,7 +156,7 @@ impl<B: Body> Endpoint<B> {
         self.sample_rtt(now, segment, &news.delivered);
         self.after_progress_always(now, true);
         if ce_marked {
-            self.on_echo(now);
+            self.on_echo(now, &news);
         }
         self.tell_control(now, &news, false, ce_marked);
         if news.delivered.control_bits > 0 {
@@ -208,7 +208,7 @@ impl<B: Body> Endpoint<B> {
         if self.agreed.guided {
             self.take_sack(segment, ack, &mut news);
         }
-        let was_recovering = self.recovery.phase == Phase::Recovery;
+        let was_recovering = self.recovery.phase.reduces();
         let undone = self.stats.undone;
         if news.acked > 0 {
             self.board.acknowledge(ack, &mut news.delivered);
@@ -259,11 +259,12 @@ impl<B: Body> Endpoint<B> {
         }
         let ce_marked = self.tells_of_marks(segment);
         if ce_marked {
-            self.on_echo(now);
+            self.on_echo(now, &news);
         }
         if news.acked > 0 || news.new_sack || news.lost > 0 {
             // After a recovery that proves needless the window grows as if there had been none.
-            let was_recovering = was_recovering && self.stats.undone == undone;
+            let was_recovering =
+                was_recovering && !self.settings.recovery_end_grows && self.stats.undone == undone;
             self.tell_control(now, &news, was_recovering, ce_marked);
         } else if self.rated {
             self.report_losses(now);

@@ -32,9 +32,12 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
         let complete = self.snd_una >= self.recovery.recover;
         match self.recovery.phase {
-            Phase::Open => {
+            Phase::Open | Phase::Reduction => {
                 self.recovery.dup_acks = 0;
                 self.recovery.limited = 0;
+                if self.snd_una > self.recovery.reduced {
+                    self.recovery.phase = Phase::Open;
+                }
                 if news.new_sack {
                     // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
                     self.recovery.dup_acks = 1;
@@ -109,7 +112,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn after_duplicate(&mut self, now: Instant, news: &mut News) {
         self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
         if self.agreed.guided {
-            if self.recovery.phase == Phase::Open {
+            if self.recovery.phase.repairs_nothing() {
                 news.lost += self.detect_by_sack(now, news.delivered.fresh);
             }
         } else if self.recovery.phase == Phase::Recovery {
@@ -183,6 +186,7 @@ impl<B: Body> Endpoint<B> {
     ) {
         self.stats.fast_recoveries += 1;
         let before = self.window();
+        let goes_on = self.recovery.phase == Phase::Reduction;
         let reduces = self.snd_una > self.recovery.reduced;
         if reduces {
             let flight = self.flight_to_reduce(now, true);
@@ -206,7 +210,7 @@ impl<B: Body> Endpoint<B> {
         self.recovery.enter(self.snd_nxt);
         self.board.begin_recovery();
         self.log_window(now, WindowChange::Recovery(cause), before);
-        self.watch_recovery(reduces, fresh);
+        self.watch_recovery((reduces, goes_on), fresh);
     }
 
     /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
@@ -231,7 +235,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
-    pub(super) fn on_echo(&mut self, now: Instant) {
+    pub(super) fn on_echo(&mut self, now: Instant, news: &News) {
         // The segment that says so (CWR) is the first after `reduced`.
         if self.snd_una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return;
@@ -248,6 +252,7 @@ impl<B: Body> Endpoint<B> {
         self.forget_undo();
         self.recovery.reduced = self.snd_nxt;
         self.cold.extras().ecn.send_cwr = true;
+        self.watch_reduction(news);
     }
 
     /// The study's rule; see [`timer_rule`](crate::tcp::recovery::timer_rule).
@@ -272,7 +277,7 @@ impl<B: Body> Endpoint<B> {
         news.lost += expired.lost;
         let in_flight = self.flight_size();
         match self.recovery.phase {
-            Phase::Open => {
+            Phase::Open | Phase::Reduction => {
                 let dup_acks = self.recovery.dup_acks;
                 self.enter_recovery(now, RetransmitCause::TimerRule, news.delivered.fresh);
                 if !self.agreed.guided {

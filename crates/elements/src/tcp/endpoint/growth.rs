@@ -6,7 +6,6 @@ use super::{Endpoint, LimitedBy, acknowledgment::News};
 use crate::{
     body::Body,
     cc::{Ack, CongestionControl},
-    tcp::recovery::Phase,
 };
 
 impl<B: Body> Endpoint<B> {
@@ -97,7 +96,7 @@ impl<B: Body> Endpoint<B> {
             round: self.round,
             cwnd_limited,
             app_limited: self.limited_by == LimitedBy::Application,
-            in_recovery: was_recovering || self.recovery.phase == Phase::Recovery,
+            in_recovery: was_recovering || self.recovery.phase.reduces(),
         });
     }
 

@@ -1,20 +1,26 @@
 //! The timers of RACK-TLP (RFC 8985 §6.3, §7.2). Each runs ahead of the retransmission timer and
 //! shares its deadline with it.
 
-use anabranch_core::units::Instant;
+use anabranch_core::units::{Duration, Instant};
 
 use super::{Departure, Endpoint, Retransmit, timers::Timer};
 use crate::{
     body::Body,
     tcp::{
+        ack::next_tick,
         recovery::{
-            Phase,
             cause::RetransmitCause,
             tlp::{Probing, Tlp},
         },
         segment::Segment,
     },
 };
+
+/// So much longer than it is to last a timer of RACK or TLP is set for by a clock that ticks
+/// ([`clock_tick`](crate::tcp::settings::Settings::clock_tick)),
+const SLACK: Duration = Duration::from_millis(2);
+/// and what ends with a tick may have begun with part of one.
+const BEGUN: u64 = 1;
 
 impl<B: Body> Endpoint<B> {
     /// A probe leaves (RFC 8985 §7.3).
@@ -71,7 +77,7 @@ impl<B: Body> Endpoint<B> {
     /// §7.2).
     #[inline(never)]
     pub(super) fn start_probe_timer(&mut self, now: Instant) {
-        let wanted = self.recovery.phase == Phase::Open
+        let wanted = self.recovery.phase.repairs_nothing()
             && self.board.is_plain()
             && !self.board.is_empty()
             && self.probing != Probing::UnderWay
@@ -82,7 +88,17 @@ impl<B: Body> Endpoint<B> {
         let lone = self.board.len() == 1;
         let pto = Tlp::pto(self.rtt.srtt(), lone, self.settings.max_ack_delay);
         self.timer = Timer::Probe;
-        self.timer_at = now.saturating_add(pto).min(watch.rto_at);
+        self.timer_at = self.with_tick(now, pto).min(watch.rto_at);
+    }
+
+    /// When a timer of RACK or TLP ends that is to last so long.
+    pub(super) fn with_tick(&self, now: Instant, lasts: Duration) -> Instant {
+        let tick = self.settings.clock_tick;
+        if tick.is_zero() {
+            return now.saturating_add(lasts);
+        }
+        let ticks = (lasts + SLACK).as_picos().div_ceil(tick.as_picos());
+        next_tick(now, tick, ticks.saturating_add(BEGUN))
     }
 
     /// The reordering timer runs ahead of the retransmission timer (RFC 8985 §6.3), or no longer.
@@ -97,7 +113,7 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         let keeps_probing = self.timer == Timer::Probe
-            && self.recovery.phase == Phase::Open
+            && self.recovery.phase.repairs_nothing()
             && self.board.is_plain();
         match at {
             Some(at) if at < watch.rto_at => {

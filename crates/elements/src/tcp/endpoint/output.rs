@@ -315,10 +315,11 @@ impl<B: Body> Endpoint<B> {
         let room = (window - in_flight).min(self.edge().since(self.snd_nxt));
         let chunk = self.control.cwnd().get().min(u64::from(self.snd_wnd)) / SHARE_OF_WINDOW;
         self.settings.defer_small_bursts
-            && self.recovery.phase == Phase::Open
+            && self.recovery.phase.repairs_nothing()
             && room < unsent
             && room < u64::from(self.longest_train) * smss
             && room < chunk
+            && room < self.piece_left()
             && now.saturating_since(self.last_sent) <= SOON
             // What has begun to leave as one is not parted.
             && (self.train == 0 || self.last_sent != now)
@@ -329,12 +330,13 @@ impl<B: Body> Endpoint<B> {
             })
     }
 
-    /// Whether another full segment may leave right after one of `len` octets.
+    /// Whether another full segment may leave right after one of `len` octets, as one with it.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let left = self.edge().min(self.buffer.end()).since(self.snd_nxt);
         left >= u64::from(len) + smss
             && in_flight + smss <= window
+            && self.piece_left() > u64::from(len)
             && !(self.paced && self.is_held_back(now, self.smss))
     }
 

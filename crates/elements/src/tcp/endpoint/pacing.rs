@@ -15,6 +15,8 @@ use crate::{body::Body, cc::CongestionControl};
 
 /// Octets of a burst at most: the largest segment that a network card splits.
 const MAX_BURST: u64 = 65_536;
+/// Octets of the first piece of what an application writes; later ones are as large as the largest burst.
+const FIRST_PIECE: u64 = 83_200;
 /// Segments that are handed over as one where the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
 pub(super) const SHORTEST_TRAIN: u8 = 2;
 /// Of what is handed over as one there is so much in a second (Linux: `tcp_tso_rtt_log` in ip-sysctl.rst).
@@ -84,6 +86,19 @@ impl<B: Body> Endpoint<B> {
             self.train = 0;
         }
         ends
+    }
+
+    /// Octets of the piece of what the application writes that is being sent, as far as they have not left: full
+    /// segments.
+    pub(super) fn piece_left(&self) -> u64 {
+        let smss = u64::from(self.smss);
+        let first = FIRST_PIECE.div_ceil(smss) * smss;
+        let further = (MAX_BURST / smss).max(1) * smss;
+        let sent = self.snd_nxt.since(self.cold.first_octet);
+        match sent.checked_sub(first) {
+            Some(beyond) => further - beyond % further,
+            None => first - sent,
+        }
     }
 
     /// Whether `len` octets must wait; if so, the deadline is set.

@@ -12,7 +12,7 @@ use crate::{
     tcp::{
         ack::next_tick,
         persist,
-        recovery::{Phase, window_log::WindowChange},
+        recovery::window_log::WindowChange,
         state::{Event, State},
     },
 };
@@ -139,7 +139,7 @@ impl<B: Body> Endpoint<B> {
             // RFC 5681 §3.1: FlightSize before anything is sent again.
             let before = self.window();
             let prior = self.recovery.phase;
-            let reduced = prior == Phase::Recovery && !self.settings.timeout_reduces_again;
+            let reduced = prior.reduces() && !self.settings.timeout_reduces_again;
             self.control.on_rto(&Rto {
                 now,
                 in_flight: Bytes::new(self.flight_size_at_timeout()),

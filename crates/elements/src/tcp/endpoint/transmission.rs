@@ -68,7 +68,7 @@ impl<B: Body> Endpoint<B> {
             // RFC 6298 (5.1)
             self.restart_retransmission_timer(now);
         }
-        if self.recovery.phase == Phase::Recovery {
+        if self.recovery.phase.reduces() {
             self.note_sent_in_recovery(len);
         }
         if len > 0 {

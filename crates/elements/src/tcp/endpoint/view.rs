@@ -92,7 +92,7 @@ impl<B: Body> Endpoint<B> {
             min_rtt: self.rtt.min_rtt(),
             rto: self.rtt.rto(),
             state: match self.recovery.phase {
-                Phase::Recovery => "recovery",
+                Phase::Reduction | Phase::Recovery => "recovery",
                 Phase::Loss => "loss",
                 Phase::Open if self.recovery.dup_acks > 0 => "disorder",
                 Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => "slow-start",

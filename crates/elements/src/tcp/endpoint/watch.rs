@@ -72,10 +72,10 @@ impl<B: Body> Endpoint<B> {
         } else if self.agreed.aged() {
             news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
-        let recovering = self.recovery.phase == Phase::Recovery;
+        let recovering = self.recovery.phase.reduces();
         let in_flight = self.board.in_flight();
         if let Some(watch) = &mut self.cold.watch {
-            if news.prior_phase != Phase::Open && self.recovery.phase == Phase::Open {
+            if !news.prior_phase.repairs_nothing() && self.recovery.phase == Phase::Open {
                 watch.rack.on_recovered();
             }
             if !recovering {
@@ -343,18 +343,19 @@ impl<B: Body> Endpoint<B> {
             return 0;
         };
         let found = self.board.detect(now, &limit);
-        if found.lost > 0 && self.recovery.phase == Phase::Open {
+        if found.lost > 0 && self.recovery.phase.repairs_nothing() {
             self.enter_recovery(now, RetransmitCause::Rack, fresh);
             self.wanted.retransmit = Retransmit::FirstLost;
         }
         let at = limit.latest.0.saturating_add(limit.age);
-        self.start_reordering_timer(found.waits.then_some(at.max(now)));
+        let ends = self.with_tick(now, at.saturating_since(now));
+        self.start_reordering_timer(found.waits.then_some(ends));
         found.lost
     }
 
     fn limit(&self) -> Option<Limit> {
         self.cold.watch.as_ref()?.rack.limit(&Circumstances {
-            recovering: self.recovery.phase != Phase::Open,
+            recovering: !self.recovery.phase.repairs_nothing(),
             many_sacked: self.board.sacked_segments() >= self.dupthresh(),
             srtt: self.rtt.srtt(),
         })
@@ -373,9 +374,30 @@ impl<B: Body> Endpoint<B> {
         true
     }
 
-    /// A fast recovery has begun; `reduced`: the window was reduced for it. `fresh` is what the
-    /// acknowledgment delivered.
-    pub(super) fn watch_recovery(&mut self, reduced: bool, fresh: u64) {
+    /// A mark has reduced the window: where the stack has it so it goes down step by step, with what this acknowledgment
+    /// delivered as the first.
+    pub(super) fn watch_reduction(&mut self, news: &News) {
+        let paced =
+            self.settings.prr_at_marks && self.agreed.guided && self.control.ssthresh().is_some();
+        let in_flight = self.board.in_flight();
+        let (cwnd, smss) = (self.control.cwnd().get(), self.smss);
+        let delivered = news.delivered.fresh;
+        let Some(watch) = self.cold.watch.as_mut().filter(|_| paced) else {
+            return;
+        };
+        let mut prr = Prr::new(in_flight + delivered, cwnd, in_flight, smss);
+        prr.on_ack(&Progress {
+            delivered,
+            in_flight,
+            safe: news.acked > 0 && news.lost == 0,
+        });
+        watch.pace = Some(Pace::Prr(prr));
+        self.recovery.phase = Phase::Reduction;
+    }
+
+    /// A fast recovery has begun; `reduced`: the window was reduced for it. If not, `goes_on`: it is on its way down.
+    /// `fresh` is what the acknowledgment delivered.
+    pub(super) fn watch_recovery(&mut self, (reduced, goes_on): (bool, bool), fresh: u64) {
         let settings = &self.settings;
         let (prr, halving) = (settings.prr, settings.rate_halving);
         let counted = settings.counted_pipe;
@@ -393,6 +415,9 @@ impl<B: Body> Endpoint<B> {
         self.probing = watch.tlp.probing();
         if reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, false);
+        }
+        if goes_on && !reduced {
+            return;
         }
         watch.pace = if !paced {
             None
@@ -437,12 +462,12 @@ impl<B: Body> Endpoint<B> {
         }
         // What a recovery has reduced already stays at stake, with the retransmissions that began it: the
         // answer to one of those does not prove the recovery needless.
-        let reduced = prior == Phase::Recovery && !self.settings.timeout_reduces_again;
+        let reduced = prior.reduces() && !self.settings.timeout_reduces_again;
         if self.expiries == 1 && !reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, true);
         }
         // RFC 5682 §2.1 step 1: not within a recovery, which has sent too much again to tell.
-        watch.frto = if self.settings.frto && (prior == Phase::Open || self.expiries > 1) {
+        watch.frto = if self.settings.frto && (prior.repairs_nothing() || self.expiries > 1) {
             Frto::First
         } else {
             Frto::Off
@@ -474,12 +499,10 @@ impl<B: Body> Endpoint<B> {
     /// What may be in flight while something is amiss.
     pub(super) fn window_in_trouble(&self, cwnd: u64) -> u64 {
         match &self.cold.watch {
-            Some(watch) if self.recovery.phase == Phase::Recovery => {
-                watch.pace.as_ref().map_or_else(
-                    || self.recovery.window(cwnd, self.smss),
-                    |pace| pace.window(self.board.in_flight(), cwnd),
-                )
-            }
+            Some(watch) if self.recovery.phase.reduces() => watch.pace.as_ref().map_or_else(
+                || self.recovery.window(cwnd, self.smss),
+                |pace| pace.window(self.board.in_flight(), cwnd),
+            ),
             _ => self.recovery.window(cwnd, self.smss),
         }
     }

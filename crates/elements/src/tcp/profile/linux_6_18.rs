@@ -90,6 +90,10 @@ pub(super) fn linux_6_18() -> Profile {
                 "a 32nd of a second: at a round-trip time of 10 ms a small window stands for three to five of them, then grows by two",
             ),
             (
+                "cubic_count_outlives",
+                "measured: of a window of eight five segments are counted where hundreds bring one; after a reduction to five that bring one each, five more make it six, not seven",
+            ),
+            (
                 "undo_restores_w_max",
                 "after a needless recovery in slow start CUBIC does not grow by one segment for twenty any more",
             ),
@@ -115,7 +119,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "push_bursts",
-                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log)",
+                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58",
             ),
             (
                 "slow_start_half_full",
@@ -132,6 +136,14 @@ pub(super) fn linux_6_18() -> Profile {
             (
                 "grow_by_delivered",
                 "a filled gap does not bring the growth of what was reported before it",
+            ),
+            (
+                "recovery_end_grows",
+                "measured: where ssthresh is five and the last acknowledgment of a recovery delivers eight segments, the window is six, and three of them count on",
+            ),
+            (
+                "clock_tick",
+                "a clock of 250 Hz, as distributions build it; measured: a reordering timer of 2.5 ms ends after 9 to 15 ms, a probe of 40 ms leaves after 44 to 48",
             ),
             ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
             (
@@ -150,6 +162,10 @@ pub(super) fn linux_6_18() -> Profile {
             (
                 "prr",
                 "every window-based control but those with a law of their own",
+            ),
+            (
+                "prr_at_marks",
+                "measured: of ten segments five are in flight a round trip after the mark, one having left for every second that was delivered, and the window is five",
             ),
             ("frto", "tcp_frto: 2 by default"),
             (
@@ -196,6 +212,7 @@ pub(super) fn linux_6_18() -> Profile {
             recovery: Recovery::Rack,
             tlp: true,
             prr: true,
+            prr_at_marks: true,
             frto: true,
             eifel: true,
             undo: true,
@@ -220,6 +237,7 @@ pub(super) fn linux_6_18() -> Profile {
             first_epoch_growth: Share::new(0.05),
             reno_friendly: RenoFriendly::Rfc8312,
             cubic_interval: Duration::from_micros(31_250),
+            cubic_count_outlives: false,
             undo_restores_w_max: false,
             paws_tolerance: 1,
             disordered_acks: true,
@@ -228,10 +246,12 @@ pub(super) fn linux_6_18() -> Profile {
             sack_compression_delay: Duration::from_millis(1),
             push_bursts: true,
             defer_small_bursts: true,
+            clock_tick: Duration::from_millis(4),
             lazy_window_updates: true,
             lone_handshake_ack: true,
             slow_start_half_full: true,
             grow_by_delivered: true,
+            recovery_end_grows: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,
             receive_autotuning: true,

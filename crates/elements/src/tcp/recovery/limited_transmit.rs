@@ -21,7 +21,7 @@ pub const fn allowance(state: &RecoveryState, smss: u32) -> u64 {
             };
             segments as u64 * smss as u64
         }
-        Phase::Recovery | Phase::Loss => 0,
+        Phase::Reduction | Phase::Recovery | Phase::Loss => 0,
     }
 }
 

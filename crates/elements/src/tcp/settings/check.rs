@@ -116,6 +116,12 @@ impl Settings {
         self.check_delayed_ack()?;
         self.check_sack_compression()?;
         self.check_pacing()?;
+        if self.clock_tick > Duration::from_secs(1) {
+            return problem(
+                "clock_tick",
+                format!("{} is outside 0 to 1 s", self.clock_tick),
+            );
+        }
         if self.challenge_ack_interval > Duration::from_secs(60) {
             return problem(
                 "challenge_ack_interval",
@@ -211,6 +217,11 @@ impl Settings {
                 "prr",
                 self.prr && !self.recovery.needs_sack(),
                 "needs recovery = \"rfc6675\" or \"rack\"",
+            ),
+            (
+                "prr_at_marks",
+                self.prr_at_marks && !self.prr,
+                "needs prr = true",
             ),
             (
                 "rate_halving",

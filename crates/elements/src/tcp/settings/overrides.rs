@@ -24,13 +24,13 @@ impl Settings {
         }
         set! {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
-            max_dupthresh tlp max_ack_delay prr frto eifel undo adapt_rto timeout_reduces_again limited_transmit
+            max_dupthresh tlp max_ack_delay prr prr_at_marks frto eifel undo adapt_rto timeout_reduces_again limited_transmit
             recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto rate_halving counted_pipe retransmission_restarts_timer
-            clock_granularity timer_tick retries syn_retries send_buffer receive_window nagle cwnd_validation slow_start_half_full
+            clock_granularity timer_tick clock_tick retries syn_retries send_buffer receive_window nagle cwnd_validation slow_start_half_full
             ecn time_wait hystart slow_start_limit reduce_from window_count
-            first_epoch_growth reno_friendly cubic_interval undo_restores_w_max
+            first_epoch_growth reno_friendly cubic_interval cubic_count_outlives undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
-            grow_by_delivered idle_restart pacing
+            grow_by_delivered recovery_end_grows idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning autotuning_start
         }
         if let Some(choice) = &over.reordering {
@@ -85,6 +85,9 @@ impl Settings {
         }
         if over.rate_halving == Some(true) || over.counted_pipe == Some(true) {
             s.prr = over.prr.unwrap_or(false);
+        }
+        if !s.prr {
+            s.prr_at_marks = over.prr_at_marks.unwrap_or(false);
         }
         if over.max_dupthresh.is_none() {
             s.max_dupthresh = s.max_dupthresh.max(s.dupthresh);
@@ -153,6 +156,9 @@ pub struct Overrides {
     /// Proportional rate reduction (RFC 9937).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prr: Option<bool>,
+    /// A reduction that a mark asks for is one as in a recovery, step by step over a round trip. Off without `prr`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prr_at_marks: Option<bool>,
     /// A recovery sends a segment for every second acknowledgment (rate halving, RFC 6937 §1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_halving: Option<bool>,
@@ -213,6 +219,9 @@ pub struct Overrides {
     /// Clock granularity of the timeout's arithmetic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_granularity: Option<Duration>,
+    /// The timers of RACK and of tail loss probes, and CUBIC in whole segments, count ticks of so long; 0 s: no ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_tick: Option<Duration>,
     /// Timeouts without progress before the connection is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
@@ -270,6 +279,9 @@ pub struct Overrides {
     /// How often CUBIC in whole segments looks its function up while the window stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cubic_interval: Option<Duration>,
+    /// CUBIC in whole segments goes on counting after a reduction what was acknowledged before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cubic_count_outlives: Option<bool>,
     /// CUBIC forgets a reduction that proves needless altogether (RFC 9438 §4.9). Else window and
     /// ssthresh come back; W_max stays that of the reduction, and a new stage begins.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -305,6 +317,9 @@ pub struct Overrides {
     /// Windows grow by what an acknowledgment delivers, not by what it acknowledges.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grow_by_delivered: Option<bool>,
+    /// The acknowledgment that ends a recovery lets the window grow by what it delivers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_end_grows: Option<bool>,
     /// The window after a pause (RFC 5681 §4.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,

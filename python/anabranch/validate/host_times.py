@@ -1,0 +1,106 @@
+"""What hosts of live runs take until a flow begins and until they answer, and simulated hosts that take as long.
+
+All of it is measured by ``tests/live/host_times.py``. Which flow a full queue hits first hangs on microseconds, and
+with it who has how much for many seconds: a run whose hosts take no time at all is one of many, and not the middle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anabranch.scenario import Scenario, Value
+
+BEGINNINGS_US: Sequence[int] = (149, 162, 175, 193, 210, 217, 246, 280, 310, 341)
+"""So many microseconds after the time in the file the first flow of that time begins, each as often as any other."""
+
+NEXT_US: Sequence[int] = (2, 4, 9, 17, 28, 40, 45, 49, 65, 106)
+"""And so many later another one of the same time, likewise; which is the first is chance."""
+
+PAUSES_MS = (0, 2, 20)
+"""A host that has sent nothing for so long takes longer to answer."""
+
+MORE_US: Mapping[str, Sequence[Sequence[int]]] = {
+    "sender": (
+        (10, 11, 11, 12, 13, 14, 16, 18, 21, 29),
+        (4, 6, 10, 13, 18, 23, 30, 44, 63, 93),
+        (5, 16, 21, 29, 33, 40, 44, 44, 47, 49),
+    ),
+    "receiver": (
+        (8, 9, 10, 10, 13, 16, 20, 28, 35, 48),
+        (2, 6, 10, 14, 18, 23, 29, 37, 49, 76),
+        (0, 6, 10, 13, 15, 15, 15, 17, 17, 18),
+    ),
+}
+"""By what a host is: the microseconds until it answers, and how many are added after each of the further pauses."""
+
+SAME_BURST = "1 us"
+"""What follows sooner was handed over with what came before it, and is as late."""
+
+_UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
+
+
+def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
+    """The scenario so many times, with hosts that take their time.
+
+    Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
+    nothing be overtaken makes what it sends late (:data:`MORE_US`). Flows begin later (:data:`BEGINNINGS_US`).
+    """
+    from anabranch.toml_text import write_key
+
+    resolved = scenario.resolve()["resolved_scenario"]
+    changed = scenario.copy()
+    for node in _roles(resolved["flow"].values()):
+        changed.set(f"link.{write_key(_behind(node))}.between", [_behind(node), node])
+    for name, flow in resolved["flow"].items():
+        ends = {end: _behind(flow[end]) for end in ("from", "to")}
+        for end, host in ends.items():
+            changed.set(f"flow.{write_key(name)}.{end}", host)
+        for route, (first, last) in (("route", ("from", "to")), ("return_route", ("to", "from"))):
+            if flow.get(route):
+                changed.set(f"flow.{write_key(name)}.{route}", [ends[first], *flow[route], ends[last]])
+    return [_drawn(changed, resolved, number) for number in range(draws)]
+
+
+def _behind(node: str) -> str:
+    return f"{node}-host"
+
+
+def _roles(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What each host is. One that sends and receives data counts as a sender: it is awake more often than not."""
+    ends = [(flow["to"], "receiver") for flow in flows]
+    return dict(ends + [(flow["from"], "sender") for flow in flows])
+
+
+def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scenario:
+    from anabranch.toml_text import write_key
+
+    copy = scenario.copy()
+    drawn = random.Random(number)  # noqa: S311 - a time, not a secret
+    late_us: dict[float, int] = {}
+    flows = list(resolved["flow"].items())
+    drawn.shuffle(flows)
+    for name, flow in flows:
+        value, unit = flow["start"].split()
+        start = float(value) * _UNITS[unit]
+        if start in late_us:
+            late_us[start] += drawn.choice(NEXT_US)
+        else:
+            late_us[start] = drawn.choice(BEGINNINGS_US)
+        copy.set(f"flow.{write_key(name)}.start", f"{start + late_us[start] * 1e-6:.9f} s")
+    for node, role in _roles(resolved["flow"].values()).items():
+        impair: list[Value] = [
+            {
+                "kind": "jitter",
+                "distribution": "table",
+                # In another order the same draws of the seed are other delays; what else it draws stays.
+                "table": [f"{delay} us" for delay in drawn.sample(table, len(table))],
+                "after_pause": SAME_BURST if pause == 0 else f"{pause} ms",
+                "reorder": False,
+            }
+            for pause, table in zip(PAUSES_MS, MORE_US[role], strict=True)
+        ]
+        copy.set(f"link.{write_key(_behind(node))}.forward.impair", impair)
+    return copy
