@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import UserError
 from anabranch.plot.style import COLOURS, MARKERS, new_figure, thin
+from anabranch.study.definition import Axis
 from anabranch.study.definition import Figure as FigureDefinition
 from anabranch.study.results import Results
 from anabranch.study.series import NoValueError, Series, number
@@ -24,12 +25,16 @@ MOST_INSIDE = 5
 """Lines whose legend finds room among them; with more it stands beside the panel."""
 BESIDE = 2.2
 """Inches for that."""
-LABEL = 0.055
-"""Part of a panel's width that the label of a tick takes."""
+LETTER = 0.0175
+"""Part of a panel's width that a letter of a tick's label takes."""
+GAP = 0.01
+"""And the least between two labels."""
 MOST_TICKS = 10
 """Values of an axis that find room below a panel."""
 BAND = 1.5
 """Times as high as the highest line a panel is at most."""
+ZERO = 3.0
+"""A logarithmic axis has its 0 this many times below the smallest value above it."""
 
 
 class Drawing:
@@ -111,7 +116,8 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
             again, colour = divmod(place, len(COLOURS))
             text = label or (results.definition.variants[variant].label if variant else "")
             marker = MARKERS[(place + again) % len(MARKERS)]
-            _line(axes, part, definition, _Style(text, COLOURS[colour], marker, again > 0))
+            zero = _zero(results.definition.axes.get(definition.x)) if definition.x_scale == "log" else None
+            _line(axes, part, definition, _Style(text, COLOURS[colour], marker, again > 0), zero)
             drawn += 1
     axes.set_xlabel(definition.x_label)
     axes.set_ylabel(definition.y_label)
@@ -138,13 +144,11 @@ def _parts(value: Series, definition: FigureDefinition) -> Iterator[tuple[str, S
 def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
     import numpy as np
 
+    axis = results.definition.axes.get(definition.x)
     if definition.x_scale == "log":
         axes.set_xscale("log")
-        axis = results.definition.axes.get(definition.x)
-        if axis is not None and len(axis.full) <= MOST_TICKS:
-            # What was measured, rather than powers of ten.
-            axes.set_xticks(axis.full, _apart(axis.full), minor=False)
-            axes.set_xticks([], minor=True)
+        if axis is not None:
+            _log_ticks(axes, axis)
     if definition.y_scale == "log":
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
@@ -156,18 +160,46 @@ def _scales(axes: Axes, definition: FigureDefinition, results: Results) -> None:
         highest = max((np.max(line.get_ydata()) for line in axes.get_lines()), default=0.0)
         if highest > 0:
             axes.set_ylim(top=min(axes.get_ylim()[1], BAND * highest))
+    if definition.x_scale == "log" and (zero := _zero(axis)) is not None:
+        # The 0 has no distance from the others on such an axis.
+        axes.axvline(zero * math.sqrt(ZERO), color="#808080", linewidth=0.7, linestyle=":")
 
 
-def _apart(values: Sequence[float]) -> list[str]:
-    """What stands below the ticks of a logarithmic axis; nothing where it would run into the one before."""
-    span = math.log(max(values) / min(values))
+def _log_ticks(axes: Axes, axis: Axis) -> None:
+    above = [value for value in axis.full if value > 0]
+    zero = _zero(axis)
+    if len(above) <= MOST_TICKS:
+        # What was measured, rather than powers of ten.
+        marks, labels = above, _apart(above, zero)
+    elif zero is not None:
+        first, last = math.ceil(math.log10(min(above))), math.floor(math.log10(max(above)))
+        marks = [10.0**power for power in range(first, last + 1)]
+        labels = [f"{mark:g}" for mark in marks]
+    else:
+        return
+    if zero is not None:
+        marks, labels = [zero, *marks], ["0", *labels]
+    axes.set_xticks(marks, labels, minor=False)
+    axes.set_xticks([], minor=True)
+
+
+def _zero(axis: Axis | None) -> float | None:
+    """Where a logarithmic axis has its 0; nothing where it needs none."""
+    values = [*axis.quick, *axis.full] if axis is not None else []
+    above = [value for value in values if value > 0]
+    return min(above) / ZERO if above and 0 in values else None
+
+
+def _apart(values: Sequence[float], begin: float | None = None) -> list[str]:
+    """The labels below the ticks of a logarithmic axis; empty where one would run into the one before."""
+    span = math.log(max(values) / (begin or min(values)))
     shown: list[str] = []
-    last = -math.inf
+    last, letters = -math.inf, 0
     for value in values:
-        here = math.log(value)
-        room = here - last > span * LABEL
-        shown.append(f"{value:g}" if room else "")
-        last = here if room else last
+        here, label = math.log(value), f"{value:g}"
+        room = here - last > span * (LETTER * (len(label) + letters) / 2 + GAP)
+        shown.append(label if room else "")
+        last, letters = (here, len(label)) if room else (last, letters)
     return shown
 
 
@@ -182,7 +214,7 @@ class _Style:
     """The colours have been used once."""
 
 
-def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style) -> None:
+def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style, zero: float | None) -> None:
     import numpy as np
 
     if definition.x == "time_s" and "seed" in part.axes:
@@ -194,15 +226,18 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style)
         x, y = thin(np.array(xs, dtype=float), np.array(ys, dtype=float))
         axes.plot(x, y, color=style.colour, label=style.label, linestyle="--" if style.hollow else "-")
         return
-    _band(axes, part, definition.x, style.colour)
+    _band(axes, part, definition.x, style.colour, zero)
     joined = "none" if definition.kind == "points" else "--" if style.hollow else "-"
     inside = "none" if style.hollow else style.colour
-    axes.plot(
-        xs, ys, linestyle=joined, marker=style.marker, color=style.colour, markerfacecolor=inside, label=style.label
-    )
+    looks: dict[str, Any] = {"marker": style.marker, "color": style.colour, "markerfacecolor": inside}
+    if zero is not None and xs[0] == 0:
+        # By itself: a line to it would show values that nobody measured.
+        axes.plot([zero], ys[:1], linestyle="none", **looks)
+        xs, ys = xs[1:], ys[1:]
+    axes.plot(xs, ys, linestyle=joined, label=style.label, **looks)
 
 
-def _band(axes: Axes, part: Series, x: str, colour: str) -> None:
+def _band(axes: Axes, part: Series, x: str, colour: str, zero: float | None) -> None:
     """The 95 % interval over seeds, where there are several and they differ."""
     from anabranch.study.series import interval_ends
 
@@ -212,6 +247,9 @@ def _band(axes: Axes, part: Series, x: str, colour: str) -> None:
         return
     xs, low = _points(lower, x)
     _, high = _points(upper, x)
+    if zero is not None and xs[0] == 0:
+        axes.vlines([zero], low[:1], high[:1], color=colour, alpha=0.3, linewidth=4)
+        xs, low, high = xs[1:], low[1:], high[1:]
     axes.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
 
 

@@ -254,7 +254,8 @@ class Figure:
 
     Attributes:
         lines: Label and expression of each line; an expression without a label has a line for each variant.
-        x_scale: ``linear`` or ``log``; ``y_scale`` likewise.
+        x_scale: ``linear`` or ``log``. A logarithmic axis has a 0 apart from the rest.
+        y_scale: ``linear`` or ``log``.
     """
 
     id: str

@@ -405,8 +405,8 @@ class _Parser:
         for scale in ("x_scale", "y_scale"):
             if node.text(scale, "linear") not in {"linear", "log"}:
                 raise node.error(f'there is no scale "{node.text(scale)}"', scale, hint="valid: linear, log")
-        if node.text("x_scale", "linear") == "log" and x in axes and min(axes[x].quick + axes[x].full) <= 0:
-            raise node.error(f'"{x}" has values that are not above 0', "x_scale")
+        if node.text("x_scale", "linear") == "log" and x in axes and min(axes[x].quick + axes[x].full) < 0:
+            raise node.error(f'"{x}" has values below 0', "x_scale")
         variants = tuple(node.texts("variants", self.names.variants, "variant") or self.names.variants)
         lines = self.lines(node, variants)
         return Figure(

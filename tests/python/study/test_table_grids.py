@@ -218,6 +218,20 @@ def test_logarithmic_axes_have_ticks_at_what_was_measured(directory: Path) -> No
     assert _apart([2, 100, 128, 200]) == ["2", "100", "", "200"]
 
 
+def test_a_logarithmic_axis_has_its_0_apart(directory: Path) -> None:
+    from anabranch.plot.study import figures
+
+    change(directory, "values = [5, 20]", "values = [0, 5, 20]")
+    ((_, _, figure),) = figures(results(directory))
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "5", "20"]
+    zero = axes.get_xticks()[0]
+    assert 0 < zero < 5
+    alone, joined, *_ = (list(line.get_xdata()) for line in axes.get_lines())
+    assert (alone, joined) == ([zero], [5, 20])
+
+
 def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -> None:
     from anabranch.study.robustness import inputs_digest
 
@@ -249,6 +263,7 @@ def test_the_digest_of_what_decides_takes_no_notice_of_labels(directory: Path) -
         ('path = "flow.*.goodput_mbit_s"', 'path = "flow.*.timeouts"', "worst-share is of flows"),
         ('x_scale = "log"', 'x_scale = "logarithmic"', 'there is no scale "logarithmic"'),
         ('y_scale = "log"', 'y_scale = "ln"', 'there is no scale "ln"'),
+        ("values = [5, 20]", "values = [-5, 20]", '"delay" has values below 0'),
         ("variant.fair]", "variant.label]", '"label" is what a row is called'),
     ],
 )
