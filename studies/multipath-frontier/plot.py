@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 STACKS = ("bsd", "cubic", "bbr")
 RIVALS = ("A", "B", "ours", "route1")
-SHORT = {"A": "A", "B": "B", "ours": "adaptive pair", "route1": "one route"}
 PERCENT = 100
 PALE = 0.55
 """How much white is in the colours of a map."""
@@ -38,6 +37,7 @@ def winners(study: Drawing) -> Figure:
     figure, single = study.new_figure(9.2, 3.3)
     single.remove()
     row: Any = figure.subplots(1, len(STACKS))
+    fastest: set[str] = set()
     for axes, stack in zip(row, STACKS, strict=True):
         values = {name: points(study, name, stack) for name in RIVALS}
         xs, ys = sorted({x for x, _ in values["A"]}), sorted({y for _, y in values["A"]})
@@ -53,9 +53,10 @@ def winners(study: Drawing) -> Figure:
         axes.grid(visible=False)
         axes.set_title(definition.experiments[stack].label, fontsize=9)
         axes.set_xlabel("Jitter of both routes (ms)", fontsize=8)
+        fastest |= set(best.values())
     row[0].set_ylabel("Loss of both routes (%)", fontsize=8)
-    handles = [Patch(color=pale[name], label=SHORT[name]) for name in RIVALS]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(RIVALS), fontsize=8)
+    handles = [Patch(color=pale[name], label=definition.variants[name].label) for name in RIVALS if name in fastest]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     return figure
 
 
@@ -81,7 +82,7 @@ def situations(study: Drawing) -> Figure:
             marker=MARKERS[place],
             color=COLOURS[place],
             markersize=5,
-            label=SHORT[variant],
+            label=definition.variants[variant].label,
         )
     axes.axvline(1, color="#808080", linewidth=0.8, linestyle="--")
     axes.set_yticks(rows, [definition.experiments[name].label for name in names], fontsize=7)

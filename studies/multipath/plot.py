@@ -34,7 +34,7 @@ def figures(study: Drawing) -> Iterator[tuple[str, str, Figure]]:
         "Throughput (kbit/s) over jitter and loss of both routes",
         panels(study, "both", ("jitter", "loss")),
     )
-    yield "methods", "Both methods and one route of 256 kbit/s, routes alike", methods(study)
+    yield "methods", "Both methods with identical routes, and one route of 256 kbit/s", methods(study)
 
 
 def methods(study: Drawing) -> Figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from anabranch.plot.style import COLOURS, MARKERS, new_figure
@@ -12,11 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from comparison.judging import MEDIAN_RATIO, Errors
 
+Stroke = Literal["", "-", "--"]
+
 GREY = "#555555"
+OURS = "Anabranch"
+"""What the axes and legends call our figures; ``other`` is what they call the other implementation's."""
 
 CONTROLS = ("cubic", "reno", "bbr", "westwood", "compound")
 """In the order of colours, so that a congestion control looks the same everywhere."""
@@ -61,7 +66,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Curves:
-    """A figure over the reorder interval: (interval, value) there and here, (interval, least, largest) of repeats."""
+    """A figure over the reorder interval: (interval, value) of both, (interval, least, largest) of their repeats."""
 
     control: str
     theirs: Sequence[tuple[float, float]]
@@ -79,7 +84,7 @@ class Over:
     scale: str = "linear"
 
 
-def there_and_here(panels: Sequence[Panel], hollow: str = "") -> Figure:
+def ours_over_theirs(panels: Sequence[Panel], other: str, hollow: str = "") -> Figure:
     """Ours over theirs, a panel per quantity; on the grey line both are the same."""
     figure, axes = _panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
@@ -93,8 +98,8 @@ def there_and_here(panels: Sequence[Panel], hollow: str = "") -> Figure:
             values = [value for p in panel.points for value in (p.theirs, p.ours, *(p.span or ()))]
             _diagonal(ax, values, panel.scale)
         ax.set_title(panel.label, fontsize=9)
-        ax.set_xlabel("there")
-        ax.set_ylabel("here ÷ there" if panel.ratio else "here")
+        ax.set_xlabel(other)
+        ax.set_ylabel(f"{OURS} ÷ {other}" if panel.ratio else OURS)
     _legend(figure, [point.control for panel in panels for point in panel.points], hollow)
     return figure
 
@@ -127,30 +132,30 @@ def errors(panels: Sequence[tuple[str, Sequence[tuple[str, Errors]]]]) -> Figure
         ax.plot([low, high], [low, high], color=GREY, linewidth=0.9)
         ax.plot([low, high], [low * MEDIAN_RATIO, high * MEDIAN_RATIO], color=GREY, linewidth=0.9, linestyle=":")
         ax.set_ylim(floor, max(high, *(found.ours for _, found in points)) * 1.2)
-        ax.set_title(f"Error of {label}", fontsize=9)
-        ax.set_xlabel("of the other controls' rows, on average")
-        ax.set_ylabel("of ours")
+        ax.set_title(label, fontsize=9)
+        ax.set_xlabel("Error of the other controls' rows, mean")
+        ax.set_ylabel(f"Error of {OURS}")
     _legend(figure, [control for _, points in panels for control, _ in points], "")
     return figure
 
 
-def shares(rows: Sequence[Shares], tolerance: float) -> Figure:
+def shares(rows: Sequence[Shares], tolerance: float, other: str) -> Figure:
     """The first flow's share, pair by pair."""
     figure, ax = new_figure(width=5.6, height=0.6 + 0.55 * len(rows))
     for i, row in enumerate(rows):
         mean = sum(row.theirs) / len(row.theirs)
         ax.barh(i, 2 * tolerance, left=mean - tolerance, height=0.62, color="#000000", alpha=0.08)
         ax.plot(row.theirs, [i + 0.15] * len(row.theirs), "o", color=GREY, markersize=4.5,
-                label="there, each repeat" if i == 0 else None)  # fmt: skip
+                label=f"{other}, each repeat" if i == 0 else None)  # fmt: skip
     labelled = False
     for i, row in enumerate(rows):
         if not row.ours:
             ax.text(75, i, "not available", ha="center", va="center", fontsize=8, color=GREY)
             continue
         ours = [i - 0.15] * len(row.ours)
-        ax.plot(row.ours, ours, "|", color=COLOURS[0], markersize=7, label=None if labelled else "here, each seed")
+        ax.plot(row.ours, ours, "|", color=COLOURS[0], markersize=7, label=None if labelled else f"{OURS}, each seed")
         mean = sum(row.ours) / len(row.ours)
-        ax.plot(mean, i - 0.15, "D", color=COLOURS[1], markersize=4.5, label=None if labelled else "here, mean")
+        ax.plot(mean, i - 0.15, "D", color=COLOURS[1], markersize=4.5, label=None if labelled else f"{OURS}, mean")
         labelled = True
     ax.axvline(50, color=GREY, linewidth=0.7, linestyle=":")
     ax.set_yticks(range(len(rows)), [row.label for row in rows])
@@ -161,24 +166,53 @@ def shares(rows: Sequence[Shares], tolerance: float) -> Figure:
     return figure
 
 
-def over_interval(panels: Sequence[Over]) -> Figure:
-    """Figures over the reorder interval: theirs as lines, the range of their repeats shaded, ours dashed."""
+def over_interval(panels: Sequence[Over], other: str) -> Figure:
+    """Figures over the reorder interval: theirs as lines, ours dashed."""
     figure, axes = _panels(len(panels))
     for ax, panel in zip(axes, panels, strict=True):
         for curve in panel.curves:
-            colour, marker = _look(curve.control)
-            if curve.spread:
-                x, low, high = zip(*curve.spread, strict=True)
-                ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
-            ax.plot(*_columns(curve.theirs), marker=marker, color=colour, markersize=4)
-            ax.plot(*_columns(curve.ours), marker=marker, color=colour, linestyle="--", markerfacecolor="white")
+            _curve(ax, curve)
         _scale(ax, "y", panel.scale)
         ax.set_ylim(bottom=0)
         ax.set_title(panel.title, fontsize=9)
         ax.set_xlabel("Reorder interval (packets)")
         ax.set_ylabel(panel.quantity)
-    _legend(figure, [curve.control for panel in panels for curve in panel.curves], "here", line=True)
+    controls = [curve.control for panel in panels for curve in panel.curves]
+    handles = [*_handles(controls, "-"), *_both(other)]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
     return figure
+
+
+def by_control(rows: Sequence[Over], other: str) -> Figure:
+    """The same with a column of panels for each control: the range of their repeats is shaded."""
+    controls = [name for name in CONTROLS if any(curve.control == name for row in rows for curve in row.curves)]
+    figure = Figure(figsize=(3.0 * len(controls), 2.1 * len(rows) + 0.5))
+    FigureCanvasAgg(figure)
+    grid: Any = figure.subplots(len(rows), len(controls), squeeze=False, sharex=True, sharey="row")
+    for line, row in zip(grid, rows, strict=True):
+        for ax, control in zip(line, controls, strict=True):
+            for curve in row.curves:
+                if curve.control == control:
+                    _curve(ax, curve)
+            _scale(ax, "y", row.scale)
+        line[0].set_ylim(bottom=0)  # for the whole row, and once all of it is drawn
+        line[0].set_ylabel(f"{row.quantity},\n{row.title}", fontsize=8)
+    for ax, control in zip(grid[0], controls, strict=True):
+        ax.set_title(control, fontsize=9)
+    for ax in grid[-1]:
+        ax.set_xlabel("Reorder interval (packets)")
+    handles = [*_both(other), Patch(color=GREY, alpha=0.15, label=f"{other}, range of the repeats")]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
+    return figure
+
+
+def _curve(ax: Axes, curve: Curves) -> None:
+    colour, marker = _look(curve.control)
+    if curve.spread:
+        x, low, high = zip(*curve.spread, strict=True)
+        ax.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    ax.plot(*_columns(curve.theirs), marker=marker, color=colour, markersize=4)
+    ax.plot(*_columns(curve.ours), marker=marker, color=colour, linestyle="--", markerfacecolor="white")
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
@@ -228,17 +262,24 @@ def _diagonal(ax: Axes, values: Sequence[float], scale: str) -> None:
         put(low * 0.9, high * 1.1)
 
 
-def _legend(figure: Figure, controls: Sequence[str], second: str, *, line: bool = False) -> None:
-    handles = []
-    for control in (name for name in CONTROLS if name in set(controls)):
-        colour, marker = _look(control)
-        handles.append(
-            Line2D([], [], color=colour, marker=marker, linestyle="-" if line else "", markersize=4.5, label=control)
-        )
-    if second:
-        handles.append(
-            Line2D([], [], color=GREY, marker="o", linestyle="--" if line else "", markerfacecolor="white",
-                   markersize=4.5, label=second)
-        )  # fmt: skip
+def _legend(figure: Figure, controls: Sequence[str], hollow: str) -> None:
+    handles = _handles(controls, "")
+    if hollow:
+        handles.append(_handle(hollow, GREY, "o", "", face="white"))
     if handles:
         figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize=8)
+
+
+def _handles(controls: Sequence[str], line: Stroke) -> list[Line2D]:
+    present = [name for name in CONTROLS if name in set(controls)]
+    return [_handle(control, *_look(control), line) for control in present]
+
+
+def _both(other: str) -> list[Line2D]:
+    """What lines are theirs and what lines ours, whichever the control."""
+    return [_handle(other, GREY, "o", "-"), _handle(OURS, GREY, "o", "--", face="white")]
+
+
+def _handle(label: str, colour: str, marker: str, line: Stroke, face: str | None = None) -> Line2D:
+    return Line2D([], [], color=colour, marker=marker, linestyle=line, markerfacecolor=face or colour, markersize=4.5,
+                  label=label)  # fmt: skip

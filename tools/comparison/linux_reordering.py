@@ -269,12 +269,13 @@ def _figures(rows: Sequence[Row], repeats: Repeats) -> Iterator[tuple[str, Figur
     rtt = lines_of("sack", lambda row: row.theirs.mean_rtt, lambda ours: ours.mean_rtt)
     yield (
         NAME,
-        drawing.over_interval(
+        drawing.by_control(
             [
                 drawing.Over("SACK", "Goodput (Mbit/s)", beside_repeats(goodput("sack"), 0)),
-                drawing.Over("SACK", "Packets sent again", beside_repeats(again, 1), "sqrt"),
+                drawing.Over("SACK", "Retransmitted packets", beside_repeats(again, 1), "sqrt"),
                 drawing.Over("SACK", "Mean RTT (ms)", beside_repeats(rtt, 2)),
-                drawing.Over("No SACK", "Goodput (Mbit/s)", goodput("nosack")),
-            ]
+                drawing.Over("no SACK", "Goodput (Mbit/s)", goodput("nosack")),
+            ],
+            "Linux 6.18",
         ),
     )

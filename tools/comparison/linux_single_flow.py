@@ -235,11 +235,11 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
     ]
     panels = [
         drawing.Panel("Mean RTT above the base RTT (ms)", [rtt for rtt, _ in points], "log"),
-        drawing.Panel("Packets sent again", [again for _, again in points], "counts"),
+        drawing.Panel("Retransmitted packets", [again for _, again in points], "counts"),
         drawing.Panel("Goodput under loss (Mbit/s)", goodput, "log", ratio=True),
     ]
-    yield NAME, drawing.there_and_here(panels, hollow="random loss")
-    labels = ("mean RTT (ms)", "√ of packets sent again")
+    yield NAME, drawing.ours_over_theirs(panels, "Linux 6.18", hollow="random loss")
+    labels = ("Mean RTT (ms)", "√ of retransmitted packets")
     yield (
         f"{NAME}-errors",
         drawing.errors(

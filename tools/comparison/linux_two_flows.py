@@ -196,4 +196,4 @@ def _figures(found: Sequence[Pair]) -> Iterator[tuple[str, Figure]]:
         )
         for pair in found
     ]
-    yield NAME, drawing.shares(rows, POINTS)
+    yield NAME, drawing.shares(rows, POINTS, "Linux 6.18")

@@ -239,4 +239,4 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             if row.mix.flows == flows
         ]
         panels.append(drawing.Panel(f"Compound ÷ CUBIC, {flows} + {flows} flows", points, "linear"))
-    yield NAME, drawing.there_and_here(panels)
+    yield NAME, drawing.ours_over_theirs(panels, "ns-2")

@@ -207,4 +207,4 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         ]
         label = f"Loss of {LOSS[loss_on]}, queue {QUEUES[queue]}: throughput (Mbit/s)"
         panels.append(drawing.Panel(label, points, "log", ratio=True))
-    yield NAME, drawing.there_and_here(panels)
+    yield NAME, drawing.ours_over_theirs(panels, "ns-2")

@@ -148,4 +148,4 @@ def _figures(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
         if row.ours is not None
     ]
     if points:
-        yield NAME, drawing.there_and_here([drawing.Panel("Used share of the rate", points, "linear")])
+        yield NAME, drawing.ours_over_theirs([drawing.Panel("Used share of the rate", points, "linear")], "ns-2")

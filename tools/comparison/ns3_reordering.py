@@ -95,4 +95,4 @@ def _figures(found: Groups) -> Iterator[tuple[str, Figure]]:
             here = [(float(row.interval), row.ours[latest]) for row in group]
             curves.append(drawing.Curves(cc, there, here))
         panels.append(drawing.Over(setting, "Normalised throughput", curves))
-    yield NAME, drawing.over_interval(panels)
+    yield NAME, drawing.over_interval(panels, "ns-3")

@@ -379,4 +379,4 @@ def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
             if row.key[:2] == (version, cc)
         ]
         panels.append(drawing.Panel(f"{cc}, ns-3 {version}: goodput (Mbit/s)", points, "log", ratio=True))
-    yield NAME, drawing.there_and_here(panels, hollow="random loss")
+    yield NAME, drawing.ours_over_theirs(panels, "ns-3", hollow="random loss")
