@@ -60,7 +60,7 @@ pub struct QueueContext<'a> {
     /// Packets that wait outside the discipline's own store and count against a limit.
     pub held_packets: u32,
     /// Bytes of those packets.
-    pub held_bytes: u32,
+    pub held_bytes: u64,
     /// The element's random stream.
     pub stream: Stream,
     /// What was decided, in order.
