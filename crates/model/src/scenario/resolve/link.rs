@@ -6,6 +6,7 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, text::LinkRate},
 };
+use anabranch_elements::aggregation::Spread;
 
 use super::{
     Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
@@ -264,6 +265,35 @@ fn check_flows(
     Ok(())
 }
 
+/// A group per flow has lines of its members' own behind the queue: one that decides when packets are taken out would
+/// not see them wait.
+fn check_spread(
+    resolver: &Resolver<'_>,
+    file: &File,
+    wire: &Wire,
+    way: Direction,
+    queue: &queue::Config,
+) -> Result<(), Error> {
+    let mut groups = file.group.0.iter();
+    let per_flow = wire.section == "group"
+        && groups.any(|(name, group)| *name == wire.name && group.spread == Spread::PerFlow);
+    if !per_flow || !queue.decides_late() {
+        return Ok(());
+    }
+    let path = Effective::of(wire, way).queue.1;
+    Err(resolver.error(
+        &[&path[..], &["kind"]].concat(),
+        format!(
+            "`{}` decides when a packet is taken out, and a group that spreads flows takes packets out before they can be sent",
+            queue.name()
+        ),
+        vec![
+            "expected a queue that decides when packets arrive, for example `drop-tail` or `red`, or `spread = \"per-packet\"`"
+                .to_owned(),
+        ],
+    ))
+}
+
 /// All links. The base round-trip time of a link is the largest of the flows that cross it in
 /// either direction, or the link's own, there and back, if none does. A gateway counts with the
 /// longest of its routes.
@@ -310,6 +340,7 @@ pub(super) fn links(
                 let rtt = largest[index][way as usize].unwrap_or(own);
                 let built = direction(resolver, wire, way, rtt, None)?;
                 check_flows(resolver, file, wire, way, &built.queue)?;
+                check_spread(resolver, file, wire, way, &built.queue)?;
                 Ok(built)
             };
             Ok(ResolvedLink {
