@@ -102,6 +102,28 @@ fn a_users_file_runs() {
     );
 }
 
+/// Fails where a control is known by its own file alone.
+#[test]
+fn a_header_that_has_changed_is_read_again() {
+    let folder = folder_with(
+        &FIXED
+            .replace("->snd_cwnd = 10", "->snd_cwnd = PACKETS")
+            .replace(
+                "#include \"vmlinux.h\"",
+                "#include \"vmlinux.h\"\n#include \"mine.h\"",
+            ),
+    );
+    let with = |packets: u32| {
+        let text = format!("#define PACKETS {packets}\n");
+        fs::write(folder.path().join("mine.h"), text).expect("a file");
+        run(MINE, folder.path())
+    };
+    let (ten, of_ten) = with(10);
+    let (five, _) = with(5);
+    assert!(five < 0.6 * ten, "{five} and {ten} Mbit/s");
+    assert_eq!(with(10).1, of_ten);
+}
+
 /// The window stays within what the socket allows, in slow start and after it.
 #[test]
 fn a_window_is_clamped() {
