@@ -84,6 +84,7 @@ static __always_inline bool tcp_is_cwnd_limited(const struct sock *sk)
 /*
  * RFC 5681 §3.1 in whole segments: slow start, without a limit on what one acknowledgment adds, to ssthresh;
  * from there on a segment for every window acknowledged (RFC 3465 §2.1), one for an acknowledgment at most.
+ * Never beyond what the socket allows.
  */
 static __always_inline void cc_reno_grow(struct tcp_sock *tp, u32 acked)
 {
@@ -93,12 +94,14 @@ static __always_inline void cc_reno_grow(struct tcp_sock *tp, u32 acked)
 	if (tcp_in_slow_start(tp)) {
 		u32 room = tp->snd_ssthresh - cwnd;
 
-		tp->snd_cwnd = cwnd + (acked < room ? acked : room);
+		cwnd += acked < room ? acked : room;
+		tp->snd_cwnd = cwnd < tp->snd_cwnd_clamp ? cwnd : tp->snd_cwnd_clamp;
 		return;
 	}
 	if (count >= cwnd) {
 		count -= cwnd;
-		tp->snd_cwnd = cwnd + 1;
+		if (cwnd < tp->snd_cwnd_clamp)
+			tp->snd_cwnd = cwnd + 1;
 	}
 	tp->snd_cwnd_cnt = count;
 }

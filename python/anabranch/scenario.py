@@ -206,7 +206,7 @@ class Scenario:
             processing_jitter: The longest time that the host takes over a packet before it sends it.
             attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
             execute: Live engine only: the program to run there (the file's ``exec``).
-            tcp: Live engine only: ``"kernel"``, or ``"own"`` for our TCP.
+            tcp: In the live engine ``"kernel"``, or ``"own"`` for our TCP; the simulator has ours at every host.
         """
         return self._add("host", name, {
             "processing_jitter": processing_jitter, "attach": attach, "exec": execute, "tcp": tcp,

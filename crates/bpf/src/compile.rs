@@ -118,6 +118,17 @@ pub(crate) struct Native {
     _folder: TempDir,
 }
 
+/// The control with what it includes, as [`native`] compiles it.
+pub(crate) fn preprocessed(source: &Source) -> Result<Vec<u8>, Error> {
+    let workshop = Workshop::new(source)?;
+    workshop.run(
+        "cc",
+        &["-std=gnu11", "-O2", "-E", "-P", FILE, "-o", "control.i"],
+    )?;
+    fs::read(workshop.path("control.i"))
+        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
+}
+
 pub(crate) fn native(source: &Source) -> Result<Native, Error> {
     let workshop = Workshop::new(source)?;
     let mut compile = vec!["-std=gnu11", "-O2", "-fPIC", "-fno-common"];

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, thread};
 
-use anabranch_bpf::extension;
+use anabranch_bpf::{Source, extension};
 use anabranch_elements::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
@@ -100,6 +100,51 @@ fn a_users_file_runs() {
         goodput > 0.9 * most && goodput <= most,
         "{goodput} of {most} Mbit/s"
     );
+}
+
+/// Fails where a control is known by its own file alone.
+#[test]
+fn a_header_that_has_changed_is_read_again() {
+    let folder = folder_with(
+        &FIXED
+            .replace("->snd_cwnd = 10", "->snd_cwnd = PACKETS")
+            .replace(
+                "#include \"vmlinux.h\"",
+                "#include \"vmlinux.h\"\n#include \"mine.h\"",
+            ),
+    );
+    let with = |packets: u32| {
+        let text = format!("#define PACKETS {packets}\n");
+        fs::write(folder.path().join("mine.h"), text).expect("a file");
+        run(MINE, folder.path())
+    };
+    let (ten, of_ten) = with(10);
+    let (five, _) = with(5);
+    assert!(five < 0.6 * ten, "{five} and {ten} Mbit/s");
+    assert_eq!(with(10).1, of_ten);
+}
+
+/// The window stays within what the socket allows, in slow start and after it.
+#[test]
+fn a_window_is_clamped() {
+    let reno = Source::shipped("reno").expect("it ships").text;
+    for start in ["TCP_INFINITE_SSTHRESH", "6"] {
+        let clamped = reno.replacen(
+            "reno->cwnd_before = 0;",
+            &format!(
+                "tcp_sk(sk)->snd_cwnd_clamp = 12;\n\ttcp_sk(sk)->snd_ssthresh = {start};\n\treno->cwnd_before = 0;"
+            ),
+            1,
+        );
+        let folder = folder_with(&clamped);
+        let (goodput, _) = run(MINE, folder.path());
+        // Twelve packets of 1448 octets in a round trip.
+        let most = 12.0 * 1448.0 * 8.0 / 0.040 / 1e6;
+        assert!(
+            goodput > 0.7 * most && goodput <= most,
+            "{goodput} of {most} Mbit/s"
+        );
+    }
 }
 
 #[test]

@@ -166,6 +166,15 @@ impl<P> Pool<P> {
             None => self.insert(make()),
         }
     }
+    /// Takes a packet out whole; `left` stays in its payload's stead until the place is used again.
+    #[inline]
+    pub fn take(&mut self, id: PacketId, left: P) -> Packet<P> {
+        let slot = &mut self.slots[id.0 as usize];
+        let payload = std::mem::replace(&mut slot.payload, left);
+        let packet = Packet { payload, ..*slot };
+        self.free(id);
+        packet
+    }
     /// Gives a place back. The payload stays until the place is used again.
     #[inline]
     pub fn free(&mut self, id: PacketId) {

@@ -1,7 +1,11 @@
 //! Quantities of the field. Every public number in the engine has one of these types.
 //!
 //! Time is counted in picoseconds: 1,500 bytes at 100 Gbit/s take 120,000 of them, and a run may
-//! last 213 days. [`text`] reads and writes quantities as scenario files spell them.
+//! last 106 days. [`text`] reads and writes quantities as scenario files spell them.
+//!
+//! `+` and `*` do not saturate: they are for times of a run, of which [`text::MAX_DURATION`] is the longest that a file
+//! can give, so that two of them fit the clock of 213 days. What may be later, or added up without an end, takes
+//! `saturating_add`.
 
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 

@@ -60,7 +60,7 @@ pub struct QueueContext<'a> {
     /// Packets that wait outside the discipline's own store and count against a limit.
     pub held_packets: u32,
     /// Bytes of those packets.
-    pub held_bytes: u32,
+    pub held_bytes: u64,
     /// The element's random stream.
     pub stream: Stream,
     /// What was decided, in order.
@@ -187,6 +187,11 @@ pub trait QueueParams: Default {
     fn is_fifo(&self) -> bool {
         true
     }
+    /// Whether it decides when a packet is taken out, by how long that one has waited or by whose turn it is. Where
+    /// packets are taken out before they can be sent, as a link group does that spreads flows, it would decide nothing.
+    fn decides_late(&self) -> bool {
+        false
+    }
     /// The flows that parameters name, and where the list of them stands. Each must exist.
     fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
         None
@@ -234,6 +239,11 @@ impl Config {
     #[must_use]
     pub fn is_fifo(&self) -> bool {
         each!(self, params => params.is_fifo(), custom => false)
+    }
+    /// Whether it decides when a packet is taken out, as far as the discipline says so.
+    #[must_use]
+    pub fn decides_late(&self) -> bool {
+        each!(self, params => params.decides_late(), custom => false)
     }
     /// Puts the bandwidth-delay product in.
     pub fn set_bdp(&mut self, bdp: Bytes) {

@@ -6,15 +6,20 @@ mod aggregation_support;
 use std::collections::BTreeMap;
 
 use aggregation_support::{Rig, Sent, Setup};
-use anabranch_core::units::{Duration, Fraction, Instant, text::Limit};
+use anabranch_core::{
+    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    units::{Duration, Fraction, Instant, text::Limit},
+};
 use anabranch_elements::{
     aggregation::{
-        Spread,
+        Members, Spread,
         energy::PowerModel,
         lacp::State,
         members::{self, LowPowerIdle, PortPower},
     },
     impair::{self, bernoulli_loss},
+    link::Window,
+    queue::Item,
 };
 use proptest::prelude::*;
 
@@ -349,4 +354,28 @@ fn low_power_idle_delays_the_packet_that_finds_it_at_rest() {
     // 200 to 300, nothing before 630, 1060 to 5000, 5330 to the end.
     assert_eq!(times.sleeping, us(100 + 3_940 + 4_670));
     assert_eq!(times.total(), us(10_000));
+}
+
+/// Two packets of nearly 4 GiB in line: their bytes are more than 32 bits hold.
+#[test]
+fn what_is_in_line_may_be_more_than_four_gibibytes() {
+    let window = Window::new(Instant::START, micros(1));
+    let mut members = Members::new(2, Spread::PerFlow, None, window);
+    for number in 0..2 {
+        members.stage(
+            0,
+            Item {
+                packet: PacketId(number),
+                size: u32::MAX,
+                flow: FlowId(0),
+                connection: ConnectionId(0),
+                arrived: Instant::START,
+                ecn: Ecn::NotEct,
+                order: number,
+            },
+        );
+    }
+    assert_eq!(members.staged(), (2, 2 * u64::from(u32::MAX)));
+    members.unstage().expect("the member is idle");
+    assert_eq!(members.staged(), (1, u64::from(u32::MAX)));
 }

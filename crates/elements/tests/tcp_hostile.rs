@@ -301,6 +301,34 @@ fn data_behind_a_fin_is_not_reported() {
     assert_eq!(blocks, [(4001, 5001)]);
 }
 
+/// Once the data before a FIN that came early is there, nothing is missing: acknowledgments ride on data again.
+#[test]
+fn nothing_is_missing_behind_a_fin_that_came_early() {
+    let mut end = established(&settings());
+    let with = |seq, flags, len| Segment {
+        seq,
+        ack: 101,
+        window: 65_535,
+        flags,
+        body: Length(len),
+        ..Segment::default()
+    };
+    end.on_segment(
+        ms(60),
+        &with(1001, Flags::ACK | Flags::FIN, 1000),
+        Ecn::NotEct,
+    );
+    drain(&mut end, ms(60));
+    assert!(end.has_gaps());
+    end.on_segment(ms(61), &with(1, Flags::ACK, 1000), Ecn::NotEct);
+    assert_eq!(end.state(), State::CloseWait);
+    assert!(!end.has_gaps());
+    end.write_all(Length(1000));
+    let answers = drain(&mut end, ms(61));
+    let of: Vec<_> = answers.iter().map(|a| (a.ack, a.body.0)).collect();
+    assert_eq!(of, [(2002, 1000)]);
+}
+
 /// An end whose reader does not read, with its buffer full.
 fn full() -> Endpoint<Length> {
     let mut end = established(&Settings {

@@ -18,6 +18,7 @@ use anabranch_elements::{
     body::Body,
     middlebox::{Middlebox, Output},
     multipath,
+    transport::Transport,
 };
 
 use crate::{
@@ -250,9 +251,8 @@ impl<B: Body> Network<B> {
             &self.fabric.pool[id],
             Fate::Passed,
         );
-        let mut packet = self.fabric.pool[id].clone();
+        let mut packet = self.fabric.pool.take(id, Transport::Datagram(B::default()));
         packet.hop += 1;
-        self.fabric.pool.free(id);
         self.middleboxes[index]
             .middlebox
             .on_packet(self.fabric.now, packet, &mut self.output);

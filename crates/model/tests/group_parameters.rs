@@ -46,6 +46,24 @@ fn control(control: &str) -> String {
     with("\"peak-percentile\"", control)
 }
 
+fn per_flow(queue: &str) -> String {
+    let old = "queue = { kind = \"drop-tail\", limit = \"1 bdp\" }";
+    with(old, &format!("queue = {queue}\nspread = \"per-flow\""))
+}
+
+/// Fails where what decides when packets arrive is refused as well, or what spreads packets.
+#[test]
+fn queues_that_decide_at_arrival_stand_before_any_group() {
+    let red = "{ kind = \"red\", min_threshold = \"9 packets\", max_threshold = \"20 packets\", weight = 0.01 }";
+    for queue in ["\"drop-tail\"", red] {
+        read(&per_flow(queue)).unwrap_or_else(|error| panic!("{error}"));
+    }
+    for queue in ["codel", "pie", "fq-codel", "drr"] {
+        let text = per_flow(&format!("\"{queue}\"")).replace("per-flow", "per-packet");
+        read(&text).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 #[test]
 fn wrong_groups_have_a_place() {
     let udp = |text: &str| {
@@ -78,6 +96,10 @@ fn wrong_groups_have_a_place() {
         with("between = [\"A\", \"B\"]", "between = [\"A\", \"A\"]"),
         with("[group.core]", "[group.left]"),
         with("[group.core]", "[group.\"a.b\"]"),
+        per_flow("\"codel\""),
+        per_flow("{ kind = \"pie\", limit = \"9 packets\" }"),
+        per_flow("\"drop-tail\"\nreverse.queue = \"fq-codel\""),
+        per_flow("{ limit = \"9 packets\", kind = \"drr\" }"),
         control("\"peak-percentil\""),
         control("{ kind = \"peak-percentile\", percentile = 101 }"),
         control("{ kind = \"peak-percentile\", percentile = -1 }"),

@@ -1,6 +1,10 @@
 //! What scenarios resolve to.
 
-use std::{fmt::Write, sync::Arc};
+use std::{
+    fmt::Write,
+    path::Path,
+    sync::{Arc, Mutex},
+};
 
 use anabranch_core::{
     packet::Direction,
@@ -508,6 +512,44 @@ fn a_bare_name_becomes_a_table_when_a_parameter_is_set() {
     assert!(
         matches!(&resolved.flows[0].workload, workload::Config::File(file) if file.size.get() == 2_000_000)
     );
+}
+
+/// The files of a link, a trace and a list, are read for each direction once, whatever changes how often; and what
+/// a trace refuses at the start it refuses later.
+#[test]
+fn changes_read_no_files_again() {
+    let with = |set: &str| {
+        network(
+            &[["a", "S", "T"]],
+            "from = \"S\"\nto = \"T\"",
+            &format!(
+                "[link.a.forward]\nservice = {{ kind = \"trace\", file = \"slots\" }}\n\
+                 impair = [{{ kind = \"loss-list\", file = \"lost\" }}]\n\
+                 [link.a.reverse]\nrate = \"1 Mbit/s\"\n\
+                 [[at]]\ntime = \"2 s\"\nset = {{ \"link.a.up\" = false, \"link.a.delay\" = \"2 ms\" }}\n\
+                 [[at]]\ntime = \"3 s\"\nset = {{ {set} }}\n"
+            ),
+        )
+    };
+    let read = Arc::new(Mutex::new(Vec::new()));
+    let reads = Arc::clone(&read);
+    let extensions = extensions().files(move |path: &Path| {
+        reads
+            .lock()
+            .expect("no panic")
+            .push(path.display().to_string());
+        Ok(b"7\n9\n".to_vec())
+    });
+    let resolved = |set: &str| {
+        Scenario::parse(&with(set), "test.toml", &extensions)
+            .and_then(|scenario| scenario.resolve(None))
+    };
+    let done = resolved("\"link.a.up\" = true").unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(done.changes.len(), 6);
+    assert_eq!(*read.lock().expect("no panic"), ["slots", "lost"]);
+    let error =
+        resolved("\"link.a.forward.rate\" = \"1 Mbit/s\"").expect_err("a rate beside a trace");
+    assert!(error.to_string().contains("beside a trace"), "{error}");
 }
 
 #[test]

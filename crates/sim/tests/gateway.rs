@@ -2,9 +2,12 @@
 
 mod common;
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use anabranch_elements::body::Length;
+use anabranch_elements::body::{Body, Length};
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};
 use serde_json::Value;
@@ -363,4 +366,73 @@ fn the_contract_runs() {
         assert_eq!(held > 0, restore != "none", "{restore}: {held}");
         assert!(forward["max_held_packets"].as_u64() <= Some(4_096));
     }
+}
+
+/// A length that tells how often one was copied: octets would be allocated each time.
+#[derive(Debug, Default, PartialEq)]
+struct Counted(u32);
+
+static COPIES: AtomicU64 = AtomicU64::new(0);
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        COPIES.fetch_add(1, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+impl Body for Counted {
+    fn len(&self) -> u32 {
+        self.0
+    }
+    fn slice(&self, _start: u32, len: u32) -> Self {
+        Self(len)
+    }
+    fn filler(len: u32) -> Self {
+        Self(len)
+    }
+    fn from_octets(_octets: &[u8], len: u32) -> Self {
+        Self(len)
+    }
+    fn append(&mut self, next: &Self) {
+        self.0 += next.0;
+    }
+}
+
+/// What packets carry goes through both ends of a gateway uncopied.
+#[test]
+fn a_gateway_copies_no_payload() {
+    let text = r#"
+duration = "2 s"
+[link.in]
+between = ["S", "A"]
+rate = "100 Mbit/s"
+[link.one]
+between = ["A", "B"]
+rate = "5 Mbit/s"
+delay = "5 ms"
+[link.two]
+between = ["A", "B"]
+rate = "5 Mbit/s"
+delay = "9 ms"
+[link.out]
+between = ["B", "T"]
+rate = "100 Mbit/s"
+[gateway.tunnel]
+between = ["A", "B"]
+routes = ["one", "two"]
+split = "weighted-round-robin"
+restore = "timed"
+[flow.main]
+from = "S"
+to = "T"
+protocol = "udp"
+workload = { kind = "paced", rate = "8 Mbit/s" }
+"#;
+    let finished = Simulation::<Counted>::new(&resolve(text))
+        .run()
+        .expect("no hosts");
+    let received = finished.summary.flows["main"]["goodput_mbit_s"].as_f64();
+    assert!(received > Some(7.0), "{received:?} Mbit/s");
+    assert_eq!(COPIES.load(Ordering::Relaxed), 0);
 }

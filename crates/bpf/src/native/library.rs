@@ -35,17 +35,25 @@ impl Loaded {
     }
 }
 
+/// A control, and what a user's file is with all that it includes: headers may change between two runs.
+type Key = (Source, Vec<u8>);
+
 /// Compiles and loads a control, or finds it where that was done before.
 pub(super) fn load(source: &Source) -> Result<Arc<Loaded>, Error> {
-    static LOADED: Mutex<BTreeMap<Source, Arc<Loaded>>> = Mutex::new(BTreeMap::new());
+    static LOADED: Mutex<BTreeMap<Key, Arc<Loaded>>> = Mutex::new(BTreeMap::new());
+    let whole = match &source.folder {
+        Some(_) => compile::preprocessed(source)?,
+        None => Vec::new(),
+    };
+    let key = (source.clone(), whole);
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = loaded.get(source) {
+    if let Some(found) = loaded.get(&key) {
         return Ok(Arc::clone(found));
     }
     let native = compile::native(source)?;
     refuse_variables(source, &native.object)?;
     let made = Arc::new(open(source, &native.shared)?);
-    loaded.insert(source.clone(), Arc::clone(&made));
+    loaded.insert(key, Arc::clone(&made));
     Ok(made)
 }
 

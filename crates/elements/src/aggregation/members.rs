@@ -133,7 +133,7 @@ pub struct Members {
     due: Instant,
     up: bool,
     staged_packets: u32,
-    staged_bytes: u32,
+    staged_bytes: u64,
     next_stage: u64,
     /// Flows that have moved while their last packet is still being sent, and by whom.
     moving: Vec<(ConnectionId, usize)>,
@@ -224,7 +224,7 @@ impl Members {
     /// Packets and bytes in line for one member.
     #[must_use]
     #[inline]
-    pub fn staged(&self) -> (u32, u32) {
+    pub fn staged(&self) -> (u32, u64) {
         (self.staged_packets, self.staged_bytes)
     }
     /// When the next transmission ends; [`Instant::NEVER`] if there is none.
@@ -279,7 +279,7 @@ impl Members {
         self.list[member].staged.push_back((self.next_stage, item));
         self.next_stage += 1;
         self.staged_packets += 1;
-        self.staged_bytes += item.size;
+        self.staged_bytes += u64::from(item.size);
     }
     /// The next packet in line for an idle member that may send it, and the member.
     pub fn unstage(&mut self) -> Option<(usize, Item)> {
@@ -289,7 +289,7 @@ impl Members {
         })?;
         let (_, item) = self.list[member].staged.pop_front()?;
         self.staged_packets -= 1;
-        self.staged_bytes -= item.size;
+        self.staged_bytes -= u64::from(item.size);
         Some((member, item))
     }
 

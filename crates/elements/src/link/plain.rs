@@ -6,10 +6,16 @@
 
 use anabranch_core::{
     ring::Ring,
-    units::{Duration, Instant, Rate, SerializationDelay, text::Limit},
+    units::{
+        Duration, Instant, Rate, SerializationDelay,
+        text::{Limit, MAX_DURATION},
+    },
 };
 
 use super::statistics::{Statistics, Window};
+
+/// No run goes on until then. What would start later never does, so the times of a queue however long fit the clock.
+const HORIZON: Instant = Instant::START.saturating_add(MAX_DURATION);
 
 /// One direction of a plain link. What every packet touches fits a cache line.
 #[derive(Debug)]
@@ -79,7 +85,9 @@ impl PlainLink {
             if !queue.join(self.limit, window, now, start, size) {
                 return Fate::Dropped;
             }
-            self.busy_until = start + self.serialization.of(size);
+            if start < HORIZON {
+                self.busy_until = start + self.serialization.of(size);
+            }
             start - now
         };
         if window.contains(self.busy_until) {
@@ -164,5 +172,40 @@ impl Waiting {
         self.statistics.waited(window, now, start);
         self.statistics.queue_time += u128::from(window.overlap(now, start).as_picos());
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 65,535 octets at 1 bit/s take six days: a thousand of them, sixteen years, are more than a clock of 213 days
+    /// holds. Those that start within a run do so when they should, and no other is told to arrive in it.
+    #[test]
+    fn a_queue_may_be_longer_than_the_clock() {
+        let rate = Rate::new(1).expect("positive");
+        let delay = Duration::from_secs(1);
+        let mut link = PlainLink::new(Some(rate), delay, Limit::Unlimited);
+        let window = Window::new(Instant::START, HORIZON);
+        let packet = Duration::from_secs(8 * 65_535);
+        let mut latest = Instant::START;
+        for number in 1..=1000 {
+            let fate = link.enqueue(window, Instant::START, 65_535);
+            let Fate::Arrives { at, .. } = fate else {
+                panic!("the queue has no limit")
+            };
+            let due = Instant::START
+                .saturating_add(packet.saturating_mul(number))
+                .saturating_add(delay);
+            assert!(
+                at >= latest && (at == due || at > HORIZON),
+                "{number}: {at:?}"
+            );
+            assert!(due > HORIZON || at == due, "{number}: {at:?}");
+            latest = at;
+        }
+        let sent = HORIZON.as_picos() / packet.as_picos();
+        assert_eq!(link.statistics().sent_packets, sent);
+        assert_eq!(link.queue(Instant::START).0, 999);
     }
 }

@@ -357,6 +357,6 @@ impl ServedLink {
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
         let staged = self.group.as_ref().map_or(0, |group| group.staged().1);
-        self.queue.bytes() + u64::from(staged)
+        self.queue.bytes() + staged
     }
 }

@@ -79,7 +79,7 @@ impl<B: Body> Exit<B> {
     fn release(&mut self, now: Instant, gaps_before: u64, out: &mut Output<B>) {
         let measured = self.window.contains(now);
         for id in self.released.drain(..) {
-            let packet = &self.held[id];
+            let packet = self.held.take(id, Transport::Datagram(B::default()));
             let arrived = std::mem::replace(&mut self.arrived[id.0 as usize], Instant::NEVER);
             assert!(
                 arrived != Instant::NEVER,
@@ -89,8 +89,7 @@ impl<B: Body> Exit<B> {
             if measured {
                 self.report.released(now.saturating_since(arrived));
             }
-            out.forward(packet.clone());
-            self.held.free(id);
+            out.forward(packet);
         }
         if measured {
             self.report.holds(self.held.len() as u64, self.held_bytes);

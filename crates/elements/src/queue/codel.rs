@@ -110,6 +110,9 @@ impl QueueParams for Params {
     fn limit_mut(&mut self) -> &mut Limit {
         &mut self.limit
     }
+    fn decides_late(&self) -> bool {
+        true
+    }
     fn check(&self) -> Result<(), Contradiction> {
         check(self.target, self.interval)
     }

@@ -70,7 +70,7 @@ impl DropTail {
     #[inline]
     pub(super) fn has_room(&self, item: &Item, cx: &QueueContext<'_>) -> bool {
         let packets = self.items.len() as u64 + u64::from(cx.held_packets);
-        let bytes = self.bytes + u64::from(cx.held_bytes) + u64::from(item.size);
+        let bytes = self.bytes + cx.held_bytes + u64::from(item.size);
         self.limit.admits(packets, bytes)
     }
 }

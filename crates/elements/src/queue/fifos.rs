@@ -18,7 +18,7 @@ impl Line {
     #[inline]
     pub fn has_room(&self, limit: Limit, item: &Item, cx: &QueueContext<'_>) -> bool {
         let packets = self.items.len() as u64 + u64::from(cx.held_packets);
-        let bytes = self.bytes + u64::from(cx.held_bytes) + u64::from(item.size);
+        let bytes = self.bytes + cx.held_bytes + u64::from(item.size);
         limit.admits(packets, bytes)
     }
     #[inline]
@@ -160,7 +160,7 @@ impl Store {
     #[inline]
     pub fn exceeds(&self, limit: Limit, cx: &QueueContext<'_>) -> bool {
         let packets = self.packets as u64 + u64::from(cx.held_packets);
-        let bytes = self.bytes + u64::from(cx.held_bytes);
+        let bytes = self.bytes + cx.held_bytes;
         self.packets > 0 && !limit.admits(packets - 1, bytes)
     }
 }

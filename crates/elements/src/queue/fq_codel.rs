@@ -101,6 +101,9 @@ impl QueueParams for Params {
     fn limit_mut(&mut self) -> &mut Limit {
         &mut self.limit
     }
+    fn decides_late(&self) -> bool {
+        true
+    }
     fn is_fifo(&self) -> bool {
         false
     }

@@ -109,6 +109,9 @@ impl QueueParams for Params {
     fn limit_mut(&mut self) -> &mut Limit {
         &mut self.limit
     }
+    fn decides_late(&self) -> bool {
+        true
+    }
 }
 
 /// `DQ_THRESHOLD` of RFC 8033 §5.2, in bytes.

@@ -79,7 +79,7 @@ impl Queue {
     pub fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
         if let Some(moved) = self.moved {
             cx.held_packets += 1;
-            cx.held_bytes += moved.item.size;
+            cx.held_bytes += u64::from(moved.item.size);
         }
         self.discipline.enqueue(item, cx);
     }

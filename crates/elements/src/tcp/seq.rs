@@ -32,8 +32,7 @@ impl Seq {
     #[must_use]
     #[inline]
     pub const fn near(self, wire: u32) -> Self {
-        let distance = wire.wrapping_sub(self.wire()).cast_signed();
-        Self(self.0.wrapping_add_signed(distance as i64))
+        Self(near(self.0, wire))
     }
     /// `self - earlier`, zero if `earlier` is later.
     #[must_use]
@@ -47,6 +46,15 @@ impl Seq {
     pub const fn saturating_add(self, n: u64) -> Self {
         Self(self.0.saturating_add(n))
     }
+}
+
+/// The number closest to `known` whose low half is `wire`: for whatever counts in 64 bits and sends 32 of them.
+#[must_use]
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
+pub const fn near(known: u64, wire: u32) -> u64 {
+    let distance = wire.wrapping_sub(known as u32).cast_signed();
+    known.wrapping_add_signed(distance as i64)
 }
 
 impl Add<u64> for Seq {

@@ -76,7 +76,7 @@ pub struct Calls {
     /// [`QueueDiscipline::pass`] on an idle link; otherwise what its default does.
     pub passes: bool,
     /// A packet of this size is always held outside the discipline while it stores something.
-    pub held_bytes: Option<u32>,
+    pub held_bytes: Option<u64>,
     /// What the discipline may hold at the start.
     pub limit: Option<Limit>,
     /// Packets leave in the order in which they came, not only those of one connection.
@@ -353,7 +353,7 @@ impl Bench {
         Ok(())
     }
 
-    fn held(&self) -> (u32, u32) {
+    fn held(&self) -> (u32, u64) {
         match self.calls.held_bytes {
             Some(bytes) if !self.queue.is_empty() => (1, bytes),
             _ => (0, 0),
@@ -370,7 +370,7 @@ impl Bench {
             packets: self.waiting.len() as u64,
             bytes: self.waiting_bytes(),
             held_packets: u64::from(held.0),
-            held_bytes: u64::from(held.1),
+            held_bytes: held.1,
         }
     }
 

@@ -31,7 +31,7 @@ pub struct Arrival {
     pub flow: u32,
     pub ecn: Ecn,
     pub held_packets: u32,
-    pub held_bytes: u32,
+    pub held_bytes: u64,
 }
 
 impl Arrival {
@@ -43,7 +43,7 @@ impl Arrival {
             flow: 0,
             ecn: Ecn::NotEct,
             held_packets,
-            held_bytes: held_packets * 1500,
+            held_bytes: u64::from(held_packets) * 1500,
         }
     }
     pub fn of(self, flow: u32) -> Self {

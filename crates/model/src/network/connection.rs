@@ -183,7 +183,7 @@ impl<B: Body> Network<B> {
         let (endpoint, _) = self.agents[connection as usize * 2].end.tcp()?;
         Some((endpoint.snapshot(), endpoint.stats()))
     }
-    /// Bytes delivered in order to a flow's receiving end so far.
+    /// Bytes delivered in order to a flow's receiving end so far; of many transfers, by those that are over.
     #[must_use]
     pub fn delivered_bytes(&self, flow: FlowId) -> u64 {
         let flow = &self.flows[flow.0 as usize];

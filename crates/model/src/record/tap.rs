@@ -89,6 +89,8 @@ struct Record {
     retransmission: bool,
     /// The queue has taken it, or not.
     decided: bool,
+    /// Nothing more happens to its packet here.
+    over: bool,
 }
 
 impl Taps {
@@ -191,6 +193,7 @@ impl Taps {
             index: packet.index,
             retransmission: packet.retransmission,
             decided: false,
+            over: false,
         });
         let key = (packet.connection, packet.direction, packet.index);
         tap.records_of.entry(key).or_default().push(record);
@@ -214,20 +217,15 @@ impl Taps {
         // left in the order in which it was entered, mostly.
         let newest = *records.last().expect("never empty");
         let record = if tap.records[newest as usize].decided {
-            let ended = |record: &&u32| {
-                !tap.fates
-                    .iter()
-                    .rev()
-                    .take_while(|(at, ..)| at >= *record)
-                    .any(|(at, _, fate)| at == *record && is_final(*fate))
-            };
-            records.iter().find(ended).copied().unwrap_or(newest)
+            let goes_on = |record: &&u32| !tap.records[**record as usize].over;
+            records.iter().find(goes_on).copied().unwrap_or(newest)
         } else {
             newest
         };
         if matches!(fate, Fate::Passed | Fate::Dropped) {
             tap.records[record as usize].decided = true;
         }
+        tap.records[record as usize].over |= is_final(fate);
         if fate != Fate::Passed {
             tap.fates.push((record, element, fate));
         }
@@ -336,4 +334,61 @@ fn address(node: usize) -> [u8; 4] {
     let number = u32::try_from(node + 1).unwrap_or(u32::MAX);
     let [_, a, b, c] = number.to_be_bytes();
     [10, a, b, c]
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::{packet::Ecn, tunnel::Header};
+    use anabranch_elements::body::Length;
+
+    use super::*;
+
+    const LINK: ElementId = ElementId(0);
+
+    /// Another packet's fate comes between those of two copies, and that packet entered before both. Fails where
+    /// fates are taken to come in the order of the packets.
+    #[test]
+    fn each_copy_has_a_fate_of_its_own() {
+        let mut taps = Taps {
+            snap_length: 64,
+            places: vec![Tap {
+                place: (0, Direction::Forward),
+                name: "path.forward".to_owned(),
+                records: Vec::new(),
+                octets: Vec::new(),
+                fates: Vec::new(),
+                records_of: BTreeMap::new(),
+            }],
+            tap_of: BTreeMap::from([(LINK, 0)]),
+            flows: vec![("main".to_owned(), [0, 1])],
+            nodes: Vec::new(),
+            title: String::new(),
+        };
+        let name = |index| (ConnectionId(0), Direction::Forward, index);
+        for index in [0, 1, 1] {
+            let packet = Packet {
+                connection: ConnectionId(0),
+                index,
+                size: 128,
+                hop: 0,
+                direction: Direction::Forward,
+                retransmission: false,
+                ecn: Ecn::NotEct,
+                dscp: 0,
+                tunnel: Header::default(),
+                payload: Transport::Datagram(Length(100)),
+            };
+            taps.enters(Instant::START, LINK, FlowId(0), &packet);
+            taps.fate(LINK, name(index), Fate::Passed);
+        }
+        for index in [1, 0, 1] {
+            taps.fate(LINK, name(index), Fate::Lost);
+        }
+        let of: Vec<u32> = taps.places[0]
+            .fates
+            .iter()
+            .map(|(record, ..)| *record)
+            .collect();
+        assert_eq!(of, [1, 0, 2]);
+    }
 }

@@ -250,8 +250,9 @@ pub struct Host {
     /// address of the host B. The flows of this host then have no application of ours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec: Option<Anything>,
-    /// Live engine only: whose TCP is at work here. `"kernel"`, which is the default: this machine's. `"own"`: ours, with
-    /// the flow's `stack`, whose segments the kernel at the other end gets as real packets.
+    /// Whose TCP is at work here in the live engine. `"kernel"`, which is the default: this machine's. `"own"`: ours, with
+    /// the flow's `stack`, whose segments the kernel at the other end gets as real packets. The simulator has ours at every
+    /// host, whatever stands here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<HostTcp>,
 }

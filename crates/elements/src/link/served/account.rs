@@ -26,7 +26,7 @@ impl ServedLink {
         self.account_waiting(now, self.waiting());
         &self.statistics
     }
-    /// Bits that it could have sent from the start of the window to `now`; `None` without a rate.
+    /// Bits that it could have sent from the start of the window to `now`; 0 where packets take no time.
     pub fn capacity_bits(&mut self, now: Instant) -> f64 {
         self.account_capacity(now);
         self.capacity_bits

@@ -49,12 +49,15 @@ use serde::{Deserialize, Serialize};
 use super::{
     Arrived, Init, Restore,
     lateness::{Gaps, Late, Lateness, Place},
-    line::{FIRST, near},
+    line::FIRST,
     numbered::{Numbered, Outcome},
 };
-use crate::multipath::{
-    order::Order,
-    params::{Memory, Silence, Wait},
+use crate::{
+    multipath::{
+        order::Order,
+        params::{Memory, Silence, Wait},
+    },
+    tcp::seq::near,
 };
 
 /// Share of late packets that a wait is long enough for.

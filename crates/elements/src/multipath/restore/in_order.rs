@@ -36,9 +36,12 @@ use serde::{Deserialize, Serialize};
 use super::{
     Arrived, Init, Restore, TcpPlace,
     alarms::Alarms,
-    line::{FIRST, Held, Line, Waiting, near},
+    line::{FIRST, Held, Line, Waiting},
 };
-use crate::multipath::params::{Memory, Silence};
+use crate::{
+    multipath::params::{Memory, Silence},
+    tcp::seq::near,
+};
 
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {

@@ -157,10 +157,3 @@ impl Line {
         gaps
     }
 }
-
-/// The value closest to `known` whose low 32 bits are `wire`.
-pub(super) fn near(known: u64, wire: u32) -> u64 {
-    #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
-    let distance = wire.wrapping_sub(known as u32).cast_signed();
-    known.wrapping_add_signed(i64::from(distance))
-}

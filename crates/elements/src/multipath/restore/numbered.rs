@@ -5,9 +5,9 @@ use anabranch_core::{packet::PacketId, units::Instant};
 use super::{
     Arrived,
     alarms::Alarms,
-    line::{Held, Line, Waiting, near},
+    line::{Held, Line, Waiting},
 };
-use crate::multipath::params::Memory;
+use crate::{multipath::params::Memory, tcp::seq::near};
 
 /// What became of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

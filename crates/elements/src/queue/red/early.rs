@@ -124,7 +124,7 @@ impl Early {
         cx: &mut QueueContext<'_>,
     ) -> bool {
         let waiting = if self.in_bytes {
-            (store.bytes() + u64::from(cx.held_bytes)) as f64
+            (store.bytes() + cx.held_bytes) as f64
         } else {
             (store.len() as u64 + u64::from(cx.held_packets)) as f64
         };

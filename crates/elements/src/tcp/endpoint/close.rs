@@ -83,6 +83,9 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn on_fin(&mut self, now: Instant) {
         self.rcv_nxt += 1;
         self.cold.peer_fin = None;
+        // What was missing was before the FIN.
+        let receive = self.cold.receive.as_ref();
+        self.rcv_gaps = receive.is_some_and(|receive| receive.has_gaps());
         self.ack.at_once();
         self.transit(Event::Fin);
         if self.state == State::TimeWait {

@@ -6,8 +6,11 @@ use anabranch_core::{
 };
 
 use super::{
-    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What, link,
-    round_trip, route::Routes, wire::Wire,
+    Change, Hop, ResolvedDirection, ResolvedGateway, ResolvedLink, Resolver, What,
+    link::{self, Kept},
+    round_trip,
+    route::Routes,
+    wire::Wire,
 };
 use crate::scenario::{
     de::read,
@@ -77,7 +80,12 @@ pub(super) fn changes(
             };
             for direction in Direction::BOTH {
                 let before = &mut now[link_index][direction as usize];
-                let mut after = link::direction(&later, &wire, direction, before.base_rtt)?;
+                let kept = Kept {
+                    trace: before.trace.clone(),
+                    impair: std::mem::take(&mut before.impair),
+                };
+                let mut after =
+                    link::direction(&later, &wire, direction, before.base_rtt, Some(kept))?;
                 if !path.names().contains(&"queue") {
                     // A limit of one bdp stays the bytes that it was when it was set.
                     after.queue = before.queue.clone();

@@ -6,6 +6,7 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, text::LinkRate},
 };
+use anabranch_elements::aggregation::Spread;
 
 use super::{
     Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
@@ -71,8 +72,13 @@ impl<'a> Effective<'a> {
         }
     }
 
-    /// The trace that the link's capacity follows, if it does.
-    fn trace(&self, resolver: &Resolver<'_>, wire: &Wire) -> Result<Option<Arc<Trace>>, Error> {
+    /// The trace that the link's capacity follows, if it does; it is not read where it is there already.
+    fn trace(
+        &self,
+        resolver: &Resolver<'_>,
+        wire: &Wire,
+        there: Option<Arc<Trace>>,
+    ) -> Result<Option<Arc<Trace>>, Error> {
         let (service, path) = &self.service;
         let Service::Trace(trace) = resolver.build(service, path)? else {
             return Ok(None);
@@ -94,6 +100,9 @@ impl<'a> Effective<'a> {
                 "expected `rate` or a trace; where only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
             );
         }
+        if there.is_some() {
+            return Ok(there);
+        }
         let place = [&path[..], &["file"]].concat();
         side_file::read(
             resolver,
@@ -105,16 +114,29 @@ impl<'a> Effective<'a> {
     }
 }
 
-/// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay.
+/// What comes from files beside the scenario's, and no change in mid-run touches.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub trace: Option<Arc<Trace>>,
+    pub impair: Vec<ResolvedImpairment>,
+}
+
+/// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay. What was `kept`
+/// is not made, or read, again.
 pub(super) fn direction(
     resolver: &Resolver<'_>,
     wire: &Wire,
     direction: Direction,
     rtt: Duration,
+    kept: Option<Kept>,
 ) -> Result<ResolvedDirection, Error> {
     let name = &wire.name;
     let effective = Effective::of(wire, direction);
-    let trace = effective.trace(resolver, wire)?;
+    let (there, impair) = match kept {
+        Some(Kept { trace, impair }) => (trace, Some(impair)),
+        None => (None, None),
+    };
+    let trace = effective.trace(resolver, wire, there)?;
     let rate = match &trace {
         Some(trace) => Some(trace.mean_rate()),
         None => effective.rate.rate(),
@@ -141,7 +163,29 @@ pub(super) fn direction(
             vec![format!("expected {}", wrong.expected)],
         ));
     }
-    let (list, path) = effective.impair;
+    let impair = match impair {
+        Some(impair) => impair,
+        None => impairments(resolver, name, direction, &effective.impair)?,
+    };
+    Ok(ResolvedDirection {
+        rate,
+        trace,
+        delay: effective.delay,
+        base_rtt: rtt,
+        queue,
+        reorder: queue_spec.reorder,
+        impair,
+        up: effective.up,
+    })
+}
+
+/// What a direction of the link `name` does to packets.
+fn impairments(
+    resolver: &Resolver<'_>,
+    name: &str,
+    direction: Direction,
+    (list, path): &(&[Kind<impair::Config>], Vec<&str>),
+) -> Result<Vec<ResolvedImpairment>, Error> {
     let mut count: BTreeMap<String, usize> = BTreeMap::new();
     let mut impair = Vec::new();
     for (k, kind) in list.iter().enumerate() {
@@ -172,16 +216,7 @@ pub(super) fn direction(
         });
         *nth += 1;
     }
-    Ok(ResolvedDirection {
-        rate,
-        trace,
-        delay: effective.delay,
-        base_rtt: rtt,
-        queue,
-        reorder: queue_spec.reorder,
-        impair,
-        up: effective.up,
-    })
+    Ok(impair)
 }
 
 fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contradiction) -> Error {
@@ -230,6 +265,35 @@ fn check_flows(
     Ok(())
 }
 
+/// A group per flow has lines of its members' own behind the queue: one that decides when packets are taken out would
+/// not see them wait.
+fn check_spread(
+    resolver: &Resolver<'_>,
+    file: &File,
+    wire: &Wire,
+    way: Direction,
+    queue: &queue::Config,
+) -> Result<(), Error> {
+    let mut groups = file.group.0.iter();
+    let per_flow = wire.section == "group"
+        && groups.any(|(name, group)| *name == wire.name && group.spread == Spread::PerFlow);
+    if !per_flow || !queue.decides_late() {
+        return Ok(());
+    }
+    let path = Effective::of(wire, way).queue.1;
+    Err(resolver.error(
+        &[&path[..], &["kind"]].concat(),
+        format!(
+            "`{}` decides when a packet is taken out, and a group that spreads flows takes packets out before they can be sent",
+            queue.name()
+        ),
+        vec![
+            "expected a queue that decides when packets arrive, for example `drop-tail` or `red`, or `spread = \"per-packet\"`"
+                .to_owned(),
+        ],
+    ))
+}
+
 /// All links. The base round-trip time of a link is the largest of the flows that cross it in
 /// either direction, or the link's own, there and back, if none does. A gateway counts with the
 /// longest of its routes.
@@ -274,8 +338,9 @@ pub(super) fn links(
                 .fold(Duration::ZERO, saturating_add);
             let one = |way: Direction| {
                 let rtt = largest[index][way as usize].unwrap_or(own);
-                let built = direction(resolver, wire, way, rtt)?;
+                let built = direction(resolver, wire, way, rtt, None)?;
                 check_flows(resolver, file, wire, way, &built.queue)?;
+                check_spread(resolver, file, wire, way, &built.queue)?;
                 Ok(built)
             };
             Ok(ResolvedLink {
