@@ -30,7 +30,7 @@ use crate::{
     clock::Clock,
     directory::Directory,
     end::Inbox,
-    frame::{self, Frame},
+    frame::{self, Conversation, Frame, LARGEST},
     sys,
     tun::Device,
 };
@@ -41,8 +41,6 @@ const SPIN: Duration = Duration::from_micros(50);
 const TURN: usize = 32;
 /// The longest sleep, so that a stop is heard.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The largest packet of IP.
-pub const LARGEST: usize = 65_536;
 
 /// A model and what it is connected to.
 pub struct Driver<'a> {

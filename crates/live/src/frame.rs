@@ -78,7 +78,7 @@ impl Frame {
 pub struct Label {
     pub source: Address,
     pub destination: Address,
-    /// Source and destination, over TCP and UDP.
+    /// Source and destination, over TCP and UDP; only the first fragment of a packet has them.
     pub ports: Option<[u16; 2]>,
     pub ecn: Ecn,
     pub dscp: u8,
@@ -90,10 +90,69 @@ pub struct Address(pub u16);
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+/// Who talks to whom, whichever of them sends: protocol, addresses and ports of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conversation {
+    protocol: u8,
+    /// The lower first.
+    ends: [([u8; 16], u16); 2],
+}
+
+impl Conversation {
+    /// Between two ends of these addresses and ports.
+    pub fn of(protocol: u8, ends: [(&[u8], u16); 2]) -> Self {
+        let mut ends = ends.map(|(address, port)| {
+            let mut octets = [0; 16];
+            octets[..address.len()].copy_from_slice(address);
+            (octets, port)
+        });
+        ends.sort_unstable();
+        Self { protocol, ends }
+    }
+
+    /// That of a packet with so many octets before it; `None` if it has no ports.
+    pub fn read(octets: &[u8], before: usize) -> Option<Self> {
+        if !is_ip(octets, before) {
+            return None;
+        }
+        let packet = octets.get(before..)?;
+        let header = Header::of(packet)?;
+        let [source, destination] = header.ports(packet.get(header.len..)?)?;
+        let [from, to] = header.addresses;
+        Some(Self::of(
+            header.protocol,
+            [(from, source), (to, destination)],
+        ))
+    }
+}
+
+/// Writes into a packet which connection it is of.
+pub fn set_connection(transport: &mut Transport<Frame>, connection: ConnectionId) {
+    let frame = match transport {
+        Transport::Tcp(segment) => &mut segment.body,
+        Transport::Datagram(frame) => frame,
+        Transport::Redundant(redundant) => &mut redundant.body,
+    };
+    frame.connection = Some(connection);
+}
+
+/// The number of the SYN that asks for a connection, if it is one.
+pub fn opens(transport: &Transport<Frame>) -> Option<u32> {
+    match transport {
+        Transport::Tcp(segment) => {
+            (segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK)).then_some(segment.seq)
+        }
+        _ => None,
+    }
+}
+
 
 /// Reads a packet that a host here sends to another; `None` if it is none.
 pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     let header = Header::of(octets)?;
+/// The largest packet of IP.
+pub const LARGEST: usize = 65_536;
+
     let is_ours = match header.addresses[0].len() {
         4 => crate::directory::is_v4,
         _ => crate::directory::is_v6,
@@ -109,11 +168,7 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     let label = Label {
         source: Address(last(header.addresses[0])),
         destination: Address(last(header.addresses[1])),
-        ports: if matches!(header.protocol, TCP | UDP) {
-            Some([be16(transport, 0)?, be16(transport, 2)?])
-        } else {
-            None
-        },
+        ports: header.ports(transport),
         ecn: Ecn::from_bits(header.class),
         dscp: header.class >> 2,
     };
@@ -171,9 +226,13 @@ struct Header<'a> {
 
 impl<'a> Header<'a> {
     fn of(packet: &'a [u8]) -> Option<Self> {
+    /// A part of a packet that the transport's header is not in. Over IPv6 the protocol says so: it is then the fragment
+    /// header's (RFC 8200 §4.5).
+    is_later_fragment: bool,
         match packet.first()? >> 4 {
             4 => {
-                // A fragment has no ports, except the first; none is sent where all links carry as much.
+                /// `Fragment Offset` (RFC 791 §3.1).
+                const OFFSET: u16 = 0x1fff;
                 let fixed: &[u8; 20] = packet.first_chunk()?;
                 Some(Self {
                     len: usize::from(fixed[0] & 15) * 4,
@@ -185,6 +244,7 @@ impl<'a> Header<'a> {
             }
             6 => {
                 let fixed: &[u8; 40] = packet.first_chunk()?;
+                    is_later_fragment: be16(fixed, 6)? & OFFSET != 0,
                 Some(Self {
                     len: 40,
                     total: 40 + usize::from(be16(fixed, 4)?),
@@ -195,6 +255,7 @@ impl<'a> Header<'a> {
             }
             _ => None,
         }
+                    is_later_fragment: false,
     }
 }
 
@@ -202,6 +263,12 @@ fn be16(octets: &[u8], at: usize) -> Option<u16> {
     let octets = octets.get(at..at + 2)?;
     Some(u16::from_be_bytes([octets[0], octets[1]]))
 }
+    /// Source and destination, of what follows it.
+    fn ports(&self, transport: &[u8]) -> Option<[u16; 2]> {
+        let has_ports = matches!(self.protocol, TCP | UDP) && !self.is_later_fragment;
+        has_ports.then_some(())?;
+        Some([be16(transport, 0)?, be16(transport, 2)?])
+    }
 
 fn framed(octets: &[u8], before: usize, payload: usize, after: usize) -> Frame {
     let small = |n: usize| u32::try_from(n).expect("a packet is below 64 KiB");
@@ -234,6 +301,9 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
                 u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
             };
             Transport::Tcp(Segment {
+    if header.is_later_fragment {
+        return Some(Transport::Datagram(frame(0)));
+    }
                 seq: be32(4),
                 ack: be32(8),
                 window: be16(fixed, 14)?,
@@ -315,6 +385,9 @@ mod tests {
             dscp: 10,
             ecn,
             hop_limit: 64,
+    /// Octets of IPv4's header.
+    const IP: usize = 20;
+
         };
         let ports = Ports {
             source: 40_000,
@@ -402,6 +475,28 @@ mod tests {
         frame.extend(IPV4.to_be_bytes());
         frame.extend(packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![3; 10]));
         let (ecn, _, transport) = read_frame(&frame, 24);
+    /// Fails for a reader that takes the octets in the middle of a packet for ports.
+    #[test]
+    fn only_the_first_fragment_has_ports() {
+        let mut octets = packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![1; 700]);
+        // More are to come; the first is told by its offset of 0.
+        octets[6..8].copy_from_slice(&0x2000_u16.to_be_bytes());
+        let (label, transport) = read(&octets).expect("a packet of ours");
+        assert_eq!(label.ports, Some([40_000, 10_000]));
+        assert!(matches!(transport, Transport::Tcp(_)));
+        for offset in [0x2001_u16, 0x00b9] {
+            octets[6..8].copy_from_slice(&offset.to_be_bytes());
+            let (label, transport) = read(&octets).expect("a packet of ours");
+            assert_eq!((label.ports, label.ecn), (None, Ecn::Ect0));
+            assert_eq!(transport.payload_len(), 20 + 700);
+            assert!(matches!(transport, Transport::Datagram(_)));
+            assert_eq!(*write(&transport, Ecn::Ect0), octets[..]);
+        }
+        // A later fragment may be shorter than a header of TCP, or of ports.
+        octets.truncate(IP + 2);
+        assert!(read(&octets).is_some_and(|(label, _)| label.ports.is_none()));
+    }
+
         assert_eq!((ecn, transport.payload_len()), (Ecn::Ect0, 10));
         let marked = write(&transport, Ecn::Ce);
         assert_eq!(marked[..24], frame[..24]);

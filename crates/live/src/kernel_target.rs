@@ -21,6 +21,7 @@ use rustix::{
 
 use crate::{
     directory::v4_of,
+    frame::LARGEST,
     namespace::Namespace,
     sys::{self, tcp_info::TcpInfo},
     tun::{Device, Tun},
@@ -36,8 +37,6 @@ const PORTS: Ports = Ports {
 };
 /// What a device carries unless a script says otherwise.
 const MTU: i32 = 1500;
-/// The largest packet of IP.
-const LARGEST: usize = 65_536;
 /// Clocks here are not exact: a thread is woken late, and the kernel's timers count in ticks of up to 10 ms.
 const TOLERANCE: Duration = Duration::from_millis(10);
 /// A timer of the kernel is late by up to an eighth of its time: the wheel that it stands in has eight times coarser steps

@@ -36,13 +36,14 @@ mod tun;
 
 pub use anabranch_bpf::trace::CaState;
 pub use application::Side;
+pub use anabranch_model::Progress;
 pub use audit::{Audit, DatagramAccount, Limits};
 pub use driver::{Favour, PathSamples};
 pub use frame::{Frame, departing, write};
 pub use kernel_target::KernelTarget;
 pub use program::Ended;
 pub use refusal::Refusal;
-pub use run::{Around, Error, Finished, Live, Progress, prepare};
+pub use run::{Around, Error, Finished, Live, prepare};
 pub use sampler::Sample;
 pub use sys::tcp_info::TcpInfo;
 pub use trace::{Acknowledged, Detail, Traced, Tracing};

@@ -13,7 +13,8 @@ use std::{
     time::Duration as Pause,
 };
 
-use anabranch_model::{network::Network, scenario::Resolved};
+use anabranch_core::packet::FlowId;
+use anabranch_model::{Progress, network::Network, scenario::Resolved};
 
 use crate::{
     application::{Application, Outcome, Side, Stage},
@@ -21,14 +22,14 @@ use crate::{
     clock::Clock,
     controls::Controls,
     directory::Directory,
-    driver::{Driver, LARGEST, Moved, PathSampler},
+    driver::{Driver, Moved, PathSampler},
     end::Inbox,
     endpoint::Own,
-    frame::{self, Frame},
+    frame::{self, Frame, LARGEST},
     namespace::Namespace,
     program::{Ended, Program},
     report,
-    run::{Error, Progress, failed},
+    run::{Error, failed},
     sampler::{self, Sample},
     settings::is_carried,
     tun::Device,

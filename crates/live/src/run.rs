@@ -8,6 +8,7 @@ use anabranch_core::{
 };
 use anabranch_elements::host::Host;
 use anabranch_model::{
+    Progress,
     network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
     scenario::{Protocol, Resolved},
@@ -34,15 +35,6 @@ use crate::{
     trace::{Detail, Traced, Tracing, Watch},
     tun::{Drops, Interface},
 };
-
-/// Whether to go on, as a progress report answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Go on.
-    Continue,
-    /// Stop here; the run has no result.
-    Stop,
-}
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
