@@ -240,6 +240,8 @@ impl Play<'_> {
             let moving = scope.spawn(|| driver.run());
             stage.line.go(Some(clock));
             let mut stopped = false;
+            // Nobody waits for the run's end where the report panics.
+            let _stop = Stop(&stop, stage);
             while !moving.is_finished() {
                 thread::sleep(REPORT.min(clock.until(end) + Pause::from_millis(1)));
                 let share = clock.now().as_secs_f64() / end.as_secs_f64();
@@ -341,6 +343,18 @@ impl Drop for Release<'_> {
         if thread::panicking() {
             self.0.over.store(true, Ordering::Relaxed);
             self.0.line.go(None);
+        }
+    }
+}
+
+/// Stops the engine and who samples where something panics: the scope waits for them before the panic goes on.
+struct Stop<'a>(&'a AtomicBool, &'a Stage);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+            self.1.over.store(true, Ordering::Relaxed);
         }
     }
 }
