@@ -70,6 +70,39 @@ impl SocketSettings {
 
 /// What a host's kernel can be told of how it finds losses: settings of its namespace.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+/// Options of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketOption {
+    Congestion,
+    MaxSegment,
+    Window,
+}
+
+/// What a socket would not have, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", .option.name())]
+pub struct OptionError {
+    pub option: SocketOption,
+    pub source: io::Error,
+}
+
+impl SocketOption {
+    /// As tcp(7) has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Congestion => "TCP_CONGESTION",
+            Self::MaxSegment => "TCP_MAXSEG",
+            Self::Window => "TCP_WINDOW_CLAMP",
+        }
+    }
+}
+
+impl From<OptionError> for io::Error {
+    fn from(error: OptionError) -> Self {
+        Self::new(error.source.kind(), error)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switches {
     sack: bool,
@@ -135,7 +168,8 @@ impl Switches {
     }
 }
 
-fn segment(stack: &Settings) -> u32 {
+/// Octets of a full segment as a socket is told of it: with the timestamps.
+pub fn segment(stack: &Settings) -> u32 {
     stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
 }
 
@@ -175,8 +209,8 @@ pub fn offers(congestion: &str) -> io::Result<()> {
 }
 
 /// Whether a socket may be told what the flow's sockets will be.
-pub fn takes(settings: &SocketSettings) -> io::Result<()> {
-    settings.apply(&tcp_socket()?)
+pub fn takes(settings: &SocketSettings) -> io::Result<Result<(), OptionError>> {
+    Ok(settings.try_on(&tcp_socket()?))
 }
 
 /// A socket of TCP that nothing has been done with.
