@@ -22,7 +22,7 @@ use crate::{
     descriptors,
     directory::{v4_of, v6_of},
     driver::{PathSampler, PathSamples},
-    end::{Inbox, KernelEnd},
+    end::{Inbox, KernelEnd, Nobody},
     endpoint::{Own, OwnEnd},
     frame::Frame,
     namespace::{self, Namespace},
@@ -234,6 +234,7 @@ impl<'a> Live<'a> {
         let long;
         let resolved = if let Some(shell) = &self.shell {
             refusal::check_place(self.resolved, shell.host)?;
+            refusal::check_structure(self.resolved)?;
             long = Resolved {
                 duration: SHELL,
                 ..self.resolved.clone()
@@ -253,7 +254,12 @@ impl<'a> Live<'a> {
         let applied = settings::of_namespaces(resolved);
         let hosts = hosts(resolved, &applied)?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
-        let own = Own::all(resolved);
+        let flows_send = self.shell.is_none();
+        let own = if flows_send {
+            Own::all(resolved)
+        } else {
+            vec![[None, None]; resolved.flows.len()]
+        };
         let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
         let Compiled {
             mut network,
@@ -266,7 +272,7 @@ impl<'a> Live<'a> {
         let play = Play {
             resolved,
             programs: self.programs(resolved),
-            flows_send: self.shell.is_none(),
+            flows_send,
             hosts: &hosts,
             controls: &controls,
             recorder: &recorder,
@@ -479,9 +485,10 @@ fn ends(
                     None => end,
                 };
             }
-            let host = hosts[flow.ends[side]]
-                .as_ref()
-                .expect("every end has a host");
+            let Some(host) = &hosts[flow.ends[side]] else {
+                // A host of our own TCP, none of whose flows sends.
+                return Box::new(Nobody);
+            };
             let end = Box::new(KernelEnd {
                 device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),
