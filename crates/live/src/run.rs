@@ -161,10 +161,11 @@ impl<'a> Live<'a> {
         self.controls().map(drop)
     }
     fn controls(&self) -> Result<Controls, Error> {
-        let controls = Namespace::new()
-            .and_then(|namespace| Controls::of(self.resolved, &namespace, &self.folder))
+        let namespace = Namespace::new().map_err(no_namespace)?;
+        settings::check_switches(self.resolved, |name| namespace.has(name))
             .map_err(no_namespace)??;
-        Ok(controls)
+        let controls = Controls::of(self.resolved, &namespace, &self.folder);
+        Ok(controls.map_err(no_namespace)??)
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
     /// when the program does.
@@ -233,8 +234,8 @@ impl<'a> Live<'a> {
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
         let long;
         let resolved = if let Some(shell) = &self.shell {
-            refusal::check_place(self.resolved, shell.host)?;
             refusal::check_structure(self.resolved)?;
+            refusal::check_place(self.resolved, shell.host)?;
             long = Resolved {
                 duration: SHELL,
                 ..self.resolved.clone()
@@ -251,8 +252,7 @@ impl<'a> Live<'a> {
         } else {
             Controls::default()
         };
-        let applied = settings::of_namespaces(resolved);
-        let hosts = hosts(resolved, &applied)?;
+        let (hosts, applied) = hosts(resolved, &settings::of_namespaces(resolved))?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
         let flows_send = self.shell.is_none();
         let own = if flows_send {
@@ -417,15 +417,22 @@ pub(crate) fn failed(what: &str, source: io::Error) -> Error {
     }
 }
 
-/// By node; none where no flow begins or ends.
-fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<LiveHost>>, Error> {
+/// Kernel settings that have been made, as names below `/proc/sys` and values.
+type Applied<'a> = Vec<(&'a str, String)>;
+
+/// By node; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
+fn hosts<'a>(
+    resolved: &Resolved,
+    wanted: &[(&'a str, String)],
+) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
+    let mut applied = Vec::new();
     let mtu = settings::mtu(resolved);
     // Our own TCP needs nothing of the kernel.
     let is_end = |node: usize| {
         !resolved.attached[node].has_own_tcp
             && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
     };
-    let make = |node: usize| {
+    let mut make = |node: usize| {
         if let Some(name) = &resolved.attached[node].interface {
             let device = Interface::new(name).map_err(|source| Error::Missing {
                 what: format!(
@@ -443,7 +450,8 @@ fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<L
             let what = what.to_owned();
             move |source| Error::Missing { what, source }
         };
-        namespace.set(applied).map_err(missing(
+        // The same in each: they are one kernel's.
+        applied = namespace.set(wanted).map_err(missing(
             "a namespace's settings below /proc/sys must be writable",
         ))?;
         let device = namespace.device(node, mtu).map_err(missing(
@@ -454,9 +462,10 @@ fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<L
             device: Arc::new(device),
         })
     };
-    (0..resolved.nodes.len())
+    let hosts = (0..resolved.nodes.len())
         .map(|node| is_end(node).then(|| make(node)).transpose())
-        .collect()
+        .collect::<Result<_, Error>>()?;
+    Ok((hosts, applied))
 }
 
 /// The ends of all flows as the model sees them, and where what they send is put in.
