@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use anabranch_core::packet::Ecn;
+use anabranch_core::packet::{ConnectionId, Ecn};
 use anabranch_elements::{
     body::Body,
     host::Departing,
@@ -21,6 +21,8 @@ pub struct Frame {
     payload: u32,
     /// Octets behind it: what fills an interface's frame up.
     after: u32,
+    /// Which of its flow's connections it is of, where that has been told.
+    connection: Option<ConnectionId>,
 }
 
 impl Body for Frame {
@@ -46,6 +48,9 @@ impl Body for Frame {
         let end = self.octets.len() - self.after as usize;
         Some(&self.octets[end - self.payload as usize..end])
     }
+    fn connection(&self) -> Option<ConnectionId> {
+        self.connection
+    }
     fn ip_packet(&self, ecn: Ecn) -> Option<Cow<'_, [u8]>> {
         let before = self.before as usize;
         let packet = &self.octets[before..self.octets.len() - self.after as usize];
@@ -65,6 +70,7 @@ impl Frame {
             before: 0,
             payload,
             after: 0,
+            connection: None,
         }
     }
     /// All of it, and where IP begins.
@@ -84,12 +90,6 @@ pub struct Label {
     pub dscp: u8,
 }
 
-/// The last octets of an address of either version: hosts here differ in these alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Address(pub u16);
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// Who talks to whom, whichever of them sends: protocol, addresses and ports of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Conversation {
@@ -146,13 +146,19 @@ pub fn opens(transport: &Transport<Frame>) -> Option<u32> {
     }
 }
 
+/// The last octets of an address of either version: hosts here differ in these alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address(pub u16);
+
+/// The largest packet of IP.
+pub const LARGEST: usize = 65_536;
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
 
 /// Reads a packet that a host here sends to another; `None` if it is none.
 pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     let header = Header::of(octets)?;
-/// The largest packet of IP.
-pub const LARGEST: usize = 65_536;
-
     let is_ours = match header.addresses[0].len() {
         4 => crate::directory::is_v4,
         _ => crate::directory::is_v6,
@@ -220,15 +226,15 @@ struct Header<'a> {
     /// Octets of the whole packet.
     total: usize,
     protocol: u8,
+    /// A part of a packet that the transport's header is not in. Over IPv6 the protocol says so: it is then the fragment
+    /// header's (RFC 8200 §4.5).
+    is_later_fragment: bool,
     class: u8,
     addresses: [&'a [u8]; 2],
 }
 
 impl<'a> Header<'a> {
     fn of(packet: &'a [u8]) -> Option<Self> {
-    /// A part of a packet that the transport's header is not in. Over IPv6 the protocol says so: it is then the fragment
-    /// header's (RFC 8200 §4.5).
-    is_later_fragment: bool,
         match packet.first()? >> 4 {
             4 => {
                 /// `Fragment Offset` (RFC 791 §3.1).
@@ -238,24 +244,30 @@ impl<'a> Header<'a> {
                     len: usize::from(fixed[0] & 15) * 4,
                     total: be16(fixed, 2)?.into(),
                     protocol: fixed[9],
+                    is_later_fragment: be16(fixed, 6)? & OFFSET != 0,
                     class: fixed[1],
                     addresses: [&fixed[12..16], &fixed[16..20]],
                 })
             }
             6 => {
                 let fixed: &[u8; 40] = packet.first_chunk()?;
-                    is_later_fragment: be16(fixed, 6)? & OFFSET != 0,
                 Some(Self {
                     len: 40,
                     total: 40 + usize::from(be16(fixed, 4)?),
                     protocol: fixed[6],
+                    is_later_fragment: false,
                     class: (fixed[0] << 4) | (fixed[1] >> 4),
                     addresses: [&fixed[8..24], &fixed[24..40]],
                 })
             }
             _ => None,
         }
-                    is_later_fragment: false,
+    }
+    /// Source and destination, of what follows it.
+    fn ports(&self, transport: &[u8]) -> Option<[u16; 2]> {
+        let has_ports = matches!(self.protocol, TCP | UDP) && !self.is_later_fragment;
+        has_ports.then_some(())?;
+        Some([be16(transport, 0)?, be16(transport, 2)?])
     }
 }
 
@@ -263,12 +275,6 @@ fn be16(octets: &[u8], at: usize) -> Option<u16> {
     let octets = octets.get(at..at + 2)?;
     Some(u16::from_be_bytes([octets[0], octets[1]]))
 }
-    /// Source and destination, of what follows it.
-    fn ports(&self, transport: &[u8]) -> Option<[u16; 2]> {
-        let has_ports = matches!(self.protocol, TCP | UDP) && !self.is_later_fragment;
-        has_ports.then_some(())?;
-        Some([be16(transport, 0)?, be16(transport, 2)?])
-    }
 
 fn framed(octets: &[u8], before: usize, payload: usize, after: usize) -> Frame {
     let small = |n: usize| u32::try_from(n).expect("a packet is below 64 KiB");
@@ -277,6 +283,7 @@ fn framed(octets: &[u8], before: usize, payload: usize, after: usize) -> Frame {
         before: small(before),
         payload: small(payload),
         after: small(after),
+        connection: None,
     }
 }
 
@@ -294,6 +301,9 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
             after,
         )
     };
+    if header.is_later_fragment {
+        return Some(Transport::Datagram(frame(0)));
+    }
     Some(match header.protocol {
         TCP => {
             let fixed: &[u8; 20] = transport.first_chunk()?;
@@ -301,9 +311,6 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
                 u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
             };
             Transport::Tcp(Segment {
-    if header.is_later_fragment {
-        return Some(Transport::Datagram(frame(0)));
-    }
                 seq: be32(4),
                 ack: be32(8),
                 window: be16(fixed, 14)?,
@@ -378,6 +385,9 @@ mod tests {
     use super::*;
     use crate::directory::{v4_of, v6_of};
 
+    /// Octets of IPv4's header.
+    const IP: usize = 20;
+
     /// A segment from host 0 to host 1, as octets.
     fn packet(version: Version, ecn: Ecn, body: Vec<u8>) -> Vec<u8> {
         let ip = IpHeader {
@@ -385,9 +395,6 @@ mod tests {
             dscp: 10,
             ecn,
             hop_limit: 64,
-    /// Octets of IPv4's header.
-    const IP: usize = 20;
-
         };
         let ports = Ports {
             source: 40_000,
@@ -468,13 +475,6 @@ mod tests {
         assert!(read(&packet(v6(v6_of(0), other), Ecn::NotEct, vec![])).is_none());
     }
 
-    /// A frame around a packet stays around it, and what is not IP passes as it is, whatever it looks like.
-    #[test]
-    fn frames_pass_whole() {
-        let mut frame = vec![0; 22];
-        frame.extend(IPV4.to_be_bytes());
-        frame.extend(packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![3; 10]));
-        let (ecn, _, transport) = read_frame(&frame, 24);
     /// Fails for a reader that takes the octets in the middle of a packet for ports.
     #[test]
     fn only_the_first_fragment_has_ports() {
@@ -497,6 +497,13 @@ mod tests {
         assert!(read(&octets).is_some_and(|(label, _)| label.ports.is_none()));
     }
 
+    /// A frame around a packet stays around it, and what is not IP passes as it is, whatever it looks like.
+    #[test]
+    fn frames_pass_whole() {
+        let mut frame = vec![0; 22];
+        frame.extend(IPV4.to_be_bytes());
+        frame.extend(packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![3; 10]));
+        let (ecn, _, transport) = read_frame(&frame, 24);
         assert_eq!((ecn, transport.payload_len()), (Ecn::Ect0, 10));
         let marked = write(&transport, Ecn::Ce);
         assert_eq!(marked[..24], frame[..24]);

@@ -11,6 +11,7 @@
 mod application;
 mod audit;
 mod clock;
+mod connections;
 mod controls;
 mod datagram;
 mod descriptors;
@@ -35,8 +36,8 @@ mod transfers;
 mod tun;
 
 pub use anabranch_bpf::trace::CaState;
-pub use application::Side;
 pub use anabranch_model::Progress;
+pub use application::Side;
 pub use audit::{Audit, DatagramAccount, Limits};
 pub use driver::{Favour, PathSamples};
 pub use frame::{Frame, departing, write};

@@ -20,6 +20,7 @@ use crate::{
     application::{Application, Outcome, Side, Stage},
     audit::Recorder,
     clock::Clock,
+    connections::Connections,
     controls::Controls,
     directory::Directory,
     driver::{Driver, Moved, PathSampler},
@@ -224,7 +225,11 @@ impl Play<'_> {
             let device = &host.as_ref()?.device;
             Some((node, Arc::clone(device)))
         });
+        let flows = 0..self.resolved.flows.len();
+        let flows = flows.map(|flow| FlowId(u32::try_from(flow).expect("counted in 32 bits")));
+        let first = flows.map(|flow| network.first_connection(flow));
         let driver = Driver {
+            connections: Connections::new(first.collect()),
             network,
             devices: devices.collect(),
             inboxes: self.inboxes.clone(),
@@ -235,13 +240,13 @@ impl Play<'_> {
             samples: self.path.clone(),
         };
         thread::scope(|scope| {
+            // Nobody waits for the run's end where the report panics.
+            let _stop = Stop(&stop, stage);
             let edges = report::edges(self.resolved);
             let samples = scope.spawn(move || sampler::run(clock, end, edges, stage));
             let moving = scope.spawn(|| driver.run());
             stage.line.go(Some(clock));
             let mut stopped = false;
-            // Nobody waits for the run's end where the report panics.
-            let _stop = Stop(&stop, stage);
             while !moving.is_finished() {
                 thread::sleep(REPORT.min(clock.until(end) + Pause::from_millis(1)));
                 let share = clock.now().as_secs_f64() / end.as_secs_f64();
