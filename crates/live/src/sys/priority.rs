@@ -15,6 +15,7 @@ struct Attributes {
     period: u64,
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "a small number")]
 const SIZE: u32 = size_of::<Attributes>() as u32;
 
 /// The shortest slice that the kernel takes, in nanoseconds (Linux 6.12: 0.1 ms).
