@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use anabranch_core::packet::Ecn;
+use anabranch_core::packet::{ConnectionId, Ecn};
 
 /// The content of a segment or datagram.
 ///
@@ -32,6 +32,12 @@ pub trait Body: Clone + Default + PartialEq + fmt::Debug + Send + 'static {
     fn append(&mut self, next: &Self);
     /// The octets themselves; `None` where only their number is known.
     fn octets(&self) -> Option<&[u8]> {
+        None
+    }
+    /// Which connection the packet is of, where its place in the network does not say so: packets from outside of several
+    /// connections of one flow.
+    #[inline]
+    fn connection(&self) -> Option<ConnectionId> {
         None
     }
     /// The whole IP packet, with `ecn` in its header, where the body has come as one: nothing, if it was something else

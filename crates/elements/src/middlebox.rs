@@ -6,12 +6,22 @@
 
 use std::fmt;
 
-use anabranch_core::{packet::Packet, trace::Fate, units::Instant};
+use anabranch_core::{
+    packet::{ConnectionId, Packet},
+    trace::Fate,
+    units::Instant,
+};
 
 use crate::{body::Body, multipath::Report, transport::Transport};
 
 /// A packet as a middlebox holds it.
 pub type Held<B> = Packet<Transport<B>>;
+
+/// The connection that a packet is of, as a middlebox tells connections apart.
+#[must_use]
+pub fn connection_of<B: Body>(packet: &Held<B>) -> ConnectionId {
+    packet.payload.connection().unwrap_or(packet.connection)
+}
 
 /// An element with any number of outputs and a timer, sans-I/O.
 pub trait Middlebox<B: Body>: fmt::Debug + Send {

@@ -6,6 +6,7 @@
 
 pub mod accecn;
 pub mod ack;
+pub mod congestion_state;
 pub mod endpoint;
 pub mod persist;
 pub mod profile;
@@ -24,6 +25,7 @@ pub mod stats;
 pub mod window_validation;
 
 pub use accecn::AccEcn;
+pub use congestion_state::CongestionState;
 pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
 pub use profile::{Profile, profiles};
 pub use recovery::{

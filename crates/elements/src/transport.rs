@@ -1,5 +1,7 @@
 //! What a packet's payload is to its end hosts.
 
+use anabranch_core::packet::ConnectionId;
+
 use crate::{body::Body, fec::Redundant, tcp::Segment};
 
 /// The transport header and content of a packet.
@@ -14,6 +16,16 @@ pub enum Transport<B> {
 }
 
 impl<B: Body> Transport<B> {
+    /// See [`Body::connection`].
+    #[must_use]
+    #[inline]
+    pub fn connection(&self) -> Option<ConnectionId> {
+        match self {
+            Self::Tcp(segment) => segment.body.connection(),
+            Self::Redundant(redundant) => redundant.body.connection(),
+            Self::Datagram(body) => body.connection(),
+        }
+    }
     /// Octets of application data or of the datagram's content.
     #[must_use]
     pub fn payload_len(&self) -> u32 {

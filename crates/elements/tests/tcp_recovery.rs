@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 use anabranch_elements::{
     body::Length,
-    tcp::{FullAck, Recovery, Settings, State},
+    tcp::{CongestionState, FullAck, Recovery, Settings, State},
 };
 use tcp_support::plain::{
     MSS, RULE, ack, drain, established, file, link, ms, settings, without_sack,
@@ -66,8 +66,8 @@ fn a_recovery_halves_the_window_once() {
     let cwnd = net.ends[0].cwnd().get();
     let half = largest / 2;
     assert!(cwnd.abs_diff(half) <= 3 * MSS, "{cwnd} {half}");
-    assert_eq!(net.ends[0].snapshot().state, "recovery");
-    while net.ends[0].snapshot().state == "recovery" {
+    assert_eq!(net.ends[0].snapshot().state, CongestionState::Recovery);
+    while net.ends[0].snapshot().state == CongestionState::Recovery {
         assert_eq!(net.ends[0].cwnd().get(), cwnd);
         assert!(net.step());
     }
@@ -144,7 +144,7 @@ fn the_timeout_doubles_and_then_gives_up() {
         end.on_deadline(now);
         assert_eq!(drain(&mut end, now).len(), 1);
         assert_eq!(end.cwnd(), Bytes::new(1000));
-        assert_eq!(end.snapshot().state, "loss");
+        assert_eq!(end.snapshot().state, CongestionState::Loss);
     }
     end.on_deadline(end.deadline());
     assert_eq!(
@@ -233,12 +233,12 @@ fn the_timer_rule_in_a_recovery_leads_to_slow_start() {
     }
     assert_eq!(end.stats().fast_recoveries, 1);
     assert_eq!(drain(&mut end, ms(150)).first().map(|s| s.seq), Some(1101));
-    assert_eq!(end.snapshot().state, "recovery");
+    assert_eq!(end.snapshot().state, CongestionState::Recovery);
     // A round trip and the grace time after the others left.
     end.on_segment(ms(152), &ack(&end, 1000), Ecn::NotEct);
     assert_eq!(
         (end.stats().timer_losses, end.snapshot().state),
-        (1, "loss")
+        (1, CongestionState::Loss)
     );
     let again: Vec<u32> = drain(&mut end, ms(152)).iter().map(|s| s.seq).collect();
     assert!(again.starts_with(&[2101, 3101]), "{again:?}");
@@ -261,11 +261,11 @@ fn window_after_a_full_acknowledgment(s: &Settings, duplicates: u64, more: u32) 
         end.on_segment(ms(150 + n), &ack(&end, 0), Ecn::NotEct);
         drain(&mut end, ms(150 + n));
     }
-    assert_eq!(end.snapshot().state, "recovery");
+    assert_eq!(end.snapshot().state, CongestionState::Recovery);
     // Limited transmit belongs to what was outstanding.
     let outstanding = 10_000 + more.min(2_000);
     end.on_segment(ms(200), &ack(&end, outstanding), Ecn::NotEct);
-    assert_ne!(end.snapshot().state, "recovery");
+    assert_ne!(end.snapshot().state, CongestionState::Recovery);
     assert_eq!(end.stats().timeouts, 0);
     assert_eq!(end.snapshot().ssthresh, Some(Bytes::new(5_000)));
     end.cwnd().get() / MSS

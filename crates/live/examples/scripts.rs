@@ -48,6 +48,7 @@ fn attempt(script: &Script, settings: &[Setting]) -> (&'static str, Option<Strin
         Err(_) if target.hindrance().is_some() => {
             ("not-applicable", target.hindrance().map(str::to_owned))
         }
+        Err(_) if target.trouble().is_some() => ("failed", target.trouble().map(str::to_owned)),
         Err(error) if target.lateness_seen() > LATE => ("late", Some(error.to_string())),
         Err(error) => ("differs", Some(error.to_string())),
     }

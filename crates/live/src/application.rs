@@ -37,9 +37,9 @@ use crate::{
     endpoint::Own,
     namespace::Namespace,
     sampler::Sample,
-    settings::{SocketSettings, connects_back},
+    settings::{OptionError, SocketOption, SocketSettings, connects_back},
     stream::{Check, Stream, Wrong},
-    sys::tcp_info::{TcpInfo, attach_filter},
+    sys::tcp_info::{self, TcpInfo, attach_filter},
     transfers,
 };
 
@@ -536,12 +536,21 @@ fn roles(
 impl SocketSettings {
     /// Before a socket listens or connects.
     pub fn apply(&self, socket: &impl AsFd) -> io::Result<()> {
+        Ok(self.try_on(socket)?)
+    }
+
+    /// The same, with which option it was that the socket would not have.
+    pub fn try_on(&self, socket: &impl AsFd) -> Result<(), OptionError> {
+        let failed = |option| move |source| OptionError { option, source };
         if let Some(congestion) = &self.congestion {
-            sockopt::set_tcp_congestion(socket, congestion)?;
+            sockopt::set_tcp_congestion(socket, congestion)
+                .map_err(io::Error::from)
+                .map_err(failed(SocketOption::Congestion))?;
         }
-        crate::sys::tcp_info::set_max_segment(socket, self.max_segment)?;
+        tcp_info::set_max_segment(socket, self.max_segment)
+            .map_err(failed(SocketOption::MaxSegment))?;
         self.window.map_or(Ok(()), |bytes| {
-            crate::sys::tcp_info::set_window(socket, bytes)
+            tcp_info::set_window(socket, bytes).map_err(failed(SocketOption::Window))
         })
     }
 }
@@ -552,7 +561,7 @@ impl SocketSettings {
     pub fn hold_window(&self, socket: &impl AsFd) {
         if let Some(bytes) = self.window {
             // It was taken before; a connection that is gone has none.
-            drop(crate::sys::tcp_info::bound_window(socket, bytes));
+            drop(tcp_info::bound_window(socket, bytes));
         }
     }
 }

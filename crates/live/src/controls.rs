@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use crate::{
     namespace::Namespace,
     refusal::Refusal,
-    settings::{self, SocketSettings, is_carried, kernel_name, kernel_sends},
+    settings::{
+        self, OptionError, SocketOption, SocketSettings, is_carried, kernel_name, kernel_sends,
+    },
 };
 
 /// The control of one flow's sockets.
@@ -45,20 +47,28 @@ impl Controls {
         folder: &Path,
     ) -> std::io::Result<Result<Self, Refusal>> {
         namespace.inside(|| {
+            let mut checked = Vec::new();
             let by_flow = resolved.flows.iter().map(|flow| {
                 let ours = flow.protocol == Protocol::Tcp
                     && !is_carried(flow, resolved)
                     && kernel_sends(flow, resolved);
                 ours.then(|| {
                     let control = Control::of(flow, folder)?;
-                    check_window(flow, resolved, &control.name)?;
+                    checked.push((flow, control.name.clone()));
                     Ok(control)
                 })
                 .transpose()
             });
-            Ok(by_flow
-                .collect::<Result<_, _>>()
-                .map(|by_flow| Self { by_flow }))
+            let by_flow = match by_flow.collect::<Result<_, _>>() {
+                Ok(by_flow) => by_flow,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            for (flow, name) in checked {
+                if let Err(refusal) = check_socket(flow, resolved, &name)? {
+                    return Ok(Err(refusal));
+                }
+            }
+            Ok(Ok(Self { by_flow }))
         })
     }
 
@@ -84,15 +94,38 @@ impl Controls {
     }
 }
 
-/// Whether a socket may offer the window that a flow is to have.
-fn check_window(flow: &ResolvedFlow, resolved: &Resolved, congestion: &str) -> Result<(), Refusal> {
-    settings::takes(&SocketSettings::of(flow, resolved, Some(congestion))).map_err(|error| {
-        Refusal::new(
-            &["flow", &flow.table, "transport", "receive_window"],
-            format!("a socket may not offer the window that it is to have: {error}"),
+/// Whether a socket may be what those of a flow will be.
+fn check_socket(
+    flow: &ResolvedFlow,
+    resolved: &Resolved,
+    congestion: &str,
+) -> std::io::Result<Result<(), Refusal>> {
+    let told = settings::takes(&SocketSettings::of(flow, resolved, Some(congestion)))?;
+    Ok(told.map_err(|error| refusal(flow, &error)))
+}
+
+/// Each option stands somewhere else in the scenario.
+fn refusal(flow: &ResolvedFlow, error: &OptionError) -> Refusal {
+    let (key, what, help): (&[&str], _, _) = match error.option {
+        SocketOption::Congestion => (
+            &["cc"],
+            "a socket may not have this congestion control",
+            "run as root, or choose another control",
+        ),
+        SocketOption::MaxSegment => (
+            &["transport", "mss"],
+            "a socket cannot have segments of this size",
+            "expected the size of another",
+        ),
+        SocketOption::Window => (
+            &["transport", "receive_window"],
+            "a socket may not offer the window that it is to have",
             "run as root, or leave `receive_window` and `receive_autotuning` out",
-        )
-    })
+        ),
+    };
+    let mut path = vec!["flow", &flow.table];
+    path.extend(key);
+    Refusal::new(&path, format!("{what}: {error}"), help)
 }
 
 impl Control {

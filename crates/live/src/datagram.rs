@@ -19,7 +19,7 @@ use rustix::net::sockopt;
 
 use crate::{
     application::{LOOK, Outcome, Stage},
-    frame::Frame,
+    frame::{Frame, LARGEST},
     stream::{Part, Stream, Wrong},
     sys,
 };
@@ -34,8 +34,6 @@ const UNANSWERED: usize = 1 << 20;
 const STAMPED: usize = 1 << 16;
 /// What a socket may hold, so that a thread that runs late loses nothing: 16 MiB, or as much as we may ask for.
 const BUFFER: usize = 16 << 20;
-/// The largest packet of IP.
-const LARGEST: usize = 65_536;
 
 /// When the datagrams of a flow left, as both ends know it.
 #[derive(Debug, Clone, Default)]

@@ -28,9 +28,10 @@ use rustix::{
 use crate::{
     audit::Recorder,
     clock::Clock,
+    connections::Connections,
     directory::Directory,
     end::Inbox,
-    frame::{self, Frame},
+    frame::{self, Conversation, Frame, LARGEST},
     sys,
     tun::Device,
 };
@@ -41,8 +42,6 @@ const SPIN: Duration = Duration::from_micros(50);
 const TURN: usize = 32;
 /// The longest sleep, so that a stop is heard.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The largest packet of IP.
-pub const LARGEST: usize = 65_536;
 
 /// A model and what it is connected to.
 pub struct Driver<'a> {
@@ -56,6 +55,7 @@ pub struct Driver<'a> {
     pub clock: Clock,
     pub stop: &'a AtomicBool,
     pub samples: PathSampler,
+    pub connections: Connections,
 }
 
 /// How a run went.
@@ -176,7 +176,7 @@ impl Driver<'_> {
         let before = device.header();
         let size = u32::try_from(octets.len() - before.min(octets.len()));
         let size = size.expect("a packet is below 64 KiB");
-        let (place, ecn, dscp, transport) = if let Some(place) = self.directory.at(*node) {
+        let (place, ecn, dscp, mut transport) = if let Some(place) = self.directory.at(*node) {
             if is_merged(octets) {
                 self.recorder.merged();
             }
@@ -195,6 +195,12 @@ impl Driver<'_> {
             found
         };
         self.recorder.taken(place);
+        if let Some(conversation) = Conversation::read(octets, before) {
+            let (flow, opens) = (place.0, frame::opens(&transport));
+            let next = || self.network.next_connection(flow);
+            let connection = self.connections.of(flow, conversation, opens, next);
+            frame::set_connection(&mut transport, connection);
+        }
         let packet = Departing {
             transport,
             size,

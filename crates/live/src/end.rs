@@ -52,3 +52,14 @@ impl Host<Frame> for KernelEnd {
             .pop_front()
     }
 }
+
+/// An end that takes what comes, and says nothing.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Host<Frame> for Nobody {
+    fn on_packet(&mut self, _now: Instant, _packet: Arrived<'_, Frame>) {}
+    fn poll_transmit(&mut self, _now: Instant) -> Option<Departing<Frame>> {
+        None
+    }
+}

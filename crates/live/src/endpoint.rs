@@ -462,7 +462,7 @@ impl Connection {
 
     fn info(&self) -> TcpInfo {
         let (snapshot, stats) = (self.endpoint.snapshot(), self.endpoint.stats());
-        let mss = u64::from(self.endpoint.settings().mss);
+        let mss = u64::from(self.endpoint.smss());
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let micros = |d: Duration| small(d.as_picos() / 1_000_000);
         let [ours, theirs] = self.syns;
@@ -476,12 +476,7 @@ impl Connection {
         }
         TcpInfo {
             state: self.endpoint.state().tcp_info_number(),
-            ca_state: match snapshot.state {
-                "disorder" => 1,
-                "recovery" => 3,
-                "loss" => 4,
-                _ => 0,
-            },
+            ca_state: snapshot.state.tcp_info_number(),
             options,
             snd_mss: small(mss),
             unacked: small(snapshot.in_flight.get() / mss),

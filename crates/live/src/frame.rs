@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use anabranch_core::packet::Ecn;
+use anabranch_core::packet::{ConnectionId, Ecn};
 use anabranch_elements::{
     body::Body,
     host::Departing,
@@ -21,6 +21,8 @@ pub struct Frame {
     payload: u32,
     /// Octets behind it: what fills an interface's frame up.
     after: u32,
+    /// Which of its flow's connections it is of, where that has been told.
+    connection: Option<ConnectionId>,
 }
 
 impl Body for Frame {
@@ -46,6 +48,9 @@ impl Body for Frame {
         let end = self.octets.len() - self.after as usize;
         Some(&self.octets[end - self.payload as usize..end])
     }
+    fn connection(&self) -> Option<ConnectionId> {
+        self.connection
+    }
     fn ip_packet(&self, ecn: Ecn) -> Option<Cow<'_, [u8]>> {
         let before = self.before as usize;
         let packet = &self.octets[before..self.octets.len() - self.after as usize];
@@ -65,6 +70,7 @@ impl Frame {
             before: 0,
             payload,
             after: 0,
+            connection: None,
         }
     }
     /// All of it, and where IP begins.
@@ -78,15 +84,74 @@ impl Frame {
 pub struct Label {
     pub source: Address,
     pub destination: Address,
-    /// Source and destination, over TCP and UDP.
+    /// Source and destination, over TCP and UDP; only the first fragment of a packet has them.
     pub ports: Option<[u16; 2]>,
     pub ecn: Ecn,
     pub dscp: u8,
 }
 
+/// Who talks to whom, whichever of them sends: protocol, addresses and ports of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conversation {
+    protocol: u8,
+    /// The lower first.
+    ends: [([u8; 16], u16); 2],
+}
+
+impl Conversation {
+    /// Between two ends of these addresses and ports.
+    pub fn of(protocol: u8, ends: [(&[u8], u16); 2]) -> Self {
+        let mut ends = ends.map(|(address, port)| {
+            let mut octets = [0; 16];
+            octets[..address.len()].copy_from_slice(address);
+            (octets, port)
+        });
+        ends.sort_unstable();
+        Self { protocol, ends }
+    }
+
+    /// That of a packet with so many octets before it; `None` if it has no ports.
+    pub fn read(octets: &[u8], before: usize) -> Option<Self> {
+        if !is_ip(octets, before) {
+            return None;
+        }
+        let packet = octets.get(before..)?;
+        let header = Header::of(packet)?;
+        let [source, destination] = header.ports(packet.get(header.len..)?)?;
+        let [from, to] = header.addresses;
+        Some(Self::of(
+            header.protocol,
+            [(from, source), (to, destination)],
+        ))
+    }
+}
+
+/// Writes into a packet which connection it is of.
+pub fn set_connection(transport: &mut Transport<Frame>, connection: ConnectionId) {
+    let frame = match transport {
+        Transport::Tcp(segment) => &mut segment.body,
+        Transport::Datagram(frame) => frame,
+        Transport::Redundant(redundant) => &mut redundant.body,
+    };
+    frame.connection = Some(connection);
+}
+
+/// The number of the SYN that asks for a connection, if it is one.
+pub fn opens(transport: &Transport<Frame>) -> Option<u32> {
+    match transport {
+        Transport::Tcp(segment) => {
+            (segment.flags.any(Flags::SYN) && !segment.flags.any(Flags::ACK)).then_some(segment.seq)
+        }
+        _ => None,
+    }
+}
+
 /// The last octets of an address of either version: hosts here differ in these alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address(pub u16);
+
+/// The largest packet of IP.
+pub const LARGEST: usize = 65_536;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -109,11 +174,7 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
     let label = Label {
         source: Address(last(header.addresses[0])),
         destination: Address(last(header.addresses[1])),
-        ports: if matches!(header.protocol, TCP | UDP) {
-            Some([be16(transport, 0)?, be16(transport, 2)?])
-        } else {
-            None
-        },
+        ports: header.ports(transport),
         ecn: Ecn::from_bits(header.class),
         dscp: header.class >> 2,
     };
@@ -165,6 +226,9 @@ struct Header<'a> {
     /// Octets of the whole packet.
     total: usize,
     protocol: u8,
+    /// A part of a packet that the transport's header is not in. Over IPv6 the protocol says so: it is then the fragment
+    /// header's (RFC 8200 §4.5).
+    is_later_fragment: bool,
     class: u8,
     addresses: [&'a [u8]; 2],
 }
@@ -173,12 +237,14 @@ impl<'a> Header<'a> {
     fn of(packet: &'a [u8]) -> Option<Self> {
         match packet.first()? >> 4 {
             4 => {
-                // A fragment has no ports, except the first; none is sent where all links carry as much.
+                /// `Fragment Offset` (RFC 791 §3.1).
+                const OFFSET: u16 = 0x1fff;
                 let fixed: &[u8; 20] = packet.first_chunk()?;
                 Some(Self {
                     len: usize::from(fixed[0] & 15) * 4,
                     total: be16(fixed, 2)?.into(),
                     protocol: fixed[9],
+                    is_later_fragment: be16(fixed, 6)? & OFFSET != 0,
                     class: fixed[1],
                     addresses: [&fixed[12..16], &fixed[16..20]],
                 })
@@ -189,12 +255,19 @@ impl<'a> Header<'a> {
                     len: 40,
                     total: 40 + usize::from(be16(fixed, 4)?),
                     protocol: fixed[6],
+                    is_later_fragment: false,
                     class: (fixed[0] << 4) | (fixed[1] >> 4),
                     addresses: [&fixed[8..24], &fixed[24..40]],
                 })
             }
             _ => None,
         }
+    }
+    /// Source and destination, of what follows it.
+    fn ports(&self, transport: &[u8]) -> Option<[u16; 2]> {
+        let has_ports = matches!(self.protocol, TCP | UDP) && !self.is_later_fragment;
+        has_ports.then_some(())?;
+        Some([be16(transport, 0)?, be16(transport, 2)?])
     }
 }
 
@@ -210,6 +283,7 @@ fn framed(octets: &[u8], before: usize, payload: usize, after: usize) -> Frame {
         before: small(before),
         payload: small(payload),
         after: small(after),
+        connection: None,
     }
 }
 
@@ -227,6 +301,9 @@ fn carried(octets: &[u8], before: usize, header: &Header<'_>) -> Option<Transpor
             after,
         )
     };
+    if header.is_later_fragment {
+        return Some(Transport::Datagram(frame(0)));
+    }
     Some(match header.protocol {
         TCP => {
             let fixed: &[u8; 20] = transport.first_chunk()?;
@@ -307,6 +384,9 @@ mod tests {
 
     use super::*;
     use crate::directory::{v4_of, v6_of};
+
+    /// Octets of IPv4's header.
+    const IP: usize = 20;
 
     /// A segment from host 0 to host 1, as octets.
     fn packet(version: Version, ecn: Ecn, body: Vec<u8>) -> Vec<u8> {
@@ -393,6 +473,28 @@ mod tests {
         assert!(read(&packet(v4(v4_of(0), other), Ecn::NotEct, vec![])).is_none());
         let other = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
         assert!(read(&packet(v6(v6_of(0), other), Ecn::NotEct, vec![])).is_none());
+    }
+
+    /// Fails for a reader that takes the octets in the middle of a packet for ports.
+    #[test]
+    fn only_the_first_fragment_has_ports() {
+        let mut octets = packet(v4(v4_of(0), v4_of(1)), Ecn::Ect0, vec![1; 700]);
+        // More are to come; the first is told by its offset of 0.
+        octets[6..8].copy_from_slice(&0x2000_u16.to_be_bytes());
+        let (label, transport) = read(&octets).expect("a packet of ours");
+        assert_eq!(label.ports, Some([40_000, 10_000]));
+        assert!(matches!(transport, Transport::Tcp(_)));
+        for offset in [0x2001_u16, 0x00b9] {
+            octets[6..8].copy_from_slice(&offset.to_be_bytes());
+            let (label, transport) = read(&octets).expect("a packet of ours");
+            assert_eq!((label.ports, label.ecn), (None, Ecn::Ect0));
+            assert_eq!(transport.payload_len(), 20 + 700);
+            assert!(matches!(transport, Transport::Datagram(_)));
+            assert_eq!(*write(&transport, Ecn::Ect0), octets[..]);
+        }
+        // A later fragment may be shorter than a header of TCP, or of ports.
+        octets.truncate(IP + 2);
+        assert!(read(&octets).is_some_and(|(label, _)| label.ports.is_none()));
     }
 
     /// A frame around a packet stays around it, and what is not IP passes as it is, whatever it looks like.

@@ -21,6 +21,7 @@ use rustix::{
 
 use crate::{
     directory::v4_of,
+    frame::LARGEST,
     namespace::Namespace,
     sys::{self, tcp_info::TcpInfo},
     tun::{Device, Tun},
@@ -36,8 +37,6 @@ const PORTS: Ports = Ports {
 };
 /// What a device carries unless a script says otherwise.
 const MTU: i32 = 1500;
-/// The largest packet of IP.
-const LARGEST: usize = 65_536;
 /// Clocks here are not exact: a thread is woken late, and the kernel's timers count in ticks of up to 10 ms.
 const TOLERANCE: Duration = Duration::from_millis(10);
 /// A timer of the kernel is late by up to an eighth of its time: the wheel that it stands in has eight times coarser steps
@@ -59,6 +58,7 @@ pub struct KernelTarget {
     buffer: Vec<u8>,
     sent: Option<(Duration, Vec<u8>)>,
     hindrance: Option<String>,
+    trouble: Option<String>,
     /// How long this thread had waited for a processor when it was last looked at, and the longest wait since.
     waited: Duration,
     late: Duration,
@@ -91,6 +91,7 @@ impl KernelTarget {
             buffer: vec![0; LARGEST],
             sent: None,
             hindrance: None,
+            trouble: None,
             waited: waited_for_processor(),
             late: Duration::ZERO,
         })
@@ -113,6 +114,38 @@ impl KernelTarget {
     #[must_use]
     pub fn hindrance(&self) -> Option<&str> {
         self.hindrance.as_deref()
+    }
+
+    /// What the device failed with, if it did: nothing is known of what the kernel has sent since.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// The next packet of the device, if it comes before `until`.
+    fn receive(&mut self, until: Duration) -> std::io::Result<Option<usize>> {
+        loop {
+            if let Some(len) = self.device.receive(&mut self.buffer)? {
+                return Ok(Some(len));
+            }
+            let left = until.saturating_sub(self.now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let nanos = left.as_nanos();
+            let timeout = Timespec {
+                tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(nanos % 1_000_000_000).expect("below a second"),
+            };
+            let mut waiting = [PollFd::from_borrowed_fd(
+                self.device.descriptor(),
+                PollFlags::IN,
+            )];
+            match poll(&mut waiting, Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     fn hinder(&mut self, why: String) -> String {
@@ -329,28 +362,22 @@ impl Target for KernelTarget {
         self.note_lateness();
     }
 
-    fn advance(&mut self, until: Duration) {
-        while self.sent.is_none() {
-            if let Ok(Some(len)) = self.device.receive(&mut self.buffer) {
-                self.sent = Some((self.now(), self.buffer[..len].to_vec()));
-                self.note_lateness();
-                return;
-            }
-            let left = until.saturating_sub(self.now());
-            if left.is_zero() {
-                return;
-            }
-            let nanos = left.as_nanos();
-            let timeout = Timespec {
-                tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-                tv_nsec: i64::try_from(nanos % 1_000_000_000).expect("below a second"),
-            };
-            let mut waiting = [PollFd::from_borrowed_fd(
-                self.device.descriptor(),
-                PollFlags::IN,
-            )];
-            let _ = poll(&mut waiting, Some(&timeout));
+    fn advance(&mut self, until: Duration) -> Result<(), String> {
+        if self.sent.is_some() {
+            return Ok(());
         }
+        if let Some(trouble) = &self.trouble {
+            return Err(trouble.clone());
+        }
+        let received = self.receive(until).map_err(|error| {
+            let trouble = format!("the device cannot be read: {error}");
+            self.trouble.get_or_insert(trouble).clone()
+        })?;
+        if let Some(len) = received {
+            self.sent = Some((self.now(), self.buffer[..len].to_vec()));
+            self.note_lateness();
+        }
+        Ok(())
     }
 
     fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)> {
@@ -400,5 +427,38 @@ fn named(error: Errno) -> &'static str {
         Errno::PIPE => "EPIPE",
         Errno::INVAL => "EINVAL",
         _ => "another error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// Fails for a target that takes an error for "nothing was sent", and asks again as fast as it can.
+    #[test]
+    fn a_device_that_fails_is_told() {
+        // A thread stays in the namespace that it went into.
+        let thread = std::thread::spawn(|| {
+            let mut target = match KernelTarget::new() {
+                Ok(target) => target,
+                Err(why) => {
+                    let required = std::env::var("ANABRANCH_LIVE").as_deref() == Ok("required");
+                    assert!(!required, "ANABRANCH_LIVE=required: {why}");
+                    eprintln!("SKIPPED: {why}");
+                    return;
+                }
+            };
+            // A folder cannot be read as a file.
+            let folder = File::open("/").expect("it is there");
+            target.device = Tun::new(folder, target.namespace.clone());
+            let began = Instant::now();
+            let told = target.advance(Duration::from_secs(5));
+            assert!(told.is_err_and(|told| told.contains("cannot be read")));
+            assert!(began.elapsed().as_secs() < 4);
+            assert!(target.trouble().is_some());
+        });
+        thread.join().expect("as it should be");
     }
 }

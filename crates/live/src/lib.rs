@@ -11,6 +11,7 @@
 mod application;
 mod audit;
 mod clock;
+mod connections;
 mod controls;
 mod datagram;
 mod descriptors;
@@ -35,6 +36,7 @@ mod transfers;
 mod tun;
 
 pub use anabranch_bpf::trace::CaState;
+pub use anabranch_model::Progress;
 pub use application::Side;
 pub use audit::{Audit, DatagramAccount, Limits};
 pub use driver::{Favour, PathSamples};
@@ -42,7 +44,7 @@ pub use frame::{Frame, departing, write};
 pub use kernel_target::KernelTarget;
 pub use program::Ended;
 pub use refusal::Refusal;
-pub use run::{Around, Error, Finished, Live, Progress, prepare};
+pub use run::{Around, Error, Finished, Live, prepare};
 pub use sampler::Sample;
 pub use sys::tcp_info::TcpInfo;
 pub use trace::{Acknowledged, Detail, Traced, Tracing};

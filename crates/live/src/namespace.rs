@@ -64,19 +64,26 @@ impl Namespace {
     }
 
     /// Sets kernel settings, each `net/…` below `/proc/sys`. One that this kernel does not have is left out; the
-    /// result says which there were.
-    pub fn set(&self, settings: &[(&str, String)]) -> io::Result<()> {
+    /// result has those that there were.
+    pub fn set<'a>(&self, settings: &[(&'a str, String)]) -> io::Result<Vec<(&'a str, String)>> {
         self.inside(|| {
+            let mut made = Vec::with_capacity(settings.len());
             for (name, value) in settings {
                 match fs::write(format!("/proc/sys/{name}"), value) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Ok(()) => made.push((*name, value.clone())),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
                         return Err(io::Error::new(error.kind(), format!("{name}: {error}")));
                     }
-                    _ => {}
                 }
             }
-            Ok(())
+            Ok(made)
         })
+    }
+
+    /// Whether there is a setting of that name.
+    pub fn has(&self, setting: &str) -> io::Result<bool> {
+        self.inside(|| fs::exists(format!("/proc/sys/{setting}")))
     }
 
     /// The device through which host number `host` reaches all others.

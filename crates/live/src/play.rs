@@ -13,22 +13,24 @@ use std::{
     time::Duration as Pause,
 };
 
-use anabranch_model::{network::Network, scenario::Resolved};
+use anabranch_core::packet::FlowId;
+use anabranch_model::{Progress, network::Network, scenario::Resolved};
 
 use crate::{
     application::{Application, Outcome, Side, Stage},
     audit::Recorder,
     clock::Clock,
+    connections::Connections,
     controls::Controls,
     directory::Directory,
-    driver::{Driver, LARGEST, Moved, PathSampler},
+    driver::{Driver, Moved, PathSampler},
     end::Inbox,
     endpoint::Own,
-    frame::{self, Frame},
+    frame::{self, Frame, LARGEST},
     namespace::Namespace,
     program::{Ended, Program},
     report,
-    run::{Error, Progress, failed},
+    run::{Error, failed},
     sampler::{self, Sample},
     settings::is_carried,
     tun::Device,
@@ -223,7 +225,11 @@ impl Play<'_> {
             let device = &host.as_ref()?.device;
             Some((node, Arc::clone(device)))
         });
+        let flows = 0..self.resolved.flows.len();
+        let flows = flows.map(|flow| FlowId(u32::try_from(flow).expect("counted in 32 bits")));
+        let first = flows.map(|flow| network.first_connection(flow));
         let driver = Driver {
+            connections: Connections::new(first.collect()),
             network,
             devices: devices.collect(),
             inboxes: self.inboxes.clone(),
@@ -234,6 +240,8 @@ impl Play<'_> {
             samples: self.path.clone(),
         };
         thread::scope(|scope| {
+            // Nobody waits for the run's end where the report panics.
+            let _stop = Stop(&stop, stage);
             let edges = report::edges(self.resolved);
             let samples = scope.spawn(move || sampler::run(clock, end, edges, stage));
             let moving = scope.spawn(|| driver.run());
@@ -340,6 +348,18 @@ impl Drop for Release<'_> {
         if thread::panicking() {
             self.0.over.store(true, Ordering::Relaxed);
             self.0.line.go(None);
+        }
+    }
+}
+
+/// Stops the engine and who samples where something panics: the scope waits for them before the panic goes on.
+struct Stop<'a>(&'a AtomicBool, &'a Stage);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+            self.1.over.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -13,14 +13,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
 use crate::{
-    application::Stage,
+    application::{LOOK, Stage},
     directory::v4_of,
     namespace::Namespace,
     sys::contain::{self, Contained},
 };
 
-/// So often it is looked whether a program has ended.
-const LOOK: Pause = Pause::from_millis(10);
 /// So long a program may take to end once it is asked to.
 const GRACE: Pause = Pause::from_millis(500);
 

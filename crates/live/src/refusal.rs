@@ -40,6 +40,15 @@ impl Refusal {
 /// # Errors
 /// With the first part that cannot.
 pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
+    check_structure(resolved)?;
+    check_flows(resolved)
+}
+
+/// Whether its network and its hosts can be there, whatever the flows do: a shell asks for no more.
+///
+/// # Errors
+/// With the first part that cannot.
+pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
     if resolved.flows.len() > MOST_FLOWS {
         return Err(Refusal::new(
             &["flow"],
@@ -61,6 +70,22 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
         }
     }
     check_hosts(resolved)?;
+    // What a device must carry.
+    for flow in &resolved.flows {
+        if is_carried(flow, resolved) {
+            continue;
+        }
+        match flow.protocol {
+            Protocol::Udp => check_datagrams(flow)?,
+            Protocol::Tcp => check_segments(flow, resolved)?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether this machine's kernel, or our own TCP, does what the flows ask of it.
+fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
+    check_peers(resolved)?;
     let mut tcp = resolved
         .flows
         .iter()
@@ -72,7 +97,6 @@ pub fn check(resolved: &Resolved) -> Result<(), Refusal> {
         }
         check_workload(flow, resolved)?;
         if flow.protocol == Protocol::Udp {
-            check_datagrams(flow)?;
             continue;
         }
         check_fec(flow)?;
@@ -107,6 +131,16 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
                 resolved.nodes[node]
             ),
             "expected `tcp = \"kernel\"`, or another host",
+        ));
+    }
+    if let Some(name) = &resolved.attached[node].interface {
+        return Err(Refusal::new(
+            &["host", &resolved.nodes[node], "attach"],
+            format!(
+                "`{}` stands for the interface `{name}`, and has no namespace for a shell",
+                resolved.nodes[node]
+            ),
+            "expected another host",
         ));
     }
     if resolved.flows.iter().any(|flow| flow.ends.contains(&node)) {
@@ -178,21 +212,6 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
             ));
         }
     }
-    for flow in &resolved.flows {
-        let own = |end: &usize| resolved.attached[*end].has_own_tcp;
-        if let Some(end) = flow.ends.into_iter().find(own)
-            && (is_carried(flow, resolved) || flow.protocol == Protocol::Udp)
-        {
-            return Err(Refusal::new(
-                &["host", &resolved.nodes[end], "tcp"],
-                format!(
-                    "our own TCP has nobody to talk to over `{}`: its other end is no TCP application of ours",
-                    flow.name
-                ),
-                "expected flows over TCP to hosts without `exec`",
-            ));
-        }
-    }
     let mut pairs = BTreeSet::new();
     for flow in resolved
         .flows
@@ -206,6 +225,26 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
                 "a program runs at an end of this flow, and a flow before it has the same two ends: nothing says whose \
                  its packets are",
                 "expected one flow between two hosts of which one runs a program",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Our own TCP needs one at the other end.
+fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
+    for flow in &resolved.flows {
+        let own = |end: &usize| resolved.attached[*end].has_own_tcp;
+        if let Some(end) = flow.ends.into_iter().find(own)
+            && (is_carried(flow, resolved) || flow.protocol == Protocol::Udp)
+        {
+            return Err(Refusal::new(
+                &["host", &resolved.nodes[end], "tcp"],
+                format!(
+                    "our own TCP has nobody to talk to over `{}`: its other end is no TCP application of ours",
+                    flow.name
+                ),
+                "expected flows over TCP to hosts without `exec`",
             ));
         }
     }
@@ -250,6 +289,28 @@ fn check_datagrams(flow: &ResolvedFlow) -> Result<(), Refusal> {
             "expected {} bytes of payload at most",
             MOST - flow.udp_headers
         ),
+    ))
+}
+
+/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of `net/tcp.h`): timestamps count.
+const SEGMENTS: std::ops::RangeInclusive<u32> = 88..=32_767;
+
+/// A socket of the kernel's can be told of segments of a certain size only.
+fn check_segments(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    let is_kernel = |node: &usize| !resolved.attached[*node].has_own_tcp;
+    let size = settings::segment(&flow.stack);
+    if SEGMENTS.contains(&size) || !flow.ends.iter().any(is_kernel) {
+        return Ok(());
+    }
+    let [least, most] =
+        [SEGMENTS.start(), SEGMENTS.end()].map(|bound| bound - (size - flow.stack.mss));
+    Err(Refusal::new(
+        &["flow", &flow.table, "transport", "mss"],
+        format!(
+            "a socket of this machine's kernel cannot have segments of {} bytes",
+            flow.stack.mss
+        ),
+        format!("expected {least} to {most} bytes"),
     ))
 }
 

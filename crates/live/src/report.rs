@@ -7,6 +7,7 @@ use anabranch_core::{
     packet::FlowId,
     units::{Duration, Instant},
 };
+use anabranch_elements::link::Window;
 use anabranch_model::{
     network::Completions,
     record::summary::{ExchangeSummary, TransferSummary, jain_index},
@@ -81,15 +82,7 @@ pub fn fill_in(
         let took = completion(flow, resolved, outcomes).map(|at| (at - flow.start).as_secs_f64());
         summary.insert("flow_completion_time_s".into(), took.into());
         if crate::settings::connects_back(flow) {
-            let (start, end) = figures.window;
-            let counted = receiver
-                .exchanges
-                .iter()
-                .filter(|(at, _)| *at >= start && *at < end);
-            let completions = Completions {
-                started: counted.clone().count() as u64,
-                times: counted.filter_map(|(_, took)| *took).collect(),
-            };
+            let completions = completions(&receiver.exchanges, asked_window(flow, resolved));
             let exchanges = ExchangeSummary::from(&completions);
             summary.insert(
                 "exchanges".into(),
@@ -98,6 +91,26 @@ pub fn fill_in(
         }
     }
     jain_index(&goodputs)
+}
+
+/// Requests and responses in the measured time, each by its own: a response that was asked for before counts, and so does a request
+/// that is answered later.
+fn completions(
+    exchanges: &[(Instant, Option<Duration>)],
+    (start, end): (Instant, Instant),
+) -> Completions {
+    let window = Window::new(start, end);
+    let asked = exchanges.iter().filter(|(at, _)| window.contains(*at));
+    let answered = exchanges
+        .iter()
+        .filter_map(|(at, took)| Some((*at, (*took)?)));
+    Completions {
+        started: asked.count() as u64,
+        times: answered
+            .filter(|(at, took)| window.contains(at.saturating_add(*took)))
+            .map(|(_, took)| took)
+            .collect(),
+    }
 }
 
 /// What is read must be what was written, octet for octet and once.
@@ -436,4 +449,33 @@ fn kernel_settings() -> Map<String, Value> {
         (!name.ends_with("_key")).then(|| (name, value.into()))
     };
     names.into_iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails for a selection by when was asked alone.
+    #[test]
+    fn responses_count_when_they_are_complete() {
+        let at = Instant::from_millis;
+        let took = |ms| Some(Duration::from_millis(ms));
+        let exchanges = [
+            (at(10), took(20)),
+            // Asked before the measured time, and answered in it.
+            (at(90), took(30)),
+            (at(200), took(40)),
+            // Answered when that is over, at its very end, and never.
+            (at(900), took(200)),
+            (at(950), took(50)),
+            (at(990), None),
+        ];
+        let counted = completions(&exchanges, (at(100), at(1000)));
+        let times: Vec<u64> = counted
+            .times
+            .iter()
+            .map(|t| t.as_nanos() / 1_000_000)
+            .collect();
+        assert_eq!((counted.started, times), (4, vec![30, 40, 50]));
+    }
 }

@@ -8,6 +8,7 @@ use anabranch_core::{
 };
 use anabranch_elements::host::Host;
 use anabranch_model::{
+    Progress,
     network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
     scenario::{Protocol, Resolved},
@@ -21,7 +22,7 @@ use crate::{
     descriptors,
     directory::{v4_of, v6_of},
     driver::{PathSampler, PathSamples},
-    end::{Inbox, KernelEnd},
+    end::{Inbox, KernelEnd, Nobody},
     endpoint::{Own, OwnEnd},
     frame::Frame,
     namespace::{self, Namespace},
@@ -34,15 +35,6 @@ use crate::{
     trace::{Detail, Traced, Tracing, Watch},
     tun::{Drops, Interface},
 };
-
-/// Whether to go on, as a progress report answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Go on.
-    Continue,
-    /// Stop here; the run has no result.
-    Stop,
-}
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -169,10 +161,11 @@ impl<'a> Live<'a> {
         self.controls().map(drop)
     }
     fn controls(&self) -> Result<Controls, Error> {
-        let controls = Namespace::new()
-            .and_then(|namespace| Controls::of(self.resolved, &namespace, &self.folder))
+        let namespace = Namespace::new().map_err(no_namespace)?;
+        settings::check_switches(self.resolved, |name| namespace.has(name))
             .map_err(no_namespace)??;
-        Ok(controls)
+        let controls = Controls::of(self.resolved, &namespace, &self.folder);
+        Ok(controls.map_err(no_namespace)??)
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
     /// when the program does.
@@ -241,6 +234,7 @@ impl<'a> Live<'a> {
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
         let long;
         let resolved = if let Some(shell) = &self.shell {
+            refusal::check_structure(self.resolved)?;
             refusal::check_place(self.resolved, shell.host)?;
             long = Resolved {
                 duration: SHELL,
@@ -258,10 +252,14 @@ impl<'a> Live<'a> {
         } else {
             Controls::default()
         };
-        let applied = settings::of_namespaces(resolved);
-        let hosts = hosts(resolved, &applied)?;
+        let (hosts, applied) = hosts(resolved, &settings::of_namespaces(resolved))?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
-        let own = Own::all(resolved);
+        let flows_send = self.shell.is_none();
+        let own = if flows_send {
+            Own::all(resolved)
+        } else {
+            vec![[None, None]; resolved.flows.len()]
+        };
         let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
         let Compiled {
             mut network,
@@ -274,7 +272,7 @@ impl<'a> Live<'a> {
         let play = Play {
             resolved,
             programs: self.programs(resolved),
-            flows_send: self.shell.is_none(),
+            flows_send,
             hosts: &hosts,
             controls: &controls,
             recorder: &recorder,
@@ -419,15 +417,22 @@ pub(crate) fn failed(what: &str, source: io::Error) -> Error {
     }
 }
 
-/// By node; none where no flow begins or ends.
-fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<LiveHost>>, Error> {
+/// Kernel settings that have been made, as names below `/proc/sys` and values.
+type Applied<'a> = Vec<(&'a str, String)>;
+
+/// By node; none where no flow begins or ends. With the settings that their kernel has of those that it was to have.
+fn hosts<'a>(
+    resolved: &Resolved,
+    wanted: &[(&'a str, String)],
+) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
+    let mut applied = Vec::new();
     let mtu = settings::mtu(resolved);
     // Our own TCP needs nothing of the kernel.
     let is_end = |node: usize| {
         !resolved.attached[node].has_own_tcp
             && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
     };
-    let make = |node: usize| {
+    let mut make = |node: usize| {
         if let Some(name) = &resolved.attached[node].interface {
             let device = Interface::new(name).map_err(|source| Error::Missing {
                 what: format!(
@@ -445,7 +450,8 @@ fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<L
             let what = what.to_owned();
             move |source| Error::Missing { what, source }
         };
-        namespace.set(applied).map_err(missing(
+        // The same in each: they are one kernel's.
+        applied = namespace.set(wanted).map_err(missing(
             "a namespace's settings below /proc/sys must be writable",
         ))?;
         let device = namespace.device(node, mtu).map_err(missing(
@@ -456,9 +462,10 @@ fn hosts(resolved: &Resolved, applied: &[(&str, String)]) -> Result<Vec<Option<L
             device: Arc::new(device),
         })
     };
-    (0..resolved.nodes.len())
+    let hosts = (0..resolved.nodes.len())
         .map(|node| is_end(node).then(|| make(node)).transpose())
-        .collect()
+        .collect::<Result<_, Error>>()?;
+    Ok((hosts, applied))
 }
 
 /// The ends of all flows as the model sees them, and where what they send is put in.
@@ -487,9 +494,10 @@ fn ends(
                     None => end,
                 };
             }
-            let host = hosts[flow.ends[side]]
-                .as_ref()
-                .expect("every end has a host");
+            let Some(host) = &hosts[flow.ends[side]] else {
+                // A host of our own TCP, none of whose flows sends.
+                return Box::new(Nobody);
+            };
             let end = Box::new(KernelEnd {
                 device: Arc::clone(&host.device),
                 inbox: Arc::clone(&pair[side]),

@@ -14,6 +14,8 @@ use anabranch_model::{
 };
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
+use crate::refusal::Refusal;
+
 /// Whether the end at `to` opens the connection, as a client does that asks.
 pub const fn connects_back(flow: &ResolvedFlow) -> bool {
     matches!(flow.workload, workload::Config::RequestResponse(_))
@@ -68,6 +70,39 @@ impl SocketSettings {
     }
 }
 
+/// Options of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketOption {
+    Congestion,
+    MaxSegment,
+    Window,
+}
+
+/// What a socket would not have, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", .option.name())]
+pub struct OptionError {
+    pub option: SocketOption,
+    pub source: io::Error,
+}
+
+impl SocketOption {
+    /// As tcp(7) has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Congestion => "TCP_CONGESTION",
+            Self::MaxSegment => "TCP_MAXSEG",
+            Self::Window => "TCP_WINDOW_CLAMP",
+        }
+    }
+}
+
+impl From<OptionError> for io::Error {
+    fn from(error: OptionError) -> Self {
+        Self::new(error.source.kind(), error)
+    }
+}
+
 /// What a host's kernel can be told of how it finds losses: settings of its namespace.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,24 +153,26 @@ impl Switches {
             *stack = settings;
         }
     }
-    /// As names below `/proc/sys` and values: nothing where the kernel's own are meant.
-    fn settings(self) -> impl Iterator<Item = (&'static str, String)> {
+    /// As names below `/proc/sys`, all of which become 0, and the keys of `transport` that ask for it: nothing where the
+    /// kernel's own are meant.
+    fn off(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [
-            (self.sack, "net/ipv4/tcp_sack", "0"),
-            (self.dsack, "net/ipv4/tcp_dsack", "0"),
+            (self.sack, "net/ipv4/tcp_sack", "sack"),
+            (self.dsack, "net/ipv4/tcp_dsack", "dsack"),
             // Bit 1 is RACK; there is none without SACK.
-            (self.rack || !self.sack, "net/ipv4/tcp_recovery", "0"),
-            (self.tlp || !self.sack, "net/ipv4/tcp_early_retrans", "0"),
-            (self.frto, "net/ipv4/tcp_frto", "0"),
-            (self.timestamps, "net/ipv4/tcp_timestamps", "0"),
+            (self.rack || !self.sack, "net/ipv4/tcp_recovery", "rack"),
+            (self.tlp || !self.sack, "net/ipv4/tcp_early_retrans", "tlp"),
+            (self.frto, "net/ipv4/tcp_frto", "frto"),
+            (self.timestamps, "net/ipv4/tcp_timestamps", "timestamps"),
         ]
         .into_iter()
         .filter(|(on, ..)| !on)
-        .map(|(_, name, value)| (name, value.to_owned()))
+        .map(|(_, name, key)| (name, key))
     }
 }
 
-fn segment(stack: &Settings) -> u32 {
+/// Octets of a full segment as a socket is told of it: with the timestamps.
+pub fn segment(stack: &Settings) -> u32 {
     stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
 }
 
@@ -175,8 +212,8 @@ pub fn offers(congestion: &str) -> io::Result<()> {
 }
 
 /// Whether a socket may be told what the flow's sockets will be.
-pub fn takes(settings: &SocketSettings) -> io::Result<()> {
-    settings.apply(&tcp_socket()?)
+pub fn takes(settings: &SocketSettings) -> io::Result<Result<(), OptionError>> {
+    Ok(settings.try_on(&tcp_socket()?))
 }
 
 /// A socket of TCP that nothing has been done with.
@@ -272,9 +309,40 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
     settings.extend(
         first
             .into_iter()
-            .flat_map(|flow| Switches::of_kernels(flow, resolved).settings()),
+            .flat_map(|flow| Switches::of_kernels(flow, resolved).off())
+            .map(|(name, _)| (name, "0".to_owned())),
     );
     settings
+}
+
+/// What the scenario asks of a kernel's settings, as long as the kernel has none of that name: `has` says whether it does.
+///
+/// # Errors
+/// With the first switch that asks for one.
+pub fn check_switches<E>(
+    resolved: &Resolved,
+    has: impl Fn(&str) -> Result<bool, E>,
+) -> Result<Result<(), Refusal>, E> {
+    let mut flows = resolved.flows.iter();
+    // They are the same in every flow.
+    let Some(flow) = flows.find(|flow| flow.protocol == Protocol::Tcp) else {
+        return Ok(Ok(()));
+    };
+    let asks_for_marks = matches!(flow.stack.ecn, EcnMode::Rfc3168);
+    let marks = asks_for_marks.then_some(("net/ipv4/tcp_ecn", "ecn"));
+    for (name, key) in Switches::of_kernels(flow, resolved).off().chain(marks) {
+        if !has(name)? {
+            return Ok(Err(Refusal::new(
+                &["flow", &flow.table, "transport", key],
+                format!(
+                    "`{key}` cannot be set: this machine's kernel has no setting `{}`",
+                    name.replace('/', ".")
+                ),
+                "expected the stack's own",
+            )));
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// The most that one flow can have in flight, in bytes: bandwidth-delay product and the queue.

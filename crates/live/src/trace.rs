@@ -20,7 +20,7 @@ use anabranch_bpf::{
 };
 use anabranch_core::{
     packet::{Direction, FlowId},
-    units::{Bytes, Duration, Instant},
+    units::{Bytes, Instant},
 };
 use anabranch_elements::tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
 use anabranch_model::{
@@ -46,8 +46,6 @@ use crate::{
 const TAKE: Pause = Pause::from_millis(20);
 /// So many records are kept, in 0.8 GB; what comes after them is lost.
 const MOST_RECORDS: usize = 8_000_000;
-/// The program is told of a segment once it has left: by so much later, at most, than the engine takes it.
-const EARLY: Duration = Duration::from_millis(5);
 
 /// What of a run is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -455,11 +453,8 @@ impl Traced {
                 // One record for what leaves as one; the packets of it are numbered one behind the other.
                 let mut number = first;
                 while end.wrapping_sub(number).cast_signed() > 0 {
-                    let sent = by_number.get_mut(&number).into_iter().flatten();
-                    let nearest = sent
-                        .filter(|row| !row.retransmission && row.sent.saturating_add(EARLY) >= at)
-                        .min_by_key(|row| row.sent);
-                    let Some(row) = nearest else {
+                    let sent = by_number.get_mut(&number);
+                    let Some(row) = sent.and_then(|rows| sent_again_at(at, rows)) else {
                         number = number.wrapping_add(record.mss.max(1));
                         continue;
                     };
@@ -470,6 +465,18 @@ impl Traced {
             }
         }
     }
+}
+
+/// Of the packets with one number, in order of sending, the one that left again at `at`: the nearest of those that are not taken. The
+/// engine may have noted it sooner than the program did, or later. The first is no sending again.
+fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a mut PacketRow> {
+    let far = |row: &PacketRow| {
+        at.saturating_since(row.sent)
+            .max(row.sent.saturating_since(at))
+    };
+    let again = rows.iter_mut().skip(1);
+    let free = again.filter(|row| !row.retransmission);
+    free.min_by_key(|row| far(row)).map(|row| &mut **row)
 }
 
 /// Numbers of octets in the log of packets: from the first of the stream on, where a flow is one connection.
@@ -661,3 +668,43 @@ impl Connections {
 
 /// `TCP_SYN_SENT`.
 const SYN_SENT: u8 = 2;
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::{packet::ConnectionId, units::Duration};
+
+    use super::*;
+
+    /// Fails where the earliest is taken: an original, or the last sending again but one.
+    #[test]
+    fn what_was_sent_again_is_the_nearest() {
+        let micros = |micros| Instant::START + Duration::from_micros(micros);
+        let mut rows = [0, 2000, 4000].map(|sent| PacketRow {
+            flow: FlowId(0),
+            connection: ConnectionId(0),
+            direction: Direction::Forward,
+            index: 0,
+            sequence: 77,
+            payload: 1000,
+            size: 1052,
+            retransmission: false,
+            cause: None,
+            sent: micros(sent),
+            received: None,
+            lost: None,
+            queue_delay: Duration::ZERO,
+            reordered: false,
+            extent: 0,
+        });
+        let mut rows: Vec<&mut PacketRow> = rows.iter_mut().collect();
+        // The engine took it before the program told of it; then after that.
+        for (at, sent) in [(4020, Some(4000)), (1950, Some(2000)), (4100, None)] {
+            let found = sent_again_at(micros(at), &mut rows);
+            let found = found.map(|row| {
+                row.retransmission = true;
+                row.sent
+            });
+            assert_eq!(found, sent.map(micros), "told of at {at} us");
+        }
+    }
+}

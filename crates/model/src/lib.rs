@@ -7,7 +7,10 @@
 pub mod catalog;
 pub mod event_queue;
 pub mod network;
+mod progress;
 pub mod record;
 pub mod scenario;
 pub mod topology;
 pub mod workload;
+
+pub use progress::Progress;

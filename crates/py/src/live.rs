@@ -377,7 +377,7 @@ mod engine {
                 fast_recoveries: ack.fast_recoveries,
                 timeouts: ack.timeouts,
                 retransmitted_packets: record.total_retrans,
-                state: info.state_name(),
+                state: info.congestion_state(),
                 control: last.1,
             }
         });
@@ -400,7 +400,7 @@ mod engine {
                 rttvar: micros(info.rttvar_us),
                 min_rtt: micros(info.min_rtt_us.checked_add(1).map_or(0, |us| us - 1)),
                 rto: micros(info.rto_us),
-                state: info.state_name(),
+                state: info.congestion_state(),
                 pacing_rate: Rate::new(info.pacing_rate.saturating_mul(8)),
             },
             delivered_bytes,

@@ -202,7 +202,7 @@ fn samples<B: Body>(run: &Finished<B>) -> Columns {
         ),
         (
             "state",
-            strings(rows, |s| Some(s.snapshot.state.to_owned())),
+            strings(rows, |s| Some(s.snapshot.state.name().to_owned())),
         ),
     ]
 }
@@ -238,7 +238,7 @@ fn ack_samples<B: Body>(run: &Finished<B>) -> Columns {
             "retransmitted_packets",
             counts(rows, |s| s.retransmitted_packets.into()),
         ),
-        ("state", strings(rows, |s| Some(s.state.to_owned()))),
+        ("state", strings(rows, |s| Some(s.state.name().to_owned()))),
         (
             "congestion_control",
             strings(rows, |s| run.samples.controls.get(s.control).cloned()),

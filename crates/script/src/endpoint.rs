@@ -293,12 +293,12 @@ impl Target for EndpointTarget {
         }
     }
 
-    fn advance(&mut self, until: Duration) {
+    fn advance(&mut self, until: Duration) -> Result<(), String> {
         while self.sent.is_empty() {
             let due = self.end.as_ref().map_or(Instant::NEVER, Endpoint::deadline);
             if due > instant(until) {
                 self.now = self.now.max(until);
-                return;
+                break;
             }
             self.now = self.now.max(due - Instant::START);
             if let Some(end) = &mut self.end {
@@ -306,6 +306,7 @@ impl Target for EndpointTarget {
             }
             self.flush();
         }
+        Ok(())
     }
 
     fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)> {

@@ -62,7 +62,7 @@ pub fn run(script: &Script, target: &mut dyn Target, offset: u32) -> Result<(), 
         last = event.at;
         runner.event(event)?;
     }
-    runner.let_time_pass(runner.now);
+    runner.let_time_pass(last, runner.now)?;
     runner.nothing_unexpected(last, Duration::from_picos(u64::MAX))
 }
 
@@ -141,7 +141,7 @@ impl Runner<'_> {
             };
             return Ok(());
         }
-        self.let_time_pass(first);
+        self.let_time_pass(event.at, first)?;
         self.nothing_unexpected(event.at, first)?;
         self.now = first;
         match &event.action {
@@ -157,17 +157,22 @@ impl Runner<'_> {
     }
 
     /// Everything that is sent until then.
-    fn let_time_pass(&mut self, until: Duration) {
+    fn let_time_pass(&mut self, at: Position, until: Duration) -> Result<(), Error> {
         loop {
-            self.target.advance(until);
+            self.advance(at, until)?;
             let before = self.sent.len();
             while let Some(sent) = self.target.take_sent() {
                 self.sent.push_back(sent);
             }
             if self.sent.len() == before {
-                return;
+                return Ok(());
             }
         }
+    }
+
+    fn advance(&mut self, at: Position, until: Duration) -> Result<(), Error> {
+        let told = self.target.advance(until);
+        told.map_err(|message| self.error(at, message))
     }
 
     /// Nothing was sent before `then` that the script has not spoken of.
@@ -198,7 +203,7 @@ impl Runner<'_> {
         let wait = last.saturating_sub(self.now);
         let latest = last + self.tolerance + self.target.lateness(wait);
         while self.sent.is_empty() {
-            self.target.advance(latest);
+            self.advance(at, latest)?;
             let Some(sent) = self.target.take_sent() else {
                 let until = seconds(latest);
                 let message =

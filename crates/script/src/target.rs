@@ -60,7 +60,10 @@ pub trait Target {
     /// An IP packet reaches the target at `now`.
     fn inject(&mut self, now: Duration, packet: &[u8]);
     /// Time goes on until `until`, or until something is sent, whichever is earlier.
-    fn advance(&mut self, until: Duration);
+    ///
+    /// # Errors
+    /// If what the target sends cannot be seen any more.
+    fn advance(&mut self, until: Duration) -> Result<(), String>;
     /// The first packet sent and not yet taken, and when it was sent.
     fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)>;
     /// A figure of the connection or of the host by its name: `tcpi_…` as in Linux's `struct

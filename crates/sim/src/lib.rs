@@ -4,5 +4,6 @@
 pub mod run;
 pub mod samples;
 
-pub use run::{Error, Finished, Progress, Simulation};
+pub use anabranch_model::Progress;
+pub use run::{Error, Finished, Simulation};
 pub use samples::{AckSample, FlowSample, GroupSample, LinkSample, Samples};

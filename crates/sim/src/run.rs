@@ -8,6 +8,7 @@ use anabranch_elements::{
     host::Host,
 };
 use anabranch_model::{
+    Progress,
     network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
     scenario::{Resolved, ResolvedLink},
@@ -15,15 +16,6 @@ use anabranch_model::{
 };
 
 use crate::samples::Samples;
-
-/// Whether to go on, as a progress report answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Go on.
-    Continue,
-    /// Stop here; the run has no result.
-    Stop,
-}
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,10 @@ use anabranch_core::{
     packet::FlowId,
     units::{Duration, Instant},
 };
-use anabranch_elements::{body::Body, tcp::Snapshot};
+use anabranch_elements::{
+    body::Body,
+    tcp::{CongestionState, Snapshot},
+};
 use anabranch_model::network::{GroupId, LinkId, Network};
 pub use anabranch_model::record::{GroupSample, LinkSample};
 
@@ -53,7 +56,7 @@ pub struct AckSample {
     /// Segments that it has sent again so far.
     pub retransmitted_packets: u32,
     /// As of [`Snapshot`].
-    pub state: &'static str,
+    pub state: CongestionState,
     /// The congestion control's name, as an index into [`Samples::controls`].
     pub control: usize,
 }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     body::Body,
     link::Window,
-    middlebox::{Held, Middlebox, Output},
+    middlebox::{Held, Middlebox, Output, connection_of},
 };
 
 /// How often an entrance that keeps packets looks whether the other end asks for any, or whether there is anything to ask for:
@@ -185,7 +185,7 @@ impl<B: Body> Entrance<B> {
         };
         let view = View {
             size: copy.size,
-            connection: copy.connection,
+            connection: connection_of(&copy),
             index: copy.index,
         };
         self.split.split(now, view, &mut self.routes);
@@ -209,13 +209,14 @@ impl<B: Body> Middlebox<B> for Entrance<B> {
     fn on_packet(&mut self, now: Instant, mut packet: Held<B>, out: &mut Output<B>) {
         packet.size = packet.size.saturating_add(self.overhead);
         self.hear(now, out);
+        let connection = connection_of(&packet);
         let view = View {
             size: packet.size,
-            connection: packet.connection,
+            connection,
             index: packet.index,
         };
         self.split.split(now, view, &mut self.routes);
-        let header = self.header(now, packet.connection.0);
+        let header = self.header(now, connection.0);
         let mut routes = std::mem::take(&mut self.routes);
         let mut chosen = routes.drain(..);
         let first = chosen

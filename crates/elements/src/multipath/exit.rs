@@ -15,7 +15,7 @@ use super::{
 use crate::{
     body::Body,
     link::Window,
-    middlebox::{Held, Middlebox, Output},
+    middlebox::{Held, Middlebox, Output, connection_of},
     transport::Transport,
 };
 
@@ -105,7 +105,7 @@ impl<B: Body> Middlebox<B> for Exit<B> {
             return;
         }
         packet.size = packet.size.saturating_sub(self.overhead);
-        let (size, connection, tunnel) = (packet.size, packet.connection, packet.tunnel);
+        let (size, connection, tunnel) = (packet.size, connection_of(&packet), packet.tunnel);
         let tcp = TcpPlace::of(&packet.payload);
         let id = self.held.insert(packet);
         if self.arrived.len() <= id.0 as usize {

@@ -2,6 +2,8 @@
 
 use anabranch_core::units::{Bytes, Duration, Rate};
 
+use super::congestion_state::CongestionState;
+
 /// Counters of one endpoint since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
@@ -124,8 +126,8 @@ pub struct Snapshot {
     pub min_rtt: Duration,
     /// Retransmission timeout, backoff included.
     pub rto: Duration,
-    /// `slow-start`, `open`, `disorder`, `recovery` or `loss`.
-    pub state: &'static str,
+    /// What the congestion control is about.
+    pub state: CongestionState,
     /// Rate at which data leaves, where it is paced.
     pub pacing_rate: Option<Rate>,
 }

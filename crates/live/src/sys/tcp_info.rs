@@ -5,6 +5,8 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
+use anabranch_elements::tcp::CongestionState;
+
 /// As much of the structure as is looked at; a kernel that knows less writes less, and what it does not
 /// know is 0.
 const SIZE: usize = 248;
@@ -144,16 +146,10 @@ impl TcpInfo {
         matches!(state, 6 | 8 | 9 | 11)
     }
 
-    /// What congestion control is about, by the simulator's names.
+    /// What congestion control is about.
     #[must_use]
-    pub fn state_name(&self) -> &'static str {
-        match self.ca_state {
-            0 if self.snd_cwnd < self.snd_ssthresh => "slow-start",
-            0 => "open",
-            1 => "disorder",
-            4 => "loss",
-            _ => "recovery",
-        }
+    pub const fn congestion_state(&self) -> CongestionState {
+        CongestionState::of_tcp_info(self.ca_state, self.snd_cwnd < self.snd_ssthresh)
     }
 }
 

@@ -278,6 +278,20 @@ impl<B: Body> Network<B> {
         self.after_agent(index);
     }
 
+    /// The number by which queues know a flow's packets, unless they say of which connection they are
+    /// ([`Body::connection`]).
+    pub fn first_connection(&mut self, flow: FlowId) -> ConnectionId {
+        match self.flows[flow.0 as usize].connection {
+            Some(place) => self.fabric.identities[place as usize].connection,
+            None => self.next_connection(flow),
+        }
+    }
+
+    /// A number that no connection has had, for the next one of a flow whose ends are from outside.
+    pub fn next_connection(&mut self, flow: FlowId) -> ConnectionId {
+        self.fabric.next_identity(flow).connection
+    }
+
     /// An end of a flow, one from outside, has something to send, now: at `from` for [`Direction::Forward`]. A driver
     /// calls it between events.
     pub fn wake(&mut self, flow: FlowId, end: Direction) {

@@ -374,6 +374,7 @@ impl<B: Body> Fabric<B> {
         let packet = &mut self.pool[id];
         packet.hop += 1;
         let Identity { flow, connection } = self.identities[packet.connection.0 as usize];
+        let connection = packet.payload.connection().unwrap_or(connection);
         let item = Item {
             packet: id,
             size: packet.size,

@@ -70,16 +70,11 @@ pub(super) fn of(end: Option<&Endpoint<Octets>>, discards: &Discards, name: &str
         return Some(number(end.refusals().of(reason)));
     }
     let (snapshot, stats) = (end.snapshot(), end.stats());
-    let mss = u64::from(end.settings().mss);
+    let mss = u64::from(end.smss());
     let micros = |d: Duration| number(d.as_picos() / 1_000_000);
     Some(match name {
         "tcpi_state" => i64::from(end.state().tcp_info_number()),
-        "tcpi_ca_state" => match snapshot.state {
-            "disorder" => 1,
-            "recovery" => 3,
-            "loss" => 4,
-            _ => 0,
-        },
+        "tcpi_ca_state" => i64::from(snapshot.state.tcp_info_number()),
         "tcpi_snd_cwnd" => number(snapshot.cwnd.get() / mss),
         "tcpi_snd_ssthresh" => snapshot
             .ssthresh

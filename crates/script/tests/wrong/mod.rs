@@ -273,8 +273,8 @@ impl Target for Wrong {
             self.inner.inject(now, &packet);
         }
     }
-    fn advance(&mut self, until: Duration) {
-        self.inner.advance(until);
+    fn advance(&mut self, until: Duration) -> Result<(), String> {
+        self.inner.advance(until)
     }
     fn take_sent(&mut self) -> Option<(Duration, Vec<u8>)> {
         while let Some((at, packet)) = self.inner.take_sent() {

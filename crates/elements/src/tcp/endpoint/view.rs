@@ -7,6 +7,7 @@ use crate::{
     body::Body,
     cc::{CongestionControl, Control},
     tcp::{
+        congestion_state::CongestionState,
         recovery::Phase,
         refusal::Refusals,
         settings::Settings,
@@ -92,11 +93,14 @@ impl<B: Body> Endpoint<B> {
             min_rtt: self.rtt.min_rtt(),
             rto: self.rtt.rto(),
             state: match self.recovery.phase {
-                Phase::Reduction | Phase::Recovery => "recovery",
-                Phase::Loss => "loss",
-                Phase::Open if self.recovery.dup_acks > 0 => "disorder",
-                Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => "slow-start",
-                Phase::Open => "open",
+                Phase::Reduction => CongestionState::Reduction,
+                Phase::Recovery => CongestionState::Recovery,
+                Phase::Loss => CongestionState::Loss,
+                Phase::Open if self.recovery.dup_acks > 0 => CongestionState::Disorder,
+                Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => {
+                    CongestionState::SlowStart
+                }
+                Phase::Open => CongestionState::Open,
             },
             pacing_rate: self.pacing_rate(),
         }

@@ -1,0 +1,370 @@
+//! What a live run tells of the kernel's flows: their connections, what was sent again, a shell without flows. Where the machine
+//! does not let that be tried the tests say why and pass.
+#![cfg(target_os = "linux")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex},
+    time,
+};
+
+use anabranch_core::packet::{Direction, FlowId};
+use anabranch_elements::{
+    body::Length,
+    queue::{self, Item, QueueContext, QueueDiscipline},
+};
+use anabranch_live::{Detail, Error, Finished, Limits, Live, Refusal, Tracing};
+use anabranch_model::{
+    scenario::{Extensions, Resolved, Scenario},
+    topology::{Engine, compile},
+};
+
+/// Whether the machine lets us run live.
+fn may_run() -> bool {
+    let Err(why) = anabranch_live::prepare() else {
+        return true;
+    };
+    assert!(
+        std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+        "ANABRANCH_LIVE=required: {why}"
+    );
+    eprintln!("SKIPPED: {why}");
+    false
+}
+
+fn resolved(text: &str, extensions: &Extensions) -> Resolved {
+    let scenario = Scenario::parse(text, "kernel_flows.toml", extensions);
+    scenario
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A run on a machine that may be as busy as it likes.
+fn live(resolved: &Resolved) -> Live<'_> {
+    Live::new(resolved).limits(Limits {
+        p99_lateness_ms: 1e6,
+        max_lateness_ms: 1e6,
+        io_drops: u64::MAX,
+    })
+}
+
+/// The connections that a queue has seen: of which flow each was.
+type Told = Arc<Mutex<BTreeMap<u32, BTreeSet<FlowId>>>>;
+
+/// A queue that writes down whose packets come.
+#[derive(Debug)]
+struct Watching {
+    told: Told,
+    waiting: VecDeque<Item>,
+}
+
+impl QueueDiscipline for Watching {
+    fn enqueue(&mut self, item: Item, _cx: &mut QueueContext<'_>) {
+        let mut told = self.told.lock().expect("nobody panics");
+        told.entry(item.connection.0).or_default().insert(item.flow);
+        self.waiting.push_back(item);
+    }
+    fn dequeue(&mut self, _cx: &mut QueueContext<'_>) -> Option<Item> {
+        self.waiting.pop_front()
+    }
+    fn len(&self) -> usize {
+        self.waiting.len()
+    }
+    fn bytes(&self) -> u64 {
+        self.waiting.iter().map(|item| u64::from(item.size)).sum()
+    }
+}
+
+/// Where `queue = "watching"` is such a queue.
+fn watched() -> (Extensions, Told) {
+    let told = Told::default();
+    let written = Arc::clone(&told);
+    let extensions = Extensions::default()
+        .live(true)
+        .queue("watching", move |_| {
+            let told = Arc::clone(&written);
+            let make: queue::Factory = Arc::new(move |_| {
+                Box::new(Watching {
+                    told: Arc::clone(&told),
+                    waiting: VecDeque::new(),
+                })
+            });
+            Ok(make)
+        });
+    (extensions, told)
+}
+
+const TRANSFERS: &str = r#"
+    duration = "2 s"
+    seed = 5
+    [link.path]
+    between = ["A", "B"]
+    rate = "50 Mbit/s"
+    delay = "2 ms"
+    queue = "watching"
+    [flow.short]
+    from = "A"
+    to = "B"
+    workload = { kind = "poisson", rate = "4 Mbit/s", sizes = { kind = "fixed", size = "20 kB" } }
+    [flow.other]
+    from = "A"
+    to = "B"
+    workload = { kind = "file", size = "50 kB" }
+"#;
+
+/// Fails where all transfers of a flow are one connection to a queue, and where one is another in each direction.
+#[test]
+fn queues_see_as_many_connections_as_in_the_simulator() {
+    if !may_run() {
+        return;
+    }
+    let (extensions, simulated) = watched();
+    let scenario = resolved(TRANSFERS, &extensions);
+    let mut network = compile::<Length>(&scenario, Engine::default(), Vec::new())
+        .expect("no hosts from outside")
+        .network;
+    network.run_through(network.end());
+    let simulated = std::mem::take(&mut *simulated.lock().expect("nobody panics"));
+
+    let (extensions, told) = watched();
+    let scenario = resolved(TRANSFERS, &extensions);
+    live(&scenario).run().expect("it runs");
+    let told = told.lock().expect("nobody panics").clone();
+
+    assert!(simulated.len() > 30, "{simulated:?}");
+    let of_each = |all: &BTreeMap<u32, BTreeSet<FlowId>>| {
+        assert!(all.values().all(|flows| flows.len() == 1), "{all:?}");
+        [0, 1].map(|flow| all.values().filter(|of| of.contains(&FlowId(flow))).count())
+    };
+    let ([short, one], [shown, single]) = (of_each(&simulated), of_each(&told));
+    assert_eq!((one, single), (1, 1));
+    // What begins at the very end may not have come to it.
+    assert!(short.abs_diff(shown) <= 2, "{short} and {shown}");
+    // Numbers are given one after the other, as in the simulator.
+    let numbers: Vec<u32> = told.keys().copied().collect();
+    assert_eq!(numbers, (0..).take(numbers.len()).collect::<Vec<u32>>());
+}
+
+/// Fails for a gateway that puts segments of different connections into one order: nearly all of them wait for what never comes.
+#[test]
+fn a_gateway_orders_each_connection_by_itself() {
+    if !may_run() {
+        return;
+    }
+    let text = r#"
+        duration = "2 s"
+        seed = 5
+        [link.in]
+        between = ["A", "P"]
+        rate = "50 Mbit/s"
+        delay = "0 ms"
+        [link.one]
+        between = ["P", "Q"]
+        rate = "1 Gbit/s"
+        delay = "3 ms"
+        [link.two]
+        between = ["P", "Q"]
+        rate = "1 Gbit/s"
+        delay = "3 ms"
+        [link.out]
+        between = ["Q", "B"]
+        delay = "0 ms"
+        [gateway.tunnel]
+        between = ["P", "Q"]
+        routes = ["one", "two"]
+        split = "weighted-round-robin"
+        restore = { kind = "in-order", silence = "1 s" }
+        [flow.short]
+        from = "A"
+        to = "B"
+        workload = { kind = "poisson", rate = "8 Mbit/s", sizes = { kind = "fixed", size = "20 kB" } }
+    "#;
+    let scenario = resolved(text, &Extensions::default().live(true));
+    let done = live(&scenario).run().expect("it runs");
+    let summary = serde_json::to_value(&done.summary).expect("plain data");
+    let gateway = &summary["gateways"]["tunnel"]["forward"];
+    let transfers = &summary["flows"]["short"]["transfers"];
+    assert!(transfers["completed"].as_u64() > Some(10), "{summary}");
+    // Both routes take as long, and so nothing overtakes.
+    assert_eq!(gateway["gaps_given_up"], 0, "{gateway}");
+    assert_eq!(gateway["held_packets"], 0, "{gateway}");
+}
+
+/// Every packet whose number has been sent before is one sent again, and no other; at a round-trip time that is shorter than
+/// engine and kernel agree on.
+fn check_log(done: &mut Finished) {
+    let rows: Vec<_> = done
+        .network
+        .log_mut()
+        .expect("it was asked for")
+        .rows_mut()
+        .filter(|row| row.direction == Direction::Forward && row.payload > 0)
+        .map(|row| (row.sent, row.sequence, row.retransmission))
+        .collect();
+    let mut seen = BTreeSet::new();
+    let wrong: Vec<_> = rows
+        .iter()
+        .filter(|(_, sequence, again)| seen.insert(*sequence) == *again)
+        .collect();
+    let again = rows.iter().filter(|(.., again)| *again).count();
+    assert!(again > 20, "{again} of {} were sent again", rows.len());
+    assert!(wrong.is_empty(), "{} of {again}: {wrong:?}", wrong.len());
+}
+
+#[test]
+fn what_was_sent_again_is_no_original() {
+    if !may_run() {
+        return;
+    }
+    let text = r#"
+        duration = "2 s"
+        seed = 5
+        [link.path]
+        between = ["A", "B"]
+        rate = "200 Mbit/s"
+        delay = "0.5 ms"
+        forward.queue = { kind = "drop-tail", limit = "20 packets" }
+        forward.impair = [{ kind = "bernoulli-loss", rate = 0.005 }]
+        [flow.main]
+        from = "A"
+        to = "B"
+    "#;
+    let scenario = resolved(text, &Extensions::default().live(true));
+    let traced = Tracing::Required(Detail::Events);
+    match live(&scenario).trace(traced).packet_log(true).run() {
+        Ok(mut done) => check_log(&mut done),
+        Err(Error::Untraceable(why)) => eprintln!("SKIPPED: {why}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A flow between hosts of our own TCP, and one between the kernel's.
+const OWN: &str = r#"
+    duration = "20 s"
+    [link.own]
+    between = ["C", "D"]
+    rate = "10 Mbit/s"
+    delay = "2 ms"
+    [link.path]
+    between = ["A", "B"]
+    rate = "10 Mbit/s"
+    delay = "2 ms"
+    [host.C]
+    tcp = "own"
+    [host.D]
+    tcp = "own"
+    [flow.own]
+    from = "C"
+    to = "D"
+    [flow.main]
+    from = "A"
+    to = "B"
+"#;
+
+fn shell(scenario: &Resolved, host: &str) -> Result<Finished, Error> {
+    let node = scenario.nodes.iter().position(|node| node == host);
+    let words = ["sh", "-c", "sleep 0.3"].map(str::to_owned).to_vec();
+    live(scenario)
+        .shell(node.expect("there is such a host"), words)
+        .run()
+}
+
+#[test]
+fn nothing_sends_beside_a_shell() {
+    if !may_run() {
+        return;
+    }
+    let scenario = resolved(OWN, &Extensions::default().live(true));
+    let done = shell(&scenario, "A").expect("it opens");
+    let summary = serde_json::to_value(&done.summary).expect("plain data");
+    for direction in ["forward", "reverse"] {
+        let link = &summary["links"]["own"][direction];
+        assert_eq!(link["sent_packets"], 0, "{direction}");
+    }
+}
+
+fn refusal(done: Result<Finished, Error>) -> Refusal {
+    match done {
+        Err(Error::Refused(refusal)) => refusal,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it is not refused"),
+    }
+}
+
+/// Fails for a shell that looks at nothing but its own host.
+#[test]
+fn a_shell_needs_a_network_that_can_be() {
+    if !may_run() {
+        return;
+    }
+    let extensions = Extensions::default().live(true);
+    let flow = "\n[flow.more]\nfrom = \"A\"\nto = \"B\"\ncount = 20_000\n";
+    let many = resolved(&format!("{OWN}{flow}"), &extensions);
+    assert_eq!(refusal(shell(&many, "A")).path, ["flow"]);
+    let text = r#"
+        duration = "1 s"
+        [link.path]
+        between = ["A", "B"]
+        delay = "2 ms"
+        [host.A]
+        attach = "interface:lo"
+        [flow.main]
+        from = "A"
+        to = "B"
+    "#;
+    let mixed = resolved(text, &extensions);
+    assert_eq!(refusal(shell(&mixed, "B")).path, ["host", "A", "attach"]);
+    let both = text.replace(
+        "[flow.main]",
+        "[host.B]\nattach = \"interface:lo\"\n[flow.main]",
+    );
+    let carried = resolved(&both, &extensions);
+    assert_eq!(refusal(shell(&carried, "B")).path, ["host", "B", "attach"]);
+}
+
+/// Fails where the kernel has the first word, in the middle of the set-up or of the run.
+#[test]
+fn segments_that_no_socket_has_are_refused() {
+    for (mss, own, is_refused) in [
+        ("75 bytes", "", true),
+        ("76 bytes", "", false),
+        ("32755 bytes", "", false),
+        ("32756 bytes", "", true),
+        ("75 bytes", "[host.A]\ntcp = \"own\"", true),
+        (
+            "75 bytes",
+            "[host.A]\ntcp = \"own\"\n[host.B]\ntcp = \"own\"",
+            false,
+        ),
+    ] {
+        let text = format!(
+            "duration = \"1 s\"\n[link.path]\nbetween = [\"A\", \"B\"]\ndelay = \"2 ms\"\n{own}\n\
+             [flow.main]\nfrom = \"A\"\nto = \"B\"\ntransport = {{ mss = \"{mss}\" }}\n"
+        );
+        let scenario = resolved(&text, &Extensions::default().live(true));
+        let told = Live::new(&scenario).check();
+        let expected = ["flow", "main", "transport", "mss"];
+        match told {
+            Err(refusal) => assert!(
+                is_refused && refusal.path == expected,
+                "{mss} {own}: {refusal:?}"
+            ),
+            Ok(()) => assert!(!is_refused, "{mss} {own}"),
+        }
+    }
+}
+
+/// Fails where the engine goes on to the run's end before the panic does.
+#[test]
+fn a_report_that_panics_ends_the_run() {
+    if !may_run() {
+        return;
+    }
+    let scenario = resolved(OWN, &Extensions::default().live(true));
+    let began = time::Instant::now();
+    let run = || live(&scenario).run_with(&mut |_| panic!("the report"));
+    let ended = catch_unwind(AssertUnwindSafe(run));
+    assert!(ended.is_err());
+    assert!(began.elapsed().as_secs() < 10, "{:?}", began.elapsed());
+}
