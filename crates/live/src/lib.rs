@@ -11,6 +11,7 @@
 mod application;
 mod audit;
 mod clock;
+mod conservation;
 mod controls;
 mod datagram;
 mod descriptors;
@@ -37,6 +38,7 @@ mod tun;
 pub use anabranch_bpf::trace::CaState;
 pub use application::Side;
 pub use audit::{Audit, DatagramAccount, Limits};
+pub use conservation::Packets;
 pub use driver::{Favour, PathSamples};
 pub use frame::{Frame, departing, write};
 pub use kernel_target::KernelTarget;
