@@ -4,13 +4,15 @@
 //! where it is: in queues, in transmission, on links. A packet that an element has put out of the world without saying so
 //! is missing.
 
+use std::collections::BinaryHeap;
+
 use anabranch_core::trace::Fate;
 use anabranch_elements::body::Body;
 use serde::Serialize;
 
 use super::{
     Network,
-    fabric::{Fabric, LinkKind},
+    fabric::{Fabric, LinkKind, Propagating},
 };
 
 /// All packets of a run up to now.
@@ -80,11 +82,11 @@ impl<B: Body> Fabric<B> {
             // All that is in a plain link is in its ring.
             LinkKind::Plain(_) => 0,
             LinkKind::Served(served) => {
-                let overtaking = served.unordered.as_ref().map_or(0, |heap| heap.len());
+                let overtaking = served.unordered.as_ref().map_or(0, BinaryHeap::len);
                 served.link.queue_packets() + served.link.packets_in_service() + overtaking
             }
         });
-        let in_rings = self.rings.iter().map(|ring| ring.len());
+        let in_rings = self.rings.iter().map(Propagating::len);
         let found = on_links.sum::<usize>() + in_rings.sum::<usize>() + self.reached.len();
         found as u64 + self.past_the_end
     }
