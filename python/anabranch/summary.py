@@ -213,6 +213,27 @@ class LiveAudit(TypedDict, total=False):
     limits: dict[str, float]
 
 
+class LivePackets(TypedDict):
+    """Every packet of a live run, warm-up included: counted where it is sent, on its way, and where it comes."""
+
+    kernel_sent: int
+    kernel_taken: int
+    taken: int
+    waiting: int
+    sent_packets: int
+    made_packets: int
+    received_packets: int
+    dropped_packets: int
+    lost_packets: int
+    discarded_packets: int
+    held_packets: int
+    in_flight_packets: int
+    released: int
+    kernel_released: int
+    kernel_received: int
+    kernel_refused: int
+
+
 class LiveProgram(TypedDict, total=False):
     """How a program of the user's ended."""
 
@@ -238,6 +259,8 @@ class LiveSummary(TypedDict, total=False):
     """What only a live run has: its audit, programs, and the machine."""
 
     audit: LiveAudit
+    packets: LivePackets
+    controls: dict[str, dict[str, Any]]
     programs: list[LiveProgram]
     trace: LiveTrace
     machine: dict[str, Any]

@@ -26,6 +26,34 @@ def test_a_bulk_flow_fills_the_path(live_run: Run) -> None:
     assert summary["live"]["machine"]["kernel_settings"]["net/ipv4/tcp_no_metrics_save"] == "1"
 
 
+def test_packets_are_conserved_by_the_counts_of_links_too(live_run: Run) -> None:
+    """The engine's own account (`live.packets`) leaves these out. Nothing doubles packets, and there is no warm-up."""
+    lossy = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\nforward.queue'
+    summary = live_run(PATH.replace("forward.queue", lossy) + FLOW + 'workload = { kind = "file", size = "3 MB" }\n')
+    packets, audit = summary["live"]["packets"], summary["live"]["audit"]
+    directions = [both[name] for both in summary["links"].values() for name in ("forward", "reverse")]
+    dropped, lost = (sum(one[key] for one in directions) for key in ("dropped_packets", "lost_packets"))
+    assert (dropped, lost) == (packets["dropped_packets"], packets["lost_packets"])
+    assert lost > 10
+    assert audit["taken_packets"] == audit["released_packets"] + dropped + lost + audit["in_flight_packets"]
+    assert audit["foreign_packets"] == 0
+    # What the kernels count of their devices, what left after the last look included.
+    assert packets["kernel_sent"] >= audit["taken_packets"] > 1000
+    assert packets["kernel_received"] == audit["released_packets"]
+
+
+def test_the_machine_is_told(live_run: Run) -> None:
+    """What a packet would be merged by is off, and that is read from the devices."""
+    machine = live_run((PATH + FLOW).replace("3 s", "300 ms"))["live"]["machine"]
+    assert set(machine["offloads"]) == {"A", "B"}
+    for told in machine["offloads"].values():
+        assert [told[name] for name in ("scatter_gather", "tso", "gso", "lro")] == [False] * 4
+        assert isinstance(told["gro"], bool)
+    assert machine["processor"]
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    assert "model name" not in cpuinfo or f": {machine['processor']}\n" in cpuinfo
+
+
 def test_the_summary_has_the_simulators_form(live_run: Run) -> None:
     text = PATH + FLOW
     live, simulated = live_run(text), Scenario.from_text(text).run().summary
@@ -179,6 +207,8 @@ def test_a_tainted_run_has_no_result(live_machine: None) -> None:
         ('fec = { kind = "xor" }', "14:7", "whose TCP has no error correction"),
         ('protocol = "udp"\nfamily = 6\nworkload = { kind = "paced", rate = "1 Mbit/s", payload = "65500 bytes" }',
          "16:12", "a packet of 65548 bytes with its headers is more than a device carries"),
+        ('[group.other]\nbetween = ["A", "C"]\nmembers = 2\nrate = "10 Mbit/s"\ncontrol = "oracle"', "18:11",
+         "a live run cannot know beforehand what will arrive, which `oracle` needs"),
         ('[host.A]\nattach = "eth0"', "15:10", "there is nothing like `eth0` to attach a host to"),
         ('[host.A]\nexec = []', "15:8", "`exec` is no program and its arguments"),
     ],

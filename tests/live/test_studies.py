@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ATTEMPTS, Run, command
+from .conftest import ATTEMPTS, Run, available, command, own_controls
 
 PATH = """
 title = "a path"
@@ -76,21 +76,6 @@ axes = ["rate"]
 """
 
 
-def available() -> list[str]:
-    """The controls that the kernel has: all namespaces see the same."""
-    return Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
-
-
-@pytest.fixture(scope="session")
-def can_load(live_machine: None, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where the kernel takes no eBPF controls from us."""
-    file = tmp_path_factory.mktemp("probe") / "probe.toml"
-    file.write_text(PATH.replace("2 s", "100 ms") + 'cc = "cubic-plus"\n')
-    done = subprocess.run(command("run", file, "--engine", "live"), capture_output=True, text=True, check=False)
-    if "cannot be given" in done.stderr:
-        pytest.skip(done.stderr.strip().splitlines()[0])
-
-
 def test_a_run_loads_a_control_and_takes_it_away(can_load: None, live_run: Run) -> None:
     """Fails for a run that sends with another control, or leaves its own behind."""
     summary = live_run(PATH + 'cc = "compound"\n')
@@ -123,15 +108,10 @@ def start(file: Path) -> subprocess.Popen[str]:
 
 def loaded(process: subprocess.Popen[str]) -> str:
     """The control that a run has loaded, once it has: its name ends in the number of the process."""
-    number, end = process.pid, ""
-    for _ in range(5):
-        number, digit = divmod(number, 36)
-        end = "0123456789abcdefghijklmnopqrstuvwxyz"[digit] + end
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
-        for name in available():
-            if name.endswith(f"_{end}"):
-                return name
+        for name in own_controls(process.pid):
+            return name
         time.sleep(0.02)
     process.kill()
     pytest.fail(f"nothing was loaded: {process.communicate()[1]}")

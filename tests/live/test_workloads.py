@@ -118,7 +118,7 @@ def test_datagrams_that_are_lost_doubled_and_reordered(live_run: Run) -> None:
         '{ kind = "jitter", distribution = "exponential", mean = "2 ms", reorder = true }]\nforward.queue',
     )
     text = impaired + UDP + 'workload = { kind = "paced", rate = "8 Mbit/s" }\n'
-    live = live_run(text, conserving=False)
+    live = live_run(text)
     simulated: Any = Scenario.from_text(text).run().summary
     same_datagrams(live, simulated)
     lost, expected = (run["links"]["path"]["forward"]["lost_packets"] for run in (live, simulated))
@@ -150,7 +150,7 @@ def test_a_warm_up_and_a_stop(live_run: Run) -> None:
     """Only what is between them counts: 800 of 2,000 datagrams."""
     text = 'warmup = "500 ms"\n' + PATH + UDP
     workload = 'workload = { kind = "paced", rate = "8 Mbit/s", payload = "1000 bytes" }\nstop = "1300 ms"\n'
-    live = live_run(text + workload, conserving=False)
+    live = live_run(text + workload)
     simulated: Any = Scenario.from_text(text + workload).run().summary
     same_datagrams(live, simulated)
     assert live["flows"]["main"]["sent_packets"] == pytest.approx(800, abs=1)

@@ -37,6 +37,19 @@ pub trait Middlebox<B: Body>: fmt::Debug + Send {
     fn report(&self) -> Option<Report> {
         None
     }
+    /// What has come and did not go on.
+    fn kept(&self) -> Kept {
+        Kept::default()
+    }
+}
+
+/// Packets that a middlebox was given and has not passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// It will.
+    pub held: u64,
+    /// It never will.
+    pub discarded: u64,
 }
 
 /// Where a middlebox puts what it sends, in order.

@@ -27,7 +27,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// From live against live: `docs/concepts/live.md` says how.
+    /// What they rest on is told in `docs/concepts/live.md`.
     fn default() -> Self {
         Self {
             p99_lateness_ms: 2.0,
@@ -52,6 +52,8 @@ struct Counts {
     lateness: Histogram<7>,
     taken: u64,
     strangers: u64,
+    /// Packets of no flow that were not taken before the end.
+    strangers_left: u64,
     merged: u64,
     /// By flow and direction.
     places: Vec<[Place; 2]>,
@@ -121,6 +123,10 @@ impl Recorder {
     pub fn left(&self, place: (FlowId, Direction)) {
         self.counts().place(place).left += 1;
     }
+    /// A packet of no flow was not taken before the end.
+    pub fn stranger_left(&self) {
+        self.counts().strangers_left += 1;
+    }
     /// A frame was taken that stands for several segments.
     pub fn merged(&self) {
         self.counts().merged += 1;
@@ -129,6 +135,40 @@ impl Recorder {
     pub fn stranger(&self) {
         self.counts().strangers += 1;
     }
+    /// Packets of flows between these nodes that crossed from and to nodes for which `counts`.
+    pub fn crossings(&self, ends: &[[usize; 2]], counts: impl Fn(usize) -> bool) -> Crossings {
+        let inner = self.counts();
+        let mut found = Crossings {
+            foreign: inner.strangers + inner.strangers_left,
+            ..Crossings::default()
+        };
+        for (places, [from, to]) in inner.places.iter().zip(ends) {
+            for (place, [from, to]) in places.iter().zip([[from, to], [to, from]]) {
+                if counts(*from) {
+                    found.taken += place.taken;
+                    found.left += place.left;
+                }
+                if counts(*to) {
+                    found.released += place.released;
+                    found.undelivered += place.undelivered;
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Packets that crossed between hosts and the engine, in the whole run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Crossings {
+    pub taken: u64,
+    /// Sent by the host, and not taken before the end.
+    pub left: u64,
+    /// Of no flow.
+    pub foreign: u64,
+    pub released: u64,
+    /// The kernel would not have them.
+    pub undelivered: u64,
 }
 
 impl Counts {

@@ -15,9 +15,9 @@ use crate::{
     directory::{V4_PREFIX, V6_PREFIX, v4_of, v6_of},
     sys::{
         contain,
-        interface::{Interface, open_tun},
+        interface::{Interface, Offloads, open_tun},
     },
-    tun::{Drops, Tun},
+    tun::{Drops, Passed, Tun},
 };
 
 /// The device's name inside every namespace.
@@ -117,8 +117,13 @@ impl Namespace {
             .collect())
     }
 
-    /// Packets that the device could not take from the kernel or could not give to it.
-    pub fn device_drops(&self) -> io::Result<Drops> {
+    /// What the device leaves to others.
+    pub fn device_offloads(&self) -> io::Result<Offloads> {
+        self.inside(|| Ok(Interface::new(DEVICE)?.offloads()))
+    }
+
+    /// Packets that the device has passed on, and those that it could not take from the kernel or could not give to it.
+    pub fn device_counters(&self) -> io::Result<(Passed, Drops)> {
         self.inside(|| {
             let table = fs::read_to_string("/proc/thread-self/net/dev")?;
             let line = table
@@ -129,12 +134,18 @@ impl Namespace {
                 .split_whitespace()
                 .map_while(|figure| figure.parse().ok())
                 .collect();
-            // Columns of proc(5): receive errs and drop are 3rd and 4th, transmit ones 11th and 12th.
+            // Columns of proc(5): receive packets, errs and drop are 2nd to 4th, transmit ones 10th to 12th.
             let sum = |columns: [usize; 2]| columns.iter().filter_map(|at| figures.get(*at)).sum();
-            Ok(Drops {
+            let of = |column: usize| figures.get(column).copied().unwrap_or(0);
+            let passed = Passed {
+                from_host: of(9),
+                to_host: of(1),
+            };
+            let drops = Drops {
                 from_host: sum([10, 11]),
                 to_host: sum([2, 3]),
-            })
+            };
+            Ok((passed, drops))
         })
     }
 }

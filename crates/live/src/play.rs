@@ -5,7 +5,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     sync::{
-        Arc,
+        Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -80,6 +80,8 @@ pub struct Done {
     pub counters: Vec<Option<BTreeMap<String, u64>>>,
     /// When the run began, as `CLOCK_MONOTONIC` has it, in nanoseconds.
     pub start_ns: u64,
+    /// Packets that were taken from hosts and are not in the network.
+    pub waiting: u64,
 }
 
 /// Threads with sockets.
@@ -140,6 +142,7 @@ impl Play<'_> {
                 moved,
                 programs,
                 start_ns: self.recorder.start_ns(),
+                waiting: self.waiting(),
             })
         })
     }
@@ -321,12 +324,20 @@ impl Play<'_> {
             }
             while let Some(len) = host.device.receive(&mut buffer)? {
                 let label = frame::read(&buffer[..len]).map(|(label, _)| label);
-                if let Some(place) = label.and_then(|label| directory.find(&label)) {
-                    self.recorder.left(place);
+                match label.and_then(|label| directory.find(&label)) {
+                    Some(place) => self.recorder.left(place),
+                    None => self.recorder.stranger_left(),
                 }
             }
         }
         Ok(())
+    }
+
+    fn waiting(&self) -> u64 {
+        let inboxes = self.inboxes.iter().flatten();
+        let waiting =
+            inboxes.map(|inbox| inbox.lock().unwrap_or_else(PoisonError::into_inner).len());
+        waiting.sum::<usize>() as u64
     }
 
     fn namespace(&self, node: usize) -> &Namespace {

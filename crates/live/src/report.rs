@@ -21,8 +21,7 @@ use crate::{
     audit::Ends,
     datagram,
     endpoint::Own,
-    namespace::Namespace,
-    play::Done,
+    play::{Done, LiveHost},
     sampler::Sample,
     settings::is_carried,
     sys::tcp_info::TcpInfo,
@@ -409,7 +408,15 @@ impl Figures {
 }
 
 /// The machine, as far as it has a say in what comes out.
-pub fn machine(namespace: Option<&Namespace>, applied: &[(&str, String)]) -> Value {
+pub fn machine(
+    resolved: &Resolved,
+    hosts: &[Option<LiveHost>],
+    applied: &[(&str, String)],
+) -> Value {
+    let namespace = hosts
+        .iter()
+        .flatten()
+        .find_map(|host| host.namespace.as_ref());
     let name = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let settings = namespace.and_then(|namespace| namespace.inside(|| Ok(kernel_settings())).ok());
@@ -417,13 +424,35 @@ pub fn machine(namespace: Option<&Namespace>, applied: &[(&str, String)]) -> Val
         .iter()
         .map(|(name, value)| ((*name).to_owned(), value.as_str().into()))
         .collect();
+    let offloads: Map<String, Value> = resolved
+        .nodes
+        .iter()
+        .zip(hosts)
+        .filter_map(|(name, host)| {
+            Some((name.clone(), json!(host.as_ref()?.device.offloads().ok())))
+        })
+        .collect();
     json!({
         "kernel": text(name.release()),
         "machine": text(name.machine()),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
-        "offloads": "off",
+        "processor": processor(),
+        "offloads": offloads,
         "applied_settings": applied,
         "kernel_settings": settings,
+    })
+}
+
+/// The processor's model as the kernel has it; where it has no name for it, who made it and its part number.
+fn processor() -> Option<String> {
+    let told = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let find = |key: &str| {
+        let mut pairs = told.lines().filter_map(|line| line.split_once(':'));
+        pairs.find_map(|(name, value)| (name.trim() == key).then(|| value.trim().to_owned()))
+    };
+    find("model name").or_else(|| {
+        let (maker, part) = (find("CPU implementer")?, find("CPU part")?);
+        Some(format!("CPU implementer {maker}, part {part}"))
     })
 }
 

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::{
     audit::{Audit, Closing, Limits, Recorder},
+    conservation::Packets,
     controls::Controls,
     descriptors,
     directory::{v4_of, v6_of},
@@ -33,7 +34,7 @@ use crate::{
     sampler::Sample,
     settings::{self, is_carried},
     trace::{Detail, Traced, Tracing, Watch},
-    tun::{Drops, Interface},
+    tun::{Drops, Interface, Passed},
 };
 
 /// Why there is no result.
@@ -288,9 +289,15 @@ impl<'a> Live<'a> {
         }
         report::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
+        let nodes: Vec<[usize; 2]> = resolved.flows.iter().map(|flow| flow.ends).collect();
+        let census = network.census().expect("the engine counts fates");
+        let packets = Packets::of(&recorder, census, done.waiting, (&nodes, &counted(&hosts)?));
+        packets
+            .check()
+            .map_err(|source| failed("the packets of the run", source))?;
         let closing = Closing {
             devices: device_drops(&hosts)?,
-            nodes: resolved.flows.iter().map(|flow| flow.ends).collect(),
+            nodes,
             in_flight_packets: network.packets_in_flight() as u64,
             cpu_share: done.moved.cpu_share,
             ends: report::datagram_ends(resolved, &done.outcomes),
@@ -310,18 +317,15 @@ impl<'a> Live<'a> {
             report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
         traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
         traced.note(&mut network, resolved);
-        let first = hosts
-            .iter()
-            .flatten()
-            .find_map(|host| host.namespace.as_ref());
         summary.live = Some(json!({
             "audit": audit,
+            "packets": packets,
             "programs": done.programs,
             "ends": report::ends(resolved, &own, &done),
             "tcp_counters": report::counters(resolved, &done.counters),
             "controls": controls.described(resolved),
             "trace": traced.described(resolved, &hosts),
-            "machine": report::machine(first, &applied),
+            "machine": report::machine(resolved, &hosts, &applied),
         }));
         Ok(Finished {
             summary,
@@ -342,6 +346,7 @@ impl Live<'_> {
         Engine {
             digest: false,
             packet_log: self.packet_log,
+            tally: true,
             // A sample shows a link as it is, not what has been computed ahead.
             fold: self.sample_every.is_none(),
             ..Engine::default()
@@ -371,6 +376,24 @@ fn device_drops(hosts: &[Option<LiveHost>]) -> Result<Vec<Drops>, Error> {
     let of = |host: &Option<LiveHost>| {
         let device = host.as_ref().map(|host| &host.device);
         device.map_or(Ok(Drops::default()), |device| device.drops())
+    };
+    hosts
+        .iter()
+        .map(of)
+        .collect::<io::Result<_>>()
+        .map_err(|source| failed("reading the devices' counters", source))
+}
+
+/// What the devices say of packets that have passed and that have not, by node.
+fn counted(hosts: &[Option<LiveHost>]) -> Result<Vec<Option<(Passed, Drops)>>, Error> {
+    let of = |host: &Option<LiveHost>| {
+        let Some(host) = host else {
+            return Ok(None);
+        };
+        let passed = host.device.passed()?;
+        passed
+            .map(|passed| Ok((passed, host.device.drops()?)))
+            .transpose()
     };
     hosts
         .iter()

@@ -9,7 +9,13 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::{namespace::Namespace, sys::packet};
+use crate::{
+    namespace::Namespace,
+    sys::{
+        interface::{self, Offloads},
+        packet,
+    },
+};
 
 /// Packets that a device has lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,6 +23,15 @@ pub struct Drops {
     /// On their way from the host to the engine.
     pub from_host: u64,
     /// On their way from the engine to the host.
+    pub to_host: u64,
+}
+
+/// Packets that a device has passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// From the host to the engine.
+    pub from_host: u64,
+    /// From the engine to the host.
     pub to_host: u64,
 }
 
@@ -30,6 +45,12 @@ pub trait Device: std::fmt::Debug + Send + Sync {
     fn descriptor(&self) -> BorrowedFd<'_>;
     /// Packets lost between the device and the kernel so far.
     fn drops(&self) -> io::Result<Drops>;
+    /// Packets that the kernel says have passed, where it counts those of this device alone.
+    fn passed(&self) -> io::Result<Option<Passed>> {
+        Ok(None)
+    }
+    /// What the host's side of it leaves to others.
+    fn offloads(&self) -> io::Result<Offloads>;
     /// Octets that stand before the packet itself.
     fn header(&self) -> usize {
         0
@@ -67,7 +88,13 @@ impl Device for Tun {
         self.file.as_fd()
     }
     fn drops(&self) -> io::Result<Drops> {
-        self.namespace.device_drops()
+        Ok(self.namespace.device_counters()?.1)
+    }
+    fn passed(&self) -> io::Result<Option<Passed>> {
+        Ok(Some(self.namespace.device_counters()?.0))
+    }
+    fn offloads(&self) -> io::Result<Offloads> {
+        self.namespace.device_offloads()
     }
 }
 
@@ -77,6 +104,7 @@ const ETHERNET: usize = 14;
 /// An interface of the machine, of which every frame that arrives is taken. Nothing about it is changed.
 #[derive(Debug)]
 pub struct Interface {
+    name: String,
     socket: OwnedFd,
 }
 
@@ -85,6 +113,7 @@ impl Interface {
     /// If there is none of that name, or we may not.
     pub fn new(name: &str) -> io::Result<Self> {
         Ok(Self {
+            name: name.to_owned(),
             socket: packet::open(name)?,
         })
     }
@@ -110,6 +139,9 @@ impl Device for Interface {
             from_host: packet::drops(&self.socket)?,
             to_host: 0,
         })
+    }
+    fn offloads(&self) -> io::Result<Offloads> {
+        Ok(interface::Interface::new(&self.name)?.offloads())
     }
     fn header(&self) -> usize {
         packet::OFFLOAD_HEADER + ETHERNET

@@ -3,12 +3,15 @@
 //! tests say why and pass.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::{fs, path::PathBuf};
 
 use anabranch_core::units::Instant;
-use anabranch_elements::host::{Arrived, Departing, Host};
-use anabranch_live::{Around, Frame, Limits, Live, departing, write};
-use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_elements::host::{Arrived, Host};
+use anabranch_live::{Around, Frame, Live, departing, write};
+use anabranch_model::scenario::Extensions;
+use common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 
 /// Headers of IPv4, TCP with timestamps, and UDP.
 const IP: usize = 20;
@@ -62,12 +65,7 @@ fn recording() -> Vec<u8> {
 
 /// What a run of one flow ends with; `None` where the machine does not let us run live.
 fn run(workload: &str, around: Around) -> Option<Result<(), String>> {
-    if let Err(why) = anabranch_live::prepare() {
-        assert!(
-            std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
-            "ANABRANCH_LIVE=required: {why}"
-        );
-        eprintln!("SKIPPED: {why}");
+    if !may_run() {
         return None;
     }
     // Tests run beside each other.
@@ -80,37 +78,22 @@ fn run(workload: &str, around: Around) -> Option<Result<(), String>> {
          impair = [{{ kind = \"duplicate\", rate = 0.05 }}, {{ kind = \"bernoulli-loss\", rate = 0.02 }}]\n\
          [flow.main]\nfrom = \"A\"\nto = \"B\"\n{workload}\n"
     );
-    let extensions = Extensions::default()
-        .live(true)
-        .files(|path| fs::read(path).map_err(|error| error.to_string()));
-    let scenario = Scenario::parse(&text, &file.to_string_lossy(), &extensions);
-    let resolved = scenario
-        .and_then(|scenario| scenario.resolve(None))
-        .unwrap_or_else(|error| panic!("{error}"));
-    let limits = Limits {
-        p99_lateness_ms: 1e6,
-        max_lateness_ms: 1e6,
-        io_drops: u64::MAX,
-    };
+    let extensions =
+        Extensions::default().files(|path| fs::read(path).map_err(|error| error.to_string()));
+    let resolved = resolve(&text, &file, extensions);
     let done = Live::new(&resolved)
-        .limits(limits)
+        .limits(NO_LIMITS)
         .around_kernel_ends(around)
         .run();
     Some(done.map(drop).map_err(|error| error.to_string()))
 }
 
-/// The engine, but for what it does to the content of the packets that it gives to a kernel.
+/// What is done to the content of the packets that the engine gives to a kernel.
 #[derive(Debug)]
-struct Wrong {
-    right: Box<dyn Host<Frame>>,
-    does: fn(&mut [u8]),
-}
+struct Altered(fn(&mut [u8]));
 
-impl Host<Frame> for Wrong {
-    fn start(&mut self, now: Instant) {
-        self.right.start(now);
-    }
-    fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
+impl Fault for Altered {
+    fn on_packet(&mut self, right: &mut dyn Host<Frame>, now: Instant, packet: Arrived<'_, Frame>) {
         let mut octets = write(packet.transport, packet.ecn).into_owned();
         // Behind the number of a datagram, which is not of the pattern.
         let (content, checksum) = if octets[9] == IS_UDP {
@@ -120,7 +103,7 @@ impl Host<Frame> for Wrong {
         };
         if octets.len() >= content + 500 {
             let before = sum(&octets[content..]);
-            (self.does)(&mut octets[content..]);
+            (self.0)(&mut octets[content..]);
             let after = sum(&octets[content..]);
             correct(&mut octets, checksum, before, after);
         }
@@ -129,19 +112,7 @@ impl Host<Frame> for Wrong {
             transport: &changed.transport,
             ..packet
         };
-        self.right.on_packet(now, packet);
-    }
-    fn on_timer(&mut self, now: Instant) {
-        self.right.on_timer(now);
-    }
-    fn timer(&self) -> Option<Instant> {
-        self.right.timer()
-    }
-    fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
-        self.right.poll_transmit(now)
-    }
-    fn delivered_bytes(&self) -> u64 {
-        self.right.delivered_bytes()
+        right.on_packet(now, packet);
     }
 }
 
@@ -191,7 +162,7 @@ fn what_is_right_is_not_told() {
         |right| {
             Box::new(Wrong {
                 right,
-                does: |_| {},
+                fault: Altered(|_| {}),
             })
         },
         true,
@@ -204,7 +175,7 @@ fn an_altered_octet_is_told() {
         |right| {
             Box::new(Wrong {
                 right,
-                does: |content| content[301] ^= 0x10,
+                fault: Altered(|content| content[301] ^= 0x10),
             })
         },
         false,
@@ -217,7 +188,7 @@ fn swapped_octets_are_told() {
         |right| {
             Box::new(Wrong {
                 right,
-                does: |content| content.swap(100, 200),
+                fault: Altered(|content| content.swap(100, 200)),
             })
         },
         false,
@@ -230,10 +201,10 @@ fn a_doubled_octet_is_told() {
         |right| {
             Box::new(Wrong {
                 right,
-                does: |content| {
+                fault: Altered(|content| {
                     let len = content.len();
                     content.copy_within(250..len - 1, 251);
-                },
+                }),
             })
         },
         false,

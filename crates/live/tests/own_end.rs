@@ -3,7 +3,9 @@
 //! tests say why and pass.
 #![cfg(target_os = "linux")]
 
-use std::fmt::Write as _;
+mod common;
+
+use std::{fmt::Write as _, path::Path};
 
 use anabranch_core::units::Instant;
 use anabranch_elements::{
@@ -13,7 +15,8 @@ use anabranch_elements::{
     wire,
 };
 use anabranch_live::{Around, Error, Frame, Limits, Live, departing, write};
-use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_model::scenario::Extensions;
+use common::{Fault, Wrong, may_run, resolve};
 use serde_json::{Value, json};
 
 /// What each file has; every connection must be done in time.
@@ -67,19 +70,14 @@ fn scenario(keys: &str) -> String {
 
 /// The summary of a run; `None` where the machine does not let us run live.
 fn run(text: &str, around: Option<Around>) -> Option<Result<Value, Error>> {
-    if let Err(why) = anabranch_live::prepare() {
-        assert!(
-            std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
-            "ANABRANCH_LIVE=required: {why}"
-        );
-        eprintln!("SKIPPED: {why}");
+    if !may_run() {
         return None;
     }
-    let extensions = Extensions::default().live(true);
-    let scenario = Scenario::parse(text, "interoperability.toml", &extensions);
-    let resolved = scenario
-        .and_then(|scenario| scenario.resolve(None))
-        .unwrap_or_else(|error| panic!("{error}"));
+    let resolved = resolve(
+        text,
+        Path::new("interoperability.toml"),
+        Extensions::default(),
+    );
     let limits = Limits {
         p99_lateness_ms: STANDSTILL_MS,
         max_lateness_ms: STANDSTILL_MS,
@@ -262,21 +260,17 @@ fn both_ways_over_ipv6() {
     holds("family = 6\ncc = \"cubic\"", &ALL, None);
 }
 
-/// A wrong system: ours, but for what is done to each packet that leaves and each that comes.
+/// What is done to each packet that leaves and each that comes.
 #[derive(Debug)]
-struct Wrong {
-    right: Box<dyn Host<Frame>>,
+struct Changes {
     leaves: fn(&mut Segment<Octets>),
     /// Of the octets that leave.
     sent: fn(&mut Vec<u8>),
     comes: fn(&mut Vec<u8>),
 }
 
-impl Host<Frame> for Wrong {
-    fn start(&mut self, now: Instant) {
-        self.right.start(now);
-    }
-    fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
+impl Fault for Changes {
+    fn on_packet(&mut self, right: &mut dyn Host<Frame>, now: Instant, packet: Arrived<'_, Frame>) {
         let mut octets = write(packet.transport, packet.ecn).into_owned();
         (self.comes)(&mut octets);
         let changed = departing(&octets).expect("still a packet");
@@ -284,16 +278,14 @@ impl Host<Frame> for Wrong {
             transport: &changed.transport,
             ..packet
         };
-        self.right.on_packet(now, packet);
+        right.on_packet(now, packet);
     }
-    fn on_timer(&mut self, now: Instant) {
-        self.right.on_timer(now);
-    }
-    fn timer(&self) -> Option<Instant> {
-        self.right.timer()
-    }
-    fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
-        let packet = self.right.poll_transmit(now)?;
+    fn poll_transmit(
+        &mut self,
+        right: &mut dyn Host<Frame>,
+        now: Instant,
+    ) -> Option<Departing<Frame>> {
+        let packet = right.poll_transmit(now)?;
         let octets = write(&packet.transport, packet.ecn);
         let mut decoded = wire::decode(&octets).expect("ours is right");
         (self.leaves)(&mut decoded.segment);
@@ -302,19 +294,14 @@ impl Host<Frame> for Wrong {
         (self.sent)(&mut octets);
         departing(&octets)
     }
-    fn delivered_bytes(&self) -> u64 {
-        self.right.delivered_bytes()
-    }
 }
 
-fn as_is(right: Box<dyn Host<Frame>>) -> Wrong {
-    Wrong {
-        right,
-        leaves: |_| {},
-        sent: |_| {},
-        comes: |_| {},
-    }
-}
+/// Nothing.
+const AS_IS: Changes = Changes {
+    leaves: |_| {},
+    sent: |_| {},
+    comes: |_| {},
+};
 
 /// Where TCP's checksum stands behind an IPv4 header without options.
 const CHECKSUM: usize = 20 + 16;
@@ -332,15 +319,27 @@ fn is_told(around: Around, by: &str) {
 /// What stands around the others changes nothing.
 #[test]
 fn a_right_system_in_the_wrong_ones_place_is_right() {
-    holds("cc = \"cubic\"", &ALL, Some(|right| Box::new(as_is(right))));
+    holds(
+        "cc = \"cubic\"",
+        &ALL,
+        Some(|right| {
+            Box::new(Wrong {
+                right,
+                fault: AS_IS,
+            })
+        }),
+    );
 }
 
 #[test]
 fn a_checksum_that_is_off_by_one_is_told() {
     let around: Around = |right| {
         Box::new(Wrong {
-            sent: |octets| octets[CHECKSUM + 1] = octets[CHECKSUM + 1].wrapping_add(1),
-            ..as_is(right)
+            right,
+            fault: Changes {
+                sent: |octets| octets[CHECKSUM + 1] = octets[CHECKSUM + 1].wrapping_add(1),
+                ..AS_IS
+            },
         })
     };
     is_told(around, "InCsumErrors");
@@ -351,12 +350,15 @@ fn a_checksum_that_is_off_by_one_is_told() {
 fn an_acknowledgment_of_what_has_not_come_is_told() {
     let around: Around = |right| {
         Box::new(Wrong {
-            leaves: |segment| {
-                if !segment.flags.any(Flags::SYN) {
-                    segment.ack = segment.ack.wrapping_add(1448);
-                }
+            right,
+            fault: Changes {
+                leaves: |segment| {
+                    if !segment.flags.any(Flags::SYN) {
+                        segment.ack = segment.ack.wrapping_add(1448);
+                    }
+                },
+                ..AS_IS
             },
-            ..as_is(right)
         })
     };
     is_told(around, "loss-from-kernel: read");
@@ -366,12 +368,15 @@ fn an_acknowledgment_of_what_has_not_come_is_told() {
 fn content_that_is_changed_on_the_way_out_is_told() {
     let around: Around = |right| {
         Box::new(Wrong {
-            leaves: |segment| {
-                if let Some(last) = segment.body.0.last_mut() {
-                    *last ^= 1;
-                }
+            right,
+            fault: Changes {
+                leaves: |segment| {
+                    if let Some(last) = segment.body.0.last_mut() {
+                        *last ^= 1;
+                    }
+                },
+                ..AS_IS
             },
-            ..as_is(right)
         })
     };
     is_told(around, "is not what was written there");
@@ -382,16 +387,19 @@ fn content_that_is_changed_on_the_way_out_is_told() {
 fn a_receiver_that_believes_bad_packets_is_told() {
     let around: Around = |right| {
         Box::new(Wrong {
-            comes: |octets| {
-                let mut decoded = wire::decode(octets).expect("the kernel's is right");
-                if let Some(last) = decoded.segment.body.0.last_mut() {
-                    *last ^= 1;
-                }
-                octets.clear();
-                wire::encode(&decoded.ip, decoded.ports, &decoded.segment, octets)
-                    .expect("it fits");
+            right,
+            fault: Changes {
+                comes: |octets| {
+                    let mut decoded = wire::decode(octets).expect("the kernel's is right");
+                    if let Some(last) = decoded.segment.body.0.last_mut() {
+                        *last ^= 1;
+                    }
+                    octets.clear();
+                    wire::encode(&decoded.ip, decoded.ports, &decoded.segment, octets)
+                        .expect("it fits");
+                },
+                ..AS_IS
             },
-            ..as_is(right)
         })
     };
     is_told(around, "is not what was written there");
@@ -402,14 +410,17 @@ fn a_receiver_that_believes_bad_packets_is_told() {
 fn bad_packets_are_discarded() {
     let around: Around = |right| {
         Box::new(Wrong {
-            comes: |octets| {
-                if octets.len() > 1000
-                    && let Some(last) = octets.last_mut()
-                {
-                    *last ^= 1;
-                }
+            right,
+            fault: Changes {
+                comes: |octets| {
+                    if octets.len() > 1000
+                        && let Some(last) = octets.last_mut()
+                    {
+                        *last ^= 1;
+                    }
+                },
+                ..AS_IS
             },
-            ..as_is(right)
         })
     };
     is_told(around, "clean-from-kernel: discarded is {\"tcp-checksum\"");
@@ -419,12 +430,15 @@ fn bad_packets_are_discarded() {
 fn a_reset_is_told() {
     let around: Around = |right| {
         Box::new(Wrong {
-            leaves: |segment| {
-                if segment.flags.any(Flags::FIN) {
-                    segment.flags = Flags::RST | Flags::ACK;
-                }
+            right,
+            fault: Changes {
+                leaves: |segment| {
+                    if segment.flags.any(Flags::FIN) {
+                        segment.flags = Flags::RST | Flags::ACK;
+                    }
+                },
+                ..AS_IS
             },
-            ..as_is(right)
         })
     };
     is_told(around, "EstabResets");
@@ -435,14 +449,17 @@ fn a_reset_is_told() {
 fn an_option_that_one_end_alone_knows_of_is_told() {
     let around: Around = |right| {
         Box::new(Wrong {
-            leaves: |segment| {
-                if let anabranch_elements::tcp::Options::Syn { sack_permitted, .. } =
-                    &mut segment.options
-                {
-                    *sack_permitted = false;
-                }
+            right,
+            fault: Changes {
+                leaves: |segment| {
+                    if let anabranch_elements::tcp::Options::Syn { sack_permitted, .. } =
+                        &mut segment.options
+                    {
+                        *sack_permitted = false;
+                    }
+                },
+                ..AS_IS
             },
-            ..as_is(right)
         })
     };
     is_told(around, "sack is");

@@ -28,6 +28,7 @@ use crate::{
 
 mod agent;
 mod builder;
+mod census;
 mod change;
 mod connection;
 mod datagrams;
@@ -41,6 +42,7 @@ mod windows;
 
 pub use agent::{App, End};
 pub use builder::{Builder, FlowSpec, GroupSpec, LinkSpec, Stop, Traffic};
+pub use census::Census;
 pub use change::Change;
 pub use connection::{Completions, FlowReport};
 pub use datagrams::{Datagrams, OneWayDelay, Schedule, Timing, UdpEnd};
@@ -278,6 +280,7 @@ impl<B: Body> Network<B> {
         for (port, packet, made) in output.drain() {
             let slot = &self.middleboxes[index];
             if let Some(fate) = made {
+                self.fabric.made += 1;
                 self.fabric
                     .probe
                     .observe(self.fabric.now, slot.element, &packet, fate);

@@ -39,6 +39,8 @@ pub struct Engine {
     pub digest: bool,
     /// A row per packet is kept.
     pub packet_log: bool,
+    /// Fates are counted, so that a census can be taken.
+    pub tally: bool,
 }
 
 impl Default for Engine {
@@ -48,6 +50,7 @@ impl Default for Engine {
             fold: true,
             digest: true,
             packet_log: false,
+            tally: false,
         }
     }
 }
@@ -109,7 +112,8 @@ pub fn compile_tapped<B: Body>(
         .fast_path(engine.fast_path)
         .fold(engine.fold)
         .digest(engine.digest)
-        .packet_log(engine.packet_log);
+        .packet_log(engine.packet_log)
+        .tally(engine.tally);
     let mut groups = Vec::new();
     let links: Vec<(String, [LinkId; 2])> = resolved
         .links

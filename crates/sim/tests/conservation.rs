@@ -2,13 +2,23 @@
 
 mod common;
 
+use std::{collections::VecDeque, sync::Arc};
+
 use anabranch_core::{
     packet::{Direction, FlowId},
     trace::Fate,
     units::Instant,
 };
-use anabranch_elements::body::Length;
-use anabranch_model::record::PacketRow;
+use anabranch_elements::{
+    body::Length,
+    queue::{self, Item, QueueContext, QueueDiscipline},
+};
+use anabranch_model::{
+    network::Census,
+    record::PacketRow,
+    scenario::{Extensions, Scenario},
+    topology::{Engine, compile},
+};
 use anabranch_sim::Simulation;
 use common::{Copies, Shape, resolve, resolve_counting, text};
 
@@ -225,5 +235,173 @@ impl Account {
         self.dropped += other.dropped;
         self.lost += other.lost;
         self.on_the_way += other.on_the_way;
+    }
+}
+
+/// The census by which live runs are judged, in which nothing is left out: neither what happens before `warmup` or after
+/// `stop`, nor what gateways hold and throw away.
+///
+/// Fails for a census that misses a place where packets can be.
+#[test]
+fn the_census_finds_every_packet() {
+    let shape = Shape {
+        files_only: false,
+        changes: true,
+        mangle: true,
+        seconds: 1,
+    };
+    let mut seen = Census::default();
+    for number in 0..500 {
+        // With and without links that become arithmetic.
+        let engine = Engine {
+            fast_path: number % 2 == 0,
+            ..Engine::default()
+        };
+        count(&mut seen, &text(number, shape), engine);
+    }
+    for text in [
+        GATEWAY.to_owned(),
+        GATEWAY
+            .replace("redundant", "weighted-round-robin")
+            .replace("adaptive", "in-order"),
+        GROUP.to_owned(),
+        GROUP.replace("per-packet", "per-flow"),
+    ] {
+        for ms in [703, 1_001, 1_507] {
+            let text = text.replace("DURATION", &format!("{ms} ms"));
+            count(&mut seen, &text, Engine::default());
+        }
+    }
+    // Otherwise the paths were too good for the test to mean anything.
+    for (count, least) in [
+        (seen.dropped_packets, 1_000),
+        (seen.lost_packets, 1_000),
+        (seen.made_packets, 1_000),
+        (seen.discarded_packets, 100),
+        (seen.held_packets, 1),
+        (seen.in_flight_packets, 1_000),
+    ] {
+        assert!(count >= least, "{seen:?}");
+    }
+}
+
+/// Copies over two routes, of which one loses and jitters.
+const GATEWAY: &str = r#"
+duration = "DURATION"
+warmup = "100 ms"
+[link.fast]
+between = ["g", "h"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+[link.slow]
+between = ["g", "h"]
+rate = "10 Mbit/s"
+delay = "30 ms"
+impair = [{ kind = "bernoulli-loss", rate = 0.05 }, { kind = "jitter", mean = "10 ms", reorder = true }]
+[gateway.pair]
+between = ["g", "h"]
+routes = ["fast", "slow"]
+split = "redundant"
+restore = "adaptive"
+[flow.main]
+from = "g"
+to = "h"
+"#;
+
+/// Members that are switched, with more to send than they carry.
+const GROUP: &str = r#"
+duration = "DURATION"
+[group.core]
+between = ["a", "b"]
+members = 3
+rate = "10 Mbit/s"
+delay = "5 ms"
+spread = "per-packet"
+queue = { kind = "drop-tail", limit = "20 packets" }
+impair = [{ kind = "duplicate", rate = 0.05 }]
+[flow.main]
+from = "a"
+to = "b"
+count = 5
+[[at]]
+time = "400 ms"
+set = { "group.core.up" = false }
+[[at]]
+time = "600 ms"
+set = { "group.core.up" = true }
+"#;
+
+fn census_of(text: &str, engine: Engine, extensions: &Extensions) -> Census {
+    let resolved = Scenario::parse(text, "census.toml", extensions)
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let engine = Engine {
+        digest: false,
+        tally: true,
+        ..engine
+    };
+    let compiled = compile::<Length>(&resolved, engine, Vec::new()).expect("no hosts");
+    let mut network = compiled.network;
+    network.run_through(network.end());
+    network.census().expect("fates are counted")
+}
+
+fn count(seen: &mut Census, text: &str, engine: Engine) {
+    let census = census_of(text, engine, &common::extensions(&Copies::default()));
+    assert_eq!(census.missing(), 0, "{census:?}\n{text}");
+    assert!(census.sent_packets > 0, "{text}");
+    seen.made_packets += census.made_packets;
+    seen.dropped_packets += census.dropped_packets;
+    seen.lost_packets += census.lost_packets;
+    seen.discarded_packets += census.discarded_packets;
+    seen.held_packets += census.held_packets;
+    seen.in_flight_packets += census.in_flight_packets;
+}
+
+/// A wrong system: a queue that puts every hundredth packet out of the world.
+#[test]
+fn a_queue_that_loses_packets_without_saying_so_is_found_out() {
+    let text = "duration = \"1 s\"\n[link.path]\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n\
+                queue = \"leaky\"\n[flow.main]\nfrom = \"a\"\nto = \"b\"\n";
+    for (leak, is_found) in [(100, true), (u64::MAX, false)] {
+        let extensions = Extensions::default().queue("leaky", move |_| {
+            let make: queue::Factory = Arc::new(move |_: &queue::Init<'_>| {
+                Box::new(Leaky {
+                    leak,
+                    seen: 0,
+                    items: VecDeque::new(),
+                })
+            });
+            Ok(make)
+        });
+        let census = census_of(text, Engine::default(), &extensions);
+        assert!(census.sent_packets > 300, "{census:?}");
+        assert_eq!(census.missing() > 0, is_found, "{census:?}");
+    }
+}
+
+/// A FIFO without a limit from which packets vanish.
+#[derive(Debug)]
+struct Leaky {
+    leak: u64,
+    seen: u64,
+    items: VecDeque<Item>,
+}
+
+impl QueueDiscipline for Leaky {
+    fn enqueue(&mut self, item: Item, _cx: &mut QueueContext<'_>) {
+        self.seen += 1;
+        if !self.seen.is_multiple_of(self.leak) {
+            self.items.push_back(item);
+        }
+    }
+    fn dequeue(&mut self, _cx: &mut QueueContext<'_>) -> Option<Item> {
+        self.items.pop_front()
+    }
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+    fn bytes(&self) -> u64 {
+        0
     }
 }

@@ -238,6 +238,12 @@ impl Members {
     pub fn is_idle(&self) -> bool {
         self.busy == 0
     }
+    /// Packets being sent.
+    #[must_use]
+    pub fn sending_packets(&self) -> usize {
+        let packets = |member: &&Member| matches!(member.sending, Some(Load::Packet(_)));
+        self.list.iter().filter(packets).count()
+    }
     /// By bit: members that distribute and have nothing to send.
     #[inline]
     fn free(&self) -> u64 {

@@ -353,6 +353,15 @@ impl ServedLink {
     pub fn queue_packets(&self) -> usize {
         self.waiting()
     }
+    /// Packets in transmission, or in a pause before they are sent again. Those whose fate is told when it begins have left.
+    #[must_use]
+    pub fn packets_in_service(&self) -> usize {
+        let members = self
+            .group
+            .as_ref()
+            .map_or(0, |group| group.sending_packets());
+        members + usize::from(self.in_service.is_some())
+    }
     /// Bytes that wait.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {

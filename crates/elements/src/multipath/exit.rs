@@ -15,7 +15,7 @@ use super::{
 use crate::{
     body::Body,
     link::Window,
-    middlebox::{Held, Middlebox, Output, connection_of},
+    middlebox::{Held, Kept, Middlebox, Output, connection_of},
     transport::Transport,
 };
 
@@ -44,6 +44,8 @@ pub struct Exit<B: Body> {
     /// When each of those held arrived, by handle; never, where a handle is free.
     arrived: Vec<Instant>,
     held_bytes: u64,
+    /// Copies of what had come, in the whole run.
+    discarded: u64,
     report: RestoreReport,
     /// Those that go on now, in order.
     released: Vec<PacketId>,
@@ -62,6 +64,7 @@ impl<B: Body> Exit<B> {
             held: Pool::default(),
             arrived: Vec::new(),
             held_bytes: 0,
+            discarded: 0,
             report: RestoreReport::default(),
             released: Vec::new(),
         }
@@ -101,6 +104,7 @@ impl<B: Body> Exit<B> {
 impl<B: Body> Middlebox<B> for Exit<B> {
     fn on_packet(&mut self, now: Instant, mut packet: Held<B>, out: &mut Output<B>) {
         if self.hear(now, &packet) {
+            self.discarded += 1;
             self.report.duplicates += u64::from(self.window.contains(now));
             return;
         }
@@ -137,5 +141,11 @@ impl<B: Body> Middlebox<B> for Exit<B> {
     }
     fn report(&self) -> Option<Report> {
         Some(Report::Restore(Box::new(self.report.clone())))
+    }
+    fn kept(&self) -> Kept {
+        Kept {
+            held: self.held.len() as u64,
+            discarded: self.discarded,
+        }
     }
 }

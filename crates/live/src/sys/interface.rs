@@ -9,10 +9,21 @@ use std::{
 };
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use serde::Serialize;
 
 /// Ethtool commands (`linux/ethtool.h`): scatter-gather, and segmentation in software.
 const ETHTOOL_SSG: u32 = 0x19;
 const ETHTOOL_SGSO: u32 = 0x24;
+/// The same file's: what is on.
+const ETHTOOL_GRXCSUM: u32 = 0x14;
+const ETHTOOL_GTXCSUM: u32 = 0x16;
+const ETHTOOL_GSG: u32 = 0x18;
+const ETHTOOL_GTSO: u32 = 0x1e;
+const ETHTOOL_GGSO: u32 = 0x23;
+const ETHTOOL_GFLAGS: u32 = 0x25;
+const ETHTOOL_GGRO: u32 = 0x2b;
+/// `ETH_FLAG_LRO` in the answer to `ETHTOOL_GFLAGS`.
+const FLAG_LRO: u32 = 1 << 15;
 
 /// The number of an ioctl as the C library takes it, which differs between C libraries.
 type Request = libc::Ioctl;
@@ -30,6 +41,25 @@ struct In6Ifreq {
 struct EthtoolValue {
     command: u32,
     data: u32,
+}
+
+/// What an interface leaves to its driver or to the hardware, by the names of ethtool(8); `None` where it does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Offloads {
+    /// Checksums of what comes are verified there.
+    pub rx_checksum: Option<bool>,
+    /// Checksums of what leaves are computed there.
+    pub tx_checksum: Option<bool>,
+    /// Packets may be in several pieces.
+    pub scatter_gather: Option<bool>,
+    /// It cuts up what TCP has handed over as one.
+    pub tso: Option<bool>,
+    /// The kernel does so, before the driver.
+    pub gso: Option<bool>,
+    /// The kernel merges segments that come.
+    pub gro: Option<bool>,
+    /// The hardware does so.
+    pub lro: Option<bool>,
 }
 
 /// A TUN device of the calling thread's namespace: IP packets without a header of its own. It vanishes
@@ -158,6 +188,27 @@ impl Interface {
             })?;
         }
         Ok(())
+    }
+
+    /// What of that is on.
+    pub fn offloads(&self) -> Offloads {
+        let get = |command: u32| {
+            let mut value = EthtoolValue { command, data: 0 };
+            let answer = self.tell(libc::SIOCETHTOOL as Request, |request| {
+                request.ifr_ifru.ifru_data = (&raw mut value).cast();
+            });
+            answer.is_ok().then_some(value.data)
+        };
+        let is_on = |command: u32| get(command).map(|data| data != 0);
+        Offloads {
+            rx_checksum: is_on(ETHTOOL_GRXCSUM),
+            tx_checksum: is_on(ETHTOOL_GTXCSUM),
+            scatter_gather: is_on(ETHTOOL_GSG),
+            tso: is_on(ETHTOOL_GTSO),
+            gso: is_on(ETHTOOL_GGSO),
+            gro: is_on(ETHTOOL_GGRO),
+            lro: get(ETHTOOL_GFLAGS).map(|flags| flags & FLAG_LRO != 0),
+        }
     }
 
     pub fn up(&self) -> io::Result<()> {

@@ -44,6 +44,7 @@ pub struct Builder<B: Body> {
     fold: bool,
     digest: bool,
     packet_log: bool,
+    tally: bool,
     links: Vec<LinkSpec>,
     middleboxes: Vec<MiddleboxSpec<B>>,
     processing: Vec<(String, Duration)>,
@@ -63,6 +64,7 @@ impl<B: Body> Builder<B> {
             fold: true,
             digest: true,
             packet_log: false,
+            tally: false,
             links: Vec::new(),
             middleboxes: Vec::new(),
             processing: Vec::new(),
@@ -90,6 +92,11 @@ impl<B: Body> Builder<B> {
     /// Whether a row per packet is kept (default: no).
     pub fn packet_log(&mut self, on: bool) -> &mut Self {
         self.packet_log = on;
+        self
+    }
+    /// Whether fates are counted, for [`Network::census`] (default: no).
+    pub fn tally(&mut self, on: bool) -> &mut Self {
+        self.tally = on;
         self
     }
     /// When counts are taken.
@@ -225,6 +232,10 @@ impl<B: Body> Builder<B> {
                 armed: Instant::NEVER,
             })
             .collect();
+        let mut probe = Probe::new(window.end(), self.digest, self.packet_log);
+        if self.tally {
+            probe.keep_tally();
+        }
         let mut network = Network {
             fabric: Fabric {
                 now: Instant::START,
@@ -238,7 +249,7 @@ impl<B: Body> Builder<B> {
                     .collect(),
                 processing,
                 routes: Vec::new(),
-                probe: Probe::new(window.end(), self.digest, self.packet_log),
+                probe,
                 events: 0,
                 identities: Vec::new(),
                 connections_begun: 0,
@@ -246,6 +257,8 @@ impl<B: Body> Builder<B> {
                 outcomes: Vec::new(),
                 groups: Vec::new(),
                 impairing: Vec::new(),
+                made: 0,
+                past_the_end: 0,
             },
             rates,
             middleboxes,

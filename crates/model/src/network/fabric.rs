@@ -164,6 +164,10 @@ pub(super) struct Fabric<B: Body> {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) groups: Vec<GroupSlot>,
     pub(super) impairing: Vec<served::Impairing>,
+    /// Packets that links and middleboxes have made.
+    pub(super) made: u64,
+    /// Packets that a link has told of ahead that they will be lost or dropped when the run is over.
+    pub(super) past_the_end: u64,
 }
 
 impl<B: Body> Fabric<B> {
@@ -297,6 +301,8 @@ impl<B: Body> Fabric<B> {
                     // A drop computed ahead of the end has not happened when the run ends.
                     if at <= self.window.end() {
                         self.pool.free(id);
+                    } else {
+                        self.past_the_end += 1;
                     }
                     return;
                 }
@@ -478,6 +484,8 @@ impl<B: Body> Fabric<B> {
                 // A loss past the end has not happened when the run ends.
                 if at <= self.window.end() {
                     self.pool.free(packet);
+                } else {
+                    self.past_the_end += 1;
                 }
             }
             served::Completed::Resending(packet) => {
@@ -512,6 +520,7 @@ impl<B: Body> Fabric<B> {
     fn leave_doubled(&mut self, index: usize, exit: served::Exit) {
         let copy = self.pool[exit.packet].clone();
         let copy = self.pool.insert(copy);
+        self.made += 1;
         for packet in [exit.packet, copy] {
             self.leave(index, packet, exit.order, exit.at);
         }

@@ -1,4 +1,4 @@
-//! Where observations go: into the digest, and into the packet log if one is kept.
+//! Where observations go: into the digest, and into the packet log and the tally if they are kept.
 
 use anabranch_core::{
     digest::Digest,
@@ -16,8 +16,27 @@ pub struct Probe {
     end: Instant,
     digest: Option<Digest>,
     log: Option<PacketLog>,
-    taps: Option<Box<Taps>>,
+    /// What is rarely there: one look tells that none of it is.
+    aside: Option<Box<Aside>>,
     on: bool,
+}
+
+#[derive(Debug, Default)]
+struct Aside {
+    taps: Option<Taps>,
+    tally: Option<Tally>,
+}
+
+/// How often each fate was observed, inside and outside the measured time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally([u64; Fate::Resent as usize + 1]);
+
+impl Tally {
+    /// Of this one.
+    #[must_use]
+    pub fn of(&self, fate: Fate) -> u64 {
+        self.0[fate as usize]
+    }
 }
 
 impl Probe {
@@ -28,7 +47,7 @@ impl Probe {
             end,
             digest: digest.then(Digest::default),
             log: log.then(PacketLog::default),
-            taps: None,
+            aside: None,
             on: digest || log,
         }
     }
@@ -41,7 +60,12 @@ impl Probe {
     /// Captures what these taps are to see. Their links must be such that packets enter them one by
     /// one ([`LinkSpec::may_change`](crate::network::LinkSpec::may_change)).
     pub fn tap(&mut self, taps: Taps) {
-        self.taps = Some(Box::new(taps));
+        self.aside.get_or_insert_default().taps = Some(taps);
+        self.on = true;
+    }
+    /// Counts fates from here on.
+    pub fn keep_tally(&mut self) {
+        self.aside.get_or_insert_default().tally = Some(Tally::default());
         self.on = true;
     }
     /// A packet reaches a link that is not plain; what the link does with it is observed next.
@@ -53,7 +77,9 @@ impl Probe {
         flow: FlowId,
         packet: &Packet<Transport<B>>,
     ) {
-        if let Some(taps) = &mut self.taps {
+        if let Some(aside) = &mut self.aside
+            && let Some(taps) = &mut aside.taps
+        {
             taps.enters(at, element, flow, packet);
         }
     }
@@ -97,8 +123,13 @@ impl Probe {
         if let Some(log) = &mut self.log {
             log.fate(connection, direction, index, at, element, fate);
         }
-        if let Some(taps) = &mut self.taps {
-            taps.fate(element, (connection, direction, index), fate);
+        if let Some(aside) = &mut self.aside {
+            if let Some(taps) = &mut aside.taps {
+                taps.fate(element, (connection, direction, index), fate);
+            }
+            if let Some(tally) = &mut aside.tally {
+                tally.0[fate as usize] += 1;
+            }
         }
     }
     /// A packet waited in a queue.
@@ -157,6 +188,11 @@ impl Probe {
     /// The captures, if there are any.
     #[must_use]
     pub fn taps(&self) -> Option<&Taps> {
-        self.taps.as_deref()
+        self.aside.as_ref()?.taps.as_ref()
+    }
+    /// How often each fate was observed, if that was counted.
+    #[must_use]
+    pub fn tally(&self) -> Option<&Tally> {
+        self.aside.as_ref()?.tally.as_ref()
     }
 }

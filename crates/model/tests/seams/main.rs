@@ -21,7 +21,7 @@ use anabranch_elements::{
     fec,
     host::{Arrived, Departing, Host},
     link::service::{Fixed, Service},
-    middlebox::{Held, Middlebox, Output},
+    middlebox::{Held, Kept, Middlebox, Output},
     queue::{Config, Custom, Item, QueueContext, QueueDiscipline},
     transport::Transport,
 };
@@ -31,7 +31,10 @@ use link::{
     a_late_packet_that_is_doubled_is_reordered_once, a_link_retransmits,
     a_queue_drops_by_flow_and_marks, capacity_changes_under_a_packet,
 };
-use middlebox::{a_lost_packet_is_rebuilt, two_routes_and_back_in_order};
+use middlebox::{
+    a_lost_packet_is_rebuilt, a_middlebox_that_loses_packets_is_found_out,
+    two_routes_and_back_in_order,
+};
 
 /// What the tests need of a body besides what the engine needs.
 trait TestBody: Body {
@@ -191,5 +194,6 @@ on_both! {
     a_link_retransmits,
     two_routes_and_back_in_order,
     a_lost_packet_is_rebuilt,
+    a_middlebox_that_loses_packets_is_found_out,
     a_late_packet_that_is_doubled_is_reordered_once,
 }

@@ -233,3 +233,52 @@ pub fn a_lost_packet_is_rebuilt<B: TestBody>() {
     assert_eq!(network.link_statistics(link).statistics.lost_packets, 3);
     assert_eq!(network.packets_in_flight(), 0);
 }
+
+/// Passes on all packets but every tenth.
+#[derive(Debug, Default)]
+struct Sieve {
+    count: u64,
+    discarded: u64,
+    /// Whether it says what it has thrown away.
+    tells: bool,
+}
+
+impl<B: Body> Middlebox<B> for Sieve {
+    fn on_packet(&mut self, _now: Instant, packet: Held<B>, out: &mut Output<B>) {
+        self.count += 1;
+        if self.count.is_multiple_of(10) {
+            self.discarded += u64::from(self.tells);
+        } else {
+            out.forward(packet);
+        }
+    }
+    fn kept(&self) -> Kept {
+        Kept {
+            held: 0,
+            discarded: self.discarded,
+        }
+    }
+}
+
+/// A census misses what a middlebox throws away without saying so, and nothing else.
+pub fn a_middlebox_that_loses_packets_is_found_out<B: TestBody>() {
+    for (tells, missing) in [(true, 0), (false, 4)] {
+        let mut builder = builder::<B>();
+        builder.tally(true);
+        let link = builder.link(LinkSpec::new("link.a.forward", TEN_MBIT, MS));
+        let sieve = Sieve {
+            tells,
+            ..Sieve::default()
+        };
+        let sieve = builder.middlebox(Box::new(sieve), Vec::new());
+        let (traffic, _) = hosts::<B>(40, Duration::ZERO, Ecn::NotEct);
+        builder.flow(flow(
+            "f",
+            vec![Stop::Link(link), Stop::Middlebox(sieve)],
+            traffic,
+        ));
+        let census = finish(builder).census().expect("fates are counted");
+        assert_eq!(census.missing(), missing, "{census:?}");
+        assert_eq!(census.received_packets, 36);
+    }
+}

@@ -1,0 +1,80 @@
+//! What tests of live runs share.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::path::Path;
+
+use anabranch_core::units::Instant;
+use anabranch_elements::host::{Arrived, Departing, Host};
+use anabranch_live::{Frame, Limits};
+use anabranch_model::scenario::{Extensions, Resolved, Scenario};
+
+/// Whether the machine lets us run live. Where it does not the test says why, and may pass unless `ANABRANCH_LIVE=required`.
+pub fn may_run() -> bool {
+    let Err(why) = anabranch_live::prepare() else {
+        return true;
+    };
+    assert!(
+        std::env::var("ANABRANCH_LIVE").as_deref() != Ok("required"),
+        "ANABRANCH_LIVE=required: {why}"
+    );
+    eprintln!("SKIPPED: {why}");
+    false
+}
+
+/// A scenario for a live run, as if it stood in `file`.
+pub fn resolve(text: &str, file: &Path, extensions: Extensions) -> Resolved {
+    Scenario::parse(text, &file.to_string_lossy(), &extensions.live(true))
+        .and_then(|scenario| scenario.resolve(None))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Nothing taints a run.
+pub const NO_LIMITS: Limits = Limits {
+    p99_lateness_ms: 1e6,
+    max_lateness_ms: 1e6,
+    io_drops: u64::MAX,
+};
+
+/// What a wrong system does otherwise than the right one.
+pub trait Fault: std::fmt::Debug + Send {
+    /// A packet comes.
+    fn on_packet(&mut self, right: &mut dyn Host<Frame>, now: Instant, packet: Arrived<'_, Frame>) {
+        right.on_packet(now, packet);
+    }
+    /// One is to leave.
+    fn poll_transmit(
+        &mut self,
+        right: &mut dyn Host<Frame>,
+        now: Instant,
+    ) -> Option<Departing<Frame>> {
+        right.poll_transmit(now)
+    }
+}
+
+/// The right system, but for its fault.
+#[derive(Debug)]
+pub struct Wrong<F> {
+    pub right: Box<dyn Host<Frame>>,
+    pub fault: F,
+}
+
+impl<F: Fault> Host<Frame> for Wrong<F> {
+    fn start(&mut self, now: Instant) {
+        self.right.start(now);
+    }
+    fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
+        self.fault.on_packet(&mut *self.right, now, packet);
+    }
+    fn on_timer(&mut self, now: Instant) {
+        self.right.on_timer(now);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.right.timer()
+    }
+    fn poll_transmit(&mut self, now: Instant) -> Option<Departing<Frame>> {
+        self.fault.poll_transmit(&mut *self.right, now)
+    }
+    fn delivered_bytes(&self) -> u64 {
+        self.right.delivered_bytes()
+    }
+}

@@ -1,0 +1,93 @@
+//! What has become of every packet that was ever sent: in the whole run, not in the measured time alone.
+//!
+//! Nothing here is inferred from anything else here. Fates are those that were observed; what is on its way is counted
+//! where it is: in queues, in transmission, on links. A packet that an element has put out of the world without saying so
+//! is missing.
+
+use std::collections::BinaryHeap;
+
+use anabranch_core::trace::Fate;
+use anabranch_elements::body::Body;
+use serde::Serialize;
+
+use super::{
+    Network,
+    fabric::{Fabric, LinkKind, Propagating},
+};
+
+/// All packets of a run up to now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Census {
+    /// Sent by the ends of flows.
+    pub sent_packets: u64,
+    /// Made on the way: copies, and what a middlebox made or rebuilt.
+    pub made_packets: u64,
+    /// Received by the ends of flows.
+    pub received_packets: u64,
+    /// Dropped by queues.
+    pub dropped_packets: u64,
+    /// Lost or damaged by impairments.
+    pub lost_packets: u64,
+    /// Thrown away by middleboxes: copies of what had come.
+    pub discarded_packets: u64,
+    /// Now held by middleboxes.
+    pub held_packets: u64,
+    /// Now in queues, in transmission and on links.
+    pub in_flight_packets: u64,
+}
+
+impl Census {
+    /// Packets of which nobody can say where they are; below 0 where there are more than there can be.
+    #[must_use]
+    pub fn missing(&self) -> i64 {
+        let there = self.received_packets
+            + self.dropped_packets
+            + self.lost_packets
+            + self.discarded_packets
+            + self.held_packets
+            + self.in_flight_packets;
+        (self.sent_packets + self.made_packets)
+            .wrapping_sub(there)
+            .cast_signed()
+    }
+}
+
+impl<B: Body> Network<B> {
+    /// Where all packets are; `None` unless fates are counted ([`Builder::tally`](super::Builder::tally)).
+    #[must_use]
+    pub fn census(&self) -> Option<Census> {
+        let tally = self.fabric.probe.tally()?;
+        let mut census = Census {
+            sent_packets: tally.of(Fate::Sent),
+            made_packets: self.fabric.made,
+            received_packets: tally.of(Fate::Received),
+            dropped_packets: tally.of(Fate::Dropped),
+            lost_packets: tally.of(Fate::Lost) + tally.of(Fate::Corrupted),
+            in_flight_packets: self.fabric.in_flight(),
+            ..Census::default()
+        };
+        for slot in &self.middleboxes {
+            let kept = slot.middlebox.kept();
+            census.discarded_packets += kept.discarded;
+            census.held_packets += kept.held;
+        }
+        Some(census)
+    }
+}
+
+impl<B: Body> Fabric<B> {
+    /// Packets found in queues, in transmission and on links.
+    fn in_flight(&self) -> u64 {
+        let on_links = self.links.iter().map(|slot| match &slot.kind {
+            // All that is in a plain link is in its ring.
+            LinkKind::Plain(_) => 0,
+            LinkKind::Served(served) => {
+                let overtaking = served.unordered.as_ref().map_or(0, BinaryHeap::len);
+                served.link.queue_packets() + served.link.packets_in_service() + overtaking
+            }
+        });
+        let in_rings = self.rings.iter().map(Propagating::len);
+        let found = on_links.sum::<usize>() + in_rings.sum::<usize>() + self.reached.len();
+        found as u64 + self.past_the_end
+    }
+}

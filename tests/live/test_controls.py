@@ -1,0 +1,150 @@
+"""What the eBPF controls that ship do in the kernel: laws of their windows, which traces are held to.
+
+In the simulator's engine they are compared with their twins in Rust (``cargo test -p anabranch-bpf --test twins``).
+Here the kernel calls them, and another control, or a spoilt trace, must fail each law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import floor
+
+import polars as pl
+import pytest
+
+from .test_trace import LOSSY, Seen, check_reductions, check_reno, fails, rows_of, traced
+
+SHARES: dict[str, Callable[[float], float]] = {
+    "cubic-plus": lambda _: 0.7,
+    "compound": lambda _: 0.5,
+    "vegas": lambda _: 0.5,
+    "bic": lambda cwnd: 0.875 if cwnd >= 14 else 0.5,
+}
+"""What a loss leaves of a window: RFC 9438 §4.6; draft-sridharan-tcpm-ctcp-02 §3; Brakmo and Peterson 1995 (Reno's);
+Xu, Harfoush and Rhee, §III (below 14 packets Reno's).
+"""
+
+DEEP = """
+title = "a queue of twice what the path holds"
+duration = "6 s"
+[link.path]
+between = ["A", "B"]
+rate = "20 Mbit/s"
+delay = "10 ms"
+forward.queue = { kind = "drop-tail", limit = "67 packets" }
+[flow.main]
+from = "A"
+to = "B"
+cc = "reno"
+"""
+
+PIPE = 20e6 * 20e-3 / (8 * 1500)
+"""Packets that this path holds without its queue."""
+
+
+@pytest.fixture(autouse=True)
+def needed(can_load: None) -> None:
+    """The kernel takes eBPF controls from us."""
+
+
+@cache
+def lossy(name: str) -> Seen:
+    """The control that ships as a file, whatever the kernel has of that name."""
+    return loaded(LOSSY, name)
+
+
+@cache
+def deep(name: str) -> Seen:
+    return loaded(DEEP, name)
+
+
+def loaded(text: str, name: str) -> Seen:
+    seen = traced(text.replace('cc = "reno"', f'cc = {{ kind = "bpf", name = "{name}" }}'))
+    told = seen.controls["main"]
+    assert (told["file"], told["loaded"]) == (f"{name}.bpf.c", True)
+    assert set(seen.result.table("ack_samples")["congestion_control"]) == {told["name"]}
+    return seen
+
+
+def events(seen: Seen) -> pl.DataFrame:
+    return seen.result.table("window_events")
+
+
+def begun(seen_events: pl.DataFrame) -> list[tuple[int, int]]:
+    """Windows before recoveries, and what they became."""
+    entered = seen_events.filter(event="recovery-entered")
+    return list(entered.select("cwnd_before_packets", "ssthresh_packets").iter_rows())
+
+
+def test_reno_in_the_kernel() -> None:
+    """Held to the laws of the kernel's own, which CUBIC's and BIC's shares fail."""
+    seen = lossy("reno")
+    check_reno(rows_of(seen))
+    check_reductions(events(seen))
+    for other in ("cubic-plus", "bic"):
+        assert fails(lambda other=other: check_reductions(events(lossy(other))))  # type: ignore[misc]
+    assert fails(lambda: check_reductions(events(seen).with_columns(pl.col("ssthresh_packets") + 1)))
+
+
+def check_share(windows: list[tuple[int, int]], share: Callable[[float], float]) -> None:
+    """The share is of the window with its fraction, of which the kernel shows whole packets."""
+    assert len(windows) > 3
+    for before, after in windows:
+        least, most = floor(share(before) * before), floor(share(before) * (before + 1))
+        assert max(least, 2) <= after <= max(most, 2), f"{before} became {after}"
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_what_a_loss_leaves(name: str) -> None:
+    """Fails for Reno's half where it is none, for a packet too few, and for a window that is not reduced."""
+    windows = begun(events(lossy(name)))
+    check_share(windows, SHARES[name])
+    for spoilt in (
+        [(before, after - 2) for before, after in windows],
+        [(before, after * 7 // 5) for before, after in windows],
+        [(before, before) for before, _ in windows],
+    ):
+        assert fails(lambda spoilt=spoilt: check_share(spoilt, SHARES[name]))  # type: ignore[misc]
+    other = "reno" if name in ("cubic-plus", "bic") else "cubic-plus"
+    assert fails(lambda: check_share(begun(events(lossy(other))), SHARES[name]))
+
+
+def test_compound_is_reno_below_its_low_window() -> None:
+    """Draft-sridharan-tcpm-ctcp-02 §6: below 38 packets there is no delay window. BIC searches from 14 on."""
+    rows = rows_of(lossy("compound"))
+    low = [row for row in rows if row.cwnd < 38 or row.state != "open"]
+    check_reno(low)
+    assert fails(lambda: check_reno(rows_of(lossy("bic"))))
+
+
+def check_pipe(windows: list[tuple[int, int]]) -> None:
+    """A reduction leaves what the path carried, and not the queue (Grieco and Mascolo 2004, §2)."""
+    assert windows
+    for before, after in windows:
+        assert before > 1.5 * PIPE, "the queue was not full"
+        assert after <= 1.15 * PIPE + 2, f"{before} became {after}"
+    # At the end of slow start the estimate is still low: it is a mean of eight round trips.
+    assert windows[-1][1] >= 0.5 * PIPE
+
+
+def test_westwood_empties_the_queue() -> None:
+    """Fails for Reno, whose half is of path and queue."""
+    check_pipe(begun(events(deep("westwood-plus"))))
+    assert fails(lambda: check_pipe(begun(events(deep("reno")))))
+
+
+def check_few_queued(seen: Seen) -> None:
+    """From one to three packets wait (Brakmo and Peterson 1995, §III-B), and the path is full all the same."""
+    rows = seen.result.table("ack_samples").filter(pl.col("time_s") > 2)
+    assert rows.height > 500
+    # Round trips that the machine makes longer pass for packets that wait.
+    assert (rows["cwnd_packets"].quantile(0.95) or 0) <= PIPE + 8
+    assert seen.result.links["path"]["forward"]["dropped_packets"] == 0
+    assert seen.flow["goodput_mbit_s"] > 0.75 * 20
+
+
+def test_vegas_keeps_few_packets_queued() -> None:
+    """Fails for Reno, which fills the queue until it drops."""
+    check_few_queued(deep("vegas"))
+    assert fails(lambda: check_few_queued(deep("reno")))
