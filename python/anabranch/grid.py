@@ -33,6 +33,15 @@ def axis_path(path: str) -> str:
     return ".".join(toml_text.write_key(part) for part in parts)
 
 
+def one_spelling(path: str) -> str:
+    """``path`` as :func:`axis_path` writes it, whatever it leads to.
+
+    Raises:
+        UserError: It is no dotted TOML key.
+    """
+    return ".".join(toml_text.write_key(part) for part in _parts(path))
+
+
 def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     """The axes of one grid, each under its one spelling, in order.
 

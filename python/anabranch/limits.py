@@ -7,8 +7,11 @@ import os
 
 from anabranch.errors import UserError
 
-MAX_SEED = 2**64 - 1
-"""Largest seed: it is 64 bits wide."""
+MAX_SEED = 2**63 - 1
+"""Largest seed: what a scenario file can hold, TOML's largest whole number."""
+
+SAMPLES_MS = 10.0
+"""Sampling interval of results that are written, unless asked otherwise, in milliseconds."""
 
 MIN_SAMPLES_MS = 0.001
 """Shortest sampling interval, in milliseconds."""

@@ -168,6 +168,31 @@ def run_audited(
     return RunResult(run)
 
 
+def check_host(scenario: Scenario, host: str) -> None:
+    """Refuse a host that no shell can be opened in.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: No flow begins or ends there.
+    """
+    from anabranch import _engine
+    from anabranch.errors import UserError, nearest
+
+    resolved = json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, None, True))["resolved_scenario"]
+    hosts = dict.fromkeys(flow[end] for flow in resolved["flow"].values() for end in ("from", "to"))
+    if host in hosts:
+        return
+    links = [*resolved.get("link", {}).values(), *resolved.get("group", {}).values()]
+    nodes = {node for link in links for node in link["between"]}
+    nodes.update(node for gateway in resolved.get("gateway", {}).values() for node in gateway["between"])
+    if host in nodes:
+        raise UserError(
+            f'no flow begins or ends at "{host}", so there is no host, only a place that packets pass',
+            hint=f"valid: {', '.join(hosts)}",
+        )
+    raise UserError(f'{scenario.file} has no host "{host}"', hint=nearest(host, hosts))
+
+
 def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None] | None = None) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import toml_text
 from anabranch.errors import UserError
-from anabranch.limits import check_jobs, thread_count
-from anabranch.output import check_target, read_manifest, to_json, write_manifest, write_whole
+from anabranch.limits import MAX_SEED, check_jobs, thread_count
+from anabranch.output import check_target, follow, read_manifest, to_json, write_manifest, write_whole
 from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def sweep(
     directory = Path(out) if out is not None else None
     if directory is not None:
         check_target(directory, "sweep")
+        directory = follow(directory)
     axes, points = _plan(scenario, grid, repeat)
     maker = _Maker(scenario, axes, points, _Store(directory), digest=digest)
     try:
@@ -158,6 +159,8 @@ def _plan(
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
     first = int(resolved["seed"])
+    if first + repeats - 1 > MAX_SEED:
+        raise UserError(f"{repeats} seeds from {first} on: seeds up to {MAX_SEED} were expected")
     for values in points_to_check(axes):
         sets = sets_of(axes, values)
         try:

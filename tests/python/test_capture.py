@@ -237,7 +237,7 @@ def test_places() -> None:
             place(name, links)
 
 
-@pytest.mark.parametrize("option", ["bottleneck", "=file", "bottleneck=", "a=/no/such/directory/file"])
+@pytest.mark.parametrize("option", ["bottleneck", "=file", "bottleneck="])
 def test_bad_options(option: str) -> None:
     with pytest.raises(UserError, match="--pcap"):
         parse_option(option)

@@ -129,14 +129,33 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
         (["study", "--engine", "live", "--robustness", "fairness"],
          "error: --robustness is the simulator's\n  leave out --engine live, or --robustness\n"),
         (["run", "{file}", "--seed", "-1"],
-         "error: --seed -1: a whole number from 0 to 18446744073709551615 was expected\n"),
+         "error: --seed -1: a whole number from 0 to 9223372036854775807 was expected\n"),
         (["run", "{file}", "--seed", "99999999999999999999"],
-         "error: --seed 99999999999999999999: a whole number from 0 to 18446744073709551615 was expected\n"),
+         "error: --seed 99999999999999999999: a whole number from 0 to 9223372036854775807 was expected\n"),
         (["run", "{file}", "--samples", "inf"], "error: --samples inf: a time of at least 0.001 ms was expected\n"),
         (["run", "{file}", "--samples", "nan"], "error: --samples nan: a time of at least 0.001 ms was expected\n"),
         (["run", "{file}", "--samples", "1e-12"], "error: --samples 1e-12: a time of at least 0.001 ms was expected\n"),
         (["run", "{file}", "--why", "--no-packets"],
          "error: --why reads every packet, and --no-packets records none\n  give one of them\n"),
+        (["run", "{file}", "--seed", "9223372036854775808"],
+         "error: --seed 9223372036854775808: a whole number from 0 to 9223372036854775807 was expected\n"),
+        (["run", "{file}", "--samples", "5"],
+         "error: --samples says what --out writes, and there is no --out\n  give --out DIR, or leave it out\n"),
+        (["run", "{file}", "--no-packets"],
+         "error: --no-packets says what --out writes, and there is no --out\n  give --out DIR, or leave it out\n"),
+        (["run", "{file}", "--snaplen", "64"],
+         "error: --snaplen says what --pcap keeps, and there is no --pcap\n  give --pcap LINK=FILE, or leave it out\n"),
+        (["run", "{file}", "--seed", "5", "--set", "seed=6"],
+         "error: --set 'seed=6' beside --seed 5: it would be ignored\n  give one of them\n"),
+        (["run", "{file}", "--set", "flow.main.cc=reno", "--set", 'flow."main".cc=cubic'],
+         "error: --set gives flow.main.cc twice, 'flow.main.cc=reno' and 'flow.\"main\".cc=cubic': the first would be "
+         "ignored\n  give one of them; `anabranch sweep --grid` runs several values\n"),
+        (["sweep", "{file}", "--set", "seed=9223372036854775807", "--repeat", "2"],
+         "error: 2 seeds from 9223372036854775807 on: seeds up to 9223372036854775807 were expected\n"),
+        (["shell", "{file}", "sendr"], 'error: {file} has no host "sendr"\n  valid: R, S\n'),
+        (["shell", "{file}", "R1"],
+         'error: no flow begins or ends at "R1", so there is no host, only a place that packets pass\n'
+         "  valid: S, R\n"),
         (["run", "{file}", "--engine", "liv"], 'error: there is no engine "liv"\n  did you mean "live"?\n'),
         (["run", "{file}", "--out", "{file}/out"],
          "error: --out {file}/out: cannot be written: Not a directory\n  give --out another place\n"),
@@ -346,3 +365,119 @@ def test_bench_needs_a_checkout(anabranch: Call, monkeypatch: pytest.MonkeyPatch
     assert (done.status, done.err) == (
         2, "error: the benchmark is built from source, and there is no checkout here\n  run it in a clone\n",
     )  # fmt: skip
+
+
+def test_a_seed_that_is_too_large_is_no_text(anabranch: Call, scenario_file: Path) -> None:
+    done = anabranch("run", scenario_file, "--set", "seed=9223372036854775808")
+    assert done.status == 2
+    assert "9223372036854775808 is too large" in done.err
+    assert "expected a whole number up to 9223372036854775807" in done.err
+
+
+def test_ranges_of_counts_agree(anabranch: Call, scenario_file: Path) -> None:
+    for count in ("-1", "0", "5000000000"):
+        done = anabranch("run", scenario_file, "--set", f"flow.main.count={count}")
+        assert done.status == 2
+        assert "expected a whole number from 1 to 1000000" in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        ('gateway.g={ between = ["S", "R"], routes = ["bottleneck"] }', "split"),
+        ('link.zzz={ rate = "1 Mbit/s" }', "between"),
+        ('flow.b={ from = "S" }', "to"),
+    ],
+)
+def test_a_table_given_as_a_whole_says_what_it_lacks(
+    anabranch: Call, scenario_file: Path, change: str, missing: str
+) -> None:
+    done = anabranch("run", scenario_file, "--set", change)
+    assert done.status == 2
+    assert f"the key `{missing}` is missing here" in done.err
+    assert "there is no" not in done.err
+
+
+def test_many_copies_are_summarised(anabranch: Call, scenario_file: Path) -> None:
+    arguments = ("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.count=30")
+    lines = [line.split() for line in anabranch(*arguments).out.splitlines()]
+    assert ["main:", "mean", "of", "30"] in [line[:4] for line in lines]
+    assert {"least", "most"} <= {line[0] for line in lines if line}
+    assert not any(line and line[0].startswith("main/") for line in lines)
+    every = anabranch(*arguments, "--all-flows").out
+    assert all(f"main/{copy} " in every for copy in range(30))
+    assert len(json.loads(anabranch(*arguments, "--json").out)["flows"]) == 30
+    few = anabranch("run", scenario_file, "--set", "duration='1 s'", "--set", "flow.main.count=20").out
+    assert all(f"main/{copy} " in few for copy in range(20))
+
+
+def test_a_sweep_of_one_run_says_so(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.toml"
+    alone.write_text(scenario_file.read_text().partition("[sweep]")[0])
+    common = ("sweep", alone, "--set", "duration='1 s'")
+    done = anabranch(*common)
+    assert done.err.startswith("this was one run: there is no grid and no repeat")
+    assert "±" not in done.out
+    done = anabranch(*common, "--grid", "flow.main.cc=reno,cubic")
+    assert (done.err, "±" in done.out) == ("", False)
+
+
+def test_explain_tells_all_that_a_parameter_takes(anabranch: Call) -> None:
+    told = json.loads(anabranch("explain", "cubic", "--json").out)
+    types = {p["name"]: p["type"] for p in told["parameters"]}
+    assert types["reno_friendly"] == '"stack" | "rfc9438" | "rfc8312"'
+    told = json.loads(anabranch("explain", "fq-codel", "--json").out)
+    types = {p["name"]: p["type"] for p in told["parameters"]}
+    assert (types["ce_threshold"], types["memory_limit"]) == ('"off" | duration', '"unlimited" | size')
+    for name in ("drop-tail", "red"):
+        assert "reorder" in [p["name"] for p in json.loads(anabranch("explain", name, "--json").out)["parameters"]]
+
+
+@pytest.mark.parametrize(("value", "told"), [("stak", 'did you mean "stack"'), ("x", "stack")])
+def test_a_word_that_was_possible_as_well_is_offered(
+    anabranch: Call, scenario_file: Path, value: str, told: str
+) -> None:
+    change = f'flow.main.cc={{ kind = "cubic", reno_friendly = "{value}" }}'
+    message = anabranch("run", scenario_file, "--set", change).err
+    assert told.replace('"', "`") in message.replace('"', "`")
+
+
+def test_a_profile_has_its_reasons_beside_the_switches(anabranch: Call) -> None:
+    details = json.loads(anabranch("explain", "linux-6.18", "--json").out)["details"]
+    lines = anabranch("explain", "linux").out.splitlines()
+    rows = {line.split()[0]: line for line in lines if line.split()}
+    assert "1448 bytes" in rows["mss"]
+    assert {"reasons", "not_modelled"}.isdisjoint(rows)
+    for switch, reason in details["reasons"].items():
+        assert " ".join(reason.split()[:2]) in rows[switch]
+    assert [line.removeprefix("- ") for line in lines if line.startswith("- ")] == details["not_modelled"]
+
+
+def test_explain_knows_what_the_format_knows(anabranch: Call) -> None:
+    assert "eBPF" in anabranch("explain", "bpf").out
+    assert json.loads(anabranch("explain", "trace", "--json").out)["kind"] == "service"
+    told = json.loads(anabranch("explain", "hystart", "--json").out)
+    assert told["places"][0]["place"] == "`transport` of a flow"
+    assert told["profiles"]["linux-6.18"] == "linux"
+    for name, words in (
+        ("mss", ["Payload bytes of a full segment", "1448 bytes", "linux-6.18, linux"]),
+        ("sack", ["RFC 2018", "the profile's", "ns3-2018"]),
+        ("between", ["[link.NAME]", "[gateway.NAME]"]),
+        ("quantum", ["fq-codel (queue)"]),
+    ):
+        text = anabranch("explain", name).out
+        assert all(word in text for word in words), text
+    assert anabranch("explain", "hystrt").err == (
+        'error: there is nothing called "hystrt"\n  did you mean "hystart"?\n'
+    )
+
+
+def test_list_says_what_things_are(anabranch: Call) -> None:
+    assert "A cubic function of the time since the last loss" in anabranch("list", "cc").out
+
+
+def test_a_study_says_what_its_figures_count(anabranch: Call, sample_study: Path) -> None:
+    done = anabranch("study", sample_study, "--quick")
+    assert "accept if: " in done.out
+    assert "Control: what the check says of a system known to be wrong" in done.out
+    assert "obustness" in done.out

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import os
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from anabranch.errors import UserError
-from anabranch.output import check_target, read_manifest, whole_directory, write_whole
+from anabranch.output import check_parent, check_target, read_manifest, whole_directory, write_whole
+
+from .command import Call
 
 
 def test_it_appears_whole(tmp_path: Path) -> None:
@@ -82,3 +88,93 @@ def test_write_whole_leaves_nothing_aside(tmp_path: Path) -> None:
     write_whole(tmp_path / "p" / "x.json", b"1")
     assert [p.name for p in (tmp_path / "p").iterdir()] == ["x.json"]
     assert read_manifest(tmp_path) is None
+
+
+def test_a_symbolic_link_is_followed_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "disk" / "results").mkdir(parents=True)
+    link = tmp_path / "out"
+    link.symlink_to(tmp_path / "disk" / "results")
+    for name in ("a", "b"):
+        with whole_directory(link, "run") as aside:
+            (aside / name).write_text(name)
+    assert link.is_symlink()
+    assert sorted(p.name for p in (tmp_path / "disk" / "results").iterdir()) == ["anabranch.json", "b"]
+    assert [p.name for p in (tmp_path / "disk").iterdir()] == ["results"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["disk", "out"]
+
+
+def test_a_symbolic_link_to_nothing_is_refused(anabranch: Call, tmp_path: Path, scenario_file: Path) -> None:
+    link = tmp_path / "out"
+    link.symlink_to("nowhere")
+    done = anabranch("run", scenario_file, "--out", link)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == (
+        f"error: --out {link} is a symbolic link to nowhere, which does not exist\n"
+        "  make that directory, or give --out another place\n"
+    )
+    assert link.is_symlink()
+
+
+def test_a_foreign_tree_is_not_walked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "usr" / "share").mkdir(parents=True)
+
+    def walk(*_: object) -> None:
+        raise AssertionError("the tree is walked")
+
+    monkeypatch.setattr(Path, "rglob", walk)
+    monkeypatch.setattr(os, "walk", walk)
+    with pytest.raises(UserError, match="not empty and was not written by anabranch"):
+        check_target(tmp_path, "run")
+    with pytest.raises(UserError, match="not empty and was not written by anabranch"):
+        check_target(Path("/"), "run")
+
+
+def test_what_lies_deep_among_ours_is_not_destroyed(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with whole_directory(target, "run") as aside:
+        (aside / "figures").mkdir()
+        (aside / "figures" / "a").write_text("a")
+    (target / "figures" / "mine").write_text("mine")
+    with pytest.raises(UserError, match=r"files that are not ours \(figures/mine\)"):
+        check_target(target, "run")
+
+
+def test_an_empty_name_is_no_directory(anabranch: Call, scenario_file: Path) -> None:
+    for command in (("run", scenario_file), ("sweep", scenario_file), ("study", "fairness")):
+        done = anabranch(*command, "--out", "")
+        assert (done.status, done.out) == (2, "")
+        assert "--out" in done.err
+        assert "it is empty; a directory was expected" in done.err
+
+
+def test_several_studies_are_not_written_among_results(anabranch: Call, tmp_path: Path, sample_study: Path) -> None:
+    out = tmp_path / "out"
+    with whole_directory(out, "run"):
+        pass
+    done = anabranch("study", sample_study, sample_study, "--quick", "--out", out)
+    assert (done.status, done.out) == (2, "")
+    assert f"{out} holds the results of `anabranch run`; it is left as it is" in done.err
+    assert [p.name for p in out.iterdir()] == ["anabranch.json"]
+    check_parent(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["run", "sweep", "study"])
+def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Path, sample_study: Path) -> None:
+    what = [str(sample_study), "--quick"] if command == "study" else [str(scenario_file), "--set", "duration='1 s'"]
+    what += ["--grid", "flow.main.cc=reno"] if command == "sweep" else []
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "anabranch", command, *what, "--out", str(tmp_path / "out")],
+        # No file grows beyond this, as on a disk that is full.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert str(tmp_path / "out") in done.stderr
+    assert done.stderr.endswith("File too large\n")
+    assert ".part" not in done.stderr
+    if command != "sweep":
+        assert list(tmp_path.iterdir()) == []

@@ -31,7 +31,12 @@ REGISTRY: list[dict[str, Any]] = [
         "summary": "As standardised.",
         "sources": [],
         "parameters": [],
-        "details": {"sack": True, "recovery": "rfc6675"},
+        "details": {
+            "sack": True,
+            "recovery": "rfc6675",
+            "reasons": {"sack": "As RFC 2018 has it."},
+            "not_modelled": ["Urgent data | and more."],
+        },
     },
 ]
 
@@ -75,8 +80,10 @@ def test_a_component_shows_source_parameters_and_bounds() -> None:
 
 def test_a_profile_shows_every_switch() -> None:
     page = components.page("stack", components.by_kind(REGISTRY)["stack"])
-    assert "| `sack` | `true` |" in page
-    assert '| `recovery` | `"rfc6675"` |' in page
+    assert "| `sack` | `true` | As RFC 2018 has it. |" in page
+    assert '| `recovery` | `"rfc6675"` |  |' in page
+    assert "- Urgent data \\| and more.\n" in page
+    assert "reasons" not in page
 
 
 def test_the_index_links_every_component() -> None:

@@ -68,7 +68,11 @@ def _entry(entry: Mapping[str, Any]) -> list[str]:
         head = ("parameter", "type", "default", "range", "meaning")
         out.append(table(head, [_parameter(parameter) for parameter in parameters]))
     if details := entry.get("details"):
-        out.append(table(("", "value"), [(code(key), value(item)) for key, item in details.items()]))
+        reasons = details.get("reasons", {})
+        shown = {key: item for key, item in details.items() if key not in ("reasons", "not_modelled")}
+        out.append(table(("", "value", "why"), [(code(k), value(v), reasons.get(k, "")) for k, v in shown.items()]))
+        if missing := details.get("not_modelled"):
+            out.append("Not modelled in this version:\n\n" + "".join(f"- {cell(line)}\n" for line in missing))
     return out
 
 

@@ -22,6 +22,6 @@ pub mod trace;
 
 pub use self::{
     error::Error,
-    scenario::{extension, schema, source_of},
+    scenario::{entry, extension, schema, source_of},
     source::Source,
 };

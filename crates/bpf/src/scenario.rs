@@ -45,6 +45,37 @@ pub fn schema() -> Value {
     })
 }
 
+/// What `anabranch_model::catalog` has of the controls that are built in, of `bpf`.
+#[must_use]
+pub fn entry() -> Value {
+    let schema = schema();
+    let parameter = |name: &str, value_type: &str| {
+        json!({
+            "name": name,
+            "type": value_type,
+            "units": "",
+            "default": null,
+            "description": schema["properties"][name]["description"],
+            "minimum": null,
+            "maximum": null,
+        })
+    };
+    let names: Vec<_> = shipped::ALL
+        .iter()
+        .map(|one| format!("\"{}\"", one.name))
+        .collect();
+    json!({
+        "kind": "cc",
+        "name": "bpf",
+        "title": "A congestion control as an eBPF program",
+        "summary": "A control of one's own as a C file, written against the kernel's interface: the simulator \
+                    runs it, and the kernel takes the same file. It has `file` or `name`, not both.",
+        "sources": [{ "id": "Linux, include/net/tcp.h", "items": ["struct tcp_congestion_ops"] }],
+        "parameters": [parameter("file", "text"), parameter("name", &names.join(" | "))],
+        "details": {},
+    })
+}
+
 const EXPECTED: &str = "write `file = \"my.bpf.c\"`, or `name = \"reno\"` for a control that ships";
 
 /// What stands beside `kind = "bpf"`: a control that ships, or a file beside the scenario's own in `folder`.

@@ -343,8 +343,11 @@ impl Audit {
         }
         if self.io_drops > io_drops {
             reasons.push(format!(
-                "{} packets were lost between the kernel and the engine; the limit is {io_drops}",
-                self.io_drops
+                "{} lost between the kernel and the engine; the limit is {io_drops}",
+                match self.io_drops {
+                    1 => "1 packet was".to_owned(),
+                    n => format!("{n} packets were"),
+                }
             ));
         }
         if self.merged_packets > 0 {
@@ -516,7 +519,7 @@ mod tests {
                 "one packet in a hundred left more than 3",
             ),
             ("latest", audit(&once_late, 0, 0), "a packet left 21"),
-            ("drops", audit(&fine, 1, 0), "1 packets were lost between"),
+            ("drops", audit(&fine, 1, 0), "1 packet was lost between"),
             ("merged", audit(&fine, 0, 2), "2 frames of several segments"),
         ] {
             assert!(found.tainted, "{name}");

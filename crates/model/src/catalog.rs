@@ -71,11 +71,11 @@ pub fn catalog() -> Vec<Entry> {
             .into_iter()
             .map(|(meta, config, schema)| component("cc", meta, &config, &schema)),
     );
-    entries.extend(
-        queue::registry()
-            .into_iter()
-            .map(|(meta, config, schema)| component("queue", meta, &config, &schema)),
-    );
+    entries.extend(queue::registry().into_iter().map(|(meta, config, schema)| {
+        let mut entry = component("queue", meta, &config, &schema);
+        entry.parameters.push(reorder());
+        entry
+    }));
     entries.push(component(
         "reorder",
         &queue::reorder::META,
@@ -155,10 +155,13 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
         .iter()
         .map(|(name, property)| {
             let target = resolve(schema, property);
+            let choices = alternatives(target).map(|choice| resolve(schema, choice));
+            // Of a word or a quantity, what the quantity says.
+            let places: Vec<_> = [property, target].into_iter().chain(choices).collect();
             let find = |key: &str| {
-                property
-                    .get(key)
-                    .or_else(|| target.get(key))
+                places
+                    .iter()
+                    .find_map(|place| place.get(key))
                     .cloned()
                     .unwrap_or_default()
             };
@@ -169,7 +172,7 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
             };
             Parameter {
                 name: name.clone(),
-                value_type: value_type(target),
+                value_type: value_type(schema, target),
                 default: defaults.get(name).cloned().unwrap_or_default(),
                 description: find("description")
                     .as_str()
@@ -181,6 +184,22 @@ fn parameters(schema: &Schema, defaults: &Value) -> Vec<Parameter> {
             }
         })
         .collect()
+}
+
+/// What may stand beside the parameters of every queue.
+fn reorder() -> Parameter {
+    let name = queue::reorder::META.name;
+    Parameter {
+        name: "reorder".to_owned(),
+        value_type: "table".to_owned(),
+        units: String::new(),
+        default: Value::Null,
+        description: format!(
+            "Reordering inside the queue, none where it is left out: see `{name}`."
+        ),
+        minimum: Value::Null,
+        maximum: Value::Null,
+    }
 }
 
 /// What a property's `$ref` points at, or the property itself.
@@ -200,7 +219,16 @@ fn resolve<'a>(schema: &'a Value, property: &'a Value) -> &'a Value {
         .unwrap_or(property)
 }
 
-fn value_type(target: &Value) -> String {
+/// The forms of which a value has one.
+fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
+    let list = schema.get("oneOf").or_else(|| schema.get("anyOf"));
+    list.and_then(Value::as_array).into_iter().flatten()
+}
+
+fn value_type(schema: &Value, target: &Value) -> String {
+    if let Some(word) = target.get("const").and_then(Value::as_str) {
+        return format!("\"{word}\"");
+    }
     if let Some(choices) = target.get("enum").and_then(Value::as_array) {
         return choices
             .iter()
@@ -209,24 +237,22 @@ fn value_type(target: &Value) -> String {
             .collect::<Vec<_>>()
             .join(" | ");
     }
-    let alternatives = target.get("oneOf").or_else(|| target.get("anyOf"));
-    if let Some(choices) = alternatives.and_then(Value::as_array) {
-        let names: Vec<_> = choices
-            .iter()
-            .filter_map(|choice| choice.get("const").and_then(Value::as_str))
-            .map(|c| format!("\"{c}\""))
-            .collect();
-        return if names.is_empty() {
-            "table".to_owned()
-        } else {
-            names.join(" | ")
-        };
+    let mut forms: Vec<String> = Vec::new();
+    for choice in alternatives(target) {
+        let form = value_type(schema, resolve(schema, choice));
+        if form != "null" && !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    if !forms.is_empty() {
+        return forms.join(" | ");
     }
     if let Some(quantity) = target.get("x-type").and_then(Value::as_str) {
         return quantity.to_owned();
     }
     match target.get("type") {
         Some(Value::String(name)) if name == "number" && is_ratio(target) => "ratio".to_owned(),
+        Some(Value::String(name)) if name == "object" => "table".to_owned(),
         Some(Value::String(name)) => name.clone(),
         Some(Value::Array(names)) => names
             .iter()
@@ -363,7 +389,11 @@ mod tests {
 
     /// Whether a quantity of this type can be written so.
     fn reads(value_type: &str, text: &str) -> bool {
-        match value_type {
+        let quantity = value_type
+            .split(" | ")
+            .find(|form| !form.starts_with('"'))
+            .unwrap_or_default();
+        match quantity {
             "duration" => text.parse::<Duration>().is_ok(),
             "rate" => text.parse::<Rate>().is_ok(),
             "rate or \"unlimited\"" => text.parse::<LinkRate>().is_ok(),
@@ -402,13 +432,51 @@ mod tests {
                 let default = p.default.as_str().unwrap_or("unlimited");
                 let unit = default.rsplit(' ').next().unwrap_or_default();
                 assert!(
-                    unit == "unlimited" || units.contains(&unit),
+                    unit == "unlimited"
+                        || units.contains(&unit)
+                        || p.value_type.contains(&format!("\"{default}\"")),
                     "{name}: {default}"
                 );
                 quantities += 1;
             }
         }
         assert!(quantities >= 8, "{quantities}");
+    }
+
+    #[test]
+    fn a_parameter_tells_all_that_it_takes() {
+        let entries = catalog();
+        let told = |name: &str, parameter: &str| {
+            let entry = entries.iter().find(|entry| entry.name == name);
+            let mut parameters = entry.into_iter().flat_map(|entry| &entry.parameters);
+            let found = parameters.find(|p| p.name == parameter).expect(parameter);
+            (found.value_type.clone(), found.units.clone())
+        };
+        for (name, parameter, value_type) in [
+            (
+                "cubic",
+                "reno_friendly",
+                r#""stack" | "rfc9438" | "rfc8312""#,
+            ),
+            ("cubic", "count", r#""stack" | "bytes" | "segments""#),
+            (
+                "cubic",
+                "reduce_from",
+                r#""stack" | "flight-size" | "cwnd""#,
+            ),
+            ("cubic", "first_epoch_growth", r#""stack" | ratio"#),
+            ("cubic", "slow_start_limit", r#""stack" | packets"#),
+            ("fq-codel", "ce_threshold", r#""off" | duration"#),
+            ("fq-codel", "memory_limit", r#""unlimited" | size"#),
+            ("red", "reorder", "table"),
+        ] {
+            assert_eq!(told(name, parameter).0, value_type, "{name}.{parameter}");
+        }
+        let hystart = told("cubic", "hystart").0;
+        for word in ["stack", "off", "linux", "ha-rhee", "rfc9406"] {
+            assert!(hystart.contains(&format!("\"{word}\"")), "{hystart}");
+        }
+        assert!(told("fq-codel", "ce_threshold").1.contains("ms"));
     }
 
     #[test]

@@ -211,12 +211,8 @@ pub fn arrivals(flow: &ResolvedFlow, seed: u64) -> Option<Arrivals> {
     let workload::Config::Poisson(poisson) = &flow.workload else {
         return None;
     };
-    let load = (transfers_per_s(poisson), poisson.sizes.0, poisson.profile);
+    let load = (poisson.arrivals_per_s(), poisson.sizes.0, poisson.profile);
     Some(Arrivals::of_flow(load, seed, &flow.name, flow.start))
-}
-
-fn transfers_per_s(poisson: &workload::Poisson) -> f64 {
-    poisson.rate.bits_per_s() as f64 / 8.0 / poisson.sizes.0.mean()
 }
 
 /// What a UDP flow sends and when, from its start on, in order of time.
@@ -245,7 +241,7 @@ fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
         },
         workload::Config::Poisson(poisson) => Sendings::Poisson(sendings::Poisson {
             now: flow.start,
-            rate: transfers_per_s(poisson),
+            rate: poisson.arrivals_per_s(),
             payload: octets(poisson.sizes.0.fixed()).expect("resolving refuses other sizes"),
             level: level(poisson.profile),
             stream,
@@ -300,7 +296,7 @@ fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> 
         workload::Config::Poisson(poisson) => Traffic::Poisson {
             settings,
             control,
-            rate: transfers_per_s(poisson),
+            rate: poisson.arrivals_per_s(),
             sizes: poisson.sizes.0,
             profile: poisson.profile,
         },

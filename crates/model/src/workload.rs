@@ -70,6 +70,14 @@ pub struct Poisson {
     pub profile: Option<Profile>,
 }
 
+impl Poisson {
+    /// Arrivals per second in the mean.
+    #[must_use]
+    pub fn arrivals_per_s(&self) -> f64 {
+        self.rate.bits_per_s() as f64 / 8.0 / self.sizes.0.mean()
+    }
+}
+
 /// A distribution of file sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -52,8 +52,16 @@ mod _engine {
     /// Every component with its sources and parameters, as JSON.
     #[pyfunction]
     fn registry() -> PyResult<String> {
-        serde_json::to_string(&anabranch::catalog())
-            .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+        let failed =
+            |error: serde_json::Error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string());
+        let mut entries: Vec<serde_json::Value> = anabranch::catalog()
+            .iter()
+            .map(serde_json::to_value)
+            .collect::<Result<_, _>>()
+            .map_err(failed)?;
+        let controls = entries.iter().filter(|entry| entry["kind"] == "cc").count();
+        entries.insert(controls, anabranch_bpf::entry());
+        serde_json::to_string(&entries).map_err(failed)
     }
 }
 

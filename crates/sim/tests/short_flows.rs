@@ -228,3 +228,36 @@ fn the_calculation_tells_wrong_systems_apart() {
     }
     assert!(missed.is_empty(), "{missed:?}");
 }
+
+/// The largest file that can be written down: what is still to be sent takes no memory.
+#[test]
+fn a_file_may_be_of_any_size() {
+    for workload in [
+        r#"{ kind = "file", size = "18446744073709551615 bytes" }"#,
+        r#"{ kind = "request-response", response = "18446744073709551615 bytes" }"#,
+    ] {
+        let text = format!(
+            r#"
+            duration = "2 s"
+            [link.path]
+            between = ["A", "B"]
+            rate = "20 Mbit/s"
+            delay = "50 ms"
+            queue = {{ kind = "drop-tail", limit = "100 packets" }}
+            [flow.main]
+            from = "A"
+            to = "B"
+            workload = {workload}
+            "#
+        );
+        let scenario = Scenario::parse(&text, "large.toml", &Extensions::default());
+        let resolved = scenario.expect("valid").resolve(None).expect("valid");
+        let run = Simulation::<anabranch_elements::body::Length>::new(&resolved)
+            .run()
+            .expect("it runs");
+        let flow = &run.summary.flows["main"];
+        let goodput = flow["goodput_mbit_s"].as_f64().expect("it sends");
+        assert!((10.0..20.0).contains(&goodput), "{goodput}");
+        assert!(flow["flow_completion_time_s"].is_null());
+    }
+}

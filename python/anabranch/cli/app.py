@@ -9,6 +9,7 @@ import typer
 
 from anabranch.capture import SNAP_LENGTH
 from anabranch.cli.common import exit_status
+from anabranch.limits import SAMPLES_MS
 
 # Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.
 
@@ -22,6 +23,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+
+def _directory(text: str) -> Path:
+    """A directory that an option names; what is empty names none, where a path would make "." of it."""
+    if not text:
+        raise typer.BadParameter("it is empty; a directory was expected")
+    return Path(text)
+
+
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).")]
 Sets = Annotated[
     Optional[list[str]],  # noqa: UP045 - see above
@@ -30,7 +39,12 @@ Sets = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
 Out = Annotated[
     Optional[Path],  # noqa: UP045 - see above
-    typer.Option("--out", metavar="DIR", help="Write the results into this directory."),
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        parser=_directory,
+        help="Write the results into this directory; without it nothing is written.",
+    ),
 ]
 EngineOption = Annotated[
     str, typer.Option("--engine", metavar="sim|live", help="In virtual time, or live between namespaces.")
@@ -64,8 +78,14 @@ def run(
     out: Out = None,
     engine: EngineOption = "sim",
     digest: Digest = True,
-    packets: Annotated[bool, typer.Option("--packets/--no-packets", help="With --out: a row per packet.")] = True,
-    samples: Annotated[float, typer.Option(metavar="MS", help="With --out: sampling interval in ms.")] = 10.0,
+    packets: Annotated[
+        Optional[bool],  # noqa: UP045 - see above
+        typer.Option("--packets/--no-packets", help="With --out: a row per packet (as by default), or none."),
+    ] = None,
+    samples: Annotated[
+        Optional[float],  # noqa: UP045 - see above
+        typer.Option(metavar="MS", help=f"With --out: sampling interval in ms ({SAMPLES_MS:g})."),
+    ] = None,
     fast_path: Annotated[
         bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
     ] = True,
@@ -78,8 +98,12 @@ def run(
         ),
     ] = None,
     snaplen: Annotated[
-        int, typer.Option("--snaplen", metavar="BYTES", help="With --pcap: bytes kept of each packet.")
-    ] = SNAP_LENGTH,
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option("--snaplen", metavar="BYTES", help=f"With --pcap: bytes kept of each packet ({SNAP_LENGTH})."),
+    ] = None,
+    all_flows: Annotated[
+        bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
+    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Explain every retransmission.")] = False,
     trace: Annotated[
         Optional[str],  # noqa: UP045 - see above
@@ -96,7 +120,9 @@ def run(
         run_once(
             file,
             set_ or [],
-            RunOptions(seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why, trace),
+            RunOptions(
+                seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why, trace, all_flows
+            ),
         )
 
 
@@ -119,7 +145,11 @@ def study(
         typer.Option(metavar="N", help="How often a live run is made at most that is tainted (2)."),
     ] = None,
 ) -> None:
-    """Reproduce published studies: claims with verdicts, figures."""
+    """Reproduce published studies: claims with verdicts, figures.
+
+    Verdicts are printed; report, figures and tables are written with --out, of several studies each into a
+    directory of its own there.
+    """
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
@@ -165,7 +195,9 @@ def list_(
 
 @app.command()
 def explain(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch list` shows it.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As `anabranch list` shows it, or a key of scenario files.")
+    ],
     json: Json = False,
 ) -> None:
     """What one thing does, its sources, parameters and bounds."""
@@ -239,7 +271,12 @@ def validate(
     out: Out = None,
     keep: Annotated[
         Optional[Path],  # noqa: UP045 - see above
-        typer.Option("--keep", metavar="DIR", help="Keep live runs here, and do not make again those that are."),
+        typer.Option(
+            "--keep",
+            metavar="DIR",
+            parser=_directory,
+            help="Keep live runs here, and do not make again those that are.",
+        ),
     ] = None,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
@@ -267,13 +304,13 @@ def shell(
         import os
 
         from anabranch.cli.common import load_scenario, note
-        from anabranch.live import prepare
+        from anabranch.live import check_host, prepare
         from anabranch.live import shell as open_shell
 
+        scenario = load_scenario(file, set_ or [])
+        check_host(scenario, host)
         prepare()
-        status = open_shell(
-            load_scenario(file, set_ or []), host, command or [os.environ.get("SHELL", "/bin/sh")], remark=note
-        )
+        status = open_shell(scenario, host, command or [os.environ.get("SHELL", "/bin/sh")], remark=note)
         if status != 0:
             raise typer.Exit(1)
 

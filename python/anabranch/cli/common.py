@@ -81,8 +81,8 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
-def console() -> Console:
-    """Standard output for people; on a pipe as wide as its content."""
+def console(*, error: bool = False) -> Console:
+    """Standard output for people, or standard error; on a pipe as wide as its content."""
     from rich.console import Console
 
     class Piped(Console):
@@ -91,8 +91,8 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    width = None if sys.stdout.isatty() else 160
-    return Piped(highlight=False, width=width)
+    width = None if (sys.stderr if error else sys.stdout).isatty() else 160
+    return Piped(highlight=False, width=width, stderr=error)
 
 
 def later(what: str, hint: str | None = None) -> NoReturn:
@@ -119,19 +119,40 @@ def is_live(engine: str) -> bool:
     return engine == "live"
 
 
-def load_scenario(file: Path, sets: list[str]) -> Scenario:
+def load_scenario(file: Path, sets: list[str], *, seed: int | None = None) -> Scenario:
     """A scenario file with the changes of ``--set``.
 
     Raises:
-        UserError: The file cannot be read, or a change is not PATH=VALUE.
+        UserError: The file cannot be read, a change is not PATH=VALUE, or it would be undone by another or by ``seed``.
     """
     from anabranch.errors import UserError
     from anabranch.scenario import Scenario
 
     scenario = Scenario.from_file(file)
+    seen: dict[str, str] = {}
     for change in sets:
         path, equals, _ = change.partition("=")
         if not equals or not path.strip():
             raise UserError(f"--set {change!r}: PATH=VALUE was expected", hint="--set flow.main.cc=cubic")
+        name = _one_spelling(path)
+        if name in seen:
+            raise UserError(
+                f"--set gives {name} twice, {seen[name]!r} and {change!r}: the first would be ignored",
+                hint="give one of them; `anabranch sweep --grid` runs several values",
+            )
+        if name == "seed" and seed is not None:
+            raise UserError(f"--set {change!r} beside --seed {seed}: it would be ignored", hint="give one of them")
+        seen[name] = change
         scenario._sets.append(change)
     return scenario
+
+
+def _one_spelling(path: str) -> str:
+    """A dotted path as it is written without need for quotation marks; what is no path as it is."""
+    from anabranch.errors import UserError
+    from anabranch.grid import one_spelling
+
+    try:
+        return one_spelling(path)
+    except UserError:
+        return path.strip()

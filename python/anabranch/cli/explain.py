@@ -1,10 +1,12 @@
-"""``anabranch list`` and ``anabranch explain``: the engine's registry, and the studies that ship."""
+"""``anabranch list`` and ``anabranch explain``: the engine's registry, the format's keys, and the studies that ship."""
 
 from __future__ import annotations
 
 import json as json_module
+import re
 from typing import Any
 
+from anabranch.cli import keys
 from anabranch.cli.common import console, print_json
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
@@ -34,7 +36,7 @@ def registry() -> list[dict[str, Any]]:
     from anabranch.checkout import shipped_studies
     from anabranch.scenario import read_text
 
-    items = engine_registry()
+    items = [*engine_registry(), *keys.components(keys.schema())]
     for name, directory in shipped_studies().items():
         path = directory / "study.toml"
         values = toml_text.parse(read_text(path), str(path))
@@ -81,12 +83,19 @@ def list_kinds(kind: str | None, json: bool) -> None:
     for item in items:
         shown = item["kind"] if item["kind"] != previous else ""
         previous = item["kind"]
-        table.add_row(shown, escape(", ".join([item["name"], *aliases(item)])), escape(item["title"]))
+        table.add_row(shown, escape(", ".join([item["name"], *aliases(item)])), escape(_line(item)))
     console().print(table)
 
 
+def _line(item: dict[str, Any]) -> str:
+    """What something is, in one line: a study's title says it, of the rest the first sentence about it."""
+    if item["kind"] == "study" or not item["summary"]:
+        return str(item["title"])
+    return re.split(r"(?<=\.)\s", " ".join(item["summary"].split()))[0]
+
+
 def explain_name(name: str, json: bool) -> None:
-    """Print what one name is; every item of that name, where kinds share it.
+    """Print what one name is; every item of that name, where kinds share it, else every key.
 
     Raises:
         UserError: There is nothing of that name.
@@ -96,13 +105,94 @@ def explain_name(name: str, json: bool) -> None:
     items = registry()
     found = [item for item in items if name == item["name"]] or [item for item in items if name in aliases(item)]
     if not found:
-        names = [known for item in items for known in (item["name"], *aliases(item))]
-        raise UserError(f'there is nothing called "{name}"', hint=nearest(name, names))
+        known = _keys(items)
+        if name not in known:
+            names = [known for item in items for known in (item["name"], *aliases(item))]
+            raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [*names, *known]))
+        _explain_key(name, known[name], items, json=json)
+        return
     if json:
         print_json(found[0] if len(found) == 1 else found)
         return
     for item in found:
         _print(item)
+
+
+def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
+    """Every key of the format, and every parameter of a component, by name."""
+    found: dict[str, list[keys.Key]] = {}
+    for key in keys.keys(keys.schema()):
+        found.setdefault(key.name, []).append(key)
+    for item in items:
+        for p in item["parameters"]:
+            place = f"{item['name']} ({item['kind']})"
+            key = keys.Key(p["name"], item["kind"], place, _type(p), p.get("default"), p["description"])
+            found.setdefault(key.name, []).append(key)
+    return found
+
+
+def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], *, json: bool) -> None:
+    """Print where a key stands, what it takes, and what the stack profiles make of it."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    switch = any(key.table == keys.TRANSPORT for key in found)
+    stacks = [item for item in items if item["kind"] == "stack" and switch and name in item["details"]]
+    if json:
+        places = [
+            {"place": k.place, "type": k.value_type, "default": k.default, "description": k.meaning} for k in found
+        ]
+        profiles = {item["name"]: item["details"][name] for item in stacks}
+        print_json({"kind": "key", "name": name, "places": places, "profiles": profiles})
+        return
+    out = console()
+    out.print(f"[bold]{escape(name)}[/bold] (key)\n")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("in", "type", "default", "meaning"):
+        table.add_column(heading)
+    for key in found:
+        default = "the profile's" if key.table == keys.TRANSPORT else _value(key.default)
+        table.add_row(*map(escape, (key.place, key.value_type, default, key.meaning)))
+    out.print(table)
+    if stacks:
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("profile")
+        table.add_column(name)
+        for item in stacks:
+            names = ", ".join([item["name"], *aliases(item)])
+            table.add_row(escape(names), escape(_switch(name, item["details"][name], _sizes())))
+        out.print(table)
+
+
+def _sizes() -> set[str]:
+    """The switches whose numbers are bytes."""
+    return {k.name for k in keys.keys(keys.schema()) if k.table == keys.TRANSPORT and k.value_type.startswith("size")}
+
+
+def _switch(name: str, value: Any, sizes: set[str]) -> str:
+    return f"{value} bytes" if name in sizes and isinstance(value, int) else _value(value)
+
+
+def _print_profile(details: dict[str, Any]) -> None:
+    """The switches of a stack profile, each with its reason, and what is not modelled."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    out, sizes, reasons = console(), _sizes(), details.get("reasons", {})
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("switch", no_wrap=True)
+    table.add_column("value")
+    table.add_column("why")
+    for name, value in details.items():
+        if name not in ("aliases", "reasons", "not_modelled"):
+            table.add_row(*map(escape, (name, _switch(name, value, sizes), reasons.get(name, ""))))
+    out.print(table)
+    if details.get("not_modelled"):
+        out.print("Not modelled in this version:")
+        for line in details["not_modelled"]:
+            out.print(f"- {escape(line)}", soft_wrap=True)
 
 
 def _print(item: dict[str, Any]) -> None:
@@ -128,7 +218,9 @@ def _print(item: dict[str, Any]) -> None:
                 *(escape(str(v)) for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"]))
             )
         out.print(table)
-    if item.get("details", {}).keys() - {"aliases"}:
+    if item["kind"] == "stack":
+        _print_profile(item["details"])
+    elif item.get("details", {}).keys() - {"aliases"}:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=False)
         table.add_column("", no_wrap=True)
         table.add_column("")

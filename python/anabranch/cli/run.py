@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.cli.common import console, is_live, load_scenario, note
 from anabranch.cli.why import print_why, with_why
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anabranch.capture_file import CaptureFile
     from anabranch.result import RunResult
-    from anabranch.summary import LiveSummary
+    from anabranch.scenario import Scenario
+    from anabranch.summary import FlowSummary, LiveSummary
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The options of the command; ``samples_ms`` and ``packets`` matter only with ``out``."""
+    """The options of the command; those that only go with another are ``None`` where they were left out."""
 
     seed: int | None
     json: bool
     out: Path | None
     engine: str
     digest: bool
-    packets: bool
-    samples_ms: float
+    packets: bool | None
+    samples_ms: float | None
     fast_path: bool
     pcap: list[str]
-    snap_length: int
+    snap_length: int | None
     why: bool
     trace: str | None = None
+    all_flows: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -40,11 +47,11 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         ScenarioError: The scenario is wrong.
         UserError: An option is.
     """
-    from anabranch.capture import parse_option
+    from anabranch.capture import SNAP_LENGTH, check_snap_length
     from anabranch.errors import UserError
-    from anabranch.limits import check_samples, check_seed
+    from anabranch.limits import SAMPLES_MS, check_samples, check_seed
     from anabranch.live import uncontained
-    from anabranch.output import check_target, write_whole
+    from anabranch.output import check_target
     from anabranch.progress import Progress
 
     live = is_live(options.engine)
@@ -54,23 +61,25 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
     if live:
         _check_live()
-    if options.why and not options.packets:
-        raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     check_seed(options.seed)
     check_samples(options.samples_ms)
-    scenario = load_scenario(file, sets)
+    snap_length = SNAP_LENGTH if options.snap_length is None else options.snap_length
+    check_snap_length(snap_length)
+    _check_together(options)
+    scenario = load_scenario(file, sets, seed=options.seed)
     if options.out is not None:
         check_target(options.out, "run")
-    captures = [parse_option(option) for option in options.pcap]
+    captures = _captures(file, scenario, options)
+    samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     with Progress(file.name, 1) as progress:
-        packets = options.packets and (options.why or options.out is not None)
+        packets = options.packets is not False and (options.why or options.out is not None)
         if live:
             result = scenario.run_live(
                 seed=options.seed,
                 packets=packets,
-                samples_ms=options.samples_ms if options.out else None,
-                captures=[name for name, _ in captures],
-                snap_length=options.snap_length,
+                samples_ms=samples_ms,
+                captures=[capture.capture for capture in captures],
+                snap_length=snap_length,
                 # What is sent again, and why, the kernel tells in the trace alone.
                 trace=options.trace or (("acks" if options.out else "events") if options.why else None),
                 progress=progress.update,
@@ -79,30 +88,86 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
             result = scenario.run(
                 seed=options.seed,
                 digest=options.digest,
-                samples_ms=options.samples_ms if options.out else None,
+                samples_ms=samples_ms,
                 packets=packets,
                 fast_path=options.fast_path,
-                captures=[name for name, _ in captures],
-                snap_length=options.snap_length,
+                captures=[capture.capture for capture in captures],
+                snap_length=snap_length,
                 progress=progress.update,
             )
     if result.live is not None and (told := uncontained(result.live)):
         note(told)
     why = result.why() if options.why else None
     if options.out is not None:
-        result.write(options.out)
+        from anabranch.report.run_output import write_run
+
+        write_run(result, options.out, [(c.capture, c.inside) for c in captures if c.inside is not None])
         note(f"wrote {options.out / 'report.html'}, figures and tables")
-    for name, target in captures:
-        write_whole(target, result.pcapng(name))
-        note(f"wrote {target}")
+    for capture in captures:
+        whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
+        note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
         document = result.summary_json.rstrip()
         sys.stdout.write((document if why is None else with_why(document, why)) + "\n")
     else:
-        _print(result)
+        # A capture on standard output has it for itself.
+        out = console(error=any(capture.is_standard_output for capture in captures))
+        _print(result, out, all_flows=options.all_flows)
         if why is not None:
-            print_why(why)
+            print_why(why, out)
+
+
+def _check_together(options: RunOptions) -> None:
+    """Refuse options that would do nothing, or contradict each other.
+
+    Raises:
+        UserError: There is one.
+    """
+    from anabranch.errors import UserError
+
+    if options.why and options.packets is False:
+        raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
+    if options.out is None:
+        wrote = "says what --out writes, and there is no --out"
+        if options.samples_ms is not None:
+            raise UserError(f"--samples {wrote}", hint="give --out DIR, or leave it out")
+        if options.packets is not None:
+            name = "--packets" if options.packets else "--no-packets"
+            raise UserError(f"{name} {wrote}", hint="give --out DIR, or leave it out")
+    if options.snap_length is not None and not options.pcap:
+        raise UserError(
+            "--snaplen says what --pcap keeps, and there is no --pcap", hint="give --pcap LINK=FILE, or leave it out"
+        )
+    if options.all_flows and options.json:
+        raise UserError("--all-flows is of the printed table; --json has every flow", hint="give one of them")
+
+
+def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[CaptureFile]:
+    """Where captures go, in place of nothing that the run reads: the scenario, and the files that it names.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: An option is.
+    """
+    import json
+
+    from anabranch import _engine
+    from anabranch.capture_file import capture_files
+    from anabranch.errors import UserError
+
+    if not options.pcap:
+        return []
+    live = options.engine == "live"
+    resolved = json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, options.seed, live))
+    captures = capture_files(options.pcap, [file, *map(Path, resolved["files"])], options.out)
+    for capture in captures:
+        if capture.is_standard_output and options.json:
+            raise UserError(
+                f"--pcap {capture.capture}={capture.given} and --json both write standard output",
+                hint="give one of them another place",
+            )
+    return captures
 
 
 def _check_live() -> None:
@@ -117,7 +182,11 @@ def _check_live() -> None:
     prepare()
 
 
-def _print(result: RunResult) -> None:
+_MANY_COPIES = 20
+"""So many copies of one flow have a line each; more are summarised."""
+
+
+def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -125,7 +194,6 @@ def _print(result: RunResult) -> None:
     from anabranch.report.format import figure
 
     summary = result.summary
-    out = console()
     title = summary.get("scenario") or "scenario"
     out.print(
         f"[bold]{escape(title)}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s "
@@ -135,15 +203,24 @@ def _print(result: RunResult) -> None:
     for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",
                     "retrans-\nmitted", "fast re-\ncoveries", "timeouts", "reordered"):  # fmt: skip
         flows.add_column(heading, justify="left" if heading == "flow" else "right")
+    copies = {} if all_flows else _copies(result)
     for name, flow in result.flows.items():
-        flows.add_row(
-            name, figure(flow.get("goodput_mbit_s")), figure(flow.get("throughput_mbit_s")),
-            figure(flow.get("mean_srtt_ms")), figure(flow.get("mean_cwnd_packets")), figure(flow.get("sent_packets")),
-            figure(flow.get("retransmitted_packets")), figure(flow.get("fast_recoveries")),
-            figure(flow.get("timeouts")), figure(flow.get("reordered_ratio"), ratio=True),
-        )  # fmt: skip
+        table = name.partition("/")[0]
+        if table not in copies:
+            flows.add_row(name, *(figure(_of(flow, key), ratio=ratio) for key, ratio in _FLOW_FIGURES))
+        elif name == copies[table][0]:
+            for word, reckon in (("mean", _mean), ("least", min), ("most", max)):
+                values = ([_of(result.flows[n], key) for n in copies[table]] for key, _ in _FLOW_FIGURES)
+                told = ([v for v in column if v is not None] for column in values)
+                cells = (reckon(v) if v else None for v in told)
+                flows.add_row(
+                    f"{table}: {word} of {len(copies[table]):,}" if word == "mean" else f"  {word}",
+                    *(figure(cell, ratio=ratio) for cell, (_, ratio) in zip(cells, _FLOW_FIGURES, strict=True)),
+                )
     out.print(flows)
-    for remark in times(result):
+    if copies:
+        out.print("--all-flows prints every copy; --json and --out have them all.")
+    for remark in times(result, copies):
         out.print(escape(remark), soft_wrap=True)
     links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
@@ -217,12 +294,54 @@ def _trace(live: LiveSummary) -> str:
     return told + (f"; {trace['lost_records']} more are LOST" if trace["lost_records"] else "")
 
 
-def times(result: RunResult) -> list[str]:
-    """Delays of UDP flows and response times, a sentence each."""
+_FLOW_FIGURES = (
+    ("goodput_mbit_s", False), ("throughput_mbit_s", False), ("mean_srtt_ms", False), ("mean_cwnd_packets", False),
+    ("sent_packets", False), ("retransmitted_packets", False), ("fast_recoveries", False), ("timeouts", False),
+    ("reordered_ratio", True),
+)  # fmt: skip
+"""What the table of flows shows of each, and whether it is a ratio."""
+
+
+def _of(flow: FlowSummary, key: str) -> float | None:
+    value: float | None = cast("dict[str, Any]", flow).get(key)
+    return value
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _copies(result: RunResult) -> dict[str, list[str]]:
+    """The flows with too many copies to print, each with the names of its copies."""
+    names: dict[str, list[str]] = {}
+    for name in result.flows:
+        table, slash, _ = name.partition("/")
+        if slash:
+            names.setdefault(table, []).append(name)
+    return {table: copies for table, copies in names.items() if len(copies) > _MANY_COPIES}
+
+
+def times(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
+    """Delays of UDP flows and response times, a sentence each; of ``copies`` one sentence for all."""
     from anabranch.report.format import figure
 
     told = []
+    for table, names in copies.items():
+        for what, values in (
+            ("mean one-way delay", [_of(result.flows[n], "mean_one_way_delay_ms") for n in names]),
+            (
+                "mean response time",
+                [(result.flows[n].get("exchanges") or {}).get("mean_response_time_ms") for n in names],
+            ),
+        ):
+            known = [v for v in values if v is not None]
+            if known:
+                told.append(
+                    f"{table}: {what} {figure(min(known))} to {figure(max(known))} ms among {len(names):,} copies"
+                )
     for name, flow in result.flows.items():
+        if name.partition("/")[0] in copies:
+            continue
         mean = flow.get("mean_one_way_delay_ms")
         if mean is not None:
             p95 = figure(flow.get("p95_one_way_delay_ms"))

@@ -45,7 +45,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     from anabranch.checkout import shipped_studies
     from anabranch.errors import UserError
     from anabranch.limits import check_jobs
-    from anabranch.output import check_target
+    from anabranch.output import check_parent, check_target
     from anabranch.study import Study
 
     live = is_live(options.engine)
@@ -60,6 +60,8 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     if live and not names:
         studies = [study for study in studies if study.definition.live is not None]
     targets = []
+    if options.out is not None and len(studies) > 1:
+        check_parent(options.out)
     for study in studies:
         target = options.out if options.out is None or len(studies) == 1 else options.out / study.definition.name
         if target is not None:
@@ -205,6 +207,8 @@ def _print_live(result: LiveStudyResult) -> None:
 def _print(result: StudyResult, elapsed_s: float) -> None:
     from rich.markup import escape
 
+    from anabranch.report.study_output import legend
+
     out = console()
     out.print(f"[bold]{escape(result.definition.title)}[/bold]\n{escape(result.definition.source)}")
     for title, claims in result.by_section:
@@ -217,6 +221,8 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
         if made.table.note:
             out.print(escape(made.table.note), style="dim")
     said = "; ".join(_counted(title, claims) for title, claims in result.by_section)
+    for remark in legend(result):
+        out.print(escape(remark), style="dim", soft_wrap=True)
     out.print(f"{escape(said)}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
     for remark in result.notes:
         out.print(remark)
@@ -244,9 +250,8 @@ def _claims(claims: list[ClaimResult]) -> Table:
         measured = escape(item.plain.measured) + (f"\n[dim]{escape(item.why)}[/dim]" if item.why else "")
         verdict = f"[{colour}]{item.verdict}[/{colour}]"
         shares = (share(item.robustness, stale=item.stale), share(item.jitter))
-        table.add_row(
-            item.claim.id, escape(item.claim.claim), escape(item.claim.published), measured, verdict, *shares, control
-        )
+        claim = f"{escape(item.claim.claim)}\n[dim]accept if: {escape(item.claim.accept_if)}[/dim]"
+        table.add_row(item.claim.id, claim, escape(item.claim.published), measured, verdict, *shares, control)
     return table
 
 

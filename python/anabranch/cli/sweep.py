@@ -59,6 +59,10 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
             if options.out is not None:
                 note(f"finished points are in {options.out}; the same command goes on from there")
             raise
+    if result.frame.height == 1:
+        note(
+            "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
+        )
     if options.out is not None:
         note(f"wrote {options.out / 'runs.parquet'} and {options.out / 'table.parquet'}")
     if options.json:
@@ -129,13 +133,15 @@ def _print(result: SweepResult) -> None:
         shown.append((f"{who}retransmitted\npackets", f"flow.{flow}.retransmitted_packets"))
     if len(flows) > 1:
         shown.append(("Jain index", "fairness.jain_index"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption="mean ± half of the 95 % interval over the repeats")
+    columns = [result.estimates(figure) for _, figure in shown]
+    spread = any(e is not None and e.interval.lower is not None for column in columns for _, e in column)
+    caption = "mean ± half of the 95 % interval over the repeats" if spread else None
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption)
     for axis in result.axes:
         table.add_column(axis.rsplit(".", 1)[-1] if len(result.axes) > 2 else axis)
     table.add_column("n", justify="right")
     for heading, _ in shown:
         table.add_column(heading, justify="right")
-    columns = [result.estimates(figure) for _, figure in shown]
     deterministic = False
     for i, (point, first) in enumerate(columns[0] if columns else []):
         deterministic |= bool(first and first.deterministic)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from anabranch.cli.common import console
-
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from anabranch.why import Why
 
 
-def print_why(why: Why) -> None:
+def print_why(why: Why, out: Console) -> None:
     """Print the counts of each flow, then its episodes."""
     from rich.markup import escape
 
     from anabranch.why import Retransmission, text
 
-    out = console()
     if not any(flow.episodes for flow in why.flows):
         out.print("nothing was sent again")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,7 +77,10 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     paths = []
     for suffix in FORMATS:
         path = stem.with_name(f"{stem.name}.{suffix}")
-        figure.savefig(path, format=suffix, metadata=metadata[suffix])
+        # In memory first: of a disk that fills up matplotlib makes an error of its own.
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
+        path.write_bytes(drawn.getbuffer())
         paths.append(path)
     return paths
 

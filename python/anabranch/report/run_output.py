@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from anabranch.output import whole_directory
+from anabranch.output import whole_directory, write_parquet
 from anabranch.report.columns import RunColumns, sequence_flow
 from anabranch.report.format import figure
 from anabranch.report.page import page, table, text
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
 
 
-def write_run(result: RunResult, directory: Path) -> None:
+def write_run(result: RunResult, directory: Path, captures: Sequence[tuple[str, Path]] = ()) -> None:
     """Write everything; the directory appears whole or not at all.
+
+    Args:
+        result: The run.
+        directory: Where.
+        captures: Captures of the run that are kept with it, and their paths in the directory.
 
     Raises:
         UserError: The directory holds something else.
+        RunFailedError: It cannot be written.
     """
     from anabranch.plot import run as run_figures
     from anabranch.plot.style import house_style, save
@@ -36,11 +43,14 @@ def write_run(result: RunResult, directory: Path) -> None:
             # Window events are recorded with the packets: then none means that nothing happened.
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
             if frame.height > 0 or recorded:
-                frame.write_parquet(aside / f"{name}.parquet", compression="zstd")
+                write_parquet(aside / f"{name}.parquet", frame)
         with house_style():
             for name, drawn in run_figures.figures(columns):
                 save(drawn, aside / "figures" / name)
         (aside / "report.html").write_text(html_report(result, columns), encoding="utf-8")
+        for capture, path in captures:
+            (aside / path).parent.mkdir(parents=True, exist_ok=True)
+            (aside / path).write_bytes(result.pcapng(capture))
 
 
 def html_report(result: RunResult, columns: RunColumns | None = None) -> str:

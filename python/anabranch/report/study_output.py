@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.output import to_json, whole_directory
+from anabranch.output import to_json, whole_directory, write_parquet
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
 
@@ -35,17 +35,16 @@ def write_study(result: StudyResult, directory: Path) -> None:
                 save(drawn, aside / "figures" / name)
                 figures.append((name, title))
         (aside / "study.json").write_bytes(to_json(result.to_json()))
-        result.results.frame().write_parquet(aside / "runs.parquet", compression="zstd")
+        write_parquet(aside / "runs.parquet", result.results.frame())
         for name in ("samples", "link_samples", "group_samples"):
             samples = result.results.samples(name)
             if samples is not None:
-                samples.write_parquet(aside / f"{name}.parquet", compression="zstd")
+                write_parquet(aside / f"{name}.parquet", samples)
         for made in result.tables:
             (aside / "tables").mkdir(exist_ok=True)
             names = [made.table.rows, "label", *(n for c in made.columns for n in c.names())]
-            pl.DataFrame([[r[n] for r in made.records] for n in names], schema=names, strict=False).write_csv(
-                aside / "tables" / f"{made.table.id}.csv"
-            )
+            made_frame = pl.DataFrame([[r[n] for r in made.records] for n in names], schema=names, strict=False)
+            (aside / "tables" / f"{made.table.id}.csv").write_bytes(made_frame.write_csv().encode())
         (aside / "report.md").write_text(markdown(result, figures), encoding="utf-8")
         (aside / "report.html").write_text(html_report(result, figures, aside / "figures"), encoding="utf-8")
 
@@ -64,7 +63,7 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
     for title, claims in result.by_section:
         body.append(f"<h3>{text(title)}</h3>{_about(result, title)}" if title else "")
         body.append(_claims(claims))
-    body += [f"<p class='hint'>{text(remark)}</p>" for remark in (*_legend(result), *result.notes)]
+    body += [f"<p class='hint'>{text(remark)}</p>" for remark in (*legend(result), *result.notes)]
     if result.tables:
         body.append("<h2>Tables</h2>")
     for made in result.tables:
@@ -110,7 +109,7 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
                 for c in claims
             ),
         )  # fmt: skip
-    for remark in (*_legend(result), *result.notes):
+    for remark in (*legend(result), *result.notes):
         lines += ["", remark]
     for made in result.tables:
         lines += ["", f"## {made.table.title}", "", *_markdown_table(made.head(), made.rows())]
@@ -170,7 +169,8 @@ def _claims_of(result: StudyResult, figure: str) -> str:
     return f" ({text('; '.join(parts))})" if parts else ""
 
 
-def _legend(result: StudyResult) -> list[str]:
+def legend(result: StudyResult) -> list[str]:
+    """What the columns of shares and of controls count, a sentence each."""
     remarks = []
     if result.robustness:
         stale = ", computed before the last change (stale)" if result.robustness.stale else ""
@@ -184,6 +184,8 @@ def _legend(result: StudyResult) -> list[str]:
         remarks.append(
             f"Start jitter: share of {result.definition.jitter.seeds} seeds of spread start times for which it holds."
         )
+    if any(c.control is not None for c in result.claims):
+        remarks.append("Control: what the check says of a system known to be wrong, which it must not accept.")
     return remarks
 
 

@@ -258,7 +258,7 @@ class LiveStudyResult:
 
     def write(self, directory: str | Path) -> None:
         """Write ``study.json``, ``report.md`` and both engines' runs; the directory appears whole or not at all."""
-        from anabranch.output import to_json, whole_directory
+        from anabranch.output import to_json, whole_directory, write_parquet
 
         with whole_directory(Path(directory), "study") as aside:
             document = self.to_json()
@@ -266,7 +266,7 @@ class LiveStudyResult:
             text = "\n".join([f"# {self.definition.title}: live", "", *section(document), ""])
             (aside / "report.md").write_text(text, encoding="utf-8")
             for name, result in (("simulator", self.simulated), ("live", self.live)):
-                result.results.frame().write_parquet(aside / f"{name}-runs.parquet", compression="zstd")
+                write_parquet(aside / f"{name}-runs.parquet", result.results.frame())
 
 
 def run_live(

@@ -1,5 +1,7 @@
 //! What a scenario may set of a flow's error correction, and what goes together.
 
+use std::fmt;
+
 use anabranch_core::{
     registry::{Meta, Source},
     units::Duration,
@@ -61,6 +63,7 @@ pub struct Params {
     pub redundancy: Option<Choice>,
     /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
     /// for 40, or 60 with `release = "paced"`.
+    #[serde(deserialize_with = "fmax")]
     #[schemars(range(max = 65_535))]
     pub fmax: u32,
     /// Data packets of every group with `redundancy = "fixed"`; left out, 10. An error with any other `redundancy`.
@@ -92,6 +95,26 @@ pub struct Params {
     /// The congestion control hears of losses that were brought back, and of lost redundant packets, as of
     /// others (RFC 9265 §3); in the study it does not.
     pub recovered_is_loss: bool,
+}
+
+/// What is in 32 bits; how many a group may have depends on the code.
+fn fmax<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    struct Fmax;
+    impl de::Visitor<'_> for Fmax {
+        type Value = u32;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("0 for no limit, or 1 to 65535")
+        }
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<u32, E> {
+            u32::try_from(number)
+                .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+        }
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<u32, E> {
+            u32::try_from(number)
+                .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+        }
+    }
+    from.deserialize_u32(Fmax)
 }
 
 impl Default for Params {

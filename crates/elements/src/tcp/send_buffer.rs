@@ -13,6 +13,8 @@ const CHUNK: u32 = 65_536;
 pub struct SendBuffer<B> {
     /// Behind the last octet written; [`Seq::END`] for an endless stream.
     end: Seq,
+    /// Each reaches to the next, the last one to where the pattern begins or to the end, and repeats
+    /// itself where that is further than it is long.
     chunks: VecDeque<(Seq, B)>,
     /// An endless stream repeats this; the number is that of the first octet of a repetition that
     /// is not yet released whole.
@@ -48,12 +50,30 @@ impl<B: Body> SendBuffer<B> {
             return;
         }
         match self.chunks.back_mut() {
-            Some((_, last)) if last.len() <= CHUNK && len <= CHUNK - last.len() => {
+            Some((start, last))
+                if last.len() <= CHUNK
+                    && len <= CHUNK - last.len()
+                    && *start + u64::from(last.len()) == self.end =>
+            {
                 last.append(&body);
             }
             _ => self.chunks.push_back((self.end, body)),
         }
-        self.end += u64::from(len);
+        self.end = self.end.saturating_add(u64::from(len)).min(Seq::LAST);
+    }
+
+    /// Puts `total` octets behind what is there: `pattern`, again and again. It takes the room of one,
+    /// however many they are.
+    ///
+    /// # Panics
+    /// If the pattern is empty, and after [`Self::repeat`].
+    pub fn write_repeated(&mut self, pattern: B, total: u64) {
+        assert!(self.pattern.is_none(), "nothing follows an endless stream");
+        assert!(!pattern.is_empty(), "a pattern has octets");
+        if total > 0 {
+            self.chunks.push_back((self.end, pattern));
+            self.end = self.end.saturating_add(total).min(Seq::LAST);
+        }
     }
 
     /// From here on the stream is `pattern`, again and again.
@@ -100,20 +120,16 @@ impl<B: Body> SendBuffer<B> {
             .partition_point(|(start, _)| *start <= at)
             .wrapping_sub(1);
         while len > 0 {
-            let (start, source, period) = match self.chunks.get(chunk) {
-                Some((start, source)) if at < *start + u64::from(source.len()) => {
-                    (*start, source, u64::MAX)
-                }
-                _ => match &self.pattern {
-                    Some((start, pattern)) if at >= *start => {
-                        (*start, pattern, u64::from(pattern.len()))
-                    }
-                    _ => unreachable!("octets at {at:?} are written and not released"),
-                },
+            let end = self.chunk_end(chunk);
+            let (start, source, end) = match (self.chunks.get(chunk), &self.pattern) {
+                (Some((start, source)), _) if at < end => (*start, source, end),
+                (_, Some((start, pattern))) if at >= *start => (*start, pattern, Seq::END),
+                _ => unreachable!("octets at {at:?} are written and not released"),
             };
             #[expect(clippy::cast_possible_truncation, reason = "an offset within a body")]
-            let offset = (at.since(start) % period) as u32;
-            let part = len.min(source.len() - offset);
+            let offset = (at.since(start) % u64::from(source.len())) as u32;
+            let left = u32::try_from(end.since(at)).unwrap_or(u32::MAX);
+            let part = len.min(source.len() - offset).min(left);
             if body.is_empty() {
                 body = source.slice(offset, part);
             } else {
@@ -121,9 +137,20 @@ impl<B: Body> SendBuffer<B> {
             }
             at += u64::from(part);
             len -= part;
-            chunk = chunk.wrapping_add(1);
+            if at >= end {
+                chunk = chunk.wrapping_add(1);
+            }
         }
         body
+    }
+
+    /// Where a chunk ends, and the next one or the pattern begins.
+    fn chunk_end(&self, chunk: usize) -> Seq {
+        match (self.chunks.get(chunk.wrapping_add(1)), &self.pattern) {
+            (Some((next, _)), _) => *next,
+            (None, Some((begin, _))) => *begin,
+            (None, None) => self.end,
+        }
     }
 
     /// Everything before `una` is acknowledged and will not be asked for again.
@@ -134,10 +161,7 @@ impl<B: Body> SendBuffer<B> {
                 *begin += u64::from(pattern.len());
             }
         }
-        while let Some((start, chunk)) = self.chunks.front() {
-            if *start + u64::from(chunk.len()) > una {
-                break;
-            }
+        while !self.chunks.is_empty() && self.chunk_end(0) <= una {
             self.chunks.pop_front();
         }
     }
@@ -152,16 +176,26 @@ mod tests {
     proptest! {
         #[test]
         fn any_part_is_what_was_written(
-            writes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..50), 1..20),
+            writes in proptest::collection::vec(
+                (proptest::collection::vec(any::<u8>(), 0..50), proptest::option::of(0_usize..200)), 1..20,
+            ),
             pattern in proptest::option::of(proptest::collection::vec(any::<u8>(), 1..9)),
-            from in 0_usize..400, len in 1_usize..60, released in 0_usize..400,
+            from in 0_usize..1_200, len in 1_usize..300, released in 0_usize..1_200,
         ) {
             let first = Seq::first(u32::MAX - 5);
             let mut buffer = SendBuffer::new(first);
             let mut stream: Vec<u8> = Vec::new();
-            for write in writes {
-                stream.extend(&write);
-                buffer.write(Octets(write));
+            for (write, repeated) in writes {
+                match repeated {
+                    Some(total) if !write.is_empty() => {
+                        stream.extend(write.iter().cycle().take(total));
+                        buffer.write_repeated(Octets(write), total as u64);
+                    }
+                    _ => {
+                        stream.extend(&write);
+                        buffer.write(Octets(write));
+                    }
+                }
             }
             if let Some(pattern) = pattern {
                 buffer.repeat(Octets(pattern.clone()));
@@ -174,6 +208,22 @@ mod tests {
                 let part = buffer.body(first + from as u64, u32::try_from(len).unwrap());
                 prop_assert_eq!(&part.0[..], &stream[from..from + len]);
             }
+        }
+    }
+
+    #[test]
+    fn what_is_written_takes_no_room_by_its_length() {
+        for total in [u64::from(u32::MAX) * 5, 1 << 50, u64::MAX] {
+            let first = Seq::first(u32::MAX);
+            let mut buffer = SendBuffer::new(first);
+            buffer.write(Length(7));
+            buffer.write_repeated(Length(65_536), total);
+            buffer.write(Length(9));
+            assert_eq!(buffer.chunks.len(), 3);
+            assert!(first < buffer.end() && buffer.end() < Seq::END);
+            let at = total / 3;
+            buffer.release(first + at);
+            assert_eq!(buffer.body(first + at, 1448), Length(1448));
         }
     }
 

@@ -15,6 +15,9 @@ impl Seq {
     pub const START: Self = Self(0);
     /// Behind everything that a connection can send.
     pub const END: Self = Self(u64::MAX);
+    /// The furthest end of a stream that has one. No connection lives to see it; what is reckoned beyond it
+    /// still fits.
+    pub const LAST: Self = Self(u64::MAX >> 1);
 
     /// The initial sequence number. It starts one turn up, so that numbers slightly below it exist.
     #[must_use]

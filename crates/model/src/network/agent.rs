@@ -602,7 +602,7 @@ fn ends<B: Body>(
 }
 
 /// Octets after which a bulk application's stream repeats.
-const PATTERN: u32 = 251 * 256;
+pub(super) const PATTERN: u32 = 251 * 256;
 
 /// [`drive`], out of line: it is compiled into its caller for bare TCP alone.
 #[inline(never)]

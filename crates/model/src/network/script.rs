@@ -7,7 +7,7 @@ use anabranch_elements::{
     tcp::{Endpoint, State},
 };
 
-use super::Completions;
+use super::{Completions, agent::PATTERN};
 use crate::workload::{Pace, RequestResponse};
 
 /// What such an application does, and how far it is.
@@ -183,10 +183,10 @@ impl Server {
 }
 
 /// Writes so many bytes.
-pub(super) fn write<B: Body>(endpoint: &mut Endpoint<B>, mut bytes: u64) {
-    while bytes > 0 {
-        let part = u32::try_from(bytes).unwrap_or(u32::MAX);
-        endpoint.write_all(B::filler(part));
-        bytes -= u64::from(part);
+pub(super) fn write<B: Body>(endpoint: &mut Endpoint<B>, bytes: u64) {
+    match u32::try_from(bytes) {
+        Ok(0) => {}
+        Ok(few) if few <= PATTERN => endpoint.write_all(B::filler(few)),
+        _ => endpoint.write_repeated(B::filler(PATTERN), bytes),
     }
 }

@@ -18,6 +18,9 @@ pub(super) const KIND: &str = "kind:";
 /// Marks a newtype that takes one key of a kind's table for itself: `beside:KEY`.
 pub(super) const BESIDE: &str = "beside:";
 
+/// Marks a newtype in whose place a word may stand: `or:WORD`.
+pub(super) const OR: &str = "or:";
+
 /// The names that exist at each seam besides the built-in ones.
 pub(super) trait Names {
     /// Those that strangers added.
@@ -202,6 +205,11 @@ impl<'de> Deserializer<'de> for De<'_> {
                 main: Some(main),
                 beside,
             }));
+        }
+        if let Some(word) = name.strip_prefix(OR) {
+            return visitor
+                .visit_newtype_struct(self)
+                .map_err(|fault| fault.or(word));
         }
         visitor.visit_newtype_struct(self)
     }

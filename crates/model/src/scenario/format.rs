@@ -7,11 +7,14 @@ mod queue;
 pub use named::{Anything, Named, SweepTable};
 pub use queue::Queue;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use anabranch_core::units::{Bytes, Duration, text::LinkRate};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, Unexpected, Visitor},
+};
 
 use super::{
     kind::{Kind, Seam},
@@ -291,7 +294,8 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// How many copies there are.
-    #[serde(default = "one_copy")]
+    #[serde(default = "one_copy", deserialize_with = "copies")]
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub count: u32,
     /// The stack profile of both ends.
     #[serde(default = "newest_linux")]
@@ -319,6 +323,24 @@ pub struct Flow {
 
 fn one_copy() -> u32 {
     1
+}
+
+/// What is in 32 bits; how many flows there may be is for resolving to say, which knows them all.
+fn copies<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    struct Copies;
+    impl Visitor<'_> for Copies {
+        type Value = u32;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number from 1 to 1000000")
+        }
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<u32, E> {
+            u32::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+        }
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<u32, E> {
+            u32::try_from(number).map_err(|_| E::invalid_value(Unexpected::Unsigned(number), &self))
+        }
+    }
+    from.deserialize_u32(Copies)
 }
 
 fn newest_linux() -> String {

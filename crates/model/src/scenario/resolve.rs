@@ -379,13 +379,14 @@ pub(super) fn typed(
     }
 }
 
-/// A table that `--set` created and that lacks its main keys was meant to be another.
+/// A table that a path of `--set` created on its way, and that lacks its main keys, was meant to be another. One that
+/// was given as a whole was meant to be new.
 fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     let place = fault.place.filter(|place| !place.is_in_file());
     for section in ["link", "group", "gateway", "flow"] {
         let tables = root.find(&[section]).and_then(Node::as_table);
         for entry in tables.into_iter().flat_map(|tables| &tables.0) {
-            if Some(entry.node.place) == place {
+            if Some(entry.node.place) == place && entry.node.place == entry.key_place {
                 let mut better = no_such(section, &entry.key, root, |other| {
                     other.node.place.is_in_file()
                 });

@@ -218,8 +218,10 @@ pub(super) fn parse_set_value(source: u32, offset: usize, text: &str) -> Result<
     {
         return Ok(plain);
     }
+    // A whole number that is too large is no text.
+    let is_whole = matches!(DeValue::parse(trimmed), Ok(v) if v.get_ref().is_integer());
     match parse_value(source, offset, trimmed) {
-        Err(_) if !trimmed.starts_with(['{', '[', '"', '\'']) => Ok(plain),
+        Err(_) if !is_whole && !trimmed.starts_with(['{', '[', '"', '\'']) => Ok(plain),
         read => read,
     }
 }

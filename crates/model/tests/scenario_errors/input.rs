@@ -17,6 +17,16 @@ fn values_set_over_the_file() {
             ("unknown key", set("link.access.dealy=10 ms")),
             ("wrong unit", set("link.access.delay='10 Mbit/s'")),
             ("unknown flow", set("flow.mian.cc=reno")),
+            ("a seed too large", set("seed=9223372036854775808")),
+            (
+                "a new gateway without its ends",
+                set("gateway.g={ routes = [\"bottleneck\"] }"),
+            ),
+            (
+                "a new link without its ends",
+                set("link.zzz={ rate = \"1 Mbit/s\" }"),
+            ),
+            ("a new flow without its end", set("flow.b={ from = \"S\" }")),
             ("unknown link", set("link.acces.delay='1 ms'")),
             (
                 "through a number",

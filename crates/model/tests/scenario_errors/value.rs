@@ -36,6 +36,28 @@ fn keys_and_values() {
                 "far too large",
                 with("cc = ", "count = 50000000000000000000\ncc = "),
             ),
+            (
+                "a negative number of copies",
+                with("cc = ", "count = -1\ncc = "),
+            ),
+            (
+                "a negative number of packets",
+                with("cc = ", "fec = { kind = \"xor\", fmax = -1 }\ncc = "),
+            ),
+            (
+                "a word where the stack's may stand",
+                with(
+                    "cc = \"reno\"",
+                    "cc = { kind = \"cubic\", reno_friendly = \"stak\" }",
+                ),
+            ),
+            (
+                "a limit where the stack's may stand",
+                with(
+                    "cc = \"reno\"",
+                    "cc = { kind = \"cubic\", slow_start_limit = \"x\" }",
+                ),
+            ),
             ("too many flows", with("cc = ", "count = 4000000000\ncc = ")),
             ("no copies", with("cc = ", "count = 0\ncc = ")),
             ("IP version", with("cc = ", "family = 5\ncc = ")),
@@ -429,6 +451,12 @@ fn applications() {
             (
                 "a write of too much",
                 workload("{ kind = \"paced\", rate = \"1 Mbit/s\", payload = \"5 GB\" }"),
+            ),
+            (
+                "more files than have the room",
+                workload(
+                    "{ kind = \"poisson\", rate = \"1000 Tbit/s\", sizes = { kind = \"fixed\", size = \"1 bytes\" } }",
+                ),
             ),
             (
                 "an empty request",

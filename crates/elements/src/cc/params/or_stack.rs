@@ -13,6 +13,9 @@ use super::{
     Packets, Share,
 };
 
+/// The name by which a deserializer knows that `stack` may stand here as well: `or:WORD`.
+const OR_STACK: &str = "or:stack";
+
 /// A parameter that is the stack's (`"stack"`) unless it is written; its own values are written as
 /// text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,8 +62,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrStack<T> {
                     T::deserialize(de::value::StrDeserializer::new(word)).map(OrStack::Own)
                 }
             }
+            fn visit_newtype_struct<D: Deserializer<'de>>(
+                self,
+                from: D,
+            ) -> Result<OrStack<T>, D::Error> {
+                from.deserialize_str(self)
+            }
         }
-        from.deserialize_str(Word(std::marker::PhantomData))
+        from.deserialize_newtype_struct(OR_STACK, Word(std::marker::PhantomData))
     }
 }
 

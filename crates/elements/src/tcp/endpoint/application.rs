@@ -42,6 +42,18 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// Gives the stream `total` octets, `pattern` again and again, as [`Self::write_all`] does. What it costs
+    /// does not grow with their number.
+    ///
+    /// # Panics
+    /// If the pattern is empty.
+    pub fn write_repeated(&mut self, pattern: B, total: u64) {
+        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
+            self.buffer.write_repeated(pattern, total);
+            self.wanted.wake = true;
+        }
+    }
+
     /// From here on the stream repeats `pattern` for ever.
     ///
     /// # Panics

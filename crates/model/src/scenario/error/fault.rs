@@ -54,6 +54,18 @@ impl Fault {
         }
     }
 
+    /// A word that was possible as well.
+    pub(in super::super) fn or(mut self, word: &str) -> Self {
+        if let Some(unknown) = &mut self.unknown {
+            unknown.expected.push(word.to_owned());
+        } else if let Some(line) = self.help.first_mut()
+            && !line.contains(&format!("\"{word}\""))
+        {
+            line.push_str(&format!(", or \"{word}\""));
+        }
+        self
+    }
+
     pub(super) fn explain(self) -> (String, Vec<String>) {
         let Some(unknown) = self.unknown else {
             return (self.message, self.help);

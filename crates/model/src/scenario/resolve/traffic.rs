@@ -101,6 +101,7 @@ pub(super) fn complete(
                 ));
             };
             check_payload(resolver, &[&path[..], &["size"]].concat(), flow, size)?;
+            check_arrivals(resolver, table, &poisson, ("datagrams", 1e9, "1 ns"))?;
             Ok(Config::Poisson(poisson))
         }
         Config::Replay(replay) if udp => match replay.check() {
@@ -121,8 +122,34 @@ pub(super) fn complete(
             }
             Ok(Config::RequestResponse(what))
         }
+        Config::Poisson(poisson) => {
+            check_arrivals(resolver, table, &poisson, ("files", 1e6, "1 us"))?;
+            Ok(Config::Poisson(poisson))
+        }
         other => Ok(other),
     }
+}
+
+/// So many arrivals that a run would not get on, or of connections so many at a time that none has the room.
+fn check_arrivals(
+    resolver: &Resolver<'_>,
+    table: &str,
+    poisson: &workload::Poisson,
+    (noun, most_per_s, shortest): (&str, f64, &str),
+) -> Result<(), Error> {
+    let mean = poisson.sizes.0.mean();
+    // Files of no bytes are refused as such.
+    if mean == 0.0 || poisson.arrivals_per_s() <= most_per_s {
+        return Ok(());
+    }
+    Err(resolver.error(
+        &["flow", table, "workload", "rate"],
+        format!(
+            "at {} {noun} of {mean} bytes in the mean would come more often than once in {shortest}",
+            poisson.rate
+        ),
+        vec!["expected a lower `rate` or larger `sizes`".to_owned()],
+    ))
 }
 
 /// What a datagram or a write carries, filled in and checked.

@@ -1,0 +1,128 @@
+"""Keys of the scenario format, from its schema: what a name means that is no component's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_PLACES = {
+    "": "the top level of a scenario",
+    "At": "[[at]]",
+    "Link": "[link.NAME]",
+    "OneWay": "`forward` or `reverse` of a link or a group",
+    "Group": "[group.NAME]",
+    "Gateway": "[gateway.NAME]",
+    "Host": "[host.NAME]",
+    "Flow": "[flow.NAME]",
+    "Overrides": "`transport` of a flow",
+    "DelayedAckTable": "`delayed_ack` in `transport` of a flow",
+}
+"""Where a scenario file has the tables of the schema."""
+
+TRANSPORT = "Overrides"
+"""The table of the stack's switches."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key in one table.
+
+    Attributes:
+        name: The key.
+        table: The schema's name of the table.
+        place: Where a scenario file has it.
+        value_type: What it takes, in words.
+        default: Its value where the file says nothing; ``None`` if it has none, or the stack has it.
+        meaning: What it is.
+    """
+
+    name: str
+    table: str
+    place: str
+    value_type: str
+    default: Any
+    meaning: str
+
+
+def schema() -> dict[str, Any]:
+    """The schema of scenario files."""
+    from anabranch import _engine
+
+    document: dict[str, Any] = json.loads(_engine.schema())
+    return document
+
+
+def keys(document: Mapping[str, Any]) -> Iterator[Key]:
+    """Every key of every table, those of components left out: :mod:`anabranch.cli.explain` has them as parameters."""
+    definitions: Mapping[str, Any] = document["$defs"]
+    for table, place in _PLACES.items():
+        found = document if not table else definitions.get(table, {})
+        for name, key in found.get("properties", {}).items():
+            if isinstance(key, Mapping):
+                meaning = " ".join(str(_said(key, definitions)).split())
+                yield Key(name, table, place, value_type(key, definitions), key.get("default"), meaning)
+
+
+def components(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What the schema names by ``kind`` and the registry does not have, in the registry's form."""
+    definitions: Mapping[str, Any] = document["$defs"]
+    for table in ("service",):
+        for form in definitions.get(table, {}).get("anyOf", []):
+            own = dict(form.get("properties", {}))
+            for name in own.pop("kind", {}).get("enum", []):
+                needed = form.get("required", [])
+                yield {
+                    "kind": table,
+                    "name": name,
+                    "title": f"`{table}` of a link",
+                    "summary": form.get("description", ""),
+                    "sources": [],
+                    "parameters": [
+                        {
+                            "name": key,
+                            "type": value_type(value, definitions),
+                            "units": "",
+                            "default": "required" if key in needed else value.get("default"),
+                            "description": _said(value, definitions),
+                            "minimum": None,
+                            "maximum": None,
+                        }
+                        for key, value in own.items()
+                    ],
+                    "details": {},
+                }
+
+
+def value_type(key: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """What a value may be, in words."""
+    key = _resolved(key, definitions)
+    if "const" in key:
+        return json.dumps(key["const"])
+    if "enum" in key:
+        return " | ".join(json.dumps(word) for word in key["enum"])
+    forms = [form for word in ("anyOf", "oneOf") for form in key.get(word, [])]
+    if forms:
+        return _any_of(value_type(form, definitions) for form in forms if form.get("type") != "null")
+    if "x-type" in key:
+        units = f" ({key['x-units']})" if "x-units" in key else ""
+        return f"{key['x-type']}{units}"
+    plain = key.get("type", "value")
+    words = [plain] if isinstance(plain, str) else [word for word in plain if word != "null"]
+    names = {"string": "text", "object": "table", "array": "list", "integer": "whole number"}
+    return " or ".join(names.get(word, word) for word in words)
+
+
+def _any_of(forms: Iterable[str]) -> str:
+    return " | ".join(dict.fromkeys(forms))
+
+
+def _resolved(key: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    reference = str(key.get("$ref", ""))
+    found: Mapping[str, Any] = definitions.get(reference.removeprefix("#/$defs/"), key) if reference else key
+    return found
+
+
+def _said(key: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    return str(key.get("description") or _resolved(key, definitions).get("description") or "")
