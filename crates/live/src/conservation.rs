@@ -146,6 +146,9 @@ impl fmt::Display for NotConserved<'_> {
 mod tests {
     use super::*;
 
+    /// What makes a count wrong.
+    type Wrong = fn(&mut Packets);
+
     fn balanced() -> Packets {
         Packets {
             kernel_sent: 100,
@@ -173,7 +176,7 @@ mod tests {
     #[test]
     fn each_count_is_looked_at() {
         assert!(balanced().check().is_ok());
-        let wrongs: [(&str, fn(&mut Packets)); 12] = [
+        let wrongs: [(&str, Wrong); 12] = [
             ("1 have gone without a trace between the devices", |p| {
                 p.kernel_taken -= 1;
             }),

@@ -256,11 +256,7 @@ impl<'a> Live<'a> {
         let (hosts, applied) = hosts(resolved, &settings::of_namespaces(resolved))?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
         let flows_send = self.shell.is_none();
-        let own = if flows_send {
-            Own::all(resolved)
-        } else {
-            vec![[None, None]; resolved.flows.len()]
-        };
+        let own = self.own_ends(resolved);
         let (inboxes, ends) = ends(resolved, &hosts, &recorder, &own, self.around);
         let Compiled {
             mut network,
@@ -350,6 +346,15 @@ impl Live<'_> {
             // A sample shows a link as it is, not what has been computed ahead.
             fold: self.sample_every.is_none(),
             ..Engine::default()
+        }
+    }
+
+    /// The ends that are our own TCP; beside a shell there are none, as nothing but it sends.
+    fn own_ends(&self, resolved: &Resolved) -> Vec<[Option<Own>; 2]> {
+        if self.shell.is_none() {
+            Own::all(resolved)
+        } else {
+            vec![[None, None]; resolved.flows.len()]
         }
     }
 

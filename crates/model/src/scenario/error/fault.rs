@@ -1,6 +1,6 @@
 //! What reading a value found wrong, in words that need no knowledge of the program.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::de;
 
@@ -61,7 +61,7 @@ impl Fault {
         } else if let Some(line) = self.help.first_mut()
             && !line.contains(&format!("\"{word}\""))
         {
-            line.push_str(&format!(", or \"{word}\""));
+            let _ = write!(line, ", or \"{word}\"");
         }
         self
     }
