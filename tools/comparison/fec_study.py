@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from anabranch import Study
-from anabranch.plot.study import figures
-from matplotlib.figure import Figure
-
-from comparison import study_pages
-from comparison.oracle import ROOT
+from comparison import ns2_sack_losses, study_pages
 from comparison.pages import Comparison
 
 NAME = "fec"
 STUDY = "studies/fec"
-FIGURES = ("figure-5a", "figure-5b", "figure-5b-heard")
+FIGURES = tuple(
+    f"figure-{number}{form}"
+    for number in ("5a", "5b", "6a", "6b", "7", "8", "9", "10", "11")
+    for form in ("", "-heard")
+)
+"""Every published one, repaired losses not heard of and heard of."""
 
 
 def comparison() -> Comparison:
     """Write the page's tables and figures anew, from the full grid."""
-    done = Study.load(ROOT / STUDY).run()
-
-    def drawn() -> Iterator[tuple[str, Figure]]:
-        for name, _, figure in figures(done.results):
-            if name in FIGURES:
-                yield f"{NAME}-{name}", figure
-
-    return Comparison(NAME, study_pages.of_study(done), [], drawn, folder="docs/studies")
+    more = ns2_sack_losses.parts([*ns2_sack_losses.theirs(), *ns2_sack_losses.ours()])
+    return study_pages.comparison(NAME, FIGURES, more)

@@ -21,6 +21,9 @@ const THRESHOLD: f64 = 0.95;
 /// with a minute of two seeds the same ratio comes to 0.92 by chance.
 const SEEDS: std::ops::Range<u64> = 1..10;
 
+/// Where nothing is lost at random, seeds decide nothing; an interval needs two.
+const SAME_SEEDS: std::ops::Range<u64> = 1..3;
+
 /// What the plain flow gets beside one with this `fec`, in Mbit/s, for each seed.
 fn beside(fec: &str, loss: f64) -> Vec<f64> {
     let one = |seed| {
@@ -31,7 +34,8 @@ fn beside(fec: &str, loss: f64) -> Vec<f64> {
         ];
         goodput(PATH, "beside", &sets)
     };
-    SEEDS.map(one).collect()
+    let seeds = if loss > 0.0 { SEEDS } else { SAME_SEEDS };
+    seeds.map(one).collect()
 }
 
 /// What it keeps of what it has beside a plain one: the ratio of the means, and the interval of the ratios by seed.
@@ -76,18 +80,21 @@ fn shares(losses: &[f64], codes: &[&str]) {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
+/// Where overflow is the only loss, and at half a per cent.
 #[test]
 fn the_other_flow_keeps_its_share() {
-    shares(&[0.005], &["kind = 'xor', fmax = 10"]);
+    shares(&[0.0, 0.005], &["kind = 'xor', fmax = 10"]);
 }
 
 #[test]
-#[ignore = "about 900 runs of 220 s: some minutes in a release build"]
+#[ignore = "about 1,200 runs of 220 s: some minutes in a release build"]
 fn the_other_flow_keeps_its_share_at_every_loss_rate() {
     let losses = [
         0.0, 0.00001, 0.00002, 0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01,
     ];
     let codes = [
+        "kind = 'xor'",
+        "kind = 'xor', hold_acks = false",
         "kind = 'xor', fmax = 1",
         "kind = 'xor', fmax = 10",
         "kind = 'xor', fmax = 40",

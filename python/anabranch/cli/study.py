@@ -93,7 +93,13 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
 
 def _run(study: Study, options: StudyOptions) -> StudyResult:
     with _Bars() as bars:
-        return study.run(quick=options.quick, robustness=options.robustness, jobs=options.jobs, progress=bars.report)
+        return study.run(
+            quick=options.quick,
+            robustness=options.robustness,
+            figures=options.out is not None,
+            jobs=options.jobs,
+            progress=bars.report,
+        )
 
 
 class _Bars:

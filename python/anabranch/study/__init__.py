@@ -152,6 +152,7 @@ class Study:
         *,
         quick: bool = False,
         robustness: bool = False,
+        figures: bool = True,
         jobs: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> StudyResult:
@@ -160,6 +161,7 @@ class Study:
         Args:
             quick: The quick grid rather than the full one.
             robustness: Also judge over the open parameters' ranges (takes as many times longer as there are points).
+            figures: Also make the runs that no claim and no table asks for: :meth:`StudyResult.write` draws them.
             jobs: Threads; all cores when left out.
             progress: Called with (what, finished, total).
 
@@ -167,7 +169,8 @@ class Study:
             ScenarioError: A scenario of the study is wrong.
             UserError: The study asks for a figure that does not exist.
         """
-        return self._judged(Pool(self.definition, jobs), quick=quick, robustness=robustness, progress=progress)
+        pool = Pool(self.definition, jobs)
+        return self._judged(pool, quick=quick, robustness=robustness, figures=figures, progress=progress)
 
     def run_live(
         self,
@@ -200,14 +203,20 @@ class Study:
         """Every run that verdicts and tables need."""
         return [job for plan in self._plans(pool, quick=quick).values() for job in plan]
 
-    def _plans(self, pool: Pool, *, quick: bool) -> dict[str, list[Job]]:
+    def _plans(self, pool: Pool, *, quick: bool, figures: bool = True) -> dict[str, list[Job]]:
         definition = self.definition
         conditions = {"plain": Condition(full=not quick)}
         if definition.jitter:
             conditions["jitter"] = Condition(full=not quick, jitter=True)
         for name in dict.fromkeys(c.control for c in definition.claims if c.control):
             conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
-        return {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
+        plans = {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
+        if not figures:
+            asked = needs.of_claims(definition, [c for c in definition.claims if not (quick and c.full_only)])
+            plans["plain"] = needs.only(
+                plans["plain"], asked.union(*(needs.of_table(definition, table) for table in definition.tables))
+            )
+        return plans
 
     def _judged(
         self,
@@ -215,6 +224,7 @@ class Study:
         *,
         quick: bool,
         robustness: bool = False,
+        figures: bool = True,
         progress: Callable[[str, int, int], None] | None = None,
         spoilt: Callable[[int], str] | None = None,
     ) -> StudyResult:
@@ -223,7 +233,7 @@ class Study:
         ``spoilt`` says why one cannot be: it is given how many of its runs have no result.
         """
         definition = self.definition
-        plans = self._plans(pool, quick=quick)
+        plans = self._plans(pool, quick=quick, figures=figures)
         everything = [job for plan in plans.values() for job in plan]
         total = len(pool.missing(everything))
         pool.make(everything, lambda n: progress(f"study {definition.name}", n, total) if progress else None)

@@ -62,7 +62,6 @@ pub struct Layer<B> {
     sender: Sender<B>,
     receiver: Receiver<B>,
     hold: Hold<B>,
-    occupies_cwnd: bool,
     recovered_is_loss: bool,
     second_gap_releases: bool,
     /// The peer's count of losses that only its layer saw.
@@ -86,7 +85,6 @@ impl<B: Body> Layer<B> {
             sender: Sender::new(code, config, params),
             receiver: Receiver::new(code),
             hold: Hold::new(params),
-            occupies_cwnd: params.occupies_cwnd,
             recovered_is_loss: params.recovered_is_loss,
             second_gap_releases: params.second_gap_releases,
             heard: Hidden::default(),
@@ -97,16 +95,6 @@ impl<B: Body> Layer<B> {
             recovered: Vec::new(),
             stats: Stats::default(),
         })
-    }
-
-    /// The endpoint that it is to stand beside, before it begins.
-    #[must_use]
-    pub fn prepare(&self, tcp: Endpoint<B>) -> Endpoint<B> {
-        if self.occupies_cwnd {
-            tcp.with_reserved_window()
-        } else {
-            tcp
-        }
     }
 
     /// The layer's counters.

@@ -25,10 +25,7 @@ impl<B: Body> Protected<B> {
     #[must_use]
     pub fn new(tcp: Endpoint<B>, config: &Config) -> Self {
         let layer = Layer::new(config).expect("error correction is on");
-        Self {
-            tcp: layer.prepare(tcp),
-            layer,
-        }
+        Self { tcp, layer }
     }
 
     /// The endpoint.

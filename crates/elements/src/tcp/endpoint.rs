@@ -215,6 +215,8 @@ pub struct Endpoint<B: Body> {
     receive_window: u64,
     /// Octets of the send buffer.
     send_buffer: u64,
+    /// Octets of the congestion window that are taken by what is not data.
+    reserved: u64,
     /// The window field as last sent, once it has been sent scaled.
     rcv_field: u16,
     told: bool,
@@ -303,8 +305,6 @@ struct Cold<B> {
     extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
     reset_by: Option<Ending>,
-    /// Octets of the window that are taken by what is not data, where there may be such.
-    reserved: Option<u64>,
 }
 
 /// What only some stacks need.
@@ -407,6 +407,7 @@ impl<B: Body> Endpoint<B> {
             rcv_acked: Seq::first(0),
             receive_window: settings.first_receive_window(),
             send_buffer: settings.send_buffer_bytes(),
+            reserved: 0,
             rcv_field: 0,
             told: false,
             rcv_gaps: false,
@@ -457,7 +458,6 @@ impl<B: Body> Endpoint<B> {
                 default_mss: handshake::DEFAULT_MSS,
                 extras: None,
                 reset_by: None,
-                reserved: None,
             }),
         }
     }

@@ -10,7 +10,7 @@ use anabranch_core::{
 use anabranch_elements::{
     body::Body,
     cc,
-    fec::{Config, Protected, Redundant},
+    fec::{Config, Protected, Redundant, packet::Tag},
     tcp::{Endpoint, Profile, Role, Settings, State},
     transport::Transport,
 };
@@ -39,6 +39,20 @@ pub struct Fate {
     pub mark: Vec<u64>,
 }
 
+/// Something with payload that the first end has sent.
+#[derive(Debug, Clone, Copy)]
+pub enum Left {
+    /// Data: the number behind it, that of its group, and the congestion window in whole packets as it left.
+    Data {
+        retransmission: bool,
+        tag: Tag,
+        end: u32,
+        cwnd: u64,
+    },
+    /// Redundancy: packets covered, and the number behind them.
+    Redundant { count: u16, end: u32 },
+}
+
 pub struct Net<B: Body> {
     pub now: Instant,
     pub ends: [Protected<B>; 2],
@@ -50,6 +64,7 @@ pub struct Net<B: Body> {
     pub flying: BTreeMap<(Instant, u64), (usize, Transport<B>, Ecn)>,
     /// Times and sizes of everything sent.
     pub trace: Vec<(Instant, usize, u32)>,
+    pub log: Vec<Left>,
 }
 
 pub const DELAY: Duration = Duration::from_millis(20);
@@ -81,6 +96,7 @@ impl<B: Body> Net<B> {
             free_at: [Instant::START; 2],
             flying: BTreeMap::new(),
             trace: Vec::new(),
+            log: Vec::new(),
         }
     }
 
@@ -98,6 +114,9 @@ impl<B: Body> Net<B> {
                 let mut transport = out.transport;
                 let mut lost = from == 0 && draw.chance(self.fate.loss);
                 let (mut overtaken, mut doubled, mut ecn) = (false, false, out.ecn);
+                if from == 0 {
+                    self.note(&transport, out.retransmission.is_some());
+                }
                 match &mut transport {
                     Transport::Tcp(segment) => {
                         if from == 0 && !segment.body.is_empty() && out.retransmission.is_none() {
@@ -138,6 +157,27 @@ impl<B: Body> Net<B> {
                 }
             }
         }
+    }
+
+    fn note(&mut self, transport: &Transport<B>, retransmission: bool) {
+        let tcp = self.ends[0].tcp();
+        let left = match transport {
+            Transport::Tcp(segment) if !segment.body.is_empty() => Left::Data {
+                retransmission,
+                tag: Tag::read(segment),
+                end: segment.seq.wrapping_add(segment.body.len()),
+                cwnd: tcp.cwnd().get() / u64::from(tcp.smss()),
+            },
+            Transport::Redundant(redundant) => {
+                let span = redundant.span().expect("it is the sender's own");
+                Left::Redundant {
+                    count: redundant.count,
+                    end: redundant.first.wrapping_add(span),
+                }
+            }
+            _ => return,
+        };
+        self.log.push(left);
     }
 
     /// The next thing happens; `false` if nothing will.

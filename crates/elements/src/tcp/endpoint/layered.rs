@@ -14,19 +14,10 @@ use crate::{
 };
 
 impl<B: Body> Endpoint<B> {
-    /// A part of the congestion window may be taken by what is not data ([`Self::reserve_window`]).
-    #[must_use]
-    pub fn with_reserved_window(mut self) -> Self {
-        self.cold.reserved = Some(0);
-        self
-    }
-
     /// So many octets of the congestion window are taken by what is not data.
     pub fn reserve_window(&mut self, octets: u64) {
-        if let Some(reserved) = &mut self.cold.reserved {
-            self.wanted.wake |= octets < *reserved;
-            *reserved = octets;
-        }
+        self.wanted.wake |= octets < self.reserved;
+        self.reserved = octets;
     }
 
     /// [`Self::on_segment`], out of line: what most segments take is compiled into their caller alone.

@@ -102,7 +102,7 @@ impl<B: Body> Endpoint<B> {
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
     fn data(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
-        let mut window = self.control.cwnd().get();
+        let mut window = self.control.cwnd().get().saturating_sub(self.reserved);
         let mut in_flight = self.board.in_flight();
         let plain = self.recovery.phase == Phase::Open
             && self.board.is_plain()
@@ -156,7 +156,6 @@ impl<B: Body> Endpoint<B> {
         if let Some(forward) = self.forward(now, place) {
             return forward;
         }
-        let cwnd = cwnd.saturating_sub(self.cold.reserved.unwrap_or(0));
         let window = self.window_in_trouble(cwnd);
         if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
             return Trouble::Waits;

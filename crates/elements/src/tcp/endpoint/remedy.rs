@@ -22,9 +22,7 @@ use crate::{
 impl<B: Body> Endpoint<B> {
     /// What the connection has agreed on decides what the remedy must hear.
     pub(super) fn begin_remedy(&mut self) {
-        let attended = self.settings.adapt_rto
-            || !self.settings.timer_tick.is_zero()
-            || self.cold.reserved.is_some();
+        let attended = self.settings.adapt_rto || !self.settings.timer_tick.is_zero();
         if attended {
             self.agreed.finder = match self.agreed.finder {
                 Finder::Rack => Finder::RackAttended,
