@@ -46,7 +46,8 @@ fn kept(with: &[f64], without: &[f64]) -> (f64, Ratio) {
     (means, Ratio::of(&ratios))
 }
 
-/// For each code, at each loss rate. The wrong system is the paper's form, which each code must be caught at somewhere.
+/// For each code, at each loss rate. The wrong system is the paper's form, which each code must be caught at somewhere that
+/// holds acknowledgments: without, the duplicates of a loss reduce the window before the repair is there.
 fn shares(losses: &[f64], codes: &[&str]) {
     let with = |code: &str, heard: bool| format!("{{ {code}, recovered_is_loss = {heard} }}");
     let rows = each(losses.len(), |row| {
@@ -73,7 +74,7 @@ fn shares(losses: &[f64], codes: &[&str]) {
                 failures.push(format!("loss {loss}, {code}: keeps {heard:.3}"));
             }
         }
-        if least >= THRESHOLD {
+        if least >= THRESHOLD && !code.contains("hold_acks = false") {
             failures.push(format!("{code}, not heard of: keeps {least:.3} or more"));
         }
     }

@@ -1,4 +1,5 @@
 //! Two endpoints with error correction, and a network between them that does what it is told to.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::{collections::BTreeMap, sync::Arc};
 
