@@ -8,6 +8,7 @@ import math
 import statistics
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from anabranch import Study, UserError
@@ -228,7 +229,7 @@ def test_a_logarithmic_axis_has_its_0_apart(directory: Path) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "5", "20"]
     zero = axes.get_xticks()[0]
     assert 0 < zero < 5
-    alone, joined, *_ = (list(line.get_xdata()) for line in axes.get_lines())
+    alone, joined, *_ = (np.asarray(line.get_xdata()).tolist() for line in axes.get_lines())
     assert (alone, joined) == ([zero], [5, 20])
 
 
