@@ -333,7 +333,7 @@ def test_a_shell_in_a_host(live_machine: None, tmp_path: Path) -> None:
     assert done.returncode == 1
     done = subprocess.run(command("shell", file, "Z"), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is no host `Z`" in done.stderr
+    assert 'has no host "Z"' in done.stderr
 
 
 NO_PID_NAMESPACES = """
