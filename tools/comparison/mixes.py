@@ -29,7 +29,10 @@ LONGER_MIXES = (("bbr", "cubic", Setting(4, 1)), ("reno", "reno", Setting(4, 1))
 
 ORDER = ("reno", "cubic", "cubic-plus", "bic", "westwood-plus", "compound", "vegas", "bbr", "bbr3")
 """Rows and columns: those that fill the queue, then the others."""
-WITHOUT = {"dctcp": "no queue marks here, and without marks it is Reno (RFC 8257 §3.5)"}
+WITHOUT = {
+    "bpf": "it is whatever its file says",
+    "dctcp": "no queue marks here, and without marks it is Reno (RFC 8257 §3.5)",
+}
 """Controls that are left out, with the reason."""
 
 
