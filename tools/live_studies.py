@@ -5,13 +5,15 @@
     python tools/live_studies.py --quick           the quick grids
     python tools/live_studies.py --from DIR NAME   keeps what `anabranch study NAME --engine live --out DIR` wrote
     python tools/live_studies.py --from DIR --figure FIGURE NAME   also keeps a figure of the runs, point by point
+    python tools/live_studies.py --simulator       runs the simulator alone, and puts its answers beside what is kept
     python tools/live_studies.py --pages           runs nothing: writes the pages from what is kept
     python tools/live_studies.py --check           compares those instead; exit status 1 when one is out of date
 
 What is kept is ``studies/NAME/live.json``, the command's own JSON. Live runs differ from each other, so the page is
 held to that file and not to another run. A study of which nothing is kept has no such part in its page. A result
 is out of date, too, when its study runs live no longer, asks for other claims now, or makes other runs: their
-scenarios, what is set in them and their seeds are kept as a hash. What the simulator made of them is not looked at.
+scenarios, what is set in them and their seeds are kept as a hash. The simulator's answers are out of date when
+a scenario resolves to something else than it did, as it does when a profile of TCP changes.
 """
 
 from __future__ import annotations
@@ -22,15 +24,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
-from anabranch import Study
+from anabranch import Study, _engine
 from anabranch.study.live import LivePool, LiveStudyJson, section
+from anabranch.study.results import Pool
 
 from comparison.pages import fill
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "<!-- begin live -->"
+OWN = ("measured", "verdict", "control", "why", "measures")
+"""What a claim has of each engine."""
 
 
 def kept(name: str) -> Path:
@@ -67,6 +73,44 @@ def runs_of(name: str, mode: str) -> str:
     return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
 
 
+def resolved(name: str, mode: str) -> str:
+    """A hash of what the simulator runs: every switch of every stack."""
+    definition = Study.load(ROOT / "studies" / name).definition.live
+    if definition is None:
+        raise SystemExit(f"{name} has no [live] section")
+    pool = Pool(definition)
+    once = {(str(job.scenario), job.sets): job for job in Study(definition)._everything(pool, quick=mode == "quick")}
+    answer = hashlib.sha256()
+    for _, job in sorted(once.items()):
+        text, file, sets, seed = pool._task(job)
+        scenario = json.loads(_engine.resolve(text, file, sets, seed))["resolved_scenario"]
+        scenario.pop("seed")
+        answer.update(json.dumps(scenario, sort_keys=True).encode())
+    return answer.hexdigest()
+
+
+def simulated(name: str) -> LiveStudyJson:
+    """What is kept, with what the simulator says now."""
+    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+    definition = Study.load(ROOT / "studies" / name).definition.live
+    if definition is None:
+        raise SystemExit(f"{name} has no [live] section")
+    result = Study(definition)._judged(Pool(definition), quick=document["mode"] == "quick", progress=None)
+    said = {claim["id"]: claim for claim in result.to_json()["claims"]}
+    for claim in document["claims"]:
+        new: dict[str, Any] = dict(said[claim["id"]])
+        claim["simulator"] = {key: new[key] for key in OWN if key in new}
+    made = {table.table.id: table for table in result.tables}
+    for table in document["tables"]:
+        if table["engine"] == "simulator":
+            table["cells"] = made[table["id"]].rows()
+    if "points" in document:
+        head, *rows = document["points"]["rows"]
+        answers = means(result.results.frame(), document["points"]["figure"])
+        document["points"]["rows"] = [head, *([*row[:-2], answers[tuple(row[:-2])], row[-1]] for row in rows)]
+    return document
+
+
 def gaps(name: str) -> list[str]:
     """What is wrong with what is kept of a study, beside its page."""
     file = f"studies/{name}/live.json"
@@ -85,6 +129,7 @@ def gaps(name: str) -> list[str]:
             ("`title`", document["title"] == live.title),
             ("`about`", document["about"] == live.about),
             ("what it ran", document.get("runs") == runs_of(name, document["mode"])),
+            ("what the simulator ran", document.get("resolved") == resolved(name, document["mode"])),
         )
         if not is_same
     ]
@@ -117,13 +162,22 @@ def points(directory: Path, figure: str) -> list[list[str]]:
     )
     order_of = list(dict.fromkeys(both[0].select(keys).rows()))
 
-    def shown(value: object) -> str:
-        if value is None:
-            return "–"
-        return f"{value:.4g}" if isinstance(value, float) else str(value)
-
     head = [*keys, "simulator", "live"]
-    return [head, *([shown(v) for v in (*key, simulated[key], live.get(key))] for key in order_of)]
+    return [head, *([cell(v) for v in (*key, simulated[key], live.get(key))] for key in order_of)]
+
+
+def means(frame: pl.DataFrame, figure: str) -> dict[tuple[str, ...], str]:
+    """The figure at every point, as mean over seeds, both as a table shows them."""
+    axes = [name for name in frame.columns[2 : frame.columns.index("seed")] if frame[name].drop_nulls().len()]
+    rows = frame.group_by(["experiment", "variant", *axes]).agg(pl.col(figure).mean()).rows()
+    return {tuple(cell(v) for v in row[:-1]): cell(row[-1]) for row in rows}
+
+
+def cell(value: object) -> str:
+    """As a table has it."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def keep(name: str, document: LiveStudyJson) -> None:
@@ -131,6 +185,7 @@ def keep(name: str, document: LiveStudyJson) -> None:
     if document["study"] != name:
         raise SystemExit(f"expected a result of {name}, and this is one of {document['study']}")
     document["runs"] = runs_of(name, document["mode"])
+    document["resolved"] = resolved(name, document["mode"])
     kept(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
@@ -147,10 +202,11 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--from", dest="source", type=Path)
     parser.add_argument("--figure")
+    parser.add_argument("--simulator", action="store_true")
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    names = options.names or (shown() if options.pages or options.check else able())
+    names = options.names or (shown() if options.simulator or options.pages or options.check else able())
     if options.source is not None:
         if len(options.names) != 1:
             parser.error("--from needs the name of one study")
@@ -158,6 +214,9 @@ def main() -> int:
         if options.figure:
             document["points"] = {"figure": options.figure, "rows": points(options.source, options.figure)}
         keep(names[0], document)
+    elif options.simulator:
+        for name in names:
+            keep(name, simulated(name))
     elif not (options.pages or options.check):
         for name in names:
             keep(name, run(name, quick=options.quick))

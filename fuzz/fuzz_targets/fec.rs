@@ -5,7 +5,7 @@
 use anabranch_elements::wire;
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/elements/tests/fec_support/any_redundancy.rs"]
+#[path = "../../crates/elements/tests/all/fec_support/any_redundancy.rs"]
 mod any_redundancy;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -20,6 +20,8 @@ class Segment:
     payload: int
     source: int
     size: int
+    window: int
+    """As the field has it: what it stands for depends on the connection's scale."""
 
     @property
     def end(self) -> int:
@@ -35,7 +37,7 @@ def segments(capture: bytes) -> Iterator[Segment]:
             high, low, kept = struct.unpack_from("<III", capture, at + 12)
             packet = capture[at + 28 : at + 28 + kept]
             ip, total = (packet[0] & 15) * 4, int.from_bytes(packet[2:4], "big")
-            source, _, seq, ack, offset, flags = struct.unpack_from(">HHIIBB", packet, ip)
+            source, _, seq, ack, offset, flags, window = struct.unpack_from(">HHIIBBH", packet, ip)
             payload = total - ip - (offset >> 4) * 4
-            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload, source, total)
+            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload, source, total, window)
         at += size

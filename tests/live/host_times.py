@@ -5,13 +5,19 @@
 ``anabranch validate`` lets simulated hosts take as long (``anabranch.validate.host_times``). What is seen of a host is
 what enters and leaves the network beside it: a flow begins late by the time of its first packet less the time in the
 file, and a packet answers the one that came before it. A host that has sent nothing for a while takes longer.
+
+Where a host sends as well, what came before may be an acknowledgment, which is no matter of its receiver; there an
+acknowledgment answers the segment that ends where it does. It may leave after data that was called for later: a reading
+thread sends it, and data leaves as soon as an acknowledgment comes.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
 from statistics import mean, quantiles
 
 from capture import SYN, Segment, segments  # type: ignore[import-not-found]
@@ -23,16 +29,16 @@ from anabranch.validate.host_times import PAUSES_MS
 FLOWS = 8
 
 TEXT = """
-duration = "4 s"
+duration = "{duration} s"
 
 [link.near]
 between = ["A", "M"]
 
 [link.path]
 between = ["M", "N"]
-rate = "100 Mbit/s"
+rate = "{rate} Mbit/s"
 delay = "20 ms"
-{impair}
+{more}
 
 [link.far]
 between = ["N", "B"]
@@ -40,11 +46,13 @@ between = ["N", "B"]
 
 FLOW = """
 [flow.f{number}]
-from = "A"
-to = "B"
+from = "{source}"
+to = "{sink}"
 cc = "reno"
+start_spread = "{spread}"
 """
 
+LIMITED = 'queue = { kind = "drop-tail", limit = "1 bdp" }'
 LOSSY = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.005 }]'
 
 ANSWERS_S = 0.001
@@ -59,10 +67,12 @@ def main() -> int:
     apart: list[float] = []
     sender: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
     receiver: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
-    several = TEXT.format(impair="") + "".join(FLOW.format(number=number) for number in range(FLOWS))
-    alone = TEXT.format(impair=LOSSY) + FLOW.format(number=0)
+    acknowledged: dict[tuple[str, bool], list[float]] = {}
+    several = _text(4, 100, "", [("A", "B", "0 ms")] * FLOWS)
+    alone = _text(8, 100, LOSSY, [("A", "B", "0 ms")])
+    both_ways = _text(8, 20, LIMITED, [("A", "B", "100 ms"), ("B", "A", "100 ms")])
     for seed in range(1, runs + 1):
-        for text in (several, alone):
+        for text in (several, alone, both_ways):
             result = run_audited(Scenario.from_text(text), seed=seed, captures=["near", "far"])
             if reasons := taint(result):
                 print(f"seed {seed}: left out, {'; '.join(reasons)}")
@@ -75,16 +85,38 @@ def main() -> int:
                 syns = sorted(segment.time_s for segment in left if segment.flags == SYN)
                 began.append(syns[0])
                 apart += [later - earlier for earlier, later in itertools.pairwise(syns)]
-            else:
+                continue
+            ways = [("alone", to_receiver, back)]
+            if text is both_ways:
+                ways = [("beside a sender", to_sender, left), ("beside a sender", to_receiver, back)]
+            for which, coming, going in ways:
+                for pause, took, by_reader in _acknowledgments(coming, going):
+                    if _pause(pause) == 0:
+                        acknowledged.setdefault((which, by_reader), []).append(took)
+            if text is alone:
                 for found, coming, going in ((sender, to_sender, left), (receiver, to_receiver, back)):
                     for pause, took in _answers(coming, going):
-                        found[max(known for known in PAUSES_MS if known <= pause * 1e3)].append(took)
+                        found[_pause(pause)].append(took)
     _print("the first flow begins late by", began)
     _print("the next one later by", apart)
+    for (which, by_reader), times in sorted(acknowledged.items()):
+        who = "the reading thread" if by_reader else "the kernel at once"
+        _print(f"a receiver {which}: acknowledged by {who} after", times)
     for who, found in (("sender", sender), ("receiver", receiver)):
         for pause, times in found.items():
             _print(f"a {who} that was silent for {pause} ms answers after", times)
     return 0
+
+
+def _text(duration: int, rate: int, more: str, flows: list[tuple[str, str, str]]) -> str:
+    return TEXT.format(duration=duration, rate=rate, more=more) + "".join(
+        FLOW.format(number=number, source=source, sink=sink, spread=spread)
+        for number, (source, sink, spread) in enumerate(flows)
+    )
+
+
+def _pause(silent_s: float) -> float:
+    return max(known for known in PAUSES_MS if known <= silent_s * 1e3)
 
 
 def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float]]:
@@ -102,7 +134,40 @@ def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[floa
         last = came
 
 
+def _acknowledgments(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float, bool]]:
+    """For each acknowledgment without data: how long no data had come, how long it took, and whether a reader sent it.
+
+    It is left to the reading thread where it could not offer as much as the last one did, because what it acknowledges
+    has not been read. So they are if the last one offered the whole buffer; if that offered a segment less, none is.
+    The first one to offer the whole buffer comes after a loss; acknowledgments have offered a segment less until then.
+    """
+    came: dict[int, tuple[float, float]] = {}
+    before = 0.0
+    for segment in coming:
+        if segment.payload:
+            came.setdefault(segment.end, (segment.time_s - before, segment.time_s))
+            before = segment.time_s
+    pure = [segment for segment in going if not segment.payload and not segment.flags & SYN]
+    if not pure:
+        return
+    most = max(segment.window for segment in pure)
+    full = max(Counter(segment.payload for segment in coming if segment.payload).items(), key=itemgetter(1))[0]
+    steps = [full / (1 << scale) for scale in range(11)]
+    below = Counter(segment.window for segment in pure if segment.window < most)
+    whole = below and any(abs(most - below.most_common(1)[0][0] - step) <= 1 for step in steps)
+    last = 0
+    for segment in pure:
+        # Whoever acknowledges again answers something else.
+        pause, at = came.pop(segment.ack, (0.0, -ANSWERS_S))
+        if segment.time_s - at < ANSWERS_S:
+            yield pause, segment.time_s - at, bool(whole) and last == segment.window == most
+        last = segment.window
+
+
 def _print(what: str, times: list[float]) -> None:
+    if len(times) < 5:
+        print(f"{what}: {len(times)} times are too few")
+        return
     parts = quantiles(times, n=20)
     shown = " ".join(f"{1e6 * at:.0f}" for at in parts[::2])
     print(f"{what} {shown} us (quantiles 0.05, 0.15 to 0.95); mean {1e6 * mean(times):.0f} us of {len(times)}")

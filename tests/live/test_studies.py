@@ -311,6 +311,7 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
         "about": "The kernel's Reno, and Cubic+ by eBPF.",
         "mode": "full",
         "runs": live_studies.runs_of("half", "full"),
+        "resolved": live_studies.resolved("half", "full"),
         "claims": [
             {
                 "id": "H1",
@@ -322,6 +323,10 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
     }
     live_studies.kept("half").write_text(json.dumps(document))
     assert live_studies.gaps("half") == []
+    # As after a change of the stack's profile, of which no file of the study tells.
+    live_studies.kept("half").write_text(json.dumps(document | {"resolved": "another"}))
+    assert live_studies.gaps("half") == ["studies/half/live.json: what the simulator ran is not the study's any more"]
+    live_studies.kept("half").write_text(json.dumps(document))
     text = (directory / "study.toml").read_text()
     for old, new, told in [
         ("1.7 to 2.1 with either", "1.8 to 2.0 with either", ["claim H1 is not the study's any more"]),

@@ -311,7 +311,7 @@ def test_two_losses_of_one_window_are_one_recovery() -> None:
     """Fails for whoever counts retransmissions."""
 
     def data(number: int) -> Segment:
-        return Segment(0, number * 10, 0, ACK, 10, 5000, 62)
+        return Segment(0, number * 10, 0, ACK, 10, 5000, 62, 500)
 
     once = [data(number) for number in range(20)]
     assert [begins for _, begins in sent_again([*once, data(3), data(7)])] == [True, False]

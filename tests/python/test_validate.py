@@ -226,13 +226,24 @@ def test_where_nothing_is_drawn_any_two_live_runs_tell_what_chance_does() -> Non
 def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     """Fails for a single answer: CUBIC and Reno in one queue share it one way or the other, by microseconds."""
     from anabranch.validate import DRAWS, simulate
-    from anabranch.validate.host_times import BEGINNINGS_US, MORE_US, NEXT_US, PAUSES_MS, with_host_times
+    from anabranch.validate.host_times import (
+        BEGINNINGS_US,
+        MORE_US,
+        NEXT_US,
+        PAUSES_MS,
+        READ_US,
+        TICK_US,
+        with_host_times,
+    )
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-controls.toml")
     resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario, DRAWS)]
     assert len(resolved) == DRAWS
     begun = {tuple(float(flow["start"].split()[0]) for flow in run["flow"].values()) for run in resolved}
-    assert {min(starts) for starts in begun} == set(BEGINNINGS_US)
+    firsts = {min(starts) for starts in begun}
+    # Any phase of a tick, in each of its quarters.
+    assert {int(4 * (first - min(BEGINNINGS_US)) // TICK_US) for first in firsts} >= {0, 1, 2, 3}
+    assert max(firsts) < TICK_US + max(BEGINNINGS_US)
     assert {round(abs(second - first)) for first, second in begun} == set(NEXT_US)
     assert {second > first for first, second in begun} == {True, False}
     for host, role in (("A-host", "sender"), ("B-host", "receiver")):
@@ -242,8 +253,41 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
             assert len({tuple(table) for table in tables}) > DRAWS // 2
             expected = sorted(f"{more} us" if more else "0 s" for more in MORE_US[role][number])
             assert all(sorted(table) == expected for table in tables)
+    reads = {tuple(run["host"]["B-host"]["read_delays"]) for run in resolved}
+    assert len(reads) > DRAWS // 2
+    assert {tuple(sorted(times)) for times in reads} == {tuple(sorted(f"{time} us" for time in READ_US["alone"]))}
+    assert all("A-host" not in run["host"] for run in resolved)
     shares = [run.values[SHARES.name]["reno"] or 0 for run in simulate(scenario, 1, 16)]
     assert max(shares) - min(shares) > 0.05
+
+
+@pytest.mark.engine
+def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
+    from anabranch.validate.host_times import READ_US, with_host_times
+
+    def reads(name: str) -> dict[str, list[str]]:
+        run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
+        hosts = run.resolve()["resolved_scenario"].get("host", {})
+        return {host: sorted(table["read_delays"]) for host, table in hosts.items()}
+
+    beside = sorted(f"{time} us" for time in READ_US["beside a sender"])
+    alone = sorted(f"{time} us" for time in READ_US["alone"])
+    assert reads("reverse-load.toml") == {"A-host": beside, "B-host": beside}
+    assert reads("requests-beside-bulk.toml") == {"B-host": alone}
+    asks = Scenario.from_text(
+        """
+        duration = "1 s"
+        [link.l]
+        between = ["A", "B"]
+        rate = "1 Mbit/s"
+        delay = "1 ms"
+        [flow.f]
+        from = "A"
+        to = "B"
+        workload = { kind = "request-response", request = "1 kB", response = "1 kB", think = "1 ms" }
+        """
+    )
+    assert "host" not in with_host_times(asks, 1)[0].resolve()["resolved_scenario"]
 
 
 def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:

@@ -1,5 +1,7 @@
 //! The dumbbell: hosts on links of their own, one bottleneck between them, both directions.
 
+use std::sync::Arc;
+
 use anabranch::{
     aggregation::{Spread, control, energy::PowerModel, lacp::LacpRate},
     body::Length,
@@ -92,6 +94,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
                 app: App::Bulk,
             },
             fec: fec::Config::Off,
+            read_delays: Arc::default(),
         });
     }
     builder

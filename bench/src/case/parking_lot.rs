@@ -1,6 +1,8 @@
 //! The parking lot: three bottlenecks in a row; some flows cross all, others one, in either
 //! direction, and short transfers come and go.
 
+use std::sync::Arc;
+
 use anabranch::{
     body::Length,
     fec,
@@ -143,6 +145,7 @@ impl Path {
             stop: None,
             traffic,
             fec: fec::Config::Off,
+            read_delays: Arc::default(),
         });
     }
 }

@@ -122,6 +122,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
             stop: None,
             traffic,
             fec: anabranch::fec::Config::Off,
+            read_delays: Arc::default(),
         })
     };
     let others = traffic.flows - 1;

@@ -393,7 +393,7 @@ impl Connection {
             }
             App::Sink { check, size } => {
                 loop {
-                    let octets = self.endpoint.read(u64::from(CHUNK));
+                    let octets = self.endpoint.read(now, u64::from(CHUNK));
                     if octets.is_empty() {
                         break;
                     }

@@ -188,6 +188,7 @@ pub fn compile_tapped<B: Body>(
             stop: flow.stop,
             traffic,
             fec: flow.fec.clone(),
+            read_delays: Arc::clone(&resolved.read_delays[flow.ends[1]]),
         });
     }
     if let Some((name, _)) = hosts.first() {

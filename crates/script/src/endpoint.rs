@@ -172,8 +172,8 @@ fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
     }
 }
 
-fn read(end: &mut Endpoint<Octets>, most: u32) -> Answer {
-    let octets = end.read(u64::from(most));
+fn read(end: &mut Endpoint<Octets>, now: Instant, most: u32) -> Answer {
+    let octets = end.read(now, u64::from(most));
     if !octets.is_empty() {
         return Answer::Octets(octets.0);
     }
@@ -258,7 +258,7 @@ impl Target for EndpointTarget {
             | Request::Write(..)
             | Request::Close(_)
             | Request::ShutdownWrite(_) => match (&mut self.end, request) {
-                (Some(end), Request::Read(_, most)) => read(end, most),
+                (Some(end), Request::Read(_, most)) => read(end, instant(now), most),
                 (Some(end), Request::Write(_, octets)) => write(end, octets),
                 (Some(end), _) => {
                     end.close();

@@ -7,6 +7,7 @@
 //! done; what is asserted of them is the issue's, that intervals reach 0.95, and was set before.
 
 #[expect(dead_code, reason = "other tests use more of it")]
+#[path = "all/common/mod.rs"]
 mod common;
 
 use std::fmt::Write;

@@ -13,7 +13,7 @@
 //! Wrong controllers, which the long forms hold to the best limit and the small form to `loss-adaptive`: one that never adds redundancy, one that always adds the most, and the study's own
 //! under the same code. One that hears of losses too late is in `redundancy/loss_adaptive/tests.rs`.
 
-#[path = "common/runs.rs"]
+#[path = "all/common/runs.rs"]
 mod runs;
 
 use anabranch_core::{math, rng::Stream};

@@ -7,7 +7,7 @@
 //! runs every loss rate of the study, and none, where overflow is the only loss, and prints what it asserts with its 95 % interval
 //! over seeds.
 
-#[path = "common/runs.rs"]
+#[path = "all/common/runs.rs"]
 mod runs;
 
 use runs::{Ratio, each, goodput};

@@ -75,6 +75,7 @@ class LiveStudyJson(TypedDict):
     tables: list[dict[str, Any]]
     points: NotRequired[dict[str, Any]]
     runs: NotRequired[str]
+    resolved: NotRequired[str]
 
 
 def _too_many(audit: LiveAuditJson) -> bool:

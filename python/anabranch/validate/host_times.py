@@ -19,22 +19,33 @@ BEGINNINGS_US: Sequence[int] = (149, 162, 175, 193, 210, 217, 246, 280, 310, 341
 NEXT_US: Sequence[int] = (2, 4, 9, 17, 28, 40, 45, 49, 65, 106)
 """And so many later another one of the same time, likewise; which is the first is chance."""
 
+TICK_US = 4000
+"""How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
+ticks, and timestamps count milliseconds."""
+
 PAUSES_MS = (0, 2, 20)
 """A host that has sent nothing for so long takes longer to answer."""
 
 MORE_US: Mapping[str, Sequence[Sequence[int]]] = {
     "sender": (
-        (10, 11, 11, 12, 13, 14, 16, 18, 21, 29),
-        (4, 6, 10, 13, 18, 23, 30, 44, 63, 93),
-        (5, 16, 21, 29, 33, 40, 44, 44, 47, 49),
+        (11, 12, 14, 15, 17, 19, 22, 25, 28, 37),
+        (5, 9, 11, 15, 19, 29, 39, 56, 79, 115),
+        (4, 21, 30, 36, 40, 39, 42, 38, 32, 18),
     ),
     "receiver": (
-        (8, 9, 10, 10, 13, 16, 20, 28, 35, 48),
-        (2, 6, 10, 14, 18, 23, 29, 37, 49, 76),
-        (0, 6, 10, 13, 15, 15, 15, 17, 17, 18),
+        (10, 10, 11, 12, 13, 14, 17, 21, 26, 49),
+        (5, 10, 13, 16, 22, 29, 34, 44, 69, 103),
+        (6, 15, 18, 19, 19, 16, 15, 11, 0, 0),
     ),
 }
 """By what a host is: the microseconds until it answers, and how many are added after each of the further pauses."""
+
+READ_US: Mapping[str, Sequence[int]] = {
+    "alone": (3, 5, 7, 10, 13, 17, 20, 23, 29, 46),
+    "beside a sender": (3, 6, 17, 23, 33, 40, 54, 67, 90, 143),
+}
+"""By what else a host does: the microseconds from data to the read of it. It is what acknowledgments take that are
+left to the reading thread, less the mean of those that are not, which is in :data:`MORE_US`."""
 
 SAME_BURST = "1 us"
 """What follows sooner was handed over with what came before it, and is as late."""
@@ -46,7 +57,8 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
     """The scenario so many times, with hosts that take their time.
 
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
-    nothing be overtaken makes what it sends late (:data:`MORE_US`). Flows begin later (:data:`BEGINNINGS_US`).
+    nothing be overtaken makes what it sends late (:data:`MORE_US`). Applications read late (:data:`READ_US`), on which
+    hangs when the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`).
     """
     from anabranch.toml_text import write_key
 
@@ -62,6 +74,17 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
             if flow.get(route):
                 changed.set(f"flow.{write_key(name)}.{route}", [ends[first], *flow[route], ends[last]])
     return [_drawn(changed, resolved, number) for number in range(draws)]
+
+
+def _readers(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What else the hosts do at which data is read and not answered."""
+    senders = {flow["from"] for flow in flows}
+    read = [flow["to"] for flow in flows if flow["protocol"] == "tcp" and _kind(flow["workload"]) != "request-response"]
+    return {node: "beside a sender" if node in senders else "alone" for node in read}
+
+
+def _kind(choice: Any) -> Any:
+    return choice["kind"] if isinstance(choice, Mapping) else choice
 
 
 def _behind(node: str) -> str:
@@ -80,6 +103,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
     copy = scenario.copy()
     drawn = random.Random(number)  # noqa: S311 - a time, not a secret
     late_us: dict[float, int] = {}
+    into_tick_us = drawn.randrange(TICK_US)
     flows = list(resolved["flow"].items())
     drawn.shuffle(flows)
     for name, flow in flows:
@@ -89,7 +113,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
             late_us[start] += drawn.choice(NEXT_US)
         else:
             late_us[start] = drawn.choice(BEGINNINGS_US)
-        copy.set(f"flow.{write_key(name)}.start", f"{start + late_us[start] * 1e-6:.9f} s")
+        copy.set(f"flow.{write_key(name)}.start", f"{start + (into_tick_us + late_us[start]) * 1e-6:.9f} s")
     for node, role in _roles(resolved["flow"].values()).items():
         impair: list[Value] = [
             {
@@ -103,4 +127,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
             for pause, table in zip(PAUSES_MS, MORE_US[role], strict=True)
         ]
         copy.set(f"link.{write_key(_behind(node))}.forward.impair", impair)
+    for node, beside in _readers([flow for _, flow in flows]).items():
+        delays = [f"{delay} us" for delay in drawn.sample(READ_US[beside], len(READ_US[beside]))]
+        copy.set(f"host.{write_key(_behind(node))}.read_delays", delays)
     return copy

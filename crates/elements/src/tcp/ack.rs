@@ -58,6 +58,8 @@ pub struct AckPolicy {
     /// Segments still to be acknowledged one by one.
     quick: u16,
     now: bool,
+    /// One is due once the application has read.
+    left: bool,
     /// The timeout ends with a tick of the clock.
     ticking: bool,
     adaptive: Option<Box<Adaptive>>,
@@ -100,6 +102,7 @@ impl AckPolicy {
             waiting: 0,
             quick: adaptive.map_or(0, |adaptive| adaptive.quick_segments),
             now: false,
+            left: false,
             ticking: matches!(setting, DelayedAck::On(table) if table.ticking),
             adaptive: adaptive.map(Box::new),
         }
@@ -115,16 +118,19 @@ impl AckPolicy {
         self
     }
 
-    /// A segment came in order.
+    /// A segment came in order. `wait`: where so many have come that one is to leave, it leaves once the application
+    /// has read, if not sooner for another reason.
     #[inline]
-    pub fn in_order(&mut self, now: Instant) {
+    pub fn in_order(&mut self, now: Instant, wait: bool) {
         self.waiting = self.waiting.saturating_add(1);
         if self.adaptive.is_some() {
             self.adapt(now);
         }
         if self.waiting >= self.segments {
-            self.now = true;
-        } else if self.at == Instant::NEVER {
+            self.now |= !wait;
+            self.left |= wait;
+        }
+        if !self.now && self.at == Instant::NEVER {
             self.at = if self.ticking {
                 next_tick(now, self.timeout, 1)
             } else {
@@ -168,6 +174,7 @@ impl AckPolicy {
     /// The application has read all that has come.
     #[inline]
     pub fn all_read(&mut self) {
+        self.now |= self.left;
         if self.is_waiting()
             && let Some(adaptive) = &self.adaptive
         {
@@ -238,6 +245,7 @@ impl AckPolicy {
         self.at = Instant::NEVER;
         self.waiting = 0;
         self.now = false;
+        self.left = false;
     }
     /// Whether segments wait to be acknowledged.
     #[must_use]
@@ -297,10 +305,10 @@ mod tests {
     #[test]
     fn every_second_segment_is_acknowledged_at_once() {
         let mut ack = AckPolicy::new(TABLE);
-        ack.in_order(Instant::START);
+        ack.in_order(Instant::START, false);
         assert!(!ack.due());
         assert_eq!(ack.deadline(), Instant::from_millis(200));
-        ack.in_order(Instant::from_millis(150));
+        ack.in_order(Instant::from_millis(150), false);
         assert!(ack.due());
         ack.sent();
         assert!(!ack.due());
@@ -310,7 +318,7 @@ mod tests {
     #[test]
     fn a_lone_segment_waits_for_the_timeout_only() {
         let mut ack = AckPolicy::new(TABLE);
-        ack.in_order(Instant::from_millis(10));
+        ack.in_order(Instant::from_millis(10), false);
         ack.expire(Instant::from_millis(209));
         assert!(!ack.due());
         ack.expire(Instant::from_millis(210));
@@ -330,7 +338,7 @@ mod tests {
 
     /// Whether a segment at that time is acknowledged at once; if so it is.
     fn at_once(ack: &mut AckPolicy, ms: u64) -> bool {
-        ack.in_order(Instant::from_millis(ms));
+        ack.in_order(Instant::from_millis(ms), false);
         let due = ack.due();
         if due {
             ack.sent();
@@ -363,7 +371,7 @@ mod tests {
 
     /// What comes at that time and is read at once: whether it is acknowledged at once.
     fn pushed_at_once(ack: &mut AckPolicy, ms: u64) -> bool {
-        ack.in_order(Instant::from_millis(ms));
+        ack.in_order(Instant::from_millis(ms), false);
         ack.push();
         ack.all_read();
         let due = ack.due();
@@ -378,13 +386,13 @@ mod tests {
         let mut ack = linux().with_window(0);
         assert!(pushed_at_once(&mut ack, 10));
         // Not before it is read, and not for what came before it.
-        ack.in_order(Instant::from_millis(20));
+        ack.in_order(Instant::from_millis(20), false);
         ack.push();
         assert!(!ack.due());
         ack.all_read();
         assert!(ack.due());
         ack.sent();
-        ack.in_order(Instant::from_millis(30));
+        ack.in_order(Instant::from_millis(30), false);
         ack.all_read();
         assert!(!ack.due());
         ack.sent();
@@ -409,7 +417,7 @@ mod tests {
             let mut ack = linux().with_window(0);
             for n in 0..20 {
                 ack.sent();
-                ack.in_order(Instant::from_millis(n * gap));
+                ack.in_order(Instant::from_millis(n * gap), false);
             }
             ack.deadline() - Instant::from_millis(19 * gap)
         };
@@ -422,7 +430,7 @@ mod tests {
     #[test]
     fn off_acknowledges_every_segment() {
         let mut ack = AckPolicy::new(DelayedAck::Off);
-        ack.in_order(Instant::START);
+        ack.in_order(Instant::START, false);
         assert!(ack.due());
     }
 }

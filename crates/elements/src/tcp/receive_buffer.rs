@@ -28,6 +28,8 @@ pub struct ReceiveBuffer<B> {
     duplicate: Option<(Seq, Seq)>,
     ready: VecDeque<B>,
     unread: u64,
+    /// Octets in `intervals`.
+    beyond: u64,
 }
 
 impl<B> Default for ReceiveBuffer<B> {
@@ -38,6 +40,7 @@ impl<B> Default for ReceiveBuffer<B> {
             duplicate: None,
             ready: VecDeque::new(),
             unread: 0,
+            beyond: 0,
         }
     }
 }
@@ -52,6 +55,18 @@ impl<B: Body> ReceiveBuffer<B> {
     #[must_use]
     pub fn has_gaps(&self) -> bool {
         !self.intervals.is_empty()
+    }
+
+    /// Octets that wait beyond gaps.
+    #[must_use]
+    pub const fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Octets of the piece that is read next.
+    #[must_use]
+    pub fn first_unread(&self) -> u64 {
+        self.ready.front().map_or(0, |body| u64::from(body.len()))
     }
 
     /// Where the last of what waits beyond a gap ends.
@@ -111,6 +126,7 @@ impl<B: Body> ReceiveBuffer<B> {
             }
             let gap = part(body, start, at, interval.start.max(at));
             new |= !gap.is_empty();
+            self.beyond += u64::from(gap.len());
             at = at.max(interval.end);
             let this = std::mem::replace(
                 interval,
@@ -143,6 +159,7 @@ impl<B: Body> ReceiveBuffer<B> {
         }
         let tail = part(body, start, at, end.max(at));
         new |= !tail.is_empty();
+        self.beyond += u64::from(tail.len());
         match merged {
             None => self.intervals.insert(
                 first,
@@ -174,6 +191,7 @@ impl<B: Body> ReceiveBuffer<B> {
             let Some(front) = self.intervals.pop_front() else {
                 break;
             };
+            self.beyond -= front.end.since(front.start);
             if front.end > rcv_nxt {
                 taken = Some((
                     part(&front.body, front.start, rcv_nxt, front.end),

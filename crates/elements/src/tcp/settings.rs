@@ -211,6 +211,16 @@ pub struct Settings {
     /// The acknowledgment that ends a recovery lets the window grow by what it delivers, from ssthresh on. If not,
     /// growth begins with the next one (RFC 5681 §3.2 and RFC 6675 §5 end the recovery and say no more).
     pub recovery_end_grows: bool,
+    /// A recovery that ends while something that it retransmitted has yet to come begins anew at once, with another
+    /// reduction. If not, the next one begins with the next loss that is found (RFC 8985 §6.2, RFC 6675 §5).
+    pub recovery_again: bool,
+    /// Where windows are tuned: the window offered ends where the buffer does, which holds what is unread or waits beyond a gap as
+    /// well; what is unread at the end of a round trip does not count in it; and segments beyond a gap tell the round trip. If
+    /// not, only what is unread takes from the window (RFC 9293 §3.8.6).
+    pub occupied_buffer: bool,
+    /// An acknowledgment that could not offer as much as the last one did, because what it acknowledges has not been read,
+    /// leaves once it has been, if no timer ends before. If not, unread data puts off no acknowledgment (RFC 5681 §4.2).
+    pub acks_wait_for_read: bool,
     /// The window after a pause (RFC 5681 §4.1, RFC 7661).
     pub idle_restart: IdleRestart,
     /// Data leaves spread over the round trip, also where the control gives no rate of its own.

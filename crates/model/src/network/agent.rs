@@ -22,7 +22,7 @@ use super::{
     connection::Connection,
     datagrams::UdpEnd,
     fabric::Fabric,
-    script::{self, Script},
+    script::{self, Reader, Script},
 };
 use crate::event_queue::{Class, Entry, Source};
 
@@ -559,17 +559,26 @@ fn segment_in<B: Body>(place: &mut Transport<B>) -> &mut Segment<B> {
     }
 }
 
-/// Both ends of a TCP connection: the one that sends, and the one that listens.
+/// Both ends of a TCP connection: the one that sends, and the one that listens and reads.
 pub(super) fn tcp_ends<B: Body>(
     settings: &Arc<Settings>,
     control: &cc::Config,
     fec: &fec::Config,
     app: App,
+    reader: Option<Reader>,
 ) -> [End<B>; 2] {
-    ends(
+    let reads_at_once = reader.is_none();
+    let sink = reader.map_or(App::Sink, |reader| {
+        App::Scripted(Box::new(Script::Reader(reader)))
+    });
+    let mut ends = ends(
         (settings, control, fec),
-        [(Role::Active, app), (Role::Passive, App::Sink)],
-    )
+        [(Role::Active, app), (Role::Passive, sink)],
+    );
+    if let Some((endpoint, _)) = ends[1].tcp_mut() {
+        endpoint.set_auto_read(reads_at_once);
+    }
+    ends
 }
 
 /// Both ends of a connection that the far end opens, as clients do.

@@ -1,6 +1,11 @@
 //! Applications over TCP that go by the clock, or by what they hear.
 
-use anabranch_core::units::Instant;
+use std::sync::Arc;
+
+use anabranch_core::{
+    rng::Stream,
+    units::{Duration, Instant},
+};
 use anabranch_elements::{
     body::Body,
     link::Window,
@@ -19,6 +24,8 @@ pub enum Script {
     Client(Client),
     /// Answers.
     Server(Server),
+    /// Receives, and reads some time after data has come.
+    Reader(Reader),
 }
 
 /// Writes by the clock.
@@ -52,6 +59,18 @@ pub struct Client {
 pub struct Server {
     what: RequestResponse,
     answered: u64,
+    closed: bool,
+}
+
+/// Reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// From data to the read that takes all there is by then; each drawn as often as any other.
+    delays: Arc<[Duration]>,
+    stream: Stream,
+    count: u64,
+    /// When the next read is due.
+    due: Instant,
     closed: bool,
 }
 
@@ -93,7 +112,7 @@ impl Script {
         match self {
             Self::Paced(writer) => writer.since.is_some(),
             Self::Client(client) => client.begun,
-            Self::Server(_) => true,
+            Self::Server(_) | Self::Reader(_) => true,
         }
     }
     /// Nothing more is to be written.
@@ -101,7 +120,7 @@ impl Script {
         match self {
             Self::Paced(writer) => writer.stopped = true,
             Self::Client(client) => client.stopped = true,
-            Self::Server(_) => {}
+            Self::Server(_) | Self::Reader(_) => {}
         }
     }
     /// The exchanges of a client.
@@ -120,6 +139,7 @@ impl Script {
                 server.drive(endpoint);
                 Instant::NEVER
             }
+            Self::Reader(reader) => reader.drive(endpoint, now),
         }
     }
 }
@@ -179,6 +199,51 @@ impl Server {
             endpoint.close();
             self.closed = true;
         }
+    }
+}
+
+impl Reader {
+    /// One that reads at once if there are no delays, and is none then. The flow's name keys its draws.
+    pub(super) fn of_flow(delays: &Arc<[Duration]>, seed: u64, flow: &str) -> Option<Self> {
+        (!delays.is_empty()).then(|| Self {
+            delays: Arc::clone(delays),
+            stream: Stream::new(seed, &format!("flow.{flow}.reads")),
+            count: 0,
+            due: Instant::NEVER,
+            closed: false,
+        })
+    }
+
+    /// The reader of the flow's `number`th connection, with draws of its own.
+    pub(super) fn of_connection(&self, number: u64) -> Self {
+        Self {
+            count: number << 32,
+            ..self.clone()
+        }
+    }
+
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        if self.due <= now {
+            endpoint.read(now, u64::MAX);
+            self.due = Instant::NEVER;
+        }
+        if endpoint.readable() > 0 && self.due == Instant::NEVER {
+            let mut draw = self.stream.at(self.count);
+            let at = draw.uniform_duration(Duration::from_picos(self.delays.len() as u64));
+            let at = usize::try_from(at.as_picos()).expect("a list is as long as memory permits");
+            self.count += 1;
+            if self.delays[at].is_zero() {
+                endpoint.read(now, u64::MAX);
+            } else {
+                self.due = now.saturating_add(self.delays[at]);
+            }
+        }
+        if matches!(endpoint.state(), State::CloseWait) && endpoint.readable() == 0 && !self.closed
+        {
+            endpoint.close();
+            self.closed = true;
+        }
+        self.due
     }
 }
 

@@ -245,6 +245,10 @@ pub struct Host {
     /// for each packet by itself, but none overtakes another (Floyd and Jacobson, "On Traffic Phase Effects
     /// in Packet-Switched Gateways", 1992). 0 s: none.
     pub processing_jitter: Duration,
+    /// How long after data has come over TCP the applications here read it, each of these as often as any other; one read
+    /// takes all that is there by then. Without any they read at once. Live, applications take what time they take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read_delays: Vec<Duration>,
     /// Live engine only: `"namespace"`, which is the default, or `"interface:NAME"`: the host stands for an interface
     /// of this machine, and every frame that arrives there is carried along the one flow that begins or ends here.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -46,6 +46,9 @@ pub struct Resolved {
     pub nodes: Vec<String>,
     /// How long each of them takes over a packet that it sends, at most.
     pub processing_jitter: Vec<Duration>,
+    /// How long after data has come the applications of each of them read, each delay as often as any other; at once where
+    /// there is none.
+    pub read_delays: Vec<Arc<[Duration]>>,
     /// What the live engine does with each of them.
     pub attached: Vec<Attached>,
     /// The links, in the order of the file.
@@ -439,6 +442,7 @@ pub(super) fn resolve(
     let gateways = gateway::gateways(&resolver, &file, &graph)?;
     graph.join(&gateways);
     let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
+    let read_delays = host::read_delays(&resolver, &file, &graph)?;
     let attached = host::attached(&resolver, &file, &graph)?;
     let routes = file
         .flow
@@ -477,6 +481,7 @@ pub(super) fn resolve(
         seed: file.seed,
         nodes: graph.nodes,
         processing_jitter,
+        read_delays,
         attached,
         links,
         gateways,

@@ -487,6 +487,14 @@ fn hosts() {
                 "processing time without a unit",
                 plus("[host.S]\nprocessing_jitter = \"1\""),
             ),
+            (
+                "reads where nothing is read",
+                plus("[host.S]\nread_delays = [\"10 us\"]"),
+            ),
+            (
+                "reads without a unit",
+                plus("[host.D]\nread_delays = [\"10 us\", \"5\"]"),
+            ),
         ],
     );
 }

@@ -153,6 +153,7 @@ fn flow<B: Body>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<
         stop: None,
         traffic,
         fec: fec::Config::Off,
+        read_delays: Arc::default(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the application does: it writes and reads (RFC 9293 §3.9.1).
 
+use anabranch_core::units::Instant;
+
 use super::Endpoint;
 use crate::{
     body::{Body, Length},
@@ -67,7 +69,24 @@ impl<B: Body> Endpoint<B> {
 
     /// At most `max` octets that arrived in order. Empty while the application takes everything at
     /// once ([`Self::set_auto_read`]).
-    pub fn read(&mut self, max: u64) -> B {
+    pub fn read(&mut self, now: Instant, max: u64) -> B {
+        let first = self
+            .cold
+            .receive
+            .as_ref()
+            .map_or(0, |receive| receive.first_unread());
+        let before = self.stats.delivered_bytes;
+        let body = self.take(max);
+        if self.agreed.tuned && !body.is_empty() {
+            // It is read piece by piece: what comes after the first counts in the next round trip.
+            let taken = before + first.min(u64::from(body.len()));
+            let unread = self.stats.delivered_bytes + self.readable() - taken;
+            self.on_taken(now, taken, unread);
+        }
+        body
+    }
+
+    fn take(&mut self, max: u64) -> B {
         let Some(receive) = &mut self.cold.receive else {
             return B::default();
         };
@@ -76,7 +95,7 @@ impl<B: Body> Endpoint<B> {
         self.stats.delivered_bytes += u64::from(body.len());
         // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
         let room = self.receive_window;
-        let edge = self.rcv_nxt.saturating_add(room.saturating_sub(unread));
+        let edge = self.rcv_nxt.saturating_add(self.offer());
         let mut worth = (room / 2).min(2 * u64::from(self.smss));
         if self.settings.lazy_window_updates {
             worth = worth.max(self.rcv_edge.since(self.rcv_nxt));
@@ -106,7 +125,7 @@ impl<B: Body> Endpoint<B> {
         self.auto_read = on;
         self.told = false;
         if on {
-            self.read(u64::MAX);
+            self.take(u64::MAX);
         }
     }
 }

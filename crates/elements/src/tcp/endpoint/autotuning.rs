@@ -16,7 +16,16 @@
 //! Sender: the send buffer is twice the congestion window (Linux: `tcp_wmem`). Neither shrinks.
 //!
 //! What has waited behind a gap is taken after the segment that fills it: where that one ends a round trip, the rest
-//! counts in the next, as whoever reads segment by segment sees it.
+//! counts in the next, as whoever reads segment by segment sees it. And as much as waits unread at the end of a round
+//! trip does not count in it. Measured with Linux 6.18 (`tcpi_rcv_space`) by a program that reads on a path that
+//! reorders: 16 segments read in a round trip while three more were there count as 13, 32 while two were as 30.
+//!
+//! What waits behind a gap, or unread, occupies the buffer: the window that is offered ends where the buffer does. A segment
+//! in order takes its place in the buffer before the window grows by it, one beyond a gap after that. So the first loss
+//! after the window has grown lets it grow by one segment more, to the whole buffer. From then on an acknowledgment of
+//! what has not been read could offer less than the one before it, and waits until it has been read
+//! ([`Settings::acks_wait_for_read`](crate::tcp::settings::Settings::acks_wait_for_read)). Measured likewise on captures of a
+//! flow with losses: windows of 7,015 · 512 octets before and 7,018 · 512 after the first.
 //!
 //! The receiver's round-trip time is the age of the echo that a segment carries, so that a pause of the
 //! sender counts as one. Each echo is taken once; a lower one than before is believed at once, a higher one with a
@@ -107,14 +116,14 @@ impl Tuner {
         (self.since, self.target) = (now, target);
     }
 
-    /// `taken` octets have gone to the application so far, in segments of `smss`: the window to
-    /// offer, if that is more than before.
+    /// `taken` octets have gone to the application so far, in segments of `smss`, and `unread` more could: the
+    /// window to offer, if that is more than before.
     #[inline]
-    fn measure(&mut self, now: Instant, taken: u64, smss: u64) -> Option<u64> {
+    fn measure(&mut self, now: Instant, taken: u64, unread: u64, smss: u64) -> Option<u64> {
         if self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
             return None;
         }
-        let copied = taken - self.before;
+        let copied = (taken - self.before).saturating_sub(unread);
         (self.since, self.before) = (now, taken);
         let last = self.last.max(FIRST_TAKEN * smss);
         if copied <= last {
@@ -132,7 +141,9 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn start_tuning(&mut self, now: Instant) {
         if self.agreed.tuned {
             let full = u64::from(self.smss).min(FULL);
-            let target = self.most_tuned(self.settings.autotuning_start.get() * full / FULL);
+            let target = self
+                .most_tuned(self.settings.autotuning_start.get() * full / FULL)
+                .max(self.receive_window);
             self.cold.extras().tuner.start(now, target);
         }
     }
@@ -148,9 +159,9 @@ impl<B: Body> Endpoint<B> {
         window.min(most) >> scale << scale
     }
 
-    /// With the segment the application has taken so many octets in all.
+    /// The segment brings data: a sample of the round-trip time.
     #[inline(never)]
-    pub(super) fn tune_receive_window(&mut self, now: Instant, segment: &Segment<B>, taken: u64) {
+    pub(super) fn sample_receive_rtt(&mut self, now: Instant, segment: &Segment<B>) {
         let tuner = &mut self.cold.extras().tuner;
         if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
@@ -160,7 +171,25 @@ impl<B: Body> Endpoint<B> {
             // Without timestamps the handshake has to do.
             tuner.sample(self.rtt.srtt());
         }
-        let measured = tuner.measure(now, taken, u64::from(self.smss));
+    }
+
+    /// Data came in order, and has been taken if the application takes everything at once.
+    pub(super) fn tune_receive_window(&mut self, now: Instant, taken: u64) {
+        if self.auto_read {
+            let unread = self.stats.delivered_bytes - taken;
+            self.on_taken(now, taken, unread);
+        }
+    }
+
+    /// The application has taken so many octets in all, and so many more wait for it.
+    pub(super) fn on_taken(&mut self, now: Instant, taken: u64, unread: u64) {
+        let smss = u64::from(self.smss);
+        let unread = if self.settings.occupied_buffer {
+            unread
+        } else {
+            0
+        };
+        let measured = self.cold.extras().tuner.measure(now, taken, unread, smss);
         if let Some(window) = measured {
             // What waits behind a gap is room that the sender has not.
             let waiting = self
@@ -175,16 +204,51 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Data arrived, in whatever order, and the application has not taken it yet.
-    pub(super) fn grow_receive_window(&mut self, segment: &Segment<B>) {
+    /// Octets of the buffer that are occupied, this segment among them, which has just come in order.
+    pub(super) fn occupied(&self, segment: &Segment<B>) -> u64 {
+        self.beyond() + self.readable().max(u64::from(segment.body.len()))
+    }
+
+    /// Octets beyond gaps, as far as they occupy the buffer.
+    pub(super) fn beyond(&self) -> u64 {
+        match &self.cold.receive {
+            Some(receive) if self.settings.occupied_buffer => receive.beyond(),
+            _ => 0,
+        }
+    }
+
+    /// Data arrived, in whatever order, while so many octets occupied the buffer.
+    pub(super) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
         let len = u64::from(segment.body.len());
-        let target = self.cold.extras().tuner.target.saturating_sub(len);
+        let target = self.cold.extras().tuner.target.saturating_sub(occupied);
         if self.receive_window < target {
             self.receive_window = target.min(self.receive_window + 2 * len);
             self.told = false;
             // While it grows, each segment is acknowledged, so that the sender learns of it.
             self.ack.once_at_once();
         }
+    }
+
+    /// Whether an acknowledgment now could not offer as much as the last one did, for want of room that reading makes.
+    pub(super) fn wants_a_read(&self) -> bool {
+        let field = self.offer().div_ceil(1 << self.agreed.rcv_scale);
+        self.agreed.tuned && !self.auto_read && field < u64::from(self.rcv_field)
+    }
+
+    /// What an acknowledgment offers now.
+    pub(super) fn offer(&self) -> u64 {
+        let unread = self.readable();
+        if !self.agreed.tuned || !self.settings.occupied_buffer {
+            return self.receive_window.saturating_sub(unread);
+        }
+        // The buffer holds what waits beyond a gap as well; the edge that has been offered stays.
+        let room = self
+            .cold
+            .extras
+            .as_ref()
+            .map_or(u64::MAX, |extras| extras.tuner.target);
+        self.receive_window
+            .min(room.saturating_sub(unread + self.beyond()))
     }
 
     /// The round-trip time as the receiver sees it; zero before it is known, or if it is not measured.
@@ -233,10 +297,10 @@ mod tests {
         (1..)
             .zip(copied)
             .map(|(round, copied)| {
-                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken, SMSS);
+                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken, 0, SMSS);
                 assert_eq!(half, None, "nothing has come");
                 taken += copied;
-                tuner.measure(Instant::from_millis(100 * round), taken, SMSS)
+                tuner.measure(Instant::from_millis(100 * round), taken, 0, SMSS)
             })
             .collect()
     }

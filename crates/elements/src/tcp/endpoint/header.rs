@@ -157,12 +157,11 @@ impl<B: Body> Endpoint<B> {
             // Nothing has come since the last segment left.
             return self.rcv_field;
         }
-        let mut window = self.receive_window;
-        if !self.auto_read
-            && let Some(receive) = &self.cold.receive
-        {
-            window = window.saturating_sub(receive.unread());
-        }
+        let mut window = if self.auto_read && !self.rcv_gaps {
+            self.receive_window
+        } else {
+            self.offer()
+        };
         let edge = self.rcv_nxt + window;
         // It moves by a full segment or half the buffer, never back.
         if edge.since(self.rcv_edge) < u64::from(self.smss).min(self.receive_window / 2) {

@@ -132,14 +132,22 @@ impl<B: Body> Endpoint<B> {
             self.rcv_nxt += u64::from(len);
             self.deliver(&segment.body);
             if self.agreed.tuned {
-                self.grow_receive_window(segment);
-                self.tune_receive_window(now, segment, self.stats.delivered_bytes);
+                self.sample_receive_rtt(now, segment);
+                self.grow_receive_window(segment, self.occupied(segment));
+                self.tune_receive_window(now, self.stats.delivered_bytes);
             }
-            self.ack.in_order(now);
+            self.ack_in_order(now);
             if segment.flags.any(Flags::PSH) || len < self.smss {
                 self.on_push();
             }
         }
+    }
+
+    /// A segment has come in order.
+    #[inline]
+    fn ack_in_order(&mut self, now: Instant) {
+        let wait = !self.auto_read && self.settings.acks_wait_for_read && self.wants_a_read();
+        self.ack.in_order(now, wait);
     }
 
     /// What has just come in order asks for an acknowledgment.
@@ -443,6 +451,9 @@ impl<B: Body> Endpoint<B> {
             self.ack.at_once();
             return;
         }
+        if self.agreed.tuned && (seq <= self.rcv_nxt || self.settings.occupied_buffer) {
+            self.sample_receive_rtt(now, segment);
+        }
         let start = seq.max(self.rcv_nxt);
         let fits = "a part of a body is as short as a body";
         let body = segment.body.slice(
@@ -452,6 +463,11 @@ impl<B: Body> Endpoint<B> {
         if start > self.rcv_nxt {
             // RFC 5681 §4.2: out of order, so acknowledge at once.
             self.stats.out_of_order_segments += 1;
+            let before = if self.settings.occupied_buffer {
+                self.beyond()
+            } else {
+                end.since(start)
+            };
             let grows = self.receive().grows_latest(start, end);
             let new = self.receive().insert(start, &body);
             if !new {
@@ -460,7 +476,8 @@ impl<B: Body> Endpoint<B> {
             }
             self.rcv_gaps = true;
             if self.agreed.tuned {
-                self.grow_receive_window(segment);
+                // Behind a gap a segment takes its room after the window has grown, in order before: measured.
+                self.grow_receive_window(segment, before);
             }
             if new {
                 self.report_out_of_order(now, grows);
@@ -475,7 +492,7 @@ impl<B: Body> Endpoint<B> {
         // What waited behind a gap is taken after this, and counts in the next round trip.
         let taken = self.stats.delivered_bytes;
         if self.agreed.tuned {
-            self.grow_receive_window(segment);
+            self.grow_receive_window(segment, self.occupied(segment));
         }
         if self.rcv_gaps {
             while let Some((body, end)) = self.take_contiguous() {
@@ -486,13 +503,13 @@ impl<B: Body> Endpoint<B> {
             // RFC 5681 §4.2: it fills a gap, all or in part.
             self.ack.at_once();
         } else {
-            self.ack.in_order(now);
+            self.ack_in_order(now);
             if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
                 self.on_push();
             }
         }
         if self.agreed.tuned {
-            self.tune_receive_window(now, segment, taken);
+            self.tune_receive_window(now, taken);
         }
     }
 

@@ -138,7 +138,7 @@ impl<B: Body> Endpoint<B> {
             self.detect_by_age(now, 0);
             return;
         }
-        if self.detect_by_time(now, 0) > 0 {
+        if self.detect_by_time(now, 0, false) > 0 {
             let in_flight = self.board.in_flight();
             let smss = u64::from(self.smss);
             if let Some(watch) = &mut self.cold.watch

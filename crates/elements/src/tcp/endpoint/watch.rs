@@ -65,17 +65,19 @@ impl<B: Body> Endpoint<B> {
             self.look_at_timestamps(now, segment, news.prior_una);
             self.look_for_reneging(now);
         }
+        let ended = !news.prior_phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
+        let again = ended && self.settings.recovery_again && self.board.has_resent();
         if self.is_in_doubt() {
             // What has been taken for lost may be late as well.
         } else if self.agreed.racked() {
-            news.lost += self.detect_by_time(now, news.delivered.fresh);
+            news.lost += self.detect_by_time(now, news.delivered.fresh, again);
         } else if self.agreed.aged() {
             news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
         let recovering = self.recovery.phase.reduces();
         let in_flight = self.board.in_flight();
         if let Some(watch) = &mut self.cold.watch {
-            if !news.prior_phase.repairs_nothing() && self.recovery.phase == Phase::Open {
+            if ended && (again || self.recovery.phase == Phase::Open) {
                 watch.rack.on_recovered();
             }
             if !recovering {
@@ -88,7 +90,7 @@ impl<B: Body> Endpoint<B> {
                         safe: news.acked > 0 && news.lost == 0,
                     },
                     advances: news.acked > 0,
-                    begins: news.prior_phase != Phase::Recovery,
+                    begins: news.prior_phase != Phase::Recovery || ended,
                 });
             }
         }
@@ -337,13 +339,14 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// RFC 8985 §6.2 steps 4 and 5: takes for lost what has been overtaken long enough ago, and
-    /// returns how much that is. `fresh` is what the acknowledgment delivered.
-    pub(super) fn detect_by_time(&mut self, now: Instant, fresh: u64) -> u64 {
+    /// returns how much that is. `fresh` is what the acknowledgment delivered; `again`: a recovery has ended
+    /// and begins anew whatever is found.
+    pub(super) fn detect_by_time(&mut self, now: Instant, fresh: u64, again: bool) -> u64 {
         let Some(limit) = self.limit() else {
             return 0;
         };
         let found = self.board.detect(now, &limit);
-        if found.lost > 0 && self.recovery.phase.repairs_nothing() {
+        if (found.lost > 0 || again) && self.recovery.phase.repairs_nothing() {
             self.enter_recovery(now, RetransmitCause::Rack, fresh);
             self.wanted.retransmit = Retransmit::FirstLost;
         }

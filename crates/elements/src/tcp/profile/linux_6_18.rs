@@ -142,6 +142,18 @@ pub(super) fn linux_6_18() -> Profile {
                 "measured: where ssthresh is five and the last acknowledgment of a recovery delivers eight segments, the window is six, and three of them count on",
             ),
             (
+                "recovery_again",
+                "measured: where what left after a recovery began was lost and is on its way again when that ends, the next one begins with the same acknowledgment",
+            ),
+            (
+                "occupied_buffer",
+                "measured: with ten segments beyond a gap 67,584 octets are offered, 80,512 before; 16 segments read while three wait count as 13",
+            ),
+            (
+                "acks_wait_for_read",
+                "measured: once the whole buffer is offered, acknowledgments leave 21 to 60 us after the data has come, before it after 10 to 26",
+            ),
+            (
                 "clock_tick",
                 "a clock of 250 Hz, as distributions build it; measured: a reordering timer of 2.5 ms ends after 9 to 15 ms, a probe of 40 ms leaves after 44 to 48",
             ),
@@ -252,6 +264,9 @@ pub(super) fn linux_6_18() -> Profile {
             slow_start_half_full: true,
             grow_by_delivered: true,
             recovery_end_grows: true,
+            recovery_again: true,
+            occupied_buffer: true,
+            acks_wait_for_read: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,
             receive_autotuning: true,

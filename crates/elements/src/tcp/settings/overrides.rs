@@ -30,7 +30,7 @@ impl Settings {
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval cubic_count_outlives undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
-            grow_by_delivered recovery_end_grows idle_restart pacing
+            grow_by_delivered recovery_end_grows recovery_again occupied_buffer acks_wait_for_read idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning autotuning_start
         }
         if let Some(choice) = &over.reordering {
@@ -320,6 +320,15 @@ pub struct Overrides {
     /// The acknowledgment that ends a recovery lets the window grow by what it delivers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery_end_grows: Option<bool>,
+    /// A recovery that ends while something that it retransmitted has yet to come begins anew, with another reduction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery_again: Option<bool>,
+    /// What is unread, or waits beyond a gap, takes from the window offered where that is tuned, and from what is measured for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub occupied_buffer: Option<bool>,
+    /// An acknowledgment that could not offer as much as the last one did leaves once the data has been read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acks_wait_for_read: Option<bool>,
     /// The window after a pause (RFC 5681 §4.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_restart: Option<IdleRestart>,

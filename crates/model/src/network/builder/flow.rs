@@ -12,7 +12,7 @@ use super::{
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
-        script::Script,
+        script::{Reader, Script},
         spawner::Spawner,
     },
     FlowSpec, Stop, Traffic,
@@ -82,6 +82,7 @@ impl<B: Body> Network<B> {
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
+        let reader = Reader::of_flow(&spec.read_delays, placing.seed, &flow.name);
         let standing = |ends| Standing {
             route,
             window,
@@ -113,6 +114,8 @@ impl<B: Body> Network<B> {
                     route,
                     elements,
                     vacant: Vec::new(),
+                    reader,
+                    begun: 0,
                 });
                 self.fabric
                     .timers
@@ -127,7 +130,7 @@ impl<B: Body> Network<B> {
                     App::File(size) => size,
                     _ => u64::MAX,
                 };
-                let ends = tcp_ends(&settings, &control, &flow.fec, app);
+                let ends = tcp_ends(&settings, &control, &flow.fec, app, reader);
                 (flow.settings, flow.control) = (Some(settings), Some(control));
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;

@@ -220,6 +220,9 @@ pub struct FlowSpec<B: Body> {
     pub traffic: Traffic<B>,
     /// Error correction around our TCP.
     pub fec: fec::Config,
+    /// How long after data the receiving application reads, each as often as any other; at once where there is
+    /// none. Not of exchanges, and of nothing but our TCP.
+    pub read_delays: Arc<[Duration]>,
 }
 
 /// A middlebox.

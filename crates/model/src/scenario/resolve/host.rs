@@ -1,13 +1,15 @@
 //! What end hosts add.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use anabranch_core::units::Duration;
 
 use super::{Attached, Resolver, route::Graph};
 use crate::scenario::{
     error::{Error, choice},
-    format::{File, HostTcp},
+    format::{File, Flow, HostTcp, Protocol},
+    kind::Kind,
+    types::workload,
 };
 
 /// How long each node takes over a packet that it sends, at most.
@@ -46,6 +48,46 @@ pub(super) fn processing_jitter(
         longest[node] = host.processing_jitter;
     }
     Ok(longest)
+}
+
+/// How long after data has come the applications of each node read. The names have been checked.
+pub(super) fn read_delays(
+    resolver: &Resolver<'_>,
+    file: &File,
+    graph: &Graph,
+) -> Result<Vec<Arc<[Duration]>>, Error> {
+    let mut all: Vec<Arc<[Duration]>> = vec![Arc::default(); graph.nodes.len()];
+    for (name, host) in &file.host.0 {
+        if host.read_delays.is_empty() {
+            continue;
+        }
+        let reads = |flow: &Flow| {
+            let asks = matches!(
+                flow.workload,
+                Kind::BuiltIn(workload::Config::RequestResponse(_))
+            );
+            flow.protocol == Protocol::Tcp && !asks
+        };
+        let readers: BTreeSet<_> = file
+            .flow
+            .0
+            .iter()
+            .filter(|(_, flow)| reads(flow))
+            .map(|(_, flow)| &flow.to)
+            .collect();
+        if !readers.contains(name) {
+            return Err(resolver.error(
+                &["host", name, "read_delays"],
+                format!(
+                    "no flow over TCP ends at `{name}` whose data is read there and not answered"
+                ),
+                choice(name, &readers.into_iter().collect::<Vec<_>>()),
+            ));
+        }
+        all[graph.find(name).expect("hosts have been checked")] =
+            host.read_delays.as_slice().into();
+    }
+    Ok(all)
 }
 
 /// What the live engine does with each node. The names have been checked.

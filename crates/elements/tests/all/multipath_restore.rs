@@ -1,0 +1,228 @@
+//! Restorers: every packet goes on once, in order unless a gap was given up, and neither waits long nor in large numbers.
+
+use crate::multipath_support;
+
+use anabranch_core::units::Duration;
+use anabranch_elements::multipath::{
+    params::{Memory, Silence, Wait},
+    restore::{AnyRestore, Config, Init, adaptive, in_order, timed},
+};
+use multipath_support::{
+    Order, Promise, Step, Trial,
+    naive::{Fault, Naive},
+    run, trials,
+};
+use proptest::{
+    prelude::*,
+    test_runner::{TestCaseError, TestError, TestRunner},
+};
+
+const WAIT: u64 = 25;
+const MEMORY: u64 = 12;
+
+fn promise(order: Order, wait_ms: u64) -> Promise {
+    Promise {
+        order,
+        wait: Duration::from_millis(wait_ms),
+        memory: MEMORY,
+    }
+}
+
+fn timed(memory: u64) -> Config {
+    Config::Timed(timed::Params {
+        limit: Wait::from_millis(WAIT),
+        memory: Memory::packets(memory),
+    })
+}
+
+fn adaptive(memory: u64) -> Config {
+    Config::Adaptive(adaptive::Params {
+        limit: Wait::from_millis(WAIT),
+        silence: Silence::from_millis(100),
+        memory: Memory::packets(memory),
+    })
+}
+
+fn in_order(memory: u64) -> Config {
+    Config::InOrder(in_order::Params {
+        silence: Silence::from_millis(WAIT),
+        memory: Memory::packets(memory),
+    })
+}
+
+fn all() -> [(Config, Promise); 3] {
+    [
+        (timed(MEMORY), promise(Order::Tunnel, WAIT)),
+        (adaptive(MEMORY), promise(Order::Tunnel, WAIT)),
+        (in_order(MEMORY), promise(Order::Tcp, WAIT)),
+    ]
+}
+
+fn build(config: &Config, trial: &Trial) -> AnyRestore {
+    config.build(&Init {
+        routes: trial.routes,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_restorer_keeps_its_promise(trial in trials()) {
+        for (config, promise) in all() {
+            let outcome = run(&trial, build(&config, &trial), promise);
+            prop_assert!(outcome.is_ok(), "{}: {}", config.name(), outcome.unwrap_err());
+        }
+    }
+}
+
+/// Runs until a trial shows that this restorer is wrong; `None` if none does.
+fn found_out(fault: Fault) -> Option<String> {
+    let mut runner = TestRunner::deterministic();
+    let result = runner.run(&trials(), |trial| {
+        let limit = Duration::from_millis(WAIT);
+        let memory = usize::try_from(MEMORY).expect("small");
+        let naive = AnyRestore::Boxed(Box::new(Naive::new(fault, limit, memory)));
+        match run(&trial, naive, promise(Order::Tunnel, WAIT)) {
+            Ok(_) => Ok(()),
+            Err(why) => Err(TestCaseError::fail(why)),
+        }
+    });
+    match result {
+        Ok(()) => None,
+        Err(TestError::Fail(why, _)) => Some(why.message().to_owned()),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn wrong_restorers_are_found_out() {
+    assert_eq!(found_out(Fault::None), None);
+    for (fault, why) in [
+        (Fault::Hasty, "overtakes"),
+        (Fault::OneOrder, "waits"),
+        (Fault::Stalls, "left behind"),
+        (Fault::Slow, "waited too long"),
+        (Fault::Greedy, "packets wait"),
+        (Fault::Forgets, "left behind"),
+        (Fault::Doubles, "lets each packet go once"),
+        (Fault::Silent, "gaps given up"),
+    ] {
+        let found = found_out(fault).unwrap_or_else(|| panic!("{fault:?} is not found out"));
+        assert!(
+            found.contains(why) || fault == Fault::OneOrder || fault == Fault::Forgets,
+            "{fault:?}: {found}"
+        );
+    }
+}
+
+/// Packets of one flow over two routes in turn; `lost` are lost, and the second route takes longer.
+fn trial(count: u64, lost: &[u64], skew: u64) -> Trial {
+    let step = |k: u64| Step {
+        flow: 0,
+        len: 40,
+        pause: 1_000,
+        delay: (!lost.contains(&k)).then_some(0),
+        copy: None,
+        again: false,
+    };
+    Trial {
+        routes: 2,
+        delays: vec![5_000, 5_000 + skew, 0, 0],
+        fifo: true,
+        steps: (0..count).map(step).collect(),
+    }
+}
+
+/// The study's second rule: both routes have delivered something sent later, so it is lost. The wait is far below the timer.
+#[test]
+fn in_order_gives_up_when_every_route_has_passed_the_gap() {
+    let trial = trial(40, &[20], 0);
+    let long = Config::InOrder(in_order::Params {
+        silence: Silence::from_millis(10_000),
+        memory: Memory::packets(100),
+    });
+    let promise = Promise {
+        memory: 100,
+        // What follows the lost one waits one pause, for the next on the same route.
+        ..promise(Order::Tcp, 1)
+    };
+    let outcome = run(&trial, build(&long, &trial), promise).expect("kept");
+    assert_eq!(
+        (outcome.report.gaps_given_up, outcome.report.waited),
+        (1, 1)
+    );
+    assert_eq!(outcome.report.released_by_timer, 0);
+}
+
+/// What was missing fills the gap, and what waited goes on behind it.
+#[test]
+fn in_order_goes_on_when_what_was_missing_arrives() {
+    let mut trial = trial(6, &[], 0);
+    // Every other packet comes long after those between.
+    trial.delays = vec![5_000, 400_000, 0, 0];
+    let long = Config::InOrder(in_order::Params {
+        silence: Silence::from_millis(10_000),
+        memory: Memory::packets(100),
+    });
+    let promise = promise(Order::Tcp, 395);
+    let outcome = run(&trial, build(&long, &trial), promise).expect("kept");
+    assert_eq!(outcome.report.gaps_given_up, 0);
+    let of_flow = outcome.out.iter().filter(|(_, flow, _)| *flow == 0);
+    let order: Vec<u32> = of_flow.map(|(_, _, index)| *index).collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
+}
+
+/// On routes of unequal delay that lose nothing, adaptive restores all order and gives up nothing once it has measured.
+#[test]
+fn adaptive_waits_out_the_skew() {
+    let trial = trial(400, &[], 12_000);
+    let outcome = run(
+        &trial,
+        build(&adaptive(100), &trial),
+        Promise {
+            memory: 100,
+            ..promise(Order::Tunnel, WAIT)
+        },
+    )
+    .expect("kept");
+    assert_eq!(outcome.report.gaps_given_up, 0);
+    assert!(outcome.out.is_sorted_by_key(|out| out.2));
+}
+
+/// On routes of equal delay all gaps are losses: both routes pass them within a packet or two, and after a while nothing waits.
+#[test]
+fn adaptive_does_not_wait_for_what_is_lost() {
+    let lost: Vec<u64> = (0..2_000).filter(|k| k % 20 == 7).collect();
+    let trial = trial(2_000, &lost, 0);
+    let outcome = run(
+        &trial,
+        build(&adaptive(100), &trial),
+        Promise {
+            memory: 100,
+            ..promise(Order::Tunnel, 2)
+        },
+    )
+    .expect("no more than two pauses");
+    assert_eq!(outcome.report.gaps_given_up, lost.len() as u64);
+    let waited = outcome.report.waited;
+    assert!(waited < lost.len() as u64, "{waited}");
+}
+
+/// What the wait is for: the same skew without it is too much for a short limit.
+#[test]
+fn timed_gives_up_at_its_limit() {
+    let trial = trial(100, &[], 40_000);
+    let outcome = run(
+        &trial,
+        build(&timed(100), &trial),
+        Promise {
+            memory: 100,
+            ..promise(Order::Tunnel, WAIT)
+        },
+    )
+    .expect("kept");
+    assert!(outcome.report.gaps_given_up > 0);
+    let longest = outcome.report.p95_wait().expect("some waited");
+    assert!(longest >= Duration::from_millis(WAIT - 1), "{longest}");
+}

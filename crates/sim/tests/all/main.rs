@@ -1,0 +1,27 @@
+//! Laws and examples of whole runs, a module for each topic. They are one program because linking one for each took longer
+//! than running them.
+
+mod applications;
+mod bbr3;
+mod common;
+mod conservation;
+mod determinism;
+mod fec;
+mod gateway;
+mod golden;
+mod group;
+mod impairments;
+mod link_down;
+#[path = "common/logged.rs"]
+mod logged;
+mod ncr;
+mod open_loop;
+mod processing;
+mod queue_identity;
+mod queues_delay;
+mod short_flows;
+mod taps;
+mod trace;
+mod udp;
+mod why;
+mod windows;

@@ -1,0 +1,212 @@
+//! What hosts take: `processing_jitter`, a random time over each packet, and `read_delays`, the time until data is read.
+
+use crate::common;
+
+use anabranch_core::units::Duration;
+use anabranch_elements::body::Length;
+use anabranch_sim::{Finished, Simulation};
+use common::{Shape, resolve, text};
+use serde_json::Value;
+
+/// Two pairs of hosts that share nothing.
+const APART: &str = r#"
+duration = "3 s"
+link.a = { between = ["S0", "D0"], rate = "10 Mbit/s", delay = "10 ms", queue = { kind = "drop-tail", limit = "50 packets" } }
+link.b = { between = ["S1", "D1"], rate = "10 Mbit/s", delay = "10 ms", queue = { kind = "drop-tail", limit = "50 packets" } }
+flow.zero = { from = "S0", to = "D0", cc = "reno", stack = "rfc" }
+flow.one = { from = "S1", to = "D1", cc = "reno", stack = "rfc" }
+"#;
+
+fn run(text: &str) -> Finished {
+    Simulation::<Length>::new(&resolve(text))
+        .run()
+        .expect("no hosts")
+}
+
+fn jitter(host: &str, longest: &str) -> String {
+    format!("[host.{host}]\nprocessing_jitter = \"{longest}\"\n")
+}
+
+fn flow<'a>(run: &'a Finished, name: &str) -> &'a Value {
+    &run.summary.flows[name]
+}
+
+/// Also where routes share a host, packets are doubled and links change.
+#[test]
+fn the_fast_path_changes_nothing() {
+    let mut others = 0;
+    for number in 0..200 {
+        let shape = Shape {
+            files_only: false,
+            changes: true,
+            mangle: true,
+            seconds: 1,
+        };
+        let plain = text(number, shape);
+        let jittered = format!(
+            "{plain}\n{}{}",
+            jitter("S0", "2 ms"),
+            jitter("D0", "300 us")
+        );
+        let resolved = resolve(&jittered);
+        let digest = |fast: bool| {
+            let run = Simulation::<Length>::new(&resolved)
+                .fast_path(fast)
+                .run()
+                .expect("no hosts");
+            run.summary.digest.clone()
+        };
+        let fast = digest(true);
+        assert_eq!(fast, digest(false), "scenario {number}\n{jittered}");
+        others += usize::from(run(&plain).summary.digest != fast);
+    }
+    assert!(others > 190, "jitter was felt in {others} of 200 only");
+}
+
+#[test]
+fn threads_change_nothing() {
+    let text = format!("{APART}\n{}{}", jitter("S0", "5 ms"), jitter("D1", "1 ms"));
+    let alone = run(&text).summary.digest;
+    std::thread::scope(|scope| {
+        let runs = [(); 4].map(|()| scope.spawn(|| run(&text).summary.digest));
+        for run in runs {
+            assert_eq!(run.join().expect("no panic"), alone);
+        }
+    });
+}
+
+#[test]
+fn none_is_as_before() {
+    let none = format!("{APART}\n{}", jitter("S0", "0 s"));
+    assert_eq!(run(&none).summary.digest, run(APART).summary.digest);
+}
+
+/// Hosts draw from streams of their own: who else draws, and how often, changes nothing.
+#[test]
+fn one_host_does_not_change_anothers_luck() {
+    let one = run(&format!("{APART}\n{}", jitter("S0", "5 ms")));
+    let two = run(&format!(
+        "{APART}\n{}{}",
+        jitter("S0", "5 ms"),
+        jitter("S1", "5 ms")
+    ));
+    assert_eq!(flow(&one, "zero"), flow(&two, "zero"));
+    assert_ne!(flow(&one, "one"), flow(&two, "one"));
+    // Nor are the two alike, although their paths are.
+    assert_ne!(
+        flow(&two, "zero")["mean_srtt_ms"],
+        flow(&two, "one")["mean_srtt_ms"]
+    );
+    assert_eq!(
+        flow(&run(APART), "zero")["mean_srtt_ms"],
+        flow(&run(APART), "one")["mean_srtt_ms"]
+    );
+}
+
+/// Packets leave late, at most by the longest time and on average by half of it, and in order.
+#[test]
+fn packets_are_late_and_in_order() {
+    // One packet of one segment after the other is on its way: none waits for another.
+    let lonely = r#"
+duration = "100 s"
+link.a = { between = ["S", "D"], rate = "1 Gbit/s", delay = "10 ms" }
+flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", transport.receive_window = "1460 B", transport.delayed_ack = "off" }
+"#;
+    let rtt = |text: &str| {
+        flow(&run(text), "main")["mean_srtt_ms"]
+            .as_f64()
+            .expect("a number")
+    };
+    let both = format!("{lonely}\n{}{}", jitter("S", "4 ms"), jitter("D", "2 ms"));
+    let late = rtt(&both) - rtt(lonely);
+    // 2 ms there and 1 ms back; 4,300 round trips, standard deviation 1.3 ms: five standard errors are 0.1 ms.
+    assert!((late - 3.0).abs() < 0.1, "{late} ms");
+
+    let crowd = format!("{APART}\n{}", jitter("S0", "20 ms"));
+    let reordering = |run: &Finished| flow(run, "zero")["reordering"]["reordered_packets"].as_u64();
+    let crowd = run(&crowd);
+    assert_eq!(reordering(&crowd), Some(0), "{}", flow(&crowd, "zero"));
+    assert!(flow(&crowd, "zero")["delivered_bytes"].as_u64() > Some(1_000_000));
+}
+
+/// A packet that has not left when the run ends was not sent to the link.
+#[test]
+fn a_time_longer_than_the_run_is_no_error() {
+    let never = format!("{APART}\n{}", jitter("S0", "1000 h"));
+    let run = run(&never);
+    assert_eq!(flow(&run, "zero")["goodput_mbit_s"].as_f64(), Some(0.0));
+    assert!(run.network.end().as_picos() >= Duration::from_secs(3).as_picos());
+}
+
+fn reads(host: &str, delays: &str) -> String {
+    format!("[host.{host}]\nread_delays = [{delays}]\n")
+}
+
+/// A file of ten windows: each is read so late, and the sender hears of the room as late.
+#[test]
+fn a_window_that_is_read_late_opens_late() {
+    let lonely = r#"
+duration = "100 s"
+link.a = { between = ["S", "D"], rate = "1 Gbit/s", delay = "10 ms" }
+flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", workload = { kind = "file", size = "14480 B" }, transport = { receive_window = "1448 B", delayed_ack = "off", timestamps = false } }
+"#;
+    let took = |text: &str| {
+        flow(&run(text), "main")["flow_completion_time_s"]
+            .as_f64()
+            .expect("a number")
+    };
+    // Ten windows, each read 5 ms after it has come; the last one's reader is waited for, too.
+    let late = took(&format!("{lonely}\n{}", reads("D", "\"5 ms\""))) - took(lonely);
+    assert!((late - 0.05).abs() < 1e-6, "{late}");
+    // The mean of 2 and 6 ms is 4 ms; ten draws are of both.
+    let drawn = took(&format!("{lonely}\n{}", reads("D", "\"2 ms\", \"6 ms\""))) - took(lonely);
+    assert!(drawn > 0.02 && drawn < 0.06, "{drawn}");
+    assert!(
+        (drawn / 0.004).fract().min(1.0 - (drawn / 0.004).fract()) < 1e-3,
+        "{drawn}"
+    );
+}
+
+/// Also where packets are doubled, overtaken and lost.
+#[test]
+fn the_fast_path_changes_nothing_for_late_readers() {
+    let mut others = 0;
+    for number in 0..100 {
+        let shape = Shape {
+            files_only: true,
+            changes: true,
+            mangle: true,
+            seconds: 1,
+        };
+        let plain = text(number, shape);
+        // Whoever receives in this scenario.
+        let to = plain.split("to = \"").nth(1).expect("there is a flow");
+        let host = to.split('"').next().expect("a name");
+        let late = format!("{plain}\n{}", reads(host, "\"0 s\", \"40 us\", \"3 ms\""));
+        let resolved = resolve(&late);
+        let digest = |fast: bool| {
+            let run = Simulation::<Length>::new(&resolved)
+                .fast_path(fast)
+                .run()
+                .expect("no hosts");
+            run.summary.digest.clone()
+        };
+        assert_eq!(digest(true), digest(false), "scenario {number}\n{late}");
+        others += usize::from(run(&plain).summary.digest != digest(true));
+    }
+    assert!(others > 70, "late reads were felt in {others} of 100 only");
+}
+
+/// The flow's own stream: who else reads late changes nothing.
+#[test]
+fn one_reader_does_not_change_anothers_luck() {
+    let delays = "\"10 us\", \"5 ms\"";
+    let one = run(&format!("{APART}\n{}", reads("D0", delays)));
+    let two = run(&format!(
+        "{APART}\n{}{}",
+        reads("D0", delays),
+        reads("D1", delays)
+    ));
+    assert_eq!(flow(&one, "zero"), flow(&two, "zero"));
+    assert_ne!(flow(&one, "one"), flow(&two, "one"));
+}
