@@ -239,7 +239,12 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-controls.toml")
     resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario, DRAWS)]
     assert len(resolved) == DRAWS
-    begun = {tuple(float(flow["start"].split()[0]) for flow in run["flow"].values()) for run in resolved}
+
+    def microseconds(text: str) -> float:
+        value, unit = text.split()
+        return float(value) * {"us": 1.0, "ms": 1e3, "ns": 1e-3}[unit]
+
+    begun = {tuple(microseconds(flow["start"]) for flow in run["flow"].values()) for run in resolved}
     firsts = {min(starts) for starts in begun}
     # Any phase of a tick, in each of its quarters.
     assert {int(4 * (first - min(BEGINNINGS_US)) // TICK_US) for first in firsts} >= {0, 1, 2, 3}
