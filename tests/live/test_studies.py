@@ -333,7 +333,11 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
         ('id = "H1"', 'id = "H2"', ["claim H1 is not the study's any more", "claim H2 is not the study's any more"]),
         ("Half of the rate", "A half", ["`title` is not the study's any more"]),
         ("by eBPF.", "as a program.", ["`about` is not the study's any more"]),
-        ("quick = [10, 20]", "quick = [10, 20, 30]", ["what it ran is not the study's any more"]),
+        (
+            "quick = [10, 20]",
+            "quick = [10, 20, 30]",
+            ["what it ran is not the study's any more", "what the simulator ran is not the study's any more"],
+        ),
         (text[text.index("[live]") :], "", ["the study has no [live] section any more"]),
     ]:
         (directory / "study.toml").write_text(
