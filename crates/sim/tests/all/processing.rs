@@ -4,6 +4,7 @@ use crate::common;
 
 use anabranch_core::units::Duration;
 use anabranch_elements::body::Length;
+use anabranch_model::scenario::Resolved;
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};
 use serde_json::Value;
@@ -21,6 +22,14 @@ fn run(text: &str) -> Finished {
     Simulation::<Length>::new(&resolve(text))
         .run()
         .expect("no hosts")
+}
+
+fn digest(resolved: &Resolved, fast: bool) -> Option<String> {
+    let run = Simulation::<Length>::new(resolved)
+        .fast_path(fast)
+        .run()
+        .expect("no hosts");
+    run.summary.digest
 }
 
 fn jitter(host: &str, longest: &str) -> String {
@@ -49,15 +58,12 @@ fn the_fast_path_changes_nothing() {
             jitter("D0", "300 us")
         );
         let resolved = resolve(&jittered);
-        let digest = |fast: bool| {
-            let run = Simulation::<Length>::new(&resolved)
-                .fast_path(fast)
-                .run()
-                .expect("no hosts");
-            run.summary.digest.clone()
-        };
-        let fast = digest(true);
-        assert_eq!(fast, digest(false), "scenario {number}\n{jittered}");
+        let fast = digest(&resolved, true);
+        assert_eq!(
+            fast,
+            digest(&resolved, false),
+            "scenario {number}\n{jittered}"
+        );
         others += usize::from(run(&plain).summary.digest != fast);
     }
     assert!(others > 190, "jitter was felt in {others} of 200 only");
@@ -184,15 +190,12 @@ fn the_fast_path_changes_nothing_for_late_readers() {
         let host = to.split('"').next().expect("a name");
         let late = format!("{plain}\n{}", reads(host, "\"0 s\", \"40 us\", \"3 ms\""));
         let resolved = resolve(&late);
-        let digest = |fast: bool| {
-            let run = Simulation::<Length>::new(&resolved)
-                .fast_path(fast)
-                .run()
-                .expect("no hosts");
-            run.summary.digest.clone()
-        };
-        assert_eq!(digest(true), digest(false), "scenario {number}\n{late}");
-        others += usize::from(run(&plain).summary.digest != digest(true));
+        assert_eq!(
+            digest(&resolved, true),
+            digest(&resolved, false),
+            "scenario {number}\n{late}"
+        );
+        others += usize::from(run(&plain).summary.digest != digest(&resolved, true));
     }
     assert!(others > 70, "late reads were felt in {others} of 100 only");
 }

@@ -151,7 +151,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "acks_wait_for_read",
-                "measured: once the whole buffer is offered, acknowledgments leave 21 to 60 us after the data has come, before it after 10 to 26",
+                "measured: once the whole buffer is offered, acknowledgments leave 21 to 64 us after the data has come, before it after 10 to 49",
             ),
             (
                 "clock_tick",
