@@ -22,6 +22,8 @@ class Segment:
     size: int
     window: int
     """As the field has it: what it stands for depends on the connection's scale."""
+    sack: tuple[tuple[int, int], ...] = ()
+    """Blocks reported, from the first number to the one behind the last (RFC 2018)."""
 
     @property
     def end(self) -> int:
@@ -39,5 +41,16 @@ def segments(capture: bytes) -> Iterator[Segment]:
             ip, total = (packet[0] & 15) * 4, int.from_bytes(packet[2:4], "big")
             source, _, seq, ack, offset, flags, window = struct.unpack_from(">HHIIBBH", packet, ip)
             payload = total - ip - (offset >> 4) * 4
-            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload, source, total, window)
+            sack = tuple(_sack(packet[ip + 20 : ip + (offset >> 4) * 4]))
+            yield Segment(((high << 32) | low) / 1e9, seq, ack, flags, payload, source, total, window, sack)
+        at += size
+
+
+def _sack(options: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while at < len(options) and options[at]:
+        # One octet that fills up; all others but the list's end say how long they are.
+        size = 1 if options[at] == 1 else options[at + 1]
+        if options[at] == 5:
+            yield from struct.iter_unpack(">II", options[at + 2 : at + size])
         at += size

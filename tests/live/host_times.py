@@ -4,7 +4,9 @@
 
 ``anabranch validate`` lets simulated hosts take as long (``anabranch.validate.host_times``). What is seen of a host is
 what enters and leaves the network beside it: a flow begins late by the time of its first packet less the time in the
-file, and a packet answers the one that came before it. A host that has sent nothing for a while takes longer.
+file, and a packet answers the one that came before it. A host that has sent nothing for a while takes longer, an
+application that has to be told of its connection leaves its first data for later than the acknowledgment that makes it,
+and a host to which data makes the connection, because it has overtaken that acknowledgment, takes longer to answer it.
 
 Where a host sends as well, what came before may be an acknowledgment, which is no matter of its receiver; there an
 acknowledgment answers the segment that ends where it does. It may leave after data that was called for later: a reading
@@ -52,6 +54,40 @@ cc = "reno"
 start_spread = "{spread}"
 """
 
+OVERTAKEN = """
+duration = "0.5 s"
+
+[link.near]
+between = ["A", "M"]
+
+[link.fast]
+between = ["M", "N"]
+rate = "10 Mbit/s"
+delay = "15 ms"
+
+[link.slow]
+between = ["M", "N"]
+rate = "10 Mbit/s"
+delay = "25 ms"
+
+[gateway.pair]
+between = ["M", "N"]
+routes = ["fast", "slow"]
+split = "weighted-round-robin"
+restore = "none"
+
+[link.far]
+between = ["N", "B"]
+
+[flow.only]
+from = "A"
+to = "B"
+cc = "reno"
+"""
+
+BEGUN = 4
+"""Runs of a flow's beginning in each round; one has a single first answer."""
+
 LIMITED = 'queue = { kind = "drop-tail", limit = "1 bdp" }'
 LOSSY = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.005 }]'
 
@@ -68,11 +104,13 @@ def main() -> int:
     sender: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
     receiver: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
     acknowledged: dict[tuple[str, bool], list[float]] = {}
+    first_data: list[float] = []
+    first_answer: list[float] = []
     several = _text(4, 100, "", [("A", "B", "0 ms")] * FLOWS)
     alone = _text(8, 100, LOSSY, [("A", "B", "0 ms")])
     both_ways = _text(8, 20, LIMITED, [("A", "B", "100 ms"), ("B", "A", "100 ms")])
     for seed in range(1, runs + 1):
-        for text in (several, alone, both_ways):
+        for text in (several, alone, both_ways, *([OVERTAKEN] * BEGUN)):
             result = run_audited(Scenario.from_text(text), seed=seed, captures=["near", "far"])
             if reasons := taint(result):
                 print(f"seed {seed}: left out, {'; '.join(reasons)}")
@@ -85,6 +123,10 @@ def main() -> int:
                 syns = sorted(segment.time_s for segment in left if segment.flags == SYN)
                 began.append(syns[0])
                 apart += [later - earlier for earlier, later in itertools.pairwise(syns)]
+                continue
+            if text is OVERTAKEN:
+                first_data.append(_first(left, data=True) - _first(left, data=False))
+                first_answer.append(_first(back, data=False) - _first(to_receiver, data=True))
                 continue
             ways = [("alone", to_receiver, back)]
             if text is both_ways:
@@ -99,6 +141,8 @@ def main() -> int:
                         found[_pause(pause)].append(took)
     _print("the first flow begins late by", began)
     _print("the next one later by", apart)
+    _print("the first data leaves after the acknowledgment that makes the connection by", first_data)
+    _print("data that makes the connection is answered after", first_answer)
     for (which, by_reader), times in sorted(acknowledged.items()):
         who = "the reading thread" if by_reader else "the kernel at once"
         _print(f"a receiver {which}: acknowledged by {who} after", times)
@@ -113,6 +157,11 @@ def _text(duration: int, rate: int, more: str, flows: list[tuple[str, str, str]]
         FLOW.format(number=number, source=source, sink=sink, spread=spread)
         for number, (source, sink, spread) in enumerate(flows)
     )
+
+
+def _first(passing: list[Segment], *, data: bool) -> float:
+    """When the first segment of the open connection came that has data, or none."""
+    return next(float(s.time_s) for s in passing if not s.flags & SYN and bool(s.payload) == data)
 
 
 def _pause(silent_s: float) -> float:

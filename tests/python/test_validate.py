@@ -295,6 +295,29 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
     assert "host" not in with_host_times(asks, 1)[0].resolve()["resolved_scenario"]
 
 
+@pytest.mark.engine
+def test_the_first_data_of_a_lone_flow_is_late_and_so_is_the_answer_where_it_may_make_the_connection() -> None:
+    """Fails if the first burst leaves with the handshake's acknowledgment, over which a route takes its time."""
+    from anabranch.validate.host_times import FIRST_DATA_US, MADE_BY_DATA_US, with_host_times
+
+    def firsts(name: str) -> dict[str, tuple[list[int], list[str]]]:
+        resolved = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0].resolve()
+        hosts = {host: link for host, link in resolved["resolved_scenario"]["link"].items() if host.endswith("-host")}
+        last = {host: link["forward"]["impair"][-1] for host, link in hosts.items()}
+        return {
+            host: (jitter["packets"], sorted(jitter["table"])) for host, jitter in last.items() if "packets" in jitter
+        }
+
+    data = ([2], sorted(f"{time} us" for time in FIRST_DATA_US))
+    assert firsts("two-routes.toml") == {
+        "A-host": data,
+        "B-host": ([1], sorted(f"{time} us" for time in MADE_BY_DATA_US)),
+    }
+    assert firsts("lossy.toml") == {"A-host": data}
+    # Which packets are the first ones of several connections is not told by their number.
+    assert firsts("two-controls.toml") == firsts("lossy-ten-reno.toml") == {}
+
+
 def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:
     from anabranch.validate import DRAWS, FEW_DRAWS, _draws
 

@@ -23,22 +23,30 @@ TICK_US = 4000
 """How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
 ticks, and timestamps count milliseconds."""
 
-PAUSES_MS = (0, 2, 20)
+PAUSES_MS = (0, 1, 2, 10)
 """A host that has sent nothing for so long takes longer to answer."""
 
 MORE_US: Mapping[str, Sequence[Sequence[int]]] = {
     "sender": (
-        (11, 12, 14, 15, 17, 19, 22, 25, 28, 37),
-        (5, 9, 11, 15, 19, 29, 39, 56, 79, 115),
-        (4, 21, 30, 36, 40, 39, 42, 38, 32, 18),
+        (11, 13, 15, 17, 19, 22, 24, 26, 29, 38),
+        (3, 3, 4, 6, 8, 9, 10, 12, 16, 21),
+        (2, 5, 8, 9, 12, 18, 25, 31, 37, 48),
+        (4, 22, 28, 35, 38, 43, 53, 64, 72, 78),
     ),
     "receiver": (
-        (10, 10, 11, 12, 13, 14, 17, 21, 26, 49),
-        (5, 10, 13, 16, 22, 29, 34, 44, 69, 103),
-        (6, 15, 18, 19, 19, 16, 15, 11, 0, 0),
+        (10, 11, 12, 14, 17, 19, 21, 23, 29, 59),
+        (3, 1, 0, 4, 5, 6, 7, 8, 13, 64),
+        (2, 6, 8, 6, 7, 12, 13, 13, 17, 0),
+        (6, 16, 17, 18, 22, 19, 19, 24, 27, 10),
     ),
 }
 """By what a host is: the microseconds until it answers, and how many are added after each of the further pauses."""
+
+FIRST_DATA_US: Sequence[int] = (166, 186, 194, 201, 209, 215, 229, 250, 275, 444)
+"""So long after the acknowledgment that makes the connection its first data leaves: the application has to be told."""
+
+MADE_BY_DATA_US: Sequence[int] = (51, 58, 72, 77, 103, 106, 114, 112, 124, 177)
+"""What a receiver takes longer over first data that has overtaken that acknowledgment and makes the connection."""
 
 READ_US: Mapping[str, Sequence[int]] = {
     "alone": (3, 5, 7, 10, 13, 17, 20, 23, 29, 46),
@@ -58,7 +66,10 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
 
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
     nothing be overtaken makes what it sends late (:data:`MORE_US`). Applications read late (:data:`READ_US`), on which
-    hangs when the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`).
+    hangs when the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`). The first data of a lone flow takes
+    longer (:data:`FIRST_DATA_US`), and so does the answer where that may have overtaken the acknowledgment before it,
+    behind a gateway of several routes (:data:`MADE_BY_DATA_US`). Which packets these are of several flows is not told
+    by the numbers that packets have at a host's link.
     """
     from anabranch.toml_text import write_key
 
@@ -85,6 +96,19 @@ def _readers(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def _kind(choice: Any) -> Any:
     return choice["kind"] if isinstance(choice, Mapping) else choice
+
+
+def _firsts(resolved: Mapping[str, Any]) -> dict[str, tuple[int, Sequence[int]]]:
+    """By host of a lone flow: the number of the packet with its first data, or that answers it, and what that takes."""
+    flows = list(resolved["flow"].values())
+    overtaken = {node for gateway in resolved.get("gateway", {}).values() for node in gateway["between"]}
+    firsts: dict[str, tuple[int, Sequence[int]]] = {}
+    if len(flows) == 1 and flows[0]["count"] == 1 and _kind(flows[0]["workload"]) in ("bulk", "file"):
+        # Behind the SYN and the acknowledgment of the SYN-ACK; behind the SYN-ACK.
+        firsts[flows[0]["from"]] = (2, FIRST_DATA_US)
+        if flows[0]["to"] in overtaken:
+            firsts[flows[0]["to"]] = (1, MADE_BY_DATA_US)
+    return firsts
 
 
 def _behind(node: str) -> str:
@@ -114,20 +138,23 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
         else:
             late_us[start] = drawn.choice(BEGINNINGS_US)
         copy.set(f"flow.{write_key(name)}.start", f"{start + (into_tick_us + late_us[start]) * 1e-6:.9f} s")
+    firsts = _firsts(resolved)
     for node, role in _roles(resolved["flow"].values()).items():
         impair: list[Value] = [
-            {
-                "kind": "jitter",
-                "distribution": "table",
-                # In another order the same draws of the seed are other delays; what else it draws stays.
-                "table": [f"{delay} us" for delay in drawn.sample(table, len(table))],
-                "after_pause": SAME_BURST if pause == 0 else f"{pause} ms",
-                "reorder": False,
-            }
+            _jitter(drawn, table, after_pause=SAME_BURST if pause == 0 else f"{pause} ms")
             for pause, table in zip(PAUSES_MS, MORE_US[role], strict=True)
         ]
+        if node in firsts:
+            number, table = firsts[node]
+            impair.append(_jitter(drawn, table, packets=[number]))
         copy.set(f"link.{write_key(_behind(node))}.forward.impair", impair)
     for node, beside in _readers([flow for _, flow in flows]).items():
         delays = [f"{delay} us" for delay in drawn.sample(READ_US[beside], len(READ_US[beside]))]
         copy.set(f"host.{write_key(_behind(node))}.read_delays", delays)
     return copy
+
+
+def _jitter(drawn: random.Random, table: Sequence[int], **which: Value) -> Value:
+    # In another order the same draws of the seed are other delays; what else it draws stays.
+    delays = [f"{delay} us" for delay in drawn.sample(table, len(table))]
+    return {"kind": "jitter", "distribution": "table", "table": delays, "reorder": False, **which}

@@ -9,7 +9,8 @@
 //! drawn, the more so the closer packets follow each other.
 //!
 //! With `after_pause` only a packet that comes after a pause is late: a radio, a processor or a thread has to wake
-//! up first. With `reorder` = false what comes meanwhile waits with it, so that a burst is compressed.
+//! up first. With `reorder` = false what comes meanwhile waits with it, so that a burst is compressed. With `packets` only
+//! those of these numbers are: what is done for the first time takes longer.
 //!
 //! # Differs from Linux
 //! - `tc netem delay TIME JITTER` draws around TIME, to both sides; here the delay of the link is the least, and
@@ -84,6 +85,9 @@ pub struct Params {
     /// Only a packet that comes at least so long after the one before it is late, as is the first of all; 0 s: every
     /// packet.
     pub after_pause: Duration,
+    /// Numbers of packets among those that come here, from 0: only these are late; none: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packets: Vec<u64>,
     /// Whether packets may overtake each other; otherwise the route stays FIFO.
     pub reorder: bool,
 }
@@ -123,6 +127,8 @@ pub struct Jitter {
     sampler: Sampler,
     every: Duration,
     after_pause: Duration,
+    /// In ascending order.
+    packets: Box<[u64]>,
     /// When the last packet came.
     came: Option<Instant>,
     reorder: bool,
@@ -139,10 +145,13 @@ impl Jitter {
     /// If they do not go together ([`ImpairParams::check`]).
     #[must_use]
     pub fn new(params: &Params) -> Self {
+        let mut packets = params.packets.clone();
+        packets.sort_unstable();
         Self {
             sampler: Sampler::new(params),
             every: params.every,
             after_pause: params.after_pause,
+            packets: packets.into(),
             came: None,
             reorder: params.reorder,
             slot: None,
@@ -150,10 +159,13 @@ impl Jitter {
         }
     }
 
-    /// The delay that is drawn for a packet that comes at `now`.
-    fn drawn(&mut self, now: Instant, draw: &mut Draw) -> Duration {
+    /// The delay that is drawn for a packet of this number that comes at `now`.
+    fn drawn(&mut self, now: Instant, index: u64, draw: &mut Draw) -> Duration {
         let before = self.came.replace(now);
         if before.is_some_and(|before| now.saturating_since(before) < self.after_pause) {
+            return Duration::ZERO;
+        }
+        if !self.packets.is_empty() && self.packets.binary_search(&index).is_err() {
             return Duration::ZERO;
         }
         if self.every.is_zero() {
@@ -172,8 +184,8 @@ impl Jitter {
 }
 
 impl Impairment for Jitter {
-    fn judge(&mut self, now: Instant, _packet: View, draw: &mut Draw) -> Verdict {
-        let mut by = self.drawn(now, draw);
+    fn judge(&mut self, now: Instant, packet: View, draw: &mut Draw) -> Verdict {
+        let mut by = self.drawn(now, packet.index, draw);
         if !self.reorder {
             self.latest = self.latest.max(now.saturating_add(by));
             by = self.latest - now;

@@ -221,6 +221,21 @@ fn what_comes_after_a_pause_wakes_up_and_the_rest_closes_up() {
     assert_eq!(waking(true), [100, 0, 0, 0, 0, 0, 100, 0].map(us));
 }
 
+/// Fails for jitter that delays every packet, counts from 1, takes a list for a range, or lets what follows overtake.
+#[test]
+fn only_the_packets_of_a_list_are_late() {
+    let us = Duration::from_micros;
+    let late_ones = |reorder: bool| {
+        let params = json!({
+            "distribution": "table", "table": ["100 us"], "packets": [4, 1], "reorder": reorder,
+        });
+        let mut bench = Bench::new(&config("jitter", params), 1);
+        [0, 500, 530, 599, 1_000, 1_200].map(|at| late(bench.packet(Instant::START + us(at))))
+    };
+    assert_eq!(late_ones(false), [0, 100, 70, 1, 100, 0].map(us));
+    assert_eq!(late_ones(true), [0, 100, 0, 0, 100, 0].map(us));
+}
+
 #[test]
 fn no_jitter_is_none() {
     for params in [
