@@ -186,6 +186,16 @@ def can_trace(tmp_path: Path) -> bool:
     return "cannot be traced" not in done.stderr
 
 
+def last_words(run: subprocess.Popen[bytes], which: str) -> str:
+    """What a run that was told to end has said on standard error; fails with where its threads are if it goes on."""
+    try:
+        return run.communicate(timeout=20)[1].decode()
+    except subprocess.TimeoutExpired:
+        threads = sorted(Path(f"/proc/{run.pid}/task").glob("*"))
+        found = [f"{(thread / 'comm').read_text().strip()}: {(thread / 'stack').read_text()}" for thread in threads]
+        pytest.fail("\n".join([f"{which} has not ended after 20 s; threads:", *found]))
+
+
 def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     """Start and end runs whose flow has a control of ours and is traced, as far as the kernel lets us."""
     file = tmp_path / "scenario.toml"
@@ -219,7 +229,7 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
             # A different moment each time.
             time.sleep(0.05 * (number % 5))
             run.send_signal(end)
-            _, told = run.communicate(timeout=20)
+            told = last_words(run, f"run {number}, {end.name}")
             assert run.returncode == (1 if end == signal.SIGINT else -end), told
         assert settle(lambda: not processes(mark), 5), "a process is left"
         assert settle(lambda run=run: not own_controls(run.pid)), "a control is left in the kernel"

@@ -123,6 +123,29 @@ fn losses_do_not_change_the_rate_and_the_first_round_trip_conserves_packets() {
     );
 }
 
+/// Fails where the window is given back in between, and where the second recovery reduces it anew.
+#[test]
+fn a_recovery_that_begins_as_another_one_ends_goes_on_with_it() {
+    let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
+    for _ in 0..20 {
+        path.round_trip();
+    }
+    let cwnd = path.control.cwnd();
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = cc_support::segments(30));
+    path.recovered();
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = cc_support::segments(20));
+    assert_eq!(path.control.cwnd(), cc_support::segments(31));
+    path.recovered();
+    assert_eq!(path.control.cwnd(), cwnd);
+    // With an acknowledgment of another time it is a recovery of its own.
+    path.ack_as(|_| ());
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = cc_support::segments(20));
+    assert_eq!(path.control.cwnd(), cc_support::segments(21));
+}
+
 #[test]
 fn a_timeout_leaves_one_segment_and_what_was_out_brings_the_window_back() {
     let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));

@@ -417,7 +417,10 @@ impl<B: Body> Endpoint<B> {
         watch.tlp.cancel();
         self.probing = watch.tlp.probing();
         if reduced {
-            watch.undo.begin(self.snd_una, self.snd_nxt, false);
+            match self.board.resent_segments() {
+                0 => watch.undo.begin(self.snd_una, self.snd_nxt, false),
+                resent => watch.undo.begin_again(self.snd_una, self.snd_nxt, resent),
+            }
         }
         if goes_on && !reduced {
             return;

@@ -57,6 +57,18 @@ impl Undo {
         self.in_doubt = false;
     }
 
+    /// Another fast recovery begins while so many segments that were sent again in the last one are in flight: their
+    /// answers echo ticks from before anything leaves again in this one, and are no originals' for that.
+    pub fn begin_again(&mut self, una: Seq, nxt: Seq, resent: u64) {
+        let before = self.pending;
+        self.begin(una, nxt, false);
+        if let (Some(before), Some(pending)) = (before, &mut self.pending) {
+            pending.unproved = resent;
+            pending.first_resent = before.first_resent;
+            pending.needed = before.needed;
+        }
+    }
+
     /// See [`Self::is_in_doubt`].
     pub const fn doubt(&mut self, in_doubt: bool) {
         self.in_doubt = in_doubt;
@@ -139,6 +151,29 @@ mod tests {
         assert!(undo.on_duplicate(at(300), at(400), 100));
         assert_eq!(undo.take(), Some(false));
         assert_eq!(undo.take(), None);
+    }
+
+    #[test]
+    fn what_is_under_way_from_the_last_recovery_is_no_original() {
+        let mut undo = Undo::default();
+        undo.begin(at(0), at(1000), false);
+        undo.on_retransmission(10);
+        undo.on_retransmission(20);
+        assert!(!undo.on_progress(10));
+        undo.begin_again(at(900), at(2000), 1);
+        undo.on_retransmission(30);
+        // The answer to the one of 20.
+        assert!(!undo.on_progress(20));
+        // It has to be reported as needless as well.
+        assert!(!undo.on_duplicate(at(900), at(1000), 100));
+        assert!(undo.on_duplicate(at(1000), at(1100), 100));
+        // Where nothing shows that the first was needed an original may still be told.
+        undo.begin(at(2000), at(3000), false);
+        undo.on_retransmission(40);
+        undo.begin_again(at(2500), at(4000), 1);
+        undo.on_retransmission(50);
+        assert!(undo.on_progress(39));
+        assert!(!undo.on_progress(45));
     }
 
     #[test]

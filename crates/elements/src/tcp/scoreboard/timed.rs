@@ -7,7 +7,7 @@ use anabranch_core::units::{Duration, Instant};
 
 use super::{
     Scoreboard,
-    record::{Marks, SETTLED},
+    record::{Marks, Record, SETTLED},
 };
 use crate::tcp::{
     recovery::{cause::RetransmitCause, rack::Limit},
@@ -169,12 +169,21 @@ impl Scoreboard {
             .then_some(index)
     }
 
+    fn resent_in_flight(&self) -> impl Iterator<Item = &Record> {
+        let in_flight = |record: &&Record| record.is_retransmitted() && !record.marks.any(SETTLED);
+        self.records.iter().filter(in_flight)
+    }
+
     /// Whether something sent again is in flight.
     #[must_use]
     pub fn has_resent(&self) -> bool {
-        self.records
-            .iter()
-            .any(|record| record.is_retransmitted() && !record.marks.any(SETTLED))
+        self.resent_in_flight().next().is_some()
+    }
+
+    /// Segments sent again that are in flight.
+    #[must_use]
+    pub fn resent_segments(&self) -> u64 {
+        self.resent_in_flight().count() as u64
     }
 
     /// Puts what was sent again and is in flight in the order of its times anew.
