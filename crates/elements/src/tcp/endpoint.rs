@@ -317,6 +317,8 @@ struct Extras {
     validation: Option<Box<Validation>>,
     /// How far the send buffer has grown.
     send_space: u64,
+    /// SND.UNA when the send buffer was found full, until whoever writes has written again; for delivery-rate samples.
+    blocked_at: Option<Seq>,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
     burst: u64,
     unfilled: Unfilled,

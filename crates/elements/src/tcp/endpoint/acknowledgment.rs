@@ -299,6 +299,9 @@ impl<B: Body> Endpoint<B> {
     /// New data is acknowledged, whatever the phase.
     #[inline]
     fn after_progress_always(&mut self, now: Instant, restart: bool) {
+        if self.rated {
+            self.note_write_after_block();
+        }
         if self.snd_una > self.round_end {
             self.round += 1;
             self.round_end = self.snd_nxt;

@@ -384,26 +384,45 @@ impl<B: Body> Endpoint<B> {
     fn note_application_limit(&mut self) {
         self.limited_by = LimitedBy::Application;
         self.note_unfilled();
-        // Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
+        if self.rated {
+            self.note_application_limit_of_rate();
+        }
+    }
+
+    /// The peer's window or the send buffer holds data back.
+    #[inline]
+    fn note_window_limit(&mut self) {
+        if self.rated && self.snd_una.saturating_add(self.send_buffer) <= self.snd_edge {
+            self.cold.extras().blocked_at.get_or_insert(self.snd_una);
+        }
+        self.limited_by = LimitedBy::Window;
+        self.note_unfilled();
+    }
+
+    /// Whoever writes waits while the send buffer is full, until a third of it is free. What could leave before that write
+    /// was the application's to give: what a delivery-rate sample must know (draft-ietf-ccwg-bbr §4.1.2.4, "upon each write").
+    pub(super) fn note_write_after_block(&mut self) {
+        let Some(extras) = &mut self.cold.extras else {
+            return;
+        };
+        if extras
+            .blocked_at
+            .is_some_and(|una| 3 * self.snd_una.since(una) >= self.send_buffer)
+        {
+            extras.blocked_at = None;
+            self.note_application_limit_of_rate();
+        }
+    }
+
+    /// Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
+    fn note_application_limit_of_rate(&mut self) {
         let in_flight = self.board.in_flight();
-        if self.rated
-            && self.board.lost() == 0
+        if self.board.lost() == 0
             && in_flight < self.control.cwnd().get()
             && let Some(extras) = &mut self.cold.extras
         {
             extras.rate.on_app_limited(in_flight);
         }
-    }
-
-    /// The peer's window or the send buffer holds data back. A full send buffer means that the
-    /// application could not write more: what a delivery-rate sample must know.
-    #[inline]
-    fn note_window_limit(&mut self) {
-        if self.rated && self.snd_una.saturating_add(self.send_buffer) <= self.snd_edge {
-            self.note_application_limit();
-        }
-        self.limited_by = LimitedBy::Window;
-        self.note_unfilled();
     }
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
