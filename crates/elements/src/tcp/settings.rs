@@ -212,7 +212,9 @@ pub struct Settings {
     /// growth begins with the next one (RFC 5681 §3.2 and RFC 6675 §5 end the recovery and say no more).
     pub recovery_end_grows: bool,
     /// A recovery that ends while something that it retransmitted has yet to come begins anew at once, with another
-    /// reduction. If not, the next one begins with the next loss that is found (RFC 8985 §6.2, RFC 6675 §5).
+    /// reduction, and the answers to what is under way tell of no late original (RFC 3522 §3.2). If not, the next one
+    /// begins with the next loss that is found (RFC 8985 §6.2, RFC 6675 §5), and only what it sends again itself counts
+    /// for that.
     pub recovery_again: bool,
     /// Where windows are tuned: the window offered ends where the buffer does, which holds what is unread or waits beyond a gap as
     /// well; what is unread at the end of a round trip does not count in it; and segments beyond a gap tell the round trip. If

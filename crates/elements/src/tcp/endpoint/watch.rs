@@ -406,6 +406,12 @@ impl<B: Body> Endpoint<B> {
         let counted = settings.counted_pipe;
         let paced = self.agreed.guided && self.control.ssthresh().is_some();
         let dupthresh = self.dupthresh();
+        // Of those that a recovery before this one has sent again.
+        let resent = if settings.recovery_again {
+            self.board.resent_segments()
+        } else {
+            0
+        };
         let outstanding = self.snd_nxt.since(self.snd_una);
         let in_flight = self.board.in_flight();
         let cwnd = self.control.cwnd().get();
@@ -417,9 +423,9 @@ impl<B: Body> Endpoint<B> {
         watch.tlp.cancel();
         self.probing = watch.tlp.probing();
         if reduced {
-            match self.board.resent_segments() {
+            match resent {
                 0 => watch.undo.begin(self.snd_una, self.snd_nxt, false),
-                resent => watch.undo.begin_again(self.snd_una, self.snd_nxt, resent),
+                _ => watch.undo.begin_again(self.snd_una, self.snd_nxt, resent),
             }
         }
         if goes_on && !reduced {
