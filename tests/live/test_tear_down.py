@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -191,8 +191,11 @@ def last_words(run: subprocess.Popen[bytes], which: str) -> str:
     try:
         return run.communicate(timeout=20)[1].decode()
     except subprocess.TimeoutExpired:
-        threads = sorted(Path(f"/proc/{run.pid}/task").glob("*"))
-        found = [f"{(thread / 'comm').read_text().strip()}: {(thread / 'stack').read_text()}" for thread in threads]
+        found = []
+        for thread in sorted(Path(f"/proc/{run.pid}/task").glob("*")):
+            # It may end meanwhile, and only root sees where one is.
+            with suppress(OSError):
+                found.append(f"{(thread / 'comm').read_text().strip()}: {(thread / 'stack').read_text()}")
         pytest.fail("\n".join([f"{which} has not ended after 20 s; threads:", *found]))
 
 

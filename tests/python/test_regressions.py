@@ -62,6 +62,18 @@ def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
     assert max(lasted) < 8, lasted
 
 
+def test_bbr_leaves_startup_beside_a_full_send_buffer() -> None:
+    # Every sample was a lower bound while the send buffer was full: 44,000 packets were sent again.
+    text = PATH.format(duration="20 s", rate="100 Mbit/s", delay="50 ms", limit="833 packets", flow='cc = "bbr"')
+    text = text.replace("[flow.", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\n[flow.')
+    result = Scenario.from_text(text).run(seed=3)
+    link = result.links["l"]["forward"]
+    assert link["dropped_packets"] < 0.03 * link["sent_packets"]
+    srtt_ms = result.flows["main"]["mean_srtt_ms"]
+    assert srtt_ms is not None
+    assert srtt_ms < 120
+
+
 def test_packets_sent_count_up_to_the_last_sample() -> None:
     text = PATH.format(duration="5 s", rate="2 Mbit/s", delay="10 ms", limit="50 packets", flow='stack = "rfc"')
     result = Scenario.from_text(text).run(samples_ms=10)
