@@ -16,7 +16,7 @@ SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
 SHORT = ("thin", "bbr-shallow", "bbr-deep", "requests-beside-bulk")
 """Four in CI, in which another control is far from the kernel and we are not; `make test-slow` has all of them."""
 
-WITHIN = {"mean_srtt_ms": 18, "retransmitted_packets": 19, "shares": 10}
+WITHIN = {"mean_srtt_ms": 16, "retransmitted_packets": 21, "shares": 9}
 """In so many scenarios at least these agree: two fewer, of shares one, than docs/validation/live.md has."""
 
 UNUSABLE = ("live runs are tainted", "no seed has all of its live runs untainted")
@@ -105,6 +105,6 @@ def test_all_that_ship(all_that_ship: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="docs/validation/live.md: RTT and retransmissions, and what is known of why")
+@pytest.mark.xfail(strict=True, reason="docs/validation/live.md: RTT, and what is known of why")
 def test_all_bands(all_that_ship: dict[str, Any]) -> None:
     assert all_that_ship["problems"] == []
