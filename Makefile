@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup study test test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.PHONY: help setup study test test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -24,13 +24,23 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
-# A study takes all cores by itself, and what runs live must not wait for them.
-test: ## Run the tests, but for those marked slow
+# Twice as many at once as there are processors: those that run live sleep most of the time.
+# A study takes all cores by itself, and what runs live must not wait for them (docs/decisions/013).
+test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(nproc))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
 	$(RUN) python -m pytest -rs -n auto --dist loadfile tests/python tests/tools tests/oracle
-	$(RUN) python -m pytest -rs tests/studies tests/live
+	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
+
+test-studies: setup ## Run all tests of studies, each made anew unless ANABRANCH_STUDIES says where they are
+	$(RUN) python -m pytest -rs tests/studies
+
+test-live: ## Run all tests of live runs (10 minutes)
+	@tools/bootstrap test
+	$(RUN) python -m pytest -rs tests/live
+
+test-all: test test-studies test-live ## Run all tests but those marked slow
 
 test-slow: setup ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow tests/oracle tests/live

@@ -59,6 +59,7 @@ def test_a_file_arrives_whole(live_run: Run, own: str, here: str, there: str, fa
     assert 0 < flow["flow_completion_time_s"] < 4
 
 
+@pytest.mark.brief
 def test_a_stack_that_no_kernel_is_runs_at_our_end(live_run: Run) -> None:
     """Fails for an engine that takes the kernel's TCP whatever the file says."""
     summary = live_run(PATH + at("A") + FLOW + 'stack = "windows-7"\ncc = "compound"\n')
@@ -74,6 +75,7 @@ def test_the_simulator_takes_the_key(live_machine: None) -> None:
     assert with_key == without
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize(
     ("changes", "where", "told"),
     [

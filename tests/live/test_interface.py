@@ -161,6 +161,7 @@ def test_kill_leaves_the_interfaces_as_they_were(namespaces: dict[str, str], tmp
     assert state() == before
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

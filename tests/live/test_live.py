@@ -13,6 +13,7 @@ from anabranch.scenario import Scenario
 from .conftest import FLOW, PATH, Run
 
 
+@pytest.mark.brief
 def test_a_bulk_flow_fills_the_path(live_run: Run) -> None:
     """At most the link's share of payload, and after slow start little less."""
     summary = live_run(PATH + FLOW + 'cc = "cubic"\n')
@@ -26,6 +27,7 @@ def test_a_bulk_flow_fills_the_path(live_run: Run) -> None:
     assert summary["live"]["machine"]["kernel_settings"]["net/ipv4/tcp_no_metrics_save"] == "1"
 
 
+@pytest.mark.brief
 def test_packets_are_conserved_by_the_counts_of_links_too(live_run: Run) -> None:
     """The engine's own account (`live.packets`) leaves these out. Nothing doubles packets, and there is no warm-up."""
     lossy = 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\nforward.queue'
@@ -62,6 +64,7 @@ def test_the_summary_has_the_simulators_form(live_run: Run) -> None:
     assert live["resolved_scenario"] == simulated["resolved_scenario"]
 
 
+@pytest.mark.brief
 def test_the_same_packets_are_lost_in_both_engines(live_machine: None) -> None:
     """Fails for an engine that draws fates by anything but the packet's number at the element."""
     text = (PATH + FLOW).replace(
@@ -108,12 +111,14 @@ def test_a_response_takes_a_round_trip_and_its_bytes(live_run: Run) -> None:
     assert exchanges["completed"] >= 2900 / (expected + 2)
 
 
+@pytest.mark.brief
 def test_ipv6(live_run: Run) -> None:
     summary = live_run(PATH + FLOW + "family = 6\n")
     # 20 bytes of every packet more are headers: 1,428 are payload.
     assert 0.9 * 20 * 1428 / 1500 < summary["flows"]["main"]["goodput_mbit_s"] < 20 * 1428 / 1500
 
 
+@pytest.mark.brief
 def test_marks_reach_the_kernel(live_run: Run) -> None:
     """RED marks instead of dropping. Fails if marked packets keep their old ECN field, or get a wrong checksum."""
     thresholds = 'min_threshold = "10 packets", max_threshold = "40 packets"'
@@ -186,6 +191,7 @@ def test_a_program_of_ones_own(live_run: Run) -> None:
     assert summary["flows"]["main"]["throughput_mbit_s"] > 0
 
 
+@pytest.mark.brief
 def test_a_tainted_run_has_no_result(live_machine: None) -> None:
     from anabranch.errors import RunFailedError
     from anabranch.live import Limits, run_audited, taint
@@ -196,6 +202,7 @@ def test_a_tainted_run_has_no_result(live_machine: None) -> None:
     assert taint(run_audited(scenario, limits=strict))
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize(
     ("extra", "place", "message"),
     [
@@ -226,6 +233,7 @@ def test_what_cannot_run_live(live_machine: None, tmp_path: Path, extra: str, pl
     assert message in done.stderr.splitlines()[0]
 
 
+@pytest.mark.brief
 def test_the_simulator_refuses_what_is_live_only(tmp_path: Path) -> None:
     from anabranch._engine import ScenarioError
 

@@ -10,6 +10,8 @@ import pytest
 from .conftest import missing
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.brief
+
 SKIPS = re.compile(r"pytest\.(?:skip|importorskip|mark\.skip\w*)\b|\bunittest\.skip")
 
 

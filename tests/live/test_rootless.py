@@ -93,6 +93,7 @@ def may_have_namespaces(nobody: list[str]) -> bool:
     return done([*nobody, "unshare", "--user", "--map-root-user", "--net", "true"]).returncode == 0
 
 
+@pytest.mark.brief
 def test_nobody_has_no_rights(nobody: list[str]) -> None:
     """Otherwise the others would show nothing."""
     seen = done([*nobody, "sh", "-c", "id -u; id -G; grep -E 'Cap(Eff|Prm|Bnd)' /proc/self/status"])
@@ -105,6 +106,7 @@ def test_nobody_has_no_rights(nobody: list[str]) -> None:
         assert {line.split()[1] for line in capabilities} == {"0" * 16}
 
 
+@pytest.mark.brief
 def test_a_run_needs_no_right(nobody: list[str], file: Path) -> None:
     if not may_have_namespaces(nobody):
         missing("this kernel does not let everybody have user namespaces")

@@ -51,6 +51,7 @@ def test_a_kernel_that_is_told_to_do_otherwise_differs(live_machine: None, scrip
     assert outcome(script, **{setting: 0}) == "differs"
 
 
+@pytest.mark.brief
 def test_the_page_lists_every_script() -> None:
     """Fails for a page that is older than the scripts."""
     for script in kernel_scripts.scripts():
@@ -58,12 +59,14 @@ def test_the_page_lists_every_script() -> None:
         assert PAGE.count(name) >= 1, f"python tools/kernel_scripts.py --write ({name})"
 
 
+@pytest.mark.brief
 def test_the_page_keeps_what_stands_around_the_tables() -> None:
     page = kernel_scripts.replaced(PAGE, "new")
     assert page.startswith(PAGE.split(kernel_scripts.BEGIN)[0])
     assert kernel_scripts.BEGIN + "\n\nnew\n" + kernel_scripts.END in page
 
 
+@pytest.mark.brief
 def test_a_script_that_agrees_once_is_not_in_agreement() -> None:
     """Fails for a page that counts it among those that agree, or does not say how often they did."""
     one: kernel_scripts.Outcome = {"stack": "linux", "runs": 6, "message": "tests/scripts/a/b.pkt:7:1: it came late"}
@@ -79,6 +82,7 @@ def test_a_script_that_agrees_once_is_not_in_agreement() -> None:
     assert page.split("### Agreement")[1].strip().endswith("\n\na/always.pkt.")
 
 
+@pytest.mark.brief
 def test_a_difference_is_told_by_its_line() -> None:
     told = {"message": "tests/scripts/close/half.pkt:17:1: expected `> .` at 0.401024487 s; it came at 0.201243523 s"}
     assert kernel_scripts.message(told) == "line 17: expected `> .` at 0.401 s; it came at 0.201 s"

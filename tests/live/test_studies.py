@@ -182,6 +182,7 @@ def test_what_cannot_be_loaded_or_set_is_refused(
     assert done.stdout == ""
 
 
+@pytest.mark.brief
 def test_what_is_missing_is_named(live_machine: None, tmp_path: Path) -> None:
     """Fails for a run that says no more than that the kernel has no such control."""
     file = tmp_path / "scenario.toml"
@@ -233,6 +234,7 @@ def test_a_study_is_judged_by_both_engines(can_load: None, tmp_path: Path) -> No
     assert (out / "report.md").read_text().count("H1") == 1
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -280,6 +282,7 @@ def test_what_the_last_study_lacks_is_told_before_the_first_runs(live_machine: N
     assert "live runs one after the other" not in done.stderr
 
 
+@pytest.mark.brief
 def test_the_pages_show_what_is_kept() -> None:
     """Fails for a page that was changed by hand, and for a result that has not reached its page."""
     checkout = Path(__file__).resolve().parents[2]
@@ -290,6 +293,7 @@ def test_the_pages_show_what_is_kept() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.brief
 def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails for a check that compares pages with what is kept, and what is kept with nothing."""
     import live_studies

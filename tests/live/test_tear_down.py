@@ -241,6 +241,7 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     assert settle(lambda: not bpf_left(bpf_before)), f"BPF objects are left: {bpf_left(bpf_before)}"
 
 
+@pytest.mark.brief
 def test_start_and_kill(counted: None, tmp_path: Path) -> None:
     cycles(tmp_path, [signal.SIGKILL, signal.SIGINT, signal.SIGKILL])
 
@@ -302,6 +303,7 @@ except UserError as error:
 """
 
 
+@pytest.mark.brief
 def test_a_refusal_leaves_the_process_where_it_was() -> None:
     """Without rights, in a user namespace that permits others but no network in them.
 
@@ -314,6 +316,7 @@ def test_a_refusal_leaves_the_process_where_it_was() -> None:
     assert done.stdout == "refused True\n", done.stderr
 
 
+@pytest.mark.brief
 def test_a_run_that_fails(counted: None, tmp_path: Path) -> None:
     """A program that does not exist: status 1, its name, and nothing left."""
     file = tmp_path / "scenario.toml"

@@ -307,6 +307,7 @@ def sent_again(sent: Sequence[Segment]) -> list[tuple[Segment, bool]]:
     return found
 
 
+@pytest.mark.brief
 def test_two_losses_of_one_window_are_one_recovery() -> None:
     """Fails for whoever counts retransmissions."""
 
@@ -406,6 +407,7 @@ def test_asked_for_it_is_refused_with_what_is_missing(live_machine: None, tmp_pa
     assert done.stdout == ""
 
 
+@pytest.mark.brief
 def test_without_the_capability_it_is_named(live_machine: None, tmp_path: Path) -> None:
     """In a user namespace we are root, and may make networks, but not load programs into the kernel."""
     unshare = shutil.which("unshare")
@@ -417,6 +419,7 @@ def test_without_the_capability_it_is_named(live_machine: None, tmp_path: Path) 
     assert "CAP_BPF" in done.stderr
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -28,6 +28,7 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize("name", SHORT)
 def test_a_short_scenario(live_machine: None, name: str) -> None:
     """RTT and retransmissions tell the control; the exit status says what the document says.
@@ -75,6 +76,7 @@ def test_two_scenarios_and_what_is_written(live_machine: None, tmp_path: Path) -
     assert [Path(scenario["file"]).stem for scenario in document["scenarios"]] == ["thin", "lossy"]
 
 
+@pytest.mark.brief
 def test_a_wrong_file_is_told_before_anything_runs(live_machine: None, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.toml"
     wrong.write_text('duration = "1 s"\n[link.path]\nbetween = ["A"]\n')

@@ -22,6 +22,7 @@ def outstanding(sender: socket.socket) -> int:
     return int(struct.unpack("i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0])
 
 
+@pytest.mark.brief
 @pytest.mark.parametrize("size", [1 << 18, 1 << 20, 1 << 22])
 def test_a_writer_goes_on_once_a_third_is_free(size: int) -> None:
     with socket.socket() as listener, socket.socket() as sender:

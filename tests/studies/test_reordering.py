@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from .documented import Outcome, Robust
 
 if sys.version_info >= (3, 11):
@@ -14,6 +16,8 @@ else:
     import tomli as tomllib
 
 STUDY = "reordering"
+
+pytestmark = pytest.mark.brief
 
 
 class TestAsDocumented(Robust):

@@ -18,8 +18,9 @@ use anabranch_model::network::{OneWayDelay, Schedule};
 use rustix::net::sockopt;
 
 use crate::{
-    application::{LOOK, Outcome, Stage},
+    application::Outcome,
     frame::{Frame, LARGEST},
+    stage::{LOOK, Stage},
     stream::{Part, Stream, Wrong},
     sys,
 };

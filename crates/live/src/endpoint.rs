@@ -24,11 +24,12 @@ use anabranch_model::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    application::{Outcome, Side},
+    application::Outcome,
     audit::Recorder,
     directory::{Directory, v4_of, v6_of},
     frame::{self, Frame},
     settings::connects_back,
+    stage::Side,
     stream::{Check, Stream, Wrong},
     sys::tcp_info::TcpInfo,
 };

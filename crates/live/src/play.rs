@@ -17,7 +17,7 @@ use anabranch_core::packet::FlowId;
 use anabranch_model::{Progress, network::Network, scenario::Resolved};
 
 use crate::{
-    application::{Application, Outcome, Side, Stage},
+    application::{Application, Outcome},
     audit::Recorder,
     clock::Clock,
     connections::Connections,
@@ -33,6 +33,7 @@ use crate::{
     run::{Error, failed},
     sampler::{self, Sample},
     settings::is_carried,
+    stage::{Side, Stage},
     tun::Device,
 };
 

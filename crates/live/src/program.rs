@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
 use crate::{
-    application::{LOOK, Stage},
     directory::v4_of,
     namespace::Namespace,
+    stage::{LOOK, Stage},
     sys::contain::{self, Contained},
 };
 

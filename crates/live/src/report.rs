@@ -17,13 +17,14 @@ use anabranch_model::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    application::{Outcome, Side},
+    application::Outcome,
     audit::Ends,
     datagram,
     endpoint::Own,
     play::{Done, LiveHost},
     sampler::Sample,
     settings::is_carried,
+    stage::Side,
     sys::tcp_info::TcpInfo,
     transfers,
 };

@@ -3,8 +3,8 @@
 use anabranch_core::units::{Duration, Instant};
 
 use crate::{
-    application::{Side, Socket, Stage},
     clock::Clock,
+    stage::{Side, Socket, Stage},
     sys::tcp_info::TcpInfo,
 };
 

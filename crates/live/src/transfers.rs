@@ -18,10 +18,12 @@ use rustix::{
 };
 
 use crate::{
-    application::{CHUNK, LOOK, Outcome, Stage, family, is_late, is_lost, listen_at, prepare},
+    application::Outcome,
     clock::Clock,
     descriptors::explain,
     settings::SocketSettings,
+    socket::{CHUNK, family, is_late, is_lost, listen_at, prepare},
+    stage::{LOOK, Stage},
     stream::{Check, Part, Stream, Wrong},
     sys::{self, tcp_info::TcpInfo},
 };

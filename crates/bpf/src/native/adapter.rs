@@ -301,8 +301,10 @@ impl CongestionControl for Adapter {
 
     fn on_idle(&mut self, event: &Idle) {
         self.at(event.now);
-        let window =
-            event.restart_window(f64::from(self.sock.snd_cwnd), f64::from(self.initial_cwnd));
+        let cwnd = f64::from(self.sock.snd_cwnd);
+        let window = event.restart_window(cwnd, f64::from(self.initial_cwnd));
+        let ssthresh = event.restart_ssthresh(cwnd, 0.0);
+        self.sock.snd_ssthresh = self.sock.snd_ssthresh.max(whole(ssthresh));
         if event.idle > event.rto && event.rule != IdleRestart::Off {
             self.event(Event::CwndRestart);
             self.set_cwnd(whole(window));

@@ -253,9 +253,8 @@ impl CongestionControl for Bic {
     }
 
     fn on_idle(&mut self, event: &Idle) {
-        // RFC 5681 §4.1.
-        let window = &mut self.state.window;
-        window.cwnd = event.restart_window(window.cwnd, self.standard.initial_cwnd);
+        let initial = self.standard.initial_cwnd;
+        self.state.window.on_idle(event, initial);
     }
     fn on_unvalidated(&mut self, event: &Unvalidated) {
         let standard = &self.standard;

@@ -382,6 +382,8 @@ impl CongestionControl for Compound {
         // RFC 5681 §4.1.
         let sum = self.window.sum();
         let restart = event.restart_window(sum, self.standard.initial_cwnd);
+        let loss = &mut self.window.loss;
+        loss.ssthresh = event.restart_ssthresh(sum, loss.ssthresh);
         if restart < sum {
             self.window.restart(restart);
         }

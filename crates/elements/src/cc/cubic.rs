@@ -333,6 +333,7 @@ impl CongestionControl for Cubic {
         if event.idle > event.rto {
             // RFC 5681 §4.1.
             let window = &mut self.window;
+            window.ssthresh = event.restart_ssthresh(window.cwnd, window.ssthresh);
             window.cwnd = event.restart_window(window.cwnd, self.initial_cwnd);
             self.leave_epoch();
         } else if let Some(epoch) = &mut self.window.epoch {

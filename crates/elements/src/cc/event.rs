@@ -194,6 +194,18 @@ impl Idle {
             }
         }
     }
+
+    /// The slow start threshold with which sending starts again, in the unit of `cwnd`, the window before
+    /// the pause. What the path took then is remembered where the window is halved (RFC 2861 §3.2; Linux,
+    /// as measured): three quarters of it at least.
+    #[must_use]
+    pub fn restart_ssthresh(&self, cwnd: f64, ssthresh: f64) -> f64 {
+        if self.rule == IdleRestart::Rfc2861 && self.idle > self.rto {
+            ssthresh.max(cwnd * 0.75)
+        } else {
+            ssthresh
+        }
+    }
 }
 
 /// What becomes of a window that was not in use (RFC 7661 §4.4).
@@ -229,8 +241,8 @@ pub enum IdleRestart {
     /// The initial window is left, if that is less (RFC 5681 §4.1).
     #[default]
     Rfc5681,
-    /// It is halved for every timeout that has passed, down to the initial window (RFC 2861 §3.2;
-    /// Linux: `tcp_slow_start_after_idle`).
+    /// It is halved for every timeout that has passed, down to the initial window, and ssthresh becomes three
+    /// quarters of it at least (RFC 2861 §3.2; Linux: `tcp_slow_start_after_idle`).
     Rfc2861,
     /// It is kept, as long as five minutes, while pipeACK tells whether it is still valid; one that is
     /// not grows only where it is what limits the sender, and a loss reduces what was in use (RFC 7661).

@@ -292,7 +292,10 @@ impl CongestionControl for Reno {
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
             // RFC 5681 §4.1.
-            let window = event.restart_window(self.window.cwnd as f64, self.initial_cwnd as f64);
+            let cwnd = self.window.cwnd as f64;
+            let ssthresh = event.restart_ssthresh(cwnd, 0.0);
+            let window = event.restart_window(cwnd, self.initial_cwnd as f64);
+            self.window.ssthresh = self.window.ssthresh.max(whole(ssthresh));
             self.window.cwnd = whole(window).max(self.smss);
             self.window.bytes_acked = 0;
         }

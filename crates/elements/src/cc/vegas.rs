@@ -261,9 +261,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_idle(&mut self, event: &Idle) {
-        // RFC 5681 §4.1.
-        let initial = self.standard.initial_cwnd;
-        self.window.cwnd = event.restart_window(self.window.cwnd, initial);
+        self.window.on_idle(event, self.standard.initial_cwnd);
         self.forget_round();
     }
     fn on_unvalidated(&mut self, event: &Unvalidated) {

@@ -4,7 +4,7 @@
 use anabranch_core::units::{Bytes, Rate};
 
 use super::{
-    Ack, Congestion, Init, Rto, Unvalidated,
+    Ack, Congestion, Idle, Init, Rto, Unvalidated,
     hystart::{Exit, Kind, Settings, Verdict},
     params::{OrStack, ReductionBase, SlowStartLimit},
 };
@@ -43,6 +43,12 @@ impl Window {
     /// RFC 5681 §3.1.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
+    }
+
+    /// For [`super::CongestionControl::on_idle`], with the initial window (RFC 5681 §4.1).
+    pub fn on_idle(&mut self, event: &Idle, initial: f64) {
+        self.ssthresh = event.restart_ssthresh(self.cwnd, self.ssthresh);
+        self.cwnd = event.restart_window(self.cwnd, initial);
     }
 
     /// For [`super::CongestionControl::on_unvalidated`], with the initial window.

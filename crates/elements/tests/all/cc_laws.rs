@@ -10,7 +10,7 @@ use anabranch_core::{
     registry::Meta,
     units::{Bytes, Duration, Rate},
 };
-use anabranch_elements::cc::{Config, CongestionControl, Family, Init, registry};
+use anabranch_elements::cc::{Config, CongestionControl, Family, IdleRestart, Init, registry};
 use cc_support::{
     Path, SMSS, WINDOWS, assert_near,
     bottleneck::{Bottleneck, PACKET},
@@ -46,6 +46,43 @@ fn after_loss(config: &Config, window: f64) -> f64 {
 }
 
 // Every control.
+
+#[test]
+fn after_a_long_pause_ssthresh_is_three_quarters_of_the_window_by_one_rule_alone() {
+    let long = Duration::from_secs(3);
+    for (meta, config) in reacting_to_loss() {
+        let resume = |rule, pause| {
+            let mut path = Path::new(&config, 10, RTT);
+            for _ in 0..3 {
+                path.round_trip();
+            }
+            path.lose();
+            path.recovered();
+            // Congestion avoidance, until three quarters of the window are more than the loss has left.
+            let lost = path.ssthresh();
+            for _ in 0..2_000 {
+                path.round_trip();
+                if path.cwnd() * 0.7 > lost {
+                    break;
+                }
+            }
+            let before = (path.cwnd(), path.ssthresh());
+            path.idle_by(rule, pause);
+            (before, path.ssthresh())
+        };
+        let ((cwnd, ssthresh), after) = resume(IdleRestart::Rfc2861, long);
+        let expected = ssthresh.max(0.75 * cwnd);
+        assert!((after - expected).abs() < 0.01, "{}: {after}", meta.name);
+        for (rule, pause) in [
+            (IdleRestart::Off, long),
+            (IdleRestart::Rfc5681, long),
+            (IdleRestart::Rfc2861, Duration::from_millis(900)),
+        ] {
+            let ((_, ssthresh), after) = resume(rule, pause);
+            assert_eq!(after, ssthresh, "{} {rule:?}", meta.name);
+        }
+    }
+}
 
 #[test]
 fn every_control_describes_itself() {

@@ -124,10 +124,12 @@ impl<B: Body> Endpoint<B> {
         }
         let until = self.cwnd_limited_until;
         let departure = self.new_data(now, window, in_flight, place);
-        if held && self.limited_by == LimitedBy::Cwnd {
-            self.limited_by = LimitedBy::Window;
+        if held {
             self.cwnd_limited_until = until;
-            self.note_unfilled();
+            if self.limited_by == LimitedBy::Cwnd {
+                self.limited_by = LimitedBy::Window;
+                self.note_unfilled();
+            }
         }
         departure
     }
@@ -344,12 +346,17 @@ impl<B: Body> Endpoint<B> {
     fn look_ahead(&mut self, window: u64, in_flight: u64, place: &mut Segment<B>) {
         let edge = self.edge();
         let left = edge.min(self.buffer.end()).since(self.snd_nxt);
+        let full = in_flight + u64::from(self.smss) > window;
         if left >= u64::from(self.smss) {
-            if in_flight + u64::from(self.smss) > window {
+            if full {
                 self.note_cwnd_limit();
                 self.wanted.wake = false;
             }
         } else if left == 0 {
+            if full {
+                // Whoever writes just what the window takes has used it, whether more waits or not.
+                self.cwnd_limited_until = self.snd_nxt;
+            }
             if self.buffer.end() <= self.snd_nxt {
                 // RFC 9293 §3.8.2: nothing else waits.
                 place.flags |= Flags::PSH;

@@ -185,13 +185,18 @@ impl Path {
         });
     }
     pub fn idle(&mut self, idle: Duration) {
+        self.idle_by(IdleRestart::Rfc5681, idle);
+    }
+
+    /// A pause of which the stack makes what `rule` says.
+    pub fn idle_by(&mut self, rule: IdleRestart, idle: Duration) {
         self.pause(idle);
         let rto = Duration::from_secs(1);
         self.control.on_idle(&Idle {
             now: self.now,
             idle,
             rto,
-            rule: IdleRestart::Rfc5681,
+            rule,
         });
     }
 
