@@ -28,7 +28,7 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 # A study takes all cores by itself, and what runs live must not wait for them (docs/decisions/013).
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
-	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(nproc))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
+	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
 	$(RUN) python -m pytest -rs -n auto --dist loadfile tests/python tests/tools tests/oracle
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
@@ -40,7 +40,10 @@ test-live: ## Run all tests of live runs (10 minutes)
 	@tools/bootstrap test
 	$(RUN) python -m pytest -rs tests/live
 
-test-all: test test-studies test-live ## Run all tests but those marked slow
+test-all: ## Run all tests but those marked slow, one kind after the other
+	$(MAKE) test
+	$(MAKE) test-studies
+	$(MAKE) test-live
 
 test-slow: setup ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow tests/oracle tests/live

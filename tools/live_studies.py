@@ -29,7 +29,7 @@ from typing import Any
 import polars as pl
 from anabranch import Study, _engine
 from anabranch.study.live import LivePool, LiveStudyJson, section
-from anabranch.study.results import Pool
+from anabranch.study.results import Job, Pool
 
 from comparison.pages import fill
 
@@ -62,13 +62,18 @@ def shown() -> list[str]:
     return sorted(names | {path.stem for path in pages if MARK in path.read_text("utf-8")})
 
 
+def sampled(job: Job) -> list[float]:
+    """How often links and groups are looked at, where they are."""
+    return [] if job.samples_ms is None else [job.samples_ms]
+
+
 def runs_of(name: str, mode: str) -> str:
-    """A hash of every run that the study makes live: the file, what is set in it, the seed."""
+    """A hash of every run that the study makes live: the file, what is set in it, the seed, how often it is sampled."""
     definition = Study.load(ROOT / "studies" / name).definition.live
     if definition is None:
         raise SystemExit(f"{name} has no [live] section")
     jobs = Study(definition)._everything(LivePool(definition), quick=mode == "quick")
-    runs = sorted({(str(job.scenario), job.sets, job.seed) for job in jobs})
+    runs = sorted({(str(job.scenario), job.sets, job.seed, *sampled(job)) for job in jobs})
     texts = {str(path): text for path, text in sorted(definition.texts.items())}
     return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
 

@@ -246,7 +246,7 @@ impl Span {
     pub const TIMED: Self = Self::seconds(5, 25);
     /// The shorter span over which instructions are counted, some fifty times as slowly.
     pub const COUNTED: Self = Self::seconds(4, 6);
-    /// The span of the guard, short enough for every push.
+    /// The span of the guard, short enough for `make guard`.
     pub const GUARDED: Self = Self::seconds(2, 4);
 
     const fn seconds(settled: u64, end: u64) -> Self {

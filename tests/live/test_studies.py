@@ -46,9 +46,27 @@ set = { "flow.main.cc" = "cubic-plus", "flow.main.stack" = "rfc" }
 [experiment.runs]
 scenario = "path.toml"
 axes = ["rate"]
+samples = true
 
 [quantity.goodput]
 path = "flow.main.goodput_mbit_s"
+
+[quantity.cwnd]
+table = "samples"
+column = "cwnd_packets"
+flow = "main"
+
+[quantity.sent]
+table = "link_samples"
+column = "sent_packets"
+link = "path"
+direction = "forward"
+
+[quantity.queue]
+table = "link_samples"
+column = "queue_packets"
+link = "path"
+direction = "forward"
 
 [wrong.one_rate]
 title = "both rates are 20 Mbit/s"
@@ -64,15 +82,26 @@ measure.most = "max(goodput[rate == 20]) / min(goodput[rate == 10])"
 accept = "1.7 <= least and most <= 2.1"
 control = "one_rate"
 
+[[claim]]
+id = "S1"
+claim = "Twice the rate, twice as many packets in the end; the queue follows the window"
+published = "2"
+accept_if = "1.7 to 2.1; correlation of the two at least 0.3"
+measure.ratio = "last(sent[reno, rate == 20]) / last(sent[reno, rate == 10])"
+measure.follows = "cross_correlation(queue[reno, rate == 20], cwnd[reno, rate == 20], 0.1)"
+accept = "1.7 <= ratio <= 2.1 and follows >= 0.3"
+control = "one_rate"
+
 [live]
 about = "The kernel's Reno, and Cubic+ by eBPF."
-claims = ["H1"]
+claims = ["H1", "S1"]
 variant.reno.set = { "flow.main.cc" = "reno" }
 variant.plus.set = { "flow.main.cc" = "cubic-plus" }
 
 [live.experiment.runs]
 scenario = "path.toml"
 axes = ["rate"]
+samples = true
 """
 
 
@@ -226,11 +255,12 @@ def test_a_study_is_judged_by_both_engines(can_load: None, tmp_path: Path) -> No
             break
     else:
         pytest.fail(f"{ATTEMPTS} studies, none whole")
-    claim = document["claims"][0]
-    for engine in ("simulator", "live"):
-        assert claim[engine]["verdict"] == "reproduced", claim
-        assert claim[engine]["control"] == "not reproduced", claim
-    assert claim["live"]["measures"] != claim["simulator"]["measures"]
+    assert [claim["id"] for claim in document["claims"]] == ["H1", "S1"]
+    for claim in document["claims"]:
+        for engine in ("simulator", "live"):
+            assert claim[engine]["verdict"] == "reproduced", claim
+            assert claim[engine]["control"] == "not reproduced", claim
+        assert claim["live"]["measures"] != claim["simulator"]["measures"]
     assert (out / "report.md").read_text().count("H1") == 1
 
 
@@ -238,10 +268,10 @@ def test_a_study_is_judged_by_both_engines(can_load: None, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('claims = ["H1"]', 'claims = ["H2"]', ['"H2" is no claim', 'did you mean "H1"?']),
+        ('claims = ["H1", "S1"]', 'claims = ["H2"]', ['"H2" is no claim', 'did you mean "H1"?']),
         ("[live.experiment.runs]", "[live.experiment.run]", ['"run" is no experiment', 'did you mean "runs"?']),
         ('variant.plus.set = { "flow.main.cc" = "cubic-plus" }', "", ['"rfc"', 'expected `stack = "linux"`']),
-        ('claims = ["H1"]', "", ['"claims" is missing']),
+        ('claims = ["H1", "S1"]', "", ['"claims" is missing']),
         ("[live]", "[life]", ['unknown key "life"', 'did you mean "live"?']),
         (STUDY[STUDY.index("[live]") :], "", ["no [live] section", '"rfc"']),
     ],

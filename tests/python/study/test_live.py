@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from anabranch import Study, UserError, _engine
 from anabranch.live import check
 from anabranch.study import live as module
-from anabranch.study.live import Audit, LivePool, section
+from anabranch.study.live import Audit, LivePool, on_grid, section
 from anabranch.study.results import Job
 from anabranch.study.robustness import _deciding
 
@@ -329,3 +330,15 @@ def test_live_decides_no_verdict_of_the_simulators(write: Write) -> None:
     assert set(map(str, definition.texts)) == {"path.toml"}
     assert definition.live is not None
     assert "live.toml" in set(map(str, definition.live.texts))
+
+
+def test_samples_of_sockets_are_put_where_links_are_sampled() -> None:
+    """Fails for times as they were taken, which no table of links has, and for what is too late to pass for them."""
+    taken = [0.01007, 0.02007, 0.02007, 0.03006, 0.0460, 0.0501, 0.06008, 0.1401]
+    frame = pl.DataFrame(
+        {"time_s": taken, "flow": ["a", "a", "b", "a", "a", "a", "a", "a"], "cwnd_packets": range(8)},
+    )
+    placed = on_grid(frame, 20.0)
+    # 10 ms are no time of theirs; of 40 ms there is but a look that was 6 ms late.
+    assert placed.rows() == [(0.02, "a", 1), (0.02, "b", 2), (0.06, "a", 6), (0.14, "a", 7)]
+    assert on_grid(frame, 10.0)["time_s"].to_list() == [0.01, 0.02, 0.02, 0.03, 0.05, 0.06, 0.14]

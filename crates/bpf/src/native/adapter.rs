@@ -304,9 +304,9 @@ impl CongestionControl for Adapter {
         let cwnd = f64::from(self.sock.snd_cwnd);
         let window = event.restart_window(cwnd, f64::from(self.initial_cwnd));
         let ssthresh = event.restart_ssthresh(cwnd, 0.0);
-        self.sock.snd_ssthresh = self.sock.snd_ssthresh.max(whole(ssthresh));
-        if event.idle > event.rto && event.rule != IdleRestart::Off {
+        if event.idle > event.rto && event.rule != IdleRestart::Off && !self.sets_its_window() {
             self.event(Event::CwndRestart);
+            self.sock.snd_ssthresh = self.sock.snd_ssthresh.max(whole(ssthresh));
             self.set_cwnd(whole(window));
             self.sock.snd_cwnd_cnt = 0;
         }

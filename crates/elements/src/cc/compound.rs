@@ -379,7 +379,6 @@ impl CongestionControl for Compound {
     }
 
     fn on_idle(&mut self, event: &Idle) {
-        // RFC 5681 §4.1.
         let sum = self.window.sum();
         let restart = event.restart_window(sum, self.standard.initial_cwnd);
         let loss = &mut self.window.loss;

@@ -331,7 +331,6 @@ impl CongestionControl for Cubic {
 
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
-            // RFC 5681 §4.1.
             let window = &mut self.window;
             window.ssthresh = event.restart_ssthresh(window.cwnd, window.ssthresh);
             window.cwnd = event.restart_window(window.cwnd, self.initial_cwnd);

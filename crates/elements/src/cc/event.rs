@@ -195,13 +195,13 @@ impl Idle {
         }
     }
 
-    /// The slow start threshold with which sending starts again, in the unit of `cwnd`, the window before
-    /// the pause. What the path took then is remembered where the window is halved (RFC 2861 §3.2; Linux,
-    /// as measured): three quarters of it at least.
+    /// The slow start threshold with which sending starts again, in segments, as `cwnd`, the window before the
+    /// pause. By RFC 2861 (§3.2) what the path took then is remembered, three quarters of it; Linux takes a half and a
+    /// quarter in whole segments, as measured.
     #[must_use]
     pub fn restart_ssthresh(&self, cwnd: f64, ssthresh: f64) -> f64 {
         if self.rule == IdleRestart::Rfc2861 && self.idle > self.rto {
-            ssthresh.max(cwnd * 0.75)
+            ssthresh.max((cwnd / 2.0).floor() + (cwnd / 4.0).floor())
         } else {
             ssthresh
         }
@@ -242,7 +242,7 @@ pub enum IdleRestart {
     #[default]
     Rfc5681,
     /// It is halved for every timeout that has passed, down to the initial window, and ssthresh becomes three
-    /// quarters of it at least (RFC 2861 §3.2; Linux: `tcp_slow_start_after_idle`).
+    /// quarters of what it was before that at least (RFC 2861 §3.2; Linux: `tcp_slow_start_after_idle`).
     Rfc2861,
     /// It is kept, as long as five minutes, while pipeACK tells whether it is still valid; one that is
     /// not grows only where it is what limits the sender, and a loss reduces what was in use (RFC 7661).

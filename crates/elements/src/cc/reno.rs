@@ -291,9 +291,9 @@ impl CongestionControl for Reno {
 
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
-            // RFC 5681 §4.1.
             let cwnd = self.window.cwnd as f64;
-            let ssthresh = event.restart_ssthresh(cwnd, 0.0);
+            let smss = self.smss as f64;
+            let ssthresh = event.restart_ssthresh(cwnd / smss, 0.0) * smss;
             let window = event.restart_window(cwnd, self.initial_cwnd as f64);
             self.window.ssthresh = self.window.ssthresh.max(whole(ssthresh));
             self.window.cwnd = whole(window).max(self.smss);

@@ -45,7 +45,7 @@ impl Window {
         self.cwnd < self.ssthresh
     }
 
-    /// For [`super::CongestionControl::on_idle`], with the initial window (RFC 5681 §4.1).
+    /// For [`super::CongestionControl::on_idle`], with the initial window.
     pub fn on_idle(&mut self, event: &Idle, initial: f64) {
         self.ssthresh = event.restart_ssthresh(self.cwnd, self.ssthresh);
         self.cwnd = event.restart_window(self.cwnd, initial);

@@ -463,6 +463,21 @@ mod validation {
         }
     }
 
+    #[test]
+    fn a_window_that_a_write_has_just_filled_is_used_and_one_that_it_has_not_is_not() {
+        // The fourth window takes 80 segments. With an octet less it is full all the same, and grows by what is
+        // acknowledged; with a segment less the last acknowledgment, of what
+        // left when nothing more waited, lets it grow no more.
+        for (octets, expected) in [(150_000, 160), (149_999, 159), (149_000, 158)] {
+            let s = settings();
+            let mut net: Net<Length> = Net::new(&s, &s, link(), [5, 77]);
+            net.open();
+            net.ends[0].write_all(Length(octets));
+            net.run_until(ms(10 * RTT));
+            assert_eq!(window(&net), expected, "{octets}");
+        }
+    }
+
     /// One segment each round trip: far less than half of the window.
     fn trickle(net: &mut Net<Length>, rounds: u64) {
         for _ in 0..rounds {

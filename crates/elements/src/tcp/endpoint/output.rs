@@ -347,16 +347,16 @@ impl<B: Body> Endpoint<B> {
         let edge = self.edge();
         let left = edge.min(self.buffer.end()).since(self.snd_nxt);
         let full = in_flight + u64::from(self.smss) > window;
+        if full {
+            // A full window is used, whether more waits or not.
+            self.cwnd_limited_until = self.snd_nxt;
+        }
         if left >= u64::from(self.smss) {
             if full {
-                self.note_cwnd_limit();
+                self.limited_by = LimitedBy::Cwnd;
                 self.wanted.wake = false;
             }
         } else if left == 0 {
-            if full {
-                // Whoever writes just what the window takes has used it, whether more waits or not.
-                self.cwnd_limited_until = self.snd_nxt;
-            }
             if self.buffer.end() <= self.snd_nxt {
                 // RFC 9293 §3.8.2: nothing else waits.
                 place.flags |= Flags::PSH;
