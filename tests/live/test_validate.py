@@ -14,7 +14,7 @@ from .conftest import ATTEMPTS, command
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
 
 SHORT = ("thin", "bbr-shallow", "bbr-deep", "requests-beside-bulk")
-"""Four in `make test`, shortened, in which another control is far from the kernel and we are not; `make test-slow` has all of them."""
+"""In `make test`, shortened: another control is far from the kernel there, and we are not. `make test-slow` has all."""
 
 WITHIN = {"mean_srtt_ms": 16, "retransmitted_packets": 21, "shares": 9}
 """In so many scenarios at least these agree: two fewer, of shares one, than docs/validation/live.md has."""
