@@ -30,11 +30,12 @@ test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
-	$(RUN) python -m pytest -rs -n auto --dist loadfile tests/python tests/tools tests/oracle
+	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools tests/oracle
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
 
-test-studies: setup ## Run all tests of studies, each made anew unless ANABRANCH_STUDIES says where they are
+test-studies: setup ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
+	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/oracle
 
 test-live: ## Run all tests of live runs (10 minutes)
 	@tools/bootstrap test

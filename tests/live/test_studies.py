@@ -352,7 +352,13 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
                 "claim": "Twice the rate, twice the goodput",
                 "published": "2",
                 "accept_if": "1.7 to 2.1 with either control",
-            }
+            },
+            {
+                "id": "S1",
+                "claim": "Twice the rate, twice as many packets in the end; the queue follows the window",
+                "published": "2",
+                "accept_if": "1.7 to 2.1; correlation of the two at least 0.3",
+            },
         ],
     }
     live_studies.kept("half").write_text(json.dumps(document))
@@ -375,6 +381,6 @@ def test_a_result_that_is_no_longer_the_studys_is_out_of_date(tmp_path: Path, mo
         (text[text.index("[live]") :], "", ["the study has no [live] section any more"]),
     ]:
         (directory / "study.toml").write_text(
-            text.replace(old, new).replace('claims = ["H1"]', f'claims = ["{"H2" if "H2" in new else "H1"}"]')
+            text.replace(old, new).replace('claims = ["H1", ', f'claims = ["{"H2" if "H2" in new else "H1"}", ')
         )
         assert live_studies.gaps("half") == [f"studies/half/live.json: {one}" for one in told]

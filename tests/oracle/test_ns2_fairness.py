@@ -52,10 +52,12 @@ def test_the_page_has_these_rows(rows: list[Row]) -> None:
     assert page.count("| inside |") == 6
 
 
+@pytest.mark.long
 def test_tail_drop_in_the_place_of_red_is_outside_everywhere(fast: Table) -> None:
     assert [row.mix for row in ns2.compare(fast, [TAIL_DROP]) if row.inside] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", ["cubic", "reno", '"compound"'])
 def test_another_control_in_the_place_of_compound_is_outside(
     table: Table, monkeypatch: pytest.MonkeyPatch, wrong: str
@@ -66,6 +68,7 @@ def test_another_control_in_the_place_of_compound_is_outside(
     assert row.inside is False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -78,12 +81,14 @@ def test_another_red_is_outside(table: Table, wrong: str) -> None:
     assert row.inside is False
 
 
+@pytest.mark.long
 def test_cubic_without_its_reno_friendly_region_is_outside(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ns2.CONTROLS, "cubic", '{ kind = "cubic", beta = 0.8, tcp_friendly = false }')
     (row,) = ns2.compare({TELLING: table[TELLING]})
     assert row.inside is False
 
 
+@pytest.mark.long
 def test_the_cubic_of_rfc_9438_leaves_compound_less(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the page says of our default."""
     some = {mix: runs for mix, runs in table.items() if mix == Mix("cubic", "compound", 16, 2)}

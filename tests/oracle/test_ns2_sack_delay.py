@@ -55,6 +55,7 @@ def outside(fast: list[Theirs], *switches: str) -> int:
     return sum(not row.inside for row in ns2.compare(fast, seeds=10, transport=switches))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("switches", "least"),
     [
@@ -66,6 +67,7 @@ def test_another_tcp_misses(fast: list[Theirs], switches: tuple[str, ...], least
     assert outside(fast, *switches) >= least
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("queue", "inside"), [("50 packets", 3), ("100 packets", 0)])
 def test_what_the_rows_tell_of_the_hosts_queue(
     fast: list[Theirs], monkeypatch: pytest.MonkeyPatch, queue: str, inside: int
@@ -77,6 +79,7 @@ def test_what_the_rows_tell_of_the_hosts_queue(
     assert sum(row.inside for row in rows) == inside
 
 
+@pytest.mark.long
 def test_the_timer_restarted_by_retransmissions_saves_timeouts(fast: list[Theirs], rows: list[Row]) -> None:
     """Without it there are timeouts that ns-2 does not have."""
     some = [row for row in fast if (row.loss_on, row.queue) == ("rev", "hb50")]
