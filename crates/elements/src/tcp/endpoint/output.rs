@@ -347,13 +347,13 @@ impl<B: Body> Endpoint<B> {
         let edge = self.edge();
         let left = edge.min(self.buffer.end()).since(self.snd_nxt);
         let full = in_flight + u64::from(self.smss) > window;
-        if full {
-            // A full window is used, whether more waits or not.
+        if full && self.buffer.end().since(self.snd_nxt) < u64::from(self.smss) {
+            // A window that the application has just filled is used, whether more waits or not.
             self.cwnd_limited_until = self.snd_nxt;
         }
         if left >= u64::from(self.smss) {
             if full {
-                self.limited_by = LimitedBy::Cwnd;
+                self.note_cwnd_limit();
                 self.wanted.wake = false;
             }
         } else if left == 0 {
