@@ -16,8 +16,8 @@ SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
 SHORT = ("thin", "bbr-shallow", "bbr-deep", "requests-beside-bulk")
 """In `make test`, shortened: another control is far from the kernel there, and we are not. `make test-slow` has all."""
 
-WITHIN = {"mean_srtt_ms": 16, "retransmitted_packets": 21, "shares": 9}
-"""In so many scenarios at least these agree: two fewer, of shares one, than docs/validation/live.md has."""
+WITHIN = {"mean_srtt_ms": 18, "retransmitted_packets": 19, "shares": 10}
+"""In so many scenarios at least these agree: set when docs/validation/live.md had four seeds, and not lowered since."""
 
 UNUSABLE = ("live runs are tainted", "no seed has all of its live runs untainted")
 

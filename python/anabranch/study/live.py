@@ -85,7 +85,7 @@ class LiveStudyJson(TypedDict):
 def on_grid(samples: pl.DataFrame, every_ms: float) -> pl.DataFrame:
     """Samples of sockets at the times at which links and groups are sampled, so that one can be set against the other.
 
-    Live a socket is looked at some 70 us after its time, every 10 ms whatever the study asks for.
+    Live a socket is looked at a little after its time, and every 10 ms, whatever the study asks for.
 
     Args:
         samples: With ``time_s`` and ``flow``.
@@ -94,7 +94,8 @@ def on_grid(samples: pl.DataFrame, every_ms: float) -> pl.DataFrame:
     import polars as pl
 
     step = every_ms / 1000
-    place = (pl.col("time_s") / step).floor()
+    # What was taken just then must not fall before it by the rounding of the quotient.
+    place = (pl.col("time_s") / step + 1e-6).floor()
     late = pl.col("time_s") - place * step
     return (
         samples.filter(late < LATEST_SAMPLE_MS / 1000)

@@ -341,4 +341,6 @@ def test_samples_of_sockets_are_put_where_links_are_sampled() -> None:
     placed = on_grid(frame, 20.0)
     # 10 ms are no time of theirs; of 40 ms there is but a look that was 6 ms late.
     assert placed.rows() == [(0.02, "a", 1), (0.02, "b", 2), (0.06, "a", 6), (0.14, "a", 7)]
+    exact = pl.DataFrame({"time_s": [k * 20 / 1000 for k in range(100)], "flow": "a"})
+    assert on_grid(exact, 20.0)["time_s"].to_list() == [round(k * 0.02, 9) for k in range(100)]
     assert on_grid(frame, 10.0)["time_s"].to_list() == [0.01, 0.02, 0.02, 0.03, 0.05, 0.06, 0.14]
