@@ -228,6 +228,7 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     from anabranch.validate import DRAWS, simulate
     from anabranch.validate.host_times import (
         BEGINNINGS_US,
+        FIRST_DATA_US,
         MORE_US,
         NEXT_US,
         PAUSES_MS,
@@ -251,17 +252,25 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     assert max(firsts) < TICK_US + max(BEGINNINGS_US)
     assert {round(abs(second - first)) for first, second in begun} == set(NEXT_US)
     assert {second > first for first, second in begun} == {True, False}
-    for host, role in (("A-host", "sender"), ("B-host", "receiver")):
-        impairs = [run["link"][host]["forward"]["impair"] for run in resolved]
+    # What paces goes by when it is told: a sender is told late, a receiver answers late.
+    for host, role, direction in (("A-host", "sender", "reverse"), ("B-host", "receiver", "forward")):
+        other = {"forward": "reverse", "reverse": "forward"}[direction]
+        assert not any(run["link"][host][other]["impair"] for run in resolved)
+        impairs = [run["link"][host][direction]["impair"] for run in resolved]
         for number in range(len(PAUSES_MS)):
             tables = [impair[number]["table"] for impair in impairs]
             assert len({tuple(table) for table in tables}) > DRAWS // 2
             expected = sorted(f"{more} us" if more else "0 s" for more in MORE_US[role][number])
             assert all(sorted(table) == expected for table in tables)
-    reads = {tuple(run["host"]["B-host"]["read_delays"]) for run in resolved}
-    assert len(reads) > DRAWS // 2
-    assert {tuple(sorted(times)) for times in reads} == {tuple(sorted(f"{time} us" for time in READ_US["alone"]))}
-    assert all("A-host" not in run["host"] for run in resolved)
+    for host, what, table in (
+        ("B-host", "read_delays", READ_US["alone"]),
+        ("A-host", "first_write_delays", FIRST_DATA_US),
+    ):
+        times = {tuple(run["host"][host][what]) for run in resolved}
+        assert len(times) > DRAWS // 2
+        assert {tuple(sorted(draw)) for draw in times} == {tuple(sorted(f"{time} us" for time in table))}
+    assert all("read_delays" not in run["host"]["A-host"] for run in resolved)
+    assert all("first_write_delays" not in run["host"]["B-host"] for run in resolved)
     shares = [run.values[SHARES.name]["reno"] or 0 for run in simulate(scenario, 1, 16)]
     assert max(shares) - min(shares) > 0.05
 
@@ -273,7 +282,7 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
     def reads(name: str) -> dict[str, list[str]]:
         run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
         hosts = run.resolve()["resolved_scenario"].get("host", {})
-        return {host: sorted(table["read_delays"]) for host, table in hosts.items()}
+        return {host: sorted(table["read_delays"]) for host, table in hosts.items() if "read_delays" in table}
 
     beside = sorted(f"{time} us" for time in READ_US["beside a sender"])
     alone = sorted(f"{time} us" for time in READ_US["alone"])
@@ -296,26 +305,33 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
 
 
 @pytest.mark.engine
-def test_the_first_data_of_a_lone_flow_is_late_and_so_is_the_answer_where_it_may_make_the_connection() -> None:
+def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_connection() -> None:
     """Fails if the first burst leaves with the handshake's acknowledgment, over which a route takes its time."""
     from anabranch.validate.host_times import FIRST_DATA_US, MADE_BY_DATA_US, with_host_times
 
-    def firsts(name: str) -> dict[str, tuple[list[int], list[str]]]:
-        resolved = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0].resolve()
-        hosts = {host: link for host, link in resolved["resolved_scenario"]["link"].items() if host.endswith("-host")}
-        last = {host: link["forward"]["impair"][-1] for host, link in hosts.items()}
+    def resolved(name: str) -> dict[str, Any]:
+        run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
+        return dict(run.resolve()["resolved_scenario"])
+
+    def writers(name: str) -> dict[str, list[str]]:
+        hosts = resolved(name)["host"].items()
+        return {host: sorted(of["first_write_delays"]) for host, of in hosts if "first_write_delays" in of}
+
+    def answers(name: str) -> dict[str, tuple[list[int], list[str]]]:
+        hosts = {host: link for host, link in resolved(name)["link"].items() if host.endswith("-host")}
+        last = {host: link["forward"]["impair"][-1] for host, link in hosts.items() if link["forward"]["impair"]}
         return {
             host: (jitter["packets"], sorted(jitter["table"])) for host, jitter in last.items() if "packets" in jitter
         }
 
-    data = ([2], sorted(f"{time} us" for time in FIRST_DATA_US))
-    assert firsts("two-routes.toml") == {
-        "A-host": data,
-        "B-host": ([1], sorted(f"{time} us" for time in MADE_BY_DATA_US)),
-    }
-    assert firsts("lossy.toml") == {"A-host": data}
-    # Which packets are the first ones of several connections is not told by their number.
-    assert firsts("two-controls.toml") == firsts("lossy-ten-reno.toml") == {}
+    times = sorted(f"{time} us" for time in FIRST_DATA_US)
+    assert writers("lossy-ten-reno.toml") == {"A-host": times}
+    assert writers("reverse-load.toml") == {"A-host": times, "B-host": times}
+    # What is written to be answered is an application's own affair.
+    assert set(writers("requests-beside-bulk.toml")) == {"A-host"}
+    assert answers("two-routes.toml") == {"B-host": ([1], sorted(f"{time} us" for time in MADE_BY_DATA_US))}
+    # Nothing overtakes there; and which packets are the first ones of several connections is not told by their number.
+    assert answers("lossy.toml") == answers("two-controls.toml") == {}
 
 
 def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:

@@ -253,7 +253,8 @@ impl<'a> Live<'a> {
         } else {
             Controls::default()
         };
-        let (hosts, applied) = hosts(resolved, &settings::of_namespaces(resolved))?;
+        let wanted = settings::of_namespaces(resolved, self.shell.is_some());
+        let (hosts, applied) = hosts(resolved, &wanted)?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
         let flows_send = self.shell.is_none();
         let own = self.own_ends(resolved);

@@ -269,8 +269,15 @@ pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
     Some(payload.unwrap_or(0) + flow.udp_headers)
 }
 
-/// Settings of every namespace, as names below `/proc/sys` and values.
-pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
+/// What every machine gives a connection to begin with (`tcp_wmem`).
+const FIRST_SEND_BUFFER: u64 = 16_384;
+/// What it grows to on every machine, and the most that one of ours begins with.
+const LARGE_SEND_BUFFER: u64 = 4 << 20;
+/// All of ours together begin with no more.
+const SEND_BUFFERS: u64 = 256 << 20;
+
+/// Settings of every namespace, as names below `/proc/sys` and values; `shell`: whether somebody sits at one of them.
+pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, String)> {
     let mut tcp = resolved
         .flows
         .iter()
@@ -283,7 +290,8 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
         let mode = flow.stack.ecn;
         mode == EcnMode::Rfc3168 || (own && mode == EcnMode::Accecn)
     });
-    let need = largest_window(resolved);
+    // A window of n bytes takes about 2 n of memory on either side; twice that, so that it is never what limits.
+    let need = 4 * largest_window(resolved);
     let mut settings = vec![
         // What one connection learned must not reach the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
@@ -292,14 +300,17 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
         // As every machine has it, whatever this one was told.
         ("net/ipv4/tcp_timestamps", "1".to_owned()),
         ("net/ipv4/tcp_ecn", on(ecn)),
-        // A window of n bytes takes about 2 n of memory on either side; twice that, so that it is never what limits.
         (
             "net/ipv4/tcp_wmem",
-            format!("4096 16384 {}", (4 * need).max(4 << 20)),
+            format!(
+                "4096 {} {}",
+                first_send_buffer(resolved, need, shell),
+                need.max(LARGE_SEND_BUFFER)
+            ),
         ),
         (
             "net/ipv4/tcp_rmem",
-            format!("4096 131072 {}", (4 * need).max(6 << 20)),
+            format!("4096 131072 {}", need.max(6 << 20)),
         ),
         // No address is looked for twice on a device without neighbours.
         ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
@@ -313,6 +324,20 @@ pub fn of_namespaces(resolved: &Resolved) -> Vec<(&'static str, String)> {
             .map(|(name, _)| (name, "0".to_owned())),
     );
     settings
+}
+
+/// Octets of a send buffer at first, where it `need`s so many at most; zero if that is not known. An application of ours always has more
+/// to send: a buffer that grew from 16 KiB on would wake it at moments of TCP's, and what it writes then sends what TCP had let wait. Where
+/// a program of somebody else's may send, all have what every machine gives them.
+fn first_send_buffer(resolved: &Resolved, need: u64, shell: bool) -> u64 {
+    if shell || resolved.attached.iter().any(|host| host.exec.is_some()) {
+        return FIRST_SEND_BUFFER;
+    }
+    let connections = resolved.flows.iter();
+    let connections = connections.filter(|flow| flow.protocol == Protocol::Tcp);
+    let share = SEND_BUFFERS / (connections.count() as u64).max(1);
+    let need = if need == 0 { u64::MAX } else { need };
+    need.min(share).clamp(FIRST_SEND_BUFFER, LARGE_SEND_BUFFER)
 }
 
 /// What the scenario asks of a kernel's settings, as long as the kernel has none of that name: `has` says whether it does.

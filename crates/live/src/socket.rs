@@ -2,7 +2,7 @@
 //! so that nobody waits for long.
 
 use std::{
-    io::{self, Read, Write},
+    io::{self, Read},
     net::{SocketAddr, TcpListener, TcpStream},
     os::fd::AsFd,
     time::Duration as Pause,
@@ -27,6 +27,13 @@ use crate::{
 const BACKLOG: i32 = 65_535;
 /// Written or read at once.
 pub const CHUNK: usize = 128 << 10;
+
+/// Nobody waits for longer.
+const MOMENT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: LOOK.subsec_nanos() as _,
+};
+const AT_ONCE: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 impl SocketSettings {
     /// Before a socket listens or connects.
@@ -89,13 +96,9 @@ pub const fn family(address: SocketAddr) -> AddressFamily {
 }
 
 pub(crate) fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option<TcpStream>> {
-    let timeout = Timespec {
-        tv_sec: 0,
-        tv_nsec: LOOK.subsec_nanos().into(),
-    };
     while !stage.is_over() {
         let mut waiting = [PollFd::new(listener, PollFlags::IN)];
-        match poll(&mut waiting, Some(&timeout)) {
+        match poll(&mut waiting, Some(&MOMENT)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return listener.accept().map(|(stream, _)| Some(stream)),
             Err(error) => return Err(error.into()),
@@ -110,9 +113,10 @@ pub fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Writes `bytes` bytes of `content`, and says how many were.
+/// Writes `bytes` bytes of `content`, and says how many were. Room is waited for outside of writes: one that ended by a time-out would be
+/// made again, and every write sends what TCP had let wait for more.
 pub(crate) fn write_while(
-    mut stream: &TcpStream,
+    stream: &TcpStream,
     content: &mut Stream,
     bytes: u64,
     going: impl Fn() -> bool,
@@ -129,35 +133,44 @@ pub(crate) fn write_while(
         let part = made
             .len()
             .min(usize::try_from(bytes - written).unwrap_or(CHUNK));
-        match stream.write(&chunk[made.start..made.start + part]) {
+        match send(stream, &chunk[made.start..made.start + part], AT_ONCE) {
             Ok(n) => {
                 written += n as u64;
                 made.start += n;
                 content.advance(n as u64);
             }
-            Err(error) if is_late(&error) => {}
-            Err(error) if is_lost(&error) => break,
-            Err(error) => return Err(error),
+            Err(Errno::AGAIN) => wait_for_room(stream)?,
+            // The path is given up: the next one is told that the connection is gone.
+            Err(Errno::INTR | Errno::TIMEDOUT) => {}
+            Err(error) if is_lost(&error.into()) => break,
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(written)
 }
 
+/// Waits until a stream has room, or for a moment.
+fn wait_for_room(stream: &TcpStream) -> io::Result<()> {
+    match poll(&mut [PollFd::new(stream, PollFlags::OUT)], Some(&MOMENT)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Writes as much of `bytes` bytes as the socket takes at once, and says how much that was.
 pub(crate) fn write_now(stream: &TcpStream, content: &mut Stream, bytes: u64) -> io::Result<u64> {
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     let mut written = 0;
     while written < bytes {
         let left = usize::try_from(bytes - written).unwrap_or(CHUNK);
         let part = left.min(chunk.len());
         content.peek(&mut chunk[..part]);
-        match send(stream, &chunk[..part], flags) {
+        match send(stream, &chunk[..part], AT_ONCE) {
             Ok(n) => {
                 written += n as u64;
                 content.advance(n as u64);
             }
-            Err(Errno::INTR) => {}
+            Err(Errno::INTR | Errno::TIMEDOUT) => {}
             Err(Errno::AGAIN) => break,
             Err(error) if is_lost(&error.into()) => break,
             Err(error) => return Err(error.into()),

@@ -1,7 +1,8 @@
 """What hosts of live runs take until a flow begins and until they answer, and simulated hosts that take as long.
 
-All of it is measured by ``tests/live/host_times.py``. Which flow a full queue hits first hangs on microseconds, and
-with it who has how much for many seconds: a run whose hosts take no time at all is one of many, and not the middle.
+All of it is measured by ``tests/live/host_times.py``, of few flows. Which flow a full queue hits first hangs on
+microseconds, and with it who has how much for many seconds: a run whose hosts take no time at all is one of many, and
+not the middle.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TICK_US = 4000
 ticks, and timestamps count milliseconds."""
 
 PAUSES_MS = (0, 1, 2, 10)
-"""A host that has sent nothing for so long takes longer to answer."""
+"""A host that has sent nothing for so long takes longer to answer, and so does one that has been told nothing."""
 
 MORE_US: Mapping[str, Sequence[Sequence[int]]] = {
     "sender": (
@@ -43,7 +44,8 @@ MORE_US: Mapping[str, Sequence[Sequence[int]]] = {
 """By what a host is: the microseconds until it answers, and how many are added after each of the further pauses."""
 
 FIRST_DATA_US: Sequence[int] = (166, 186, 194, 201, 209, 215, 229, 250, 275, 444)
-"""So long after the acknowledgment that makes the connection its first data leaves: the application has to be told."""
+"""So long after the acknowledgment that makes the connection its first data leaves: the application has to be told.
+Measured of lone flows; the two of ``scenarios/live/bbr-beside-cubic.toml`` take 220 to 280."""
 
 MADE_BY_DATA_US: Sequence[int] = (51, 58, 72, 77, 103, 106, 114, 112, 124, 177)
 """What a receiver takes longer over first data that has overtaken that acknowledgment and makes the connection."""
@@ -65,11 +67,12 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
     """The scenario so many times, with hosts that take their time.
 
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
-    nothing be overtaken makes what it sends late (:data:`MORE_US`). Applications read late (:data:`READ_US`), on which
-    hangs when the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`). The first data of a lone flow takes
-    longer (:data:`FIRST_DATA_US`), and so does the answer where that may have overtaken the acknowledgment before it,
-    behind a gateway of several routes (:data:`MADE_BY_DATA_US`). Which packets these are of several flows is not told
-    by the numbers that packets have at a host's link.
+    nothing be overtaken makes what a receiver sends late, and what a sender is sent: what is paced goes by the time at
+    which an acknowledgment is taken in (:data:`MORE_US`). Applications read late (:data:`READ_US`), on which hangs when
+    the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`), and so does what they write
+    (:data:`FIRST_DATA_US`). The first answer of a lone flow takes longer where data may have overtaken the
+    acknowledgment that makes the connection, behind a gateway of several routes (:data:`MADE_BY_DATA_US`). Which packet
+    that is of several flows is not told by the numbers that packets have at a host's link.
     """
     from anabranch.toml_text import write_key
 
@@ -89,9 +92,18 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
 
 def _readers(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """What else the hosts do at which data is read and not answered."""
+    flows = list(flows)
     senders = {flow["from"] for flow in flows}
-    read = [flow["to"] for flow in flows if flow["protocol"] == "tcp" and _kind(flow["workload"]) != "request-response"]
-    return {node: "beside a sender" if node in senders else "alone" for node in read}
+    return {flow["to"]: "beside a sender" if flow["to"] in senders else "alone" for flow in flows if _is_one_way(flow)}
+
+
+def _has_many(flow: Mapping[str, Any]) -> bool:
+    """Transfers one after the other, whose writer has not been looked at."""
+    return bool(_kind(flow["workload"]) == "poisson")
+
+
+def _is_one_way(flow: Mapping[str, Any]) -> bool:
+    return bool(flow["protocol"] == "tcp" and _kind(flow["workload"]) != "request-response")
 
 
 def _kind(choice: Any) -> Any:
@@ -99,16 +111,12 @@ def _kind(choice: Any) -> Any:
 
 
 def _firsts(resolved: Mapping[str, Any]) -> dict[str, tuple[int, Sequence[int]]]:
-    """By host of a lone flow: the number of the packet with its first data, or that answers it, and what that takes."""
+    """By host of a lone flow: the number of the packet that answers its first data, and what that takes."""
     flows = list(resolved["flow"].values())
     overtaken = {node for gateway in resolved.get("gateway", {}).values() for node in gateway["between"]}
-    firsts: dict[str, tuple[int, Sequence[int]]] = {}
-    if len(flows) == 1 and flows[0]["count"] == 1 and _kind(flows[0]["workload"]) in ("bulk", "file"):
-        # Behind the SYN and the acknowledgment of the SYN-ACK; behind the SYN-ACK.
-        firsts[flows[0]["from"]] = (2, FIRST_DATA_US)
-        if flows[0]["to"] in overtaken:
-            firsts[flows[0]["to"]] = (1, MADE_BY_DATA_US)
-    return firsts
+    lone = len(flows) == 1 and flows[0]["count"] == 1 and _kind(flows[0]["workload"]) in ("bulk", "file")
+    # Behind the SYN-ACK.
+    return {flows[0]["to"]: (1, MADE_BY_DATA_US)} if lone and flows[0]["to"] in overtaken else {}
 
 
 def _behind(node: str) -> str:
@@ -139,6 +147,7 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
             late_us[start] = drawn.choice(BEGINNINGS_US)
         copy.set(f"flow.{write_key(name)}.start", f"{start + (into_tick_us + late_us[start]) * 1e-6:.9f} s")
     firsts = _firsts(resolved)
+    told = {flow["from"] for _, flow in flows if flow["protocol"] == "tcp"}
     for node, role in _roles(resolved["flow"].values()).items():
         impair: list[Value] = [
             _jitter(drawn, table, after_pause=SAME_BURST if pause == 0 else f"{pause} ms")
@@ -147,14 +156,19 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
         if node in firsts:
             number, table = firsts[node]
             impair.append(_jitter(drawn, table, packets=[number]))
-        copy.set(f"link.{write_key(_behind(node))}.forward.impair", impair)
+        late = "reverse" if role == "sender" and node in told else "forward"
+        copy.set(f"link.{write_key(_behind(node))}.{late}.impair", impair)
+    for node in dict.fromkeys(flow["from"] for _, flow in flows if _is_one_way(flow) and not _has_many(flow)):
+        copy.set(f"host.{write_key(_behind(node))}.first_write_delays", _texts(drawn, FIRST_DATA_US))
     for node, beside in _readers([flow for _, flow in flows]).items():
-        delays = [f"{delay} us" for delay in drawn.sample(READ_US[beside], len(READ_US[beside]))]
-        copy.set(f"host.{write_key(_behind(node))}.read_delays", delays)
+        copy.set(f"host.{write_key(_behind(node))}.read_delays", _texts(drawn, READ_US[beside]))
     return copy
 
 
 def _jitter(drawn: random.Random, table: Sequence[int], **which: Value) -> Value:
+    return {"kind": "jitter", "distribution": "table", "table": _texts(drawn, table), "reorder": False, **which}
+
+
+def _texts(drawn: random.Random, table: Sequence[int]) -> list[str]:
     # In another order the same draws of the seed are other delays; what else it draws stays.
-    delays = [f"{delay} us" for delay in drawn.sample(table, len(table))]
-    return {"kind": "jitter", "distribution": "table", "table": delays, "reorder": False, **which}
+    return [f"{delay} us" for delay in drawn.sample(table, len(table))]

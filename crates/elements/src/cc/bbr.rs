@@ -21,6 +21,9 @@
 //! bandwidth-delay product 67.1 packets:
 //! - What is to be in flight is rounded up to pairs of packets: the phase that drains ended with 74 in flight, where one
 //!   product and three bursts are 73.1.
+//! - A burst that is more than two packets is as many as leave whole in a 1,024th of a second: a bandwidth of 0.92 packets a millisecond in
+//!   Startup and 40.2 ms make a window of 114, with bursts of two; three bursts of a millisecond, 2.6 packets each, would make 116 (captures of
+//!   `scenarios/live/bbr-beside-cubic.toml`).
 //! - Where ProbeBW asks whether it has found more to put in flight, the burst that is about to leave counts: with 92 asked
 //!   for, its first phase ended at an acknowledgment that found 90 in 23 of 26 cycles, and 92 in three.
 //! - A recovery that begins with the acknowledgment that ends another one goes on with it: the window is neither given back nor

@@ -32,7 +32,10 @@ mod window_log;
 
 use std::sync::Arc;
 
-use anabranch_core::{packet::Ecn, units::Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 
 use self::{autotuning::Tuner, ecn::EcnState, input::Reports, timers::Timer};
 use super::{
@@ -321,6 +324,9 @@ struct Extras {
     blocked_at: Option<Seq>,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
     burst: u64,
+    /// So much later than it might have the burst under way has begun to leave, less what has been taken off its time
+    /// (`pacing_catches_up`).
+    late: Duration,
     unfilled: Unfilled,
 }
 

@@ -235,6 +235,9 @@ pub struct Settings {
     /// Paced segments leave in bursts of so much time at the pacing rate, two segments at least
     /// and 64 KiB at most; zero for one by one.
     pub pacing_burst: Duration,
+    /// A burst that leaves later than it might takes as much less time at the rate, half of it at least, so that the next one
+    /// leaves sooner. If not, time not used earns nothing.
+    pub pacing_catches_up: bool,
     /// The send buffer grows with the window, to `send_buffer` at most.
     pub send_autotuning: bool,
     /// The window offered begins at 64 KiB and grows with what the application takes per round

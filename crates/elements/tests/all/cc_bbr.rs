@@ -211,6 +211,23 @@ fn what_is_to_be_in_flight_is_pairs_of_packets() {
     assert_eq!(path.control.cwnd(), PACKET * 176);
 }
 
+/// A product is 117.7 packets here and a 1,024th of a second at the pacing rate 2.26, of which two are whole. Fails for 244, which a
+/// millisecond makes, and whatever is not rounded.
+#[test]
+fn a_burst_is_whole_packets_of_a_1024th_of_a_second() {
+    let params = Params {
+        extra_acked_gain: cc::params::Share::new(0.0),
+        ..Params::default()
+    };
+    let mut path = Bottleneck::new(&Config::Bbr(params), Rate::from_mbit_per_s(28), ms(50));
+    path.run(Duration::from_secs(3));
+    while (path.state("pacing_gain") - 1.0).abs() > 1e-9 {
+        path.run(ms(1));
+    }
+    path.run(ms(10));
+    assert_eq!(path.control.cwnd(), PACKET * 242);
+}
+
 /// Of the 114 packets that are looked for two are about to leave. Fails for a phase that waits for 114.
 #[test]
 fn the_burst_that_is_about_to_leave_counts_where_more_is_looked_for() {

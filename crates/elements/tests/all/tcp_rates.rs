@@ -272,6 +272,58 @@ fn pacing_ratios_and_bursts_are_what_is_written() {
     }
 }
 
+/// A segment takes 0.2 ms. Fails where time not used earns nothing, and where it earns more than half of a burst.
+#[test]
+fn what_leaves_late_takes_less_of_the_next_ones_time() {
+    let us = Duration::from_micros;
+    for (catches_up, expected) in [
+        // The first has waited for long: half. The second is late by 40 us: the third leaves that much sooner.
+        (true, [100 + 40, 160]),
+        (false, [200 + 40, 200]),
+    ] {
+        let s = Settings {
+            pacing: true,
+            pacing_ss_ratio: 100,
+            pacing_burst: Duration::ZERO,
+            pacing_catches_up: catches_up,
+            ..settings()
+        };
+        let mut net: Net<Length> = Net::new(&s, &settings(), link(), [5, 77]);
+        let fixed = Fixed {
+            segments: 100,
+            marked: Marked::default(),
+        };
+        net.ends[0] = Endpoint::new(
+            &Arc::new(s),
+            Control::Boxed(Box::new(fixed)),
+            Role::Active,
+            5,
+        );
+        net.logging = true;
+        net.open();
+        net.run_until(ms(100));
+        net.ends[0].write_all(Length(1000));
+        net.flush();
+        net.run_until(ms(100) + us(expected[0]));
+        net.ends[0].write_all(Length(2000));
+        net.flush();
+        net.run_until(ms(105));
+        let left: Vec<Instant> = net
+            .log
+            .iter()
+            .filter(|(_, end, _, _, _, len)| *end == 0 && *len > 0)
+            .map(|(at, ..)| *at)
+            .collect();
+        let [first, second, third] = left[..] else {
+            panic!("{left:?}")
+        };
+        // The second was written when it was late by 40 us, and left at once.
+        assert_eq!(second - first, us(expected[0]), "{catches_up}");
+        let apart = (third - second).as_millis_f64() * 1e3;
+        assert!((apart - expected[1] as f64).abs() < 2.0, "{apart} us");
+    }
+}
+
 #[test]
 fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
     let limit = 500_000;

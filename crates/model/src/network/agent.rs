@@ -22,7 +22,7 @@ use super::{
     connection::Connection,
     datagrams::UdpEnd,
     fabric::Fabric,
-    script::{self, Reader, Script},
+    script::{self, Late, Script, Tardiness},
 };
 use crate::event_queue::{Class, Entry, Source};
 
@@ -153,6 +153,8 @@ pub enum App {
     Sink,
     /// Goes by the clock, or by what it hears.
     Scripted(Box<Script>),
+    /// Begins some time after the connection stands.
+    Late(Box<Late>),
     /// Done with sending.
     Finished,
 }
@@ -321,6 +323,7 @@ impl<B: Body> Network<B> {
                 end @ (End::Tcp(..) | End::Protected(..)) => match end.tcp_mut() {
                     // Its own timer, not the flow's start: what is due is done below.
                     Some((_, App::Scripted(script))) if script.has_begun() => {}
+                    Some((_, App::Late(late))) if late.has_begun() => {}
                     Some((endpoint, _)) => {
                         if self.fabric.probe.logs() {
                             endpoint.keep_window_log();
@@ -339,11 +342,7 @@ impl<B: Body> Network<B> {
             match &mut slot.end {
                 end @ (End::Tcp(..) | End::Protected(..)) => {
                     if let Some((endpoint, app)) = end.tcp_mut() {
-                        endpoint.close();
-                        match app {
-                            App::Scripted(script) => script.stop(),
-                            app => *app = App::Finished,
-                        }
+                        stop(endpoint, app, &mut slot.start);
                     }
                 }
                 End::Udp(end) => end.stop(),
@@ -565,8 +564,10 @@ pub(super) fn tcp_ends<B: Body>(
     control: &cc::Config,
     fec: &fec::Config,
     app: App,
-    reader: Option<Reader>,
+    (tardiness, number): (&Tardiness, u64),
 ) -> [End<B>; 2] {
+    let reader = tardiness.reader(number);
+    let app = tardiness.writer(number, app);
     let reads_at_once = reader.is_none();
     let sink = reader.map_or(App::Sink, |reader| {
         App::Scripted(Box::new(Script::Reader(reader)))
@@ -624,6 +625,33 @@ fn drive_protected<B: Body>(
     drive(endpoint, app, now, wake);
 }
 
+/// The application is told to stop.
+fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, wake: &mut Instant) {
+    match app {
+        App::Scripted(script) => script.stop(),
+        App::Late(late) => {
+            *wake = Instant::NEVER;
+            *app = late.stop();
+        }
+        App::Bulk | App::File(_) | App::Sink | App::Finished => *app = App::Finished,
+    }
+    // What is left of a late one is a file, which is written next and the connection closed behind it.
+    if !matches!(app, App::File(_)) {
+        endpoint.close();
+    }
+}
+
+/// [`drive`], of an application that has just begun.
+#[inline(never)]
+fn drive_begun<B: Body>(
+    endpoint: &mut Endpoint<B>,
+    app: &mut App,
+    now: Instant,
+    wake: &mut Instant,
+) {
+    drive(endpoint, app, now, wake);
+}
+
 /// What the application does when it gets a chance. A scripted one says when it wants to go on.
 #[expect(
     clippy::inline_always,
@@ -655,6 +683,14 @@ fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake:
             }
         }
         App::Scripted(script) => *wake = script.drive(endpoint, now),
+        App::Late(late) => {
+            *wake = late.due(now);
+            if *wake <= now {
+                *wake = Instant::NEVER;
+                *app = late.take();
+                drive_begun(endpoint, app, now, wake);
+            }
+        }
         App::Finished => {}
     }
 }

@@ -12,8 +12,108 @@ use anabranch_elements::{
     tcp::{Endpoint, State},
 };
 
-use super::{Completions, agent::PATTERN};
+use super::{App, Completions, agent::PATTERN};
 use crate::workload::{Pace, RequestResponse};
+
+/// Times of which each is drawn as often as any other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Delays {
+    all: Arc<[Duration]>,
+    stream: Stream,
+}
+
+impl Delays {
+    /// None if there are none. The flow's name keys the draws.
+    fn of_flow(all: &Arc<[Duration]>, seed: u64, flow: &str, what: &str) -> Option<Self> {
+        (!all.is_empty()).then(|| Self {
+            all: Arc::clone(all),
+            stream: Stream::new(seed, &format!("flow.{flow}.{what}")),
+        })
+    }
+
+    fn draw(&self, number: u64) -> Duration {
+        let mut draw = self.stream.at(number);
+        let at = draw.uniform_duration(Duration::from_picos(self.all.len() as u64));
+        let at = usize::try_from(at.as_picos()).expect("a list is as long as memory permits");
+        self.all[at]
+    }
+}
+
+/// How long the applications of a flow take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tardiness {
+    first_writes: Option<Delays>,
+    reads: Option<Delays>,
+}
+
+impl Tardiness {
+    pub(super) fn of_flow(
+        [first_writes, reads]: [&Arc<[Duration]>; 2],
+        seed: u64,
+        flow: &str,
+    ) -> Self {
+        Self {
+            first_writes: Delays::of_flow(first_writes, seed, flow, "first_writes"),
+            reads: Delays::of_flow(reads, seed, flow, "reads"),
+        }
+    }
+
+    /// What reads from the flow's `number`th connection, with draws of its own; `None`: at once.
+    pub(super) fn reader(&self, number: u64) -> Option<Reader> {
+        self.reads.as_ref().map(|delays| Reader {
+            delays: delays.clone(),
+            count: number << 32,
+            due: Instant::NEVER,
+            closed: false,
+        })
+    }
+
+    /// What writes into it, as late as it does.
+    pub(super) fn writer(&self, number: u64, app: App) -> App {
+        match &self.first_writes {
+            Some(delays) => App::Late(Box::new(Late {
+                delay: delays.draw(number),
+                since: None,
+                app,
+            })),
+            None => app,
+        }
+    }
+}
+
+/// An application that takes its time until it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    delay: Duration,
+    /// The connection is there.
+    since: Option<Instant>,
+    app: App,
+}
+
+impl Late {
+    /// Whether the connection is there, so that a timer is the application's.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// When it begins, over an open connection.
+    pub(super) fn due(&mut self, now: Instant) -> Instant {
+        self.since.get_or_insert(now).saturating_add(self.delay)
+    }
+
+    /// What it does then.
+    pub(super) fn take(&mut self) -> App {
+        std::mem::replace(&mut self.app, App::Finished)
+    }
+
+    /// What it does once it is told to stop: a file is the connection's from its beginning on.
+    pub(super) fn stop(&mut self) -> App {
+        match self.take() {
+            file @ App::File(_) if self.has_begun() => file,
+            _ => App::Finished,
+        }
+    }
+}
 
 /// What such an application does, and how far it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +165,8 @@ pub struct Server {
 /// Reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
-    /// From data to the read that takes all there is by then; each drawn as often as any other.
-    delays: Arc<[Duration]>,
-    stream: Stream,
+    /// From data to the read that takes all there is by then.
+    delays: Delays,
     count: u64,
     /// When the next read is due.
     due: Instant,
@@ -203,39 +302,18 @@ impl Server {
 }
 
 impl Reader {
-    /// One that reads at once if there are no delays, and is none then. The flow's name keys its draws.
-    pub(super) fn of_flow(delays: &Arc<[Duration]>, seed: u64, flow: &str) -> Option<Self> {
-        (!delays.is_empty()).then(|| Self {
-            delays: Arc::clone(delays),
-            stream: Stream::new(seed, &format!("flow.{flow}.reads")),
-            count: 0,
-            due: Instant::NEVER,
-            closed: false,
-        })
-    }
-
-    /// The reader of the flow's `number`th connection, with draws of its own.
-    pub(super) fn of_connection(&self, number: u64) -> Self {
-        Self {
-            count: number << 32,
-            ..self.clone()
-        }
-    }
-
     fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
         if self.due <= now {
             endpoint.read(now, u64::MAX);
             self.due = Instant::NEVER;
         }
         if endpoint.readable() > 0 && self.due == Instant::NEVER {
-            let mut draw = self.stream.at(self.count);
-            let at = draw.uniform_duration(Duration::from_picos(self.delays.len() as u64));
-            let at = usize::try_from(at.as_picos()).expect("a list is as long as memory permits");
+            let delay = self.delays.draw(self.count);
             self.count += 1;
-            if self.delays[at].is_zero() {
+            if delay.is_zero() {
                 endpoint.read(now, u64::MAX);
             } else {
-                self.due = now.saturating_add(self.delays[at]);
+                self.due = now.saturating_add(delay);
             }
         }
         if matches!(endpoint.state(), State::CloseWait) && endpoint.readable() == 0 && !self.closed

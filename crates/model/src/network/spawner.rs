@@ -7,7 +7,7 @@ use super::{
     App, End, Network,
     agent::{AgentSlot, tcp_ends},
     connection::Connection,
-    script::Reader,
+    script::Tardiness,
 };
 use crate::{
     event_queue::{Class, Entry, Source},
@@ -22,8 +22,8 @@ pub(super) struct Spawner {
     pub(super) stop: Instant,
     pub(super) route: [u32; 2],
     pub(super) elements: [anabranch_core::trace::ElementId; 2],
-    /// How each transfer's data is read; `None`: at once.
-    pub(super) reader: Option<Reader>,
+    /// How long the applications of each transfer take.
+    pub(super) tardiness: Tardiness,
     /// Transfers so far.
     pub(super) begun: u64,
     /// Places of ended connections, to be used again.
@@ -41,10 +41,7 @@ impl<B: Body> Network<B> {
         }
         let size = spawner.arrivals.draw().size;
         let due = spawner.arrivals.due;
-        let reader = spawner
-            .reader
-            .as_ref()
-            .map(|reader| reader.of_connection(spawner.begun));
+        let number = spawner.begun;
         spawner.begun += 1;
         let (flow_id, route, elements, vacant) = (
             spawner.flow,
@@ -63,7 +60,8 @@ impl<B: Body> Network<B> {
         let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
             unreachable!("a workload of many runs over our TCP")
         };
-        let ends = tcp_ends(&settings, control, &flow.fec, App::File(size), reader);
+        let late = (&self.spawners[index].tardiness, number);
+        let ends = tcp_ends(&settings, control, &flow.fec, App::File(size), late);
         let mut connection = Connection::new(flow_id, route, flow.window);
         connection.spawner = u32::try_from(index).ok();
         connection.started = now;

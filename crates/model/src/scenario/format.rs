@@ -249,6 +249,10 @@ pub struct Host {
     /// takes all that is there by then. Without any they read at once. Live, applications take what time they take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read_delays: Vec<Duration>,
+    /// How long after its connection over TCP stands an application that sends from here writes for the first time, each of these as
+    /// often as any other. Without any it writes at once. Live, applications take what time they take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub first_write_delays: Vec<Duration>,
     /// Live engine only: `"namespace"`, which is the default, or `"interface:NAME"`: the host stands for an interface
     /// of this machine, and every frame that arrives there is carried along the one flow that begins or ends here.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -495,6 +495,10 @@ fn hosts() {
                 "reads without a unit",
                 plus("[host.D]\nread_delays = [\"10 us\", \"5\"]"),
             ),
+            (
+                "first writes where nothing is sent",
+                plus("[host.R]\nfirst_write_delays = [\"10 us\"]"),
+            ),
         ],
     );
 }

@@ -1,4 +1,5 @@
-//! What hosts take: `processing_jitter`, a random time over each packet, and `read_delays`, the time until data is read.
+//! What hosts take: `processing_jitter`, a random time over each packet, `read_delays`, the time until data is read, and
+//! `first_write_delays`, the time until it is first written.
 
 use crate::common;
 
@@ -170,6 +171,87 @@ flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", workload = { kin
     assert!(
         (drawn / 0.004).fract().min(1.0 - (drawn / 0.004).fract()) < 1e-3,
         "{drawn}"
+    );
+}
+
+fn first_writes(host: &str, delays: &str) -> String {
+    format!("[host.{host}]\nfirst_write_delays = [{delays}]\n")
+}
+
+/// Each connection's first data leaves so late.
+#[test]
+fn what_is_first_written_late_leaves_late() {
+    let flow_of = |workload: &str| {
+        format!(
+            r#"
+duration = "20 s"
+link.a = {{ between = ["S", "D"], rate = "1 Gbit/s", delay = "10 ms" }}
+flow.main = {{ from = "S", to = "D", cc = "reno", stack = "rfc", workload = {workload} }}
+"#
+        )
+    };
+    let file = flow_of(r#"{ kind = "file", size = "14480 B" }"#);
+    let took = |text: &str| {
+        flow(&run(text), "main")["flow_completion_time_s"]
+            .as_f64()
+            .expect("a number")
+    };
+    let late = took(&format!("{file}\n{}", first_writes("S", "\"5 ms\""))) - took(&file);
+    assert!((late - 0.005).abs() < 1e-9, "{late}");
+    // Told to stop before, it writes at once and closes, as one does that has written already.
+    let stopped = |delays: &str| {
+        let stop = file.replace("workload =", "stop = \"30 ms\", workload =");
+        run(&format!("{stop}\n{delays}"))
+    };
+    for delays in [String::new(), first_writes("S", "\"15 ms\"")] {
+        let sent = &stopped(&delays).summary.links["a"]["forward"]["sent_packets"];
+        // A SYN and ten segments at least.
+        assert!(sent.as_u64() >= Some(11), "{delays}{sent}");
+    }
+
+    // Every transfer draws: those of two times are there as often, as far as chance has it.
+    let many = flow_of(
+        r#"{ kind = "poisson", rate = "200 kbit/s", sizes = { kind = "fixed", size = "1448 B" } }"#,
+    );
+    let mean = |text: &str| {
+        flow(&run(text), "main")["transfers"]["mean_completion_time_s"]
+            .as_f64()
+            .expect("a number")
+    };
+    let both = first_writes("S", "\"2 ms\", \"6 ms\"");
+    let late = mean(&format!("{many}\n{both}")) - mean(&many);
+    assert!(late > 0.0035 && late < 0.0045, "{late}");
+}
+
+/// Also where packets are doubled, overtaken and lost.
+#[test]
+fn the_fast_path_changes_nothing_for_late_writers() {
+    let mut others = 0;
+    for number in 0..100 {
+        let shape = Shape {
+            files_only: true,
+            changes: true,
+            mangle: true,
+            seconds: 1,
+        };
+        let plain = text(number, shape);
+        let from = plain.split("from = \"").nth(1).expect("there is a flow");
+        let host = from.split('"').next().expect("a name");
+        let late = format!(
+            "{plain}\n{}",
+            first_writes(host, "\"0 s\", \"40 us\", \"3 ms\"")
+        );
+        let resolved = resolve(&late);
+        assert_eq!(
+            digest(&resolved, true),
+            digest(&resolved, false),
+            "scenario {number}\n{late}"
+        );
+        others += usize::from(run(&plain).summary.digest != digest(&resolved, true));
+    }
+    assert!(
+        others > 40,
+        "late writers were felt in {others} of 100 only"
     );
 }
 

@@ -7,6 +7,9 @@ use super::{Ack, Model, mode::Mode};
 
 /// Bytes of a burst at most (draft 00 §4.2.2).
 const MAX_QUANTUM: f64 = 65_536.0;
+/// A burst is what leaves in so short a part of a second, like what is handed over for segmentation as one (Linux: `tcp_tso_rtt_log` in
+/// ip-sysctl.rst).
+const BURSTS_PER_S: f64 = 1024.0;
 
 /// A fast recovery or a timeout under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,16 +42,15 @@ impl Model {
         inflight.max(self.min_window())
     }
 
-    /// Draft 00 §4.2.2: a millisecond of data.
+    /// Draft 00 §4.2.2: one packet below 1.2 Mbit/s, two below 24, else a millisecond of data; here a 1,024th of a second, in whole packets.
     pub(super) fn send_quantum(&self) -> f64 {
         if self.pacing_rate < 1.2e6 / 8.0 {
             self.smss
         } else if self.pacing_rate < 24e6 / 8.0 {
             2.0 * self.smss
         } else {
-            (self.pacing_rate * 1e-3)
-                .min(MAX_QUANTUM)
-                .max(2.0 * self.smss)
+            let packets = (self.pacing_rate / BURSTS_PER_S).min(MAX_QUANTUM) / self.smss;
+            packets.floor().max(2.0) * self.smss
         }
     }
 

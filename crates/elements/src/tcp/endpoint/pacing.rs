@@ -2,7 +2,8 @@
 //!
 //! Data leaves in bursts of about [`pacing_burst`](crate::tcp::settings::Settings::pacing_burst)
 //! at the rate, as a stack does that hands large segments to the network card; the next burst
-//! waits until this one would have left at the rate. Time not used earns nothing.
+//! waits until this one would have left at the rate. Time not used earns nothing; or a burst that leaves late takes as much
+//! less time, half of it at least ([`pacing_catches_up`](crate::tcp::settings::Settings::pacing_catches_up)).
 //!
 //! # Differs from Linux
 //! - The first segments of a recovery leave at once; what they take is still counted.
@@ -119,18 +120,29 @@ impl<B: Body> Endpoint<B> {
         let Some(rate) = self.pacing_rate() else {
             return;
         };
-        if now >= self.paced_from {
+        let begins = now >= self.paced_from;
+        if begins {
+            let late = now - self.paced_from;
             self.paced_from = now;
             let most = (rate * self.settings.pacing_burst).get().min(MAX_BURST);
-            self.cold.extras().burst = if self.settings.pacing_burst.is_zero() {
+            let extras = self.cold.extras();
+            extras.late = late;
+            extras.burst = if self.settings.pacing_burst.is_zero() {
                 0
             } else {
                 most.max(2 * u64::from(self.smss))
             };
         }
         let len = u64::from(len);
-        let burst = &mut self.cold.extras().burst;
-        *burst = burst.saturating_sub(len);
-        self.paced_from = self.paced_from.saturating_add(Bytes::new(len) / rate);
+        let mut time = Bytes::new(len) / rate;
+        let extras = self.cold.extras();
+        // What leaves before its time, as the first segments of a recovery, is not late.
+        if self.settings.pacing_catches_up && (begins || extras.burst > 0) {
+            let less = extras.late.min(time / 2);
+            extras.late = extras.late - less;
+            time = time - less;
+        }
+        extras.burst = extras.burst.saturating_sub(len);
+        self.paced_from = self.paced_from.saturating_add(time);
     }
 }

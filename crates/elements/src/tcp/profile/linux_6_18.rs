@@ -168,6 +168,10 @@ pub(super) fn linux_6_18() -> Profile {
                 "pacing_burst",
                 "about a millisecond of data, two segments at least",
             ),
+            (
+                "pacing_catches_up",
+                "measured: the second pair of BBR's first window leaves after half of the time that lies between the others",
+            ),
             ("recovery", "tcp_recovery: RACK is on by default"),
             ("tlp", "tcp_early_retrans: 3 by default"),
             ("max_ack_delay", "RFC 8985 §7.2: 200 ms"),
@@ -267,6 +271,7 @@ pub(super) fn linux_6_18() -> Profile {
             recovery_again: true,
             occupied_buffer: true,
             acks_wait_for_read: true,
+            pacing_catches_up: true,
             idle_restart: IdleRestart::Rfc2861,
             send_autotuning: true,
             receive_autotuning: true,

@@ -174,6 +174,7 @@ pub(super) fn rfc() -> Profile {
             pacing_ss_ratio: 200,
             pacing_ca_ratio: 120,
             pacing_burst: Duration::from_millis(1),
+            pacing_catches_up: false,
             send_autotuning: false,
             receive_autotuning: false,
             autotuning_start: Bytes::new(64 << 10),

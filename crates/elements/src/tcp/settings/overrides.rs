@@ -31,7 +31,7 @@ impl Settings {
             first_epoch_growth reno_friendly cubic_interval cubic_count_outlives undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
             grow_by_delivered recovery_end_grows recovery_again occupied_buffer acks_wait_for_read idle_restart pacing
-            pacing_ss_ratio pacing_ca_ratio pacing_burst send_autotuning receive_autotuning autotuning_start
+            pacing_ss_ratio pacing_ca_ratio pacing_burst pacing_catches_up send_autotuning receive_autotuning autotuning_start
         }
         if let Some(choice) = &over.reordering {
             s.take_remedy(choice, over)?;
@@ -344,6 +344,9 @@ pub struct Overrides {
     /// Paced segments leave in bursts of so much time at the pacing rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_burst: Option<Duration>,
+    /// A burst that leaves late takes as much less time at the rate, half of it at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing_catches_up: Option<bool>,
     /// The send buffer grows with the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_autotuning: Option<bool>,

@@ -12,7 +12,7 @@ use super::{
         connection::{Connection, Flow, Totals},
         datagrams::udp_ends,
         fabric::{LinkKind, Target},
-        script::{Reader, Script},
+        script::{Script, Tardiness},
         spawner::Spawner,
     },
     FlowSpec, Stop, Traffic,
@@ -82,7 +82,8 @@ impl<B: Body> Network<B> {
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
-        let reader = Reader::of_flow(&spec.read_delays, placing.seed, &flow.name);
+        let delays = [&spec.first_write_delays, &spec.read_delays];
+        let tardiness = Tardiness::of_flow(delays, placing.seed, &flow.name);
         let standing = |ends| Standing {
             route,
             window,
@@ -114,7 +115,7 @@ impl<B: Body> Network<B> {
                     route,
                     elements,
                     vacant: Vec::new(),
-                    reader,
+                    tardiness,
                     begun: 0,
                 });
                 self.fabric
@@ -130,7 +131,7 @@ impl<B: Body> Network<B> {
                     App::File(size) => size,
                     _ => u64::MAX,
                 };
-                let ends = tcp_ends(&settings, &control, &flow.fec, app, reader);
+                let ends = tcp_ends(&settings, &control, &flow.fec, app, (&tardiness, 0));
                 (flow.settings, flow.control) = (Some(settings), Some(control));
                 let connection = self.add_connection(id, standing(ends));
                 self.connections[connection as usize].size = size;

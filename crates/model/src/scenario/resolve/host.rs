@@ -7,7 +7,7 @@ use anabranch_core::units::Duration;
 use super::{Attached, Resolver, route::Graph};
 use crate::scenario::{
     error::{Error, choice},
-    format::{File, Flow, HostTcp, Protocol},
+    format::{File, Flow, Host, HostTcp, Protocol},
     kind::Kind,
     types::workload,
 };
@@ -50,42 +50,63 @@ pub(super) fn processing_jitter(
     Ok(longest)
 }
 
-/// How long after data has come the applications of each node read. The names have been checked.
-pub(super) fn read_delays(
+/// What a host says of its applications: how long they take, each of these as often as any other.
+#[derive(Clone, Copy)]
+pub(super) struct Delays {
+    field: &'static str,
+    of: fn(&Host) -> &[Duration],
+    end: fn(&Flow) -> &String,
+    nobody: fn(&str) -> String,
+}
+
+/// Until they read what has come.
+pub(super) const READ: Delays = Delays {
+    field: "read_delays",
+    of: |host| &host.read_delays,
+    end: |flow| &flow.to,
+    nobody: |name| {
+        format!("no flow over TCP ends at `{name}` whose data is read there and not answered")
+    },
+};
+
+/// Until they write into a new connection.
+pub(super) const FIRST_WRITE: Delays = Delays {
+    field: "first_write_delays",
+    of: |host| &host.first_write_delays,
+    end: |flow| &flow.from,
+    nobody: |name| format!("no flow over TCP begins at `{name}` whose data is no answer"),
+};
+
+/// How long the applications of each node take. The names have been checked.
+pub(super) fn application_delays(
     resolver: &Resolver<'_>,
     file: &File,
     graph: &Graph,
+    delays: Delays,
 ) -> Result<Vec<Arc<[Duration]>>, Error> {
     let mut all: Vec<Arc<[Duration]>> = vec![Arc::default(); graph.nodes.len()];
     for (name, host) in &file.host.0 {
-        if host.read_delays.is_empty() {
+        let of_host = (delays.of)(host);
+        if of_host.is_empty() {
             continue;
         }
-        let reads = |flow: &Flow| {
+        let one_way = |flow: &Flow| {
             let asks = matches!(
                 flow.workload,
                 Kind::BuiltIn(workload::Config::RequestResponse(_))
             );
             flow.protocol == Protocol::Tcp && !asks
         };
-        let readers: BTreeSet<_> = file
-            .flow
-            .0
-            .iter()
-            .filter(|(_, flow)| reads(flow))
-            .map(|(_, flow)| &flow.to)
-            .collect();
-        if !readers.contains(name) {
+        let flows = file.flow.0.iter().map(|(_, flow)| flow);
+        let named: BTreeSet<_> = flows.filter(|flow| one_way(flow)).map(delays.end).collect();
+        if !named.contains(name) {
             return Err(resolver.error(
-                &["host", name, "read_delays"],
-                format!(
-                    "no flow over TCP ends at `{name}` whose data is read there and not answered"
-                ),
-                choice(name, &readers.into_iter().collect::<Vec<_>>()),
+                &["host", name, delays.field],
+                (delays.nobody)(name),
+                choice(name, &named.into_iter().collect::<Vec<_>>()),
             ));
         }
-        all[graph.find(name).expect("hosts have been checked")] =
-            host.read_delays.as_slice().into();
+        all[graph.find(name).expect("hosts have been checked")] = of_host.into();
     }
     Ok(all)
 }

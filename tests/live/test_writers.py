@@ -1,0 +1,82 @@
+"""Applications that always have more to send: how they wait for room shows nowhere in what TCP sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from anabranch.live import run_audited, taint
+from anabranch.result import RunResult
+from anabranch.scenario import Scenario
+
+from .capture import segments
+from .conftest import ATTEMPTS
+
+ROOT = Path(__file__).parents[2]
+LOSES_ONE = """
+title = "the seventh segment is lost"
+duration = "400 ms"
+
+[link.path]
+between = ["A", "B"]
+rate = "100 Mbit/s"
+delay = "50 ms"
+forward.impair = [{ kind = "loss-list", packets = [8] }]
+
+[flow.main]
+from = "A"
+to = "B"
+cc = "cubic"
+"""
+
+
+def until_sent_again(capture: bytes) -> list[int]:
+    """Numbers of the segments in the order in which they leave, up to the first that has left before."""
+    sent: list[int] = []
+    data = [segment for segment in segments(capture) if segment.payload]
+    for segment in data:
+        number = (segment.seq - data[0].seq) % 2**32 // 1448
+        if number in sent:
+            return [*sent, number]
+        sent.append(number)
+    pytest.fail(f"nothing of {sent} is sent again")
+
+
+def untainted(scenario: Scenario, links: list[str]) -> RunResult:
+    """A run that may be looked at."""
+    for _ in range(ATTEMPTS):
+        run = run_audited(scenario, captures=links)
+        if not taint(run):
+            return run
+    pytest.fail(f"{ATTEMPTS} runs, all tainted")
+
+
+def test_a_buffer_that_grows_sends_nothing(live_machine: None) -> None:
+    """The kernel lets a lone segment wait after the first report of a gap, and sends it with the next one.
+
+    Fails for a buffer that begins with 16 KiB: it grows at that moment and wakes the application, whose write sends the
+    lone segment, so that the next one waits until recovery begins, and one segment less leaves before that.
+    """
+    scenario = Scenario.from_text(LOSES_ONE)
+    simulated = until_sent_again(scenario.run(captures=["path.forward"]).pcapng("path.forward"))
+    assert simulated[-1] == 6
+    for _ in range(3):
+        run = untainted(scenario, ["path.forward"])
+        assert until_sent_again(run.pcapng("path.forward")) == simulated
+
+
+def test_a_wait_for_room_that_ends_sends_nothing(live_machine: None) -> None:
+    """Over two routes the 19th segment waits from 44 ms after the first data for an acknowledgment at 46 ms.
+
+    Fails in three runs of seven for writes that end after 20 ms and a tick: the second that is made again sends it.
+    """
+    scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-routes.toml")
+    scenario.set("duration", "200 ms")
+    for _ in range(4):
+        run = untainted(scenario, ["fast.forward", "slow.forward"])
+        every = [segment for link in ("fast", "slow") for segment in segments(run.pcapng(f"{link}.forward"))]
+        first = min(segment.seq for segment in every if segment.payload)
+        left = {(segment.seq - first) // 1448: segment.time_s for segment in every if segment.payload}
+        assert left[18] - left[0] < 0.0445
+        assert left[20] - left[19] < 0.0003, f"{left[19]} s and {left[20]} s"
