@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_a_buffer_that_grows_sends_nothing(live_machine: None) -> None:
 def test_a_wait_for_room_that_ends_sends_nothing(live_machine: None) -> None:
     """Over two routes the 19th segment waits from 44 ms after the first data for an acknowledgment at 46 ms.
 
-    Fails in three runs of seven for writes that end after 20 ms and a tick: the second that is made again sends it.
+    Fails for writes that end after 20 ms and a tick, in three runs of seven: the second that is made again sends it.
     """
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-routes.toml")
     scenario.set("duration", "200 ms")
@@ -80,3 +81,32 @@ def test_a_wait_for_room_that_ends_sends_nothing(live_machine: None) -> None:
         left = {(segment.seq - first) // 1448: segment.time_s for segment in every if segment.payload}
         assert left[18] - left[0] < 0.0445
         assert left[20] - left[19] < 0.0003, f"{left[19]} s and {left[20]} s"
+
+
+@pytest.mark.parametrize(
+    ("changes", "first"),
+    [
+        # Four times a product of 125 kB and as much of a queue.
+        ({}, 1_000_000),
+        # No more than every machine lets a buffer grow to: of a fast path.
+        ({"link.path.rate": "1 Gbit/s"}, 4 << 20),
+        # 128 connections share 256 MiB.
+        ({"link.path.rate": "1 Gbit/s", "flow.main.count": 128}, 2 << 20),
+        # A user's program has what every machine gives it.
+        ({"host.A.exec": ["true"]}, 16_384),
+    ],
+)
+def test_a_buffer_begins_with_what_the_path_needs(live_machine: None, changes: dict[str, Any], first: int) -> None:
+    scenario = Scenario.from_text(LOSES_ONE)
+    for key, value in {
+        "duration": "100 ms",
+        "link.path.rate": "10 Mbit/s",
+        "link.path.forward.queue": {"kind": "drop-tail", "limit": "1 bdp"},
+        "link.path.reverse.queue": {"kind": "drop-tail", "limit": "1 bdp"},
+        "flow.main.workload": {"kind": "file", "size": "1 kB"},
+        **changes,
+    }.items():
+        scenario.set(key, value)
+    live = run_audited(scenario).live
+    assert live is not None
+    assert int(live["machine"]["applied_settings"]["net/ipv4/tcp_wmem"].split()[1]) == first

@@ -114,7 +114,7 @@ impl<B: Body> End<B> {
         let now = way.fabric.now;
         let delivered = match self {
             Self::Protected(layer, app) => {
-                drive_protected(layer.tcp_mut(), app, now, wake);
+                drive_rarely(layer.tcp_mut(), app, now, wake);
                 while let Some(out) = layer.poll_transmit(now) {
                     way.send_protected(conn, out);
                 }
@@ -614,9 +614,9 @@ fn ends<B: Body>(
 /// Octets after which a bulk application's stream repeats.
 pub(super) const PATTERN: u32 = 251 * 256;
 
-/// [`drive`], out of line: it is compiled into its caller for bare TCP alone.
+/// [`drive`], out of line: it is compiled into its caller for bare TCP alone, where nothing special is to be done.
 #[inline(never)]
-fn drive_protected<B: Body>(
+fn drive_rarely<B: Body>(
     endpoint: &mut Endpoint<B>,
     app: &mut App,
     now: Instant,
@@ -639,17 +639,6 @@ fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, wake: &mut Instant) 
     if !matches!(app, App::File(_)) {
         endpoint.close();
     }
-}
-
-/// [`drive`], of an application that has just begun.
-#[inline(never)]
-fn drive_begun<B: Body>(
-    endpoint: &mut Endpoint<B>,
-    app: &mut App,
-    now: Instant,
-    wake: &mut Instant,
-) {
-    drive(endpoint, app, now, wake);
 }
 
 /// What the application does when it gets a chance. A scripted one says when it wants to go on.
@@ -688,7 +677,7 @@ fn drive<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake:
             if *wake <= now {
                 *wake = Instant::NEVER;
                 *app = late.take();
-                drive_begun(endpoint, app, now, wake);
+                drive_rarely(endpoint, app, now, wake);
             }
         }
         App::Finished => {}

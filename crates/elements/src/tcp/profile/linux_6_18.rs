@@ -170,7 +170,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "pacing_catches_up",
-                "measured: the second pair of BBR's first window leaves after half of the time that lies between the others",
+                "measured: the second pair of BBR's second round trip leaves after half of the time that lies between the others",
             ),
             ("recovery", "tcp_recovery: RACK is on by default"),
             ("tlp", "tcp_early_retrans: 3 by default"),
