@@ -97,6 +97,20 @@ def check(text: str, file: str, sets: list[str], seed: int | None = None, *, mac
         raise unavailable(error) from None
 
 
+def first_send_buffer(scenario: Scenario) -> int | None:
+    """How many bytes the send buffer of an application of ours begins with live; ``None`` if this build cannot run live.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+    """
+    from anabranch import _engine
+
+    try:
+        return _engine.live_send_buffer(scenario.text, scenario._file, scenario._sets)
+    except _engine.LiveUnavailableError:
+        return None
+
+
 class Options(TypedDict, total=False):
     """What :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>` takes, which says what each is."""
 

@@ -1,8 +1,9 @@
 """How late hosts of live runs are: until a flow begins, and until they answer.
 
-    tools/env python tests/live/host_times.py [RUNS]
+    tools/env python tests/live/host_times.py [--write] [RUNS]
 
-``anabranch validate`` lets simulated hosts take as long (``anabranch.validate.host_times``). What is seen of a host is
+``anabranch validate`` lets simulated hosts take as long (``anabranch.validate.host_times``); what it reads is written
+anew by ``--write``. What is seen of a host is
 what enters and leaves the network beside it: a flow begins late by the time of its first packet less the time in the
 file, and a packet answers the one that came before it. A host that has sent nothing for a while takes longer, an
 application that has to be told of its connection leaves its first data for later than the acknowledgment that makes it,
@@ -10,13 +11,16 @@ and a host to which data makes the connection, because it has overtaken that ack
 
 Where a host sends as well, what came before may be an acknowledgment, which is no matter of its receiver; there an
 acknowledgment answers the segment that ends where it does. It may leave after data that was called for later: a reading
-thread sends it, and data leaves as soon as an acknowledgment comes.
+thread sends it, and data leaves as soon as an acknowledgment comes. What a reading thread acknowledges was due when a
+second segment was there: where it is late its acknowledgment ends with a later one.
 """
 
 from __future__ import annotations
 
-import itertools
+import argparse
+import json
 import sys
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
@@ -25,10 +29,12 @@ from statistics import mean, quantiles
 from capture import SYN, Segment, segments  # type: ignore[import-not-found]
 
 from anabranch.live import prepare, run_audited, taint
+from anabranch.output import write_whole
 from anabranch.scenario import Scenario
-from anabranch.validate.host_times import PAUSES_MS
+from anabranch.validate.host_times import MEASURED, PAUSES_MS
 
-FLOWS = 8
+PARTS = 40
+"""So many quantiles are kept, in the middle of as many equal parts: two in a hundred times decide how clumps form."""
 
 TEXT = """
 duration = "{duration} s"
@@ -97,7 +103,10 @@ ANSWERS_S = 0.001
 
 def main() -> int:
     """Run live and print what hosts took, in microseconds."""
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    parser = argparse.ArgumentParser(description="What hosts of live runs take.")
+    parser.add_argument("runs", nargs="?", type=int, default=12, metavar="RUNS", help="rounds of runs (12)")
+    parser.add_argument("--write", action="store_true", help=f"write {MEASURED.name} anew")
+    options = parser.parse_args()
     prepare()
     began: list[float] = []
     apart: list[float] = []
@@ -106,11 +115,11 @@ def main() -> int:
     acknowledged: dict[tuple[str, bool], list[float]] = {}
     first_data: list[float] = []
     first_answer: list[float] = []
-    several = _text(4, 100, "", [("A", "B", "0 ms")] * FLOWS)
+    pair = _text(0.5, 100, "", [("A", "B", "0 ms")] * 2)
     alone = _text(8, 100, LOSSY, [("A", "B", "0 ms")])
     both_ways = _text(8, 20, LIMITED, [("A", "B", "100 ms"), ("B", "A", "100 ms")])
-    for seed in range(1, runs + 1):
-        for text in (several, alone, both_ways, *([OVERTAKEN] * BEGUN)):
+    for seed in range(1, options.runs + 1):
+        for text in (alone, both_ways, *([pair, OVERTAKEN] * BEGUN)):
             result = run_audited(Scenario.from_text(text), seed=seed, captures=["near", "far"])
             if reasons := taint(result):
                 print(f"seed {seed}: left out, {'; '.join(reasons)}")
@@ -119,13 +128,15 @@ def main() -> int:
                 list(segments(result.pcapng(link)))
                 for link in ("near.forward", "near.reverse", "far.forward", "far.reverse")
             )
-            if text is several:
-                syns = sorted(segment.time_s for segment in left if segment.flags == SYN)
-                began.append(syns[0])
-                apart += [later - earlier for earlier, later in itertools.pairwise(syns)]
+            if text is pair:
+                syns = sorted((segment.time_s, segment.source) for segment in left if segment.flags == SYN)
+                began.append(syns[0][0])
+                apart.append(syns[1][0] - syns[0][0])
+                for _, source in syns:
+                    own = [segment for segment in left if segment.source == source]
+                    first_data.append(_first(own, data=True) - _first(own, data=False))
                 continue
             if text is OVERTAKEN:
-                first_data.append(_first(left, data=True) - _first(left, data=False))
                 first_answer.append(_first(back, data=False) - _first(to_receiver, data=True))
                 continue
             ways = [("alone", to_receiver, back)]
@@ -139,20 +150,55 @@ def main() -> int:
                 for found, coming, going in ((sender, to_sender, left), (receiver, to_receiver, back)):
                     for pause, took in _answers(coming, going):
                         found[_pause(pause)].append(took)
-    _print("the first flow begins late by", began)
-    _print("the next one later by", apart)
-    _print("the first data leaves after the acknowledgment that makes the connection by", first_data)
-    _print("data that makes the connection is answered after", first_answer)
-    for (which, by_reader), times in sorted(acknowledged.items()):
-        who = "the reading thread" if by_reader else "the kernel at once"
-        _print(f"a receiver {which}: acknowledged by {who} after", times)
-    for who, found in (("sender", sender), ("receiver", receiver)):
-        for pause, times in found.items():
-            _print(f"a {who} that was silent for {pause} ms answers after", times)
+    readers = {which: acknowledged.get((which, True), []) for which in ("alone", "beside a sender")}
+    times = {
+        "the first of two flows begins late by": began,
+        "the other one later by": apart,
+        "their first data leaves after the acknowledgment that makes the connection by": first_data,
+        "data that makes the connection is answered after": first_answer,
+        "data is acknowledged by the kernel at once after": acknowledged.get(("alone", False), []),
+        "the same, beside a sender": acknowledged.get(("beside a sender", False), []),
+        **{f"data is acknowledged by a reading thread {which} after": found for which, found in readers.items()},
+        **{f"a sender that was silent for {pause} ms answers after": found for pause, found in sender.items()},
+        **{f"a receiver that was silent for {pause} ms answers after": found for pause, found in receiver.items()},
+    }
+    for what, taken in times.items():
+        print(
+            f"{what} {_shown(taken)} us (quantiles 0.05, 0.15 to 0.95); mean {1e6 * mean(taken):.0f} us of {len(taken)}"
+        )
+    if options.write and any(len(taken) < PARTS for taken in times.values()):
+        sys.exit(f"too few: {PARTS} of each are asked for")
+    if options.write:
+        tables = {
+            "beginnings": _table(began),
+            "next": _table(apart),
+            "first_data": _table(first_data),
+            "made_by_data": _table(first_answer),
+            "at_once": {which: _table(acknowledged[which, False]) for which in readers},
+            "by_reader": {which: _table(found) for which, found in readers.items()},
+            "answers": {
+                "sender": [_table(sender[pause]) for pause in PAUSES_MS],
+                # What a reader acknowledges is told by itself.
+                "receiver": [
+                    _table(acknowledged["alone", False]),
+                    *(_table(receiver[pause]) for pause in PAUSES_MS[1:]),
+                ],
+            },
+        }
+        write_whole(MEASURED, (json.dumps(tables) + "\n").encode())
     return 0
 
 
-def _text(duration: int, rate: int, more: str, flows: list[tuple[str, str, str]]) -> str:
+def _table(times_s: list[float]) -> list[int]:
+    """Microseconds in the middle of equal parts."""
+    return [round(1e6 * at) for at in quantiles(times_s, n=2 * PARTS, method="inclusive")[::2]]
+
+
+def _shown(times_s: list[float]) -> str:
+    return " ".join(f"{1e6 * at:.0f}" for at in quantiles(times_s, n=20, method="inclusive")[::2])
+
+
+def _text(duration: float, rate: int, more: str, flows: list[tuple[str, str, str]]) -> str:
     return TEXT.format(duration=duration, rate=rate, more=more) + "".join(
         FLOW.format(number=number, source=source, sink=sink, spread=spread)
         for number, (source, sink, spread) in enumerate(flows)
@@ -169,7 +215,10 @@ def _pause(silent_s: float) -> float:
 
 
 def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float]]:
-    """For the first packet after each that came: how long there had been nothing to answer, and how long it took."""
+    """For the first packet after each that came: how long there had been nothing to answer, and how long it took.
+
+    Without what reports gaps or answers such a report: those wait for timers.
+    """
     last, at = 0.0, 0
     for segment in going:
         before = at
@@ -177,10 +226,10 @@ def _answers(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[floa
             at += 1
         if at == before:
             continue
-        came = coming[at - 1].time_s
-        if segment.time_s - came < ANSWERS_S:
-            yield came - last, segment.time_s - came
-        last = came
+        latest = coming[at - 1]
+        if segment.time_s - latest.time_s < ANSWERS_S and not (segment.sack or latest.sack):
+            yield latest.time_s - last, segment.time_s - latest.time_s
+        last = latest.time_s
 
 
 def _acknowledgments(coming: list[Segment], going: list[Segment]) -> Iterator[tuple[float, float, bool]]:
@@ -192,34 +241,34 @@ def _acknowledgments(coming: list[Segment], going: list[Segment]) -> Iterator[tu
     """
     came: dict[int, tuple[float, float]] = {}
     before = 0.0
-    for segment in coming:
-        if segment.payload:
-            came.setdefault(segment.end, (segment.time_s - before, segment.time_s))
-            before = segment.time_s
-    pure = [segment for segment in going if not segment.payload and not segment.flags & SYN]
-    if not pure:
+    data = [segment for segment in coming if segment.payload]
+    # Another connection sends the other way; and numbers begin anew behind 2³².
+    others = {segment.source for segment in going if segment.payload}
+    pure = [segment for segment in going if segment.source not in others and not segment.flags & SYN]
+    if not pure or not data:
         return
+    first = data[0].seq
+    for segment in data:
+        came.setdefault((segment.end - first) % 2**32, (segment.time_s - before, segment.time_s))
+        before = segment.time_s
+    ends = sorted(came)
     most = max(segment.window for segment in pure)
     full = max(Counter(segment.payload for segment in coming if segment.payload).items(), key=itemgetter(1))[0]
-    steps = [full / (1 << scale) for scale in range(11)]
     below = Counter(segment.window for segment in pure if segment.window < most)
-    whole = below and any(abs(most - below.most_common(1)[0][0] - step) <= 1 for step in steps)
-    last = 0
+    # In units of a kibibyte, up or down.
+    whole = below and most - below.most_common(1)[0][0] in (full >> 10, (full >> 10) + 1)
+    told, offered = 0, 0
     for segment in pure:
+        acknowledged = (segment.ack - first) % 2**32
+        fresh = ends[bisect_right(ends, told) : bisect_right(ends, acknowledged)]
+        told = max(told, acknowledged)
+        by_reader = bool(whole) and offered == segment.window == most
+        offered = segment.window
         # Whoever acknowledges again answers something else.
-        pause, at = came.pop(segment.ack, (0.0, -ANSWERS_S))
-        if segment.time_s - at < ANSWERS_S:
-            yield pause, segment.time_s - at, bool(whole) and last == segment.window == most
-        last = segment.window
-
-
-def _print(what: str, times: list[float]) -> None:
-    if len(times) < 5:
-        print(f"{what}: {len(times)} times are too few")
-        return
-    parts = quantiles(times, n=20)
-    shown = " ".join(f"{1e6 * at:.0f}" for at in parts[::2])
-    print(f"{what} {shown} us (quantiles 0.05, 0.15 to 0.95); mean {1e6 * mean(times):.0f} us of {len(times)}")
+        if fresh and fresh[-1] == acknowledged and not segment.sack:
+            pause, at = sorted((came[end] for end in fresh), key=itemgetter(1))[1 if by_reader and fresh[1:] else -1]
+            if 0 <= segment.time_s - at < ANSWERS_S:
+                yield pause, segment.time_s - at, by_reader
 
 
 if __name__ == "__main__":

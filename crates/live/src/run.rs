@@ -152,6 +152,11 @@ impl<'a> Live<'a> {
     pub fn check(&self) -> Result<(), Refusal> {
         refusal::check(self.resolved)
     }
+    /// Octets that the send buffer of an application of ours begins with.
+    #[must_use]
+    pub fn first_send_buffer(&self) -> u64 {
+        settings::first_send_buffer(self.resolved, self.shell.is_some())
+    }
     /// Whether this machine has what the scenario asks of it: the right to make hosts, and congestion controls, which are loaded
     /// and taken away again where they are eBPF ones. Whether the scenario itself can run is [`Self::check`]'s.
     ///

@@ -273,6 +273,8 @@ pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
 const FIRST_SEND_BUFFER: u64 = 16_384;
 /// What it grows to on every machine, and the most that one of ours begins with.
 const LARGE_SEND_BUFFER: u64 = 4 << 20;
+/// What a receive buffer grows to where nobody has changed it (`tcp_rmem` since Linux 6.16): how coarse the window field is goes by it.
+const LARGE_RECEIVE_BUFFER: u64 = 32 << 20;
 /// All of ours together begin with no more.
 const SEND_BUFFERS: u64 = 256 << 20;
 
@@ -290,8 +292,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
         let mode = flow.stack.ecn;
         mode == EcnMode::Rfc3168 || (own && mode == EcnMode::Accecn)
     });
-    // A window of n bytes takes about 2 n of memory on either side; twice that, so that it is never what limits.
-    let need = 4 * largest_window(resolved);
+    let need = needed_buffer(resolved);
     let mut settings = vec![
         // What one connection learned must not reach the next.
         ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
@@ -304,13 +305,13 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
             "net/ipv4/tcp_wmem",
             format!(
                 "4096 {} {}",
-                first_send_buffer(resolved, need, shell),
+                first_send_buffer(resolved, shell),
                 need.max(LARGE_SEND_BUFFER)
             ),
         ),
         (
             "net/ipv4/tcp_rmem",
-            format!("4096 131072 {}", need.max(6 << 20)),
+            format!("4096 131072 {}", need.max(LARGE_RECEIVE_BUFFER)),
         ),
         // No address is looked for twice on a device without neighbours.
         ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
@@ -326,17 +327,26 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
     settings
 }
 
-/// Octets of a send buffer at first, where it `need`s so many at most; zero if that is not known. An application of ours always has more
+/// Octets that a buffer may need; zero if that is not known. A window of n octets takes about 2 n of memory on either side; twice that, so
+/// that it is never what limits.
+fn needed_buffer(resolved: &Resolved) -> u64 {
+    4 * largest_window(resolved)
+}
+
+/// Octets of a send buffer at first. An application of ours always has more
 /// to send: a buffer that grew from 16 KiB on would wake it at moments of TCP's, and what it writes then sends what TCP had let wait. Where
 /// a program of somebody else's may send, all have what every machine gives them.
-fn first_send_buffer(resolved: &Resolved, need: u64, shell: bool) -> u64 {
+pub fn first_send_buffer(resolved: &Resolved, shell: bool) -> u64 {
     if shell || resolved.attached.iter().any(|host| host.exec.is_some()) {
         return FIRST_SEND_BUFFER;
     }
     let connections = resolved.flows.iter();
     let connections = connections.filter(|flow| flow.protocol == Protocol::Tcp);
     let share = SEND_BUFFERS / (connections.count() as u64).max(1);
-    let need = if need == 0 { u64::MAX } else { need };
+    let need = match needed_buffer(resolved) {
+        0 => u64::MAX,
+        need => need,
+    };
     need.min(share).clamp(FIRST_SEND_BUFFER, LARGE_SEND_BUFFER)
 }
 

@@ -138,6 +138,10 @@ pub(crate) fn write_while(
                 written += n as u64;
                 made.start += n;
                 content.advance(n as u64);
+                // An empty buffer takes a millisecond to fill, for which no other writer or reader would have the processor.
+                if written < bytes {
+                    std::thread::yield_now();
+                }
             }
             Err(Errno::AGAIN) => wait_for_room(stream)?,
             // The path is given up: the next one is told that the connection is gone.

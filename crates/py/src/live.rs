@@ -96,6 +96,26 @@ pub fn check_live(
     engine::check(py, &job, machine)
 }
 
+/// How many octets the send buffer of an application of ours begins with in a live run. Raises `ScenarioError`,
+/// `LiveUnavailableError`.
+#[pyfunction]
+#[pyo3(signature = (text, file, sets, seed = None))]
+pub fn live_send_buffer(
+    py: Python<'_>,
+    text: Text,
+    file: String,
+    sets: Vec<String>,
+    seed: Option<u64>,
+) -> PyResult<u64> {
+    let job = crate::scenario::Job {
+        text,
+        file,
+        sets,
+        seed,
+    };
+    engine::send_buffer(py, &job)
+}
+
 #[cfg(not(all(feature = "live", target_os = "linux")))]
 mod engine {
     use super::{LiveUnavailableError, Py, PyAny, PyErr, PyResult, Python, Recording, Run, Shell};
@@ -110,6 +130,9 @@ mod engine {
         Err(without())
     }
     pub fn check(_py: Python<'_>, _job: &Job, _machine: bool) -> PyResult<f64> {
+        Err(without())
+    }
+    pub fn send_buffer(_py: Python<'_>, _job: &Job) -> PyResult<u64> {
         Err(without())
     }
     pub fn run(
@@ -170,6 +193,15 @@ mod engine {
             Ok(resolved.duration.as_secs_f64())
         });
         checked.map_err(|failure| raise_failure(py, failure))
+    }
+
+    pub fn send_buffer(py: Python<'_>, job: &Job) -> PyResult<u64> {
+        let found = py.detach(|| {
+            let scenario = job.parse_for(true)?;
+            let resolved = scenario.resolve(job.seed)?;
+            Ok(Live::new(&resolved).first_send_buffer())
+        });
+        found.map_err(|error| raise(py, &error))
     }
 
     fn raise_failure(py: Python<'_>, failure: Failure) -> PyErr {

@@ -7,18 +7,26 @@ not the middle.
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario, Value
 
-BEGINNINGS_US: Sequence[int] = (149, 162, 175, 193, 210, 217, 246, 280, 310, 341)
-"""So many microseconds after the time in the file the first flow of that time begins, each as often as any other."""
+MEASURED: Final = Path(__file__).with_name("host_times.json")
+"""Microseconds, each as often as any other of its list; what they are of is said where they are read."""
 
-NEXT_US: Sequence[int] = (2, 4, 9, 17, 28, 40, 45, 49, 65, 106)
-"""And so many later another one of the same time, likewise; which is the first is chance."""
+_TABLES: Final[dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))
+
+BEGINNINGS_US: Sequence[int] = _TABLES["beginnings"]
+"""So many microseconds after the time in the file the first flow of that time begins."""
+
+NEXT_US: Sequence[int] = _TABLES["next"]
+"""And so many later another one of the same time; which is the first is chance."""
 
 TICK_US = 4000
 """How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
@@ -27,35 +35,34 @@ ticks, and timestamps count milliseconds."""
 PAUSES_MS = (0, 1, 2, 10)
 """A host that has sent nothing for so long takes longer to answer, and so does one that has been told nothing."""
 
-MORE_US: Mapping[str, Sequence[Sequence[int]]] = {
-    "sender": (
-        (11, 13, 15, 17, 19, 22, 24, 26, 29, 38),
-        (3, 3, 4, 6, 8, 9, 10, 12, 16, 21),
-        (2, 5, 8, 9, 12, 18, 25, 31, 37, 48),
-        (4, 22, 28, 35, 38, 43, 53, 64, 72, 78),
-    ),
-    "receiver": (
-        (10, 11, 12, 14, 17, 19, 21, 23, 29, 59),
-        (3, 1, 0, 4, 5, 6, 7, 8, 13, 64),
-        (2, 6, 8, 6, 7, 12, 13, 13, 17, 0),
-        (6, 16, 17, 18, 22, 19, 19, 24, 27, 10),
-    ),
-}
+
+def _longer(less: Sequence[int], more: Sequence[int]) -> Sequence[int]:
+    """What takes the longer of two, quantile by quantile, where it does."""
+    return [max(0, after - before) for before, after in zip(less, more, strict=True)]
+
+
+def _added(tables: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    least = itertools.accumulate(tables, lambda before, table: [max(*both) for both in zip(before, table, strict=True)])
+    return (tables[0], *(_longer(*pair) for pair in itertools.pairwise(least)))
+
+
+MORE_US: Mapping[str, Sequence[Sequence[int]]] = {role: _added(tables) for role, tables in _TABLES["answers"].items()}
 """By what a host is: the microseconds until it answers, and how many are added after each of the further pauses."""
 
-FIRST_DATA_US: Sequence[int] = (166, 186, 194, 201, 209, 215, 229, 250, 275, 444)
+FIRST_DATA_US: Sequence[int] = _TABLES["first_data"]
 """So long after the acknowledgment that makes the connection its first data leaves: the application has to be told.
-Measured of lone flows; the two of ``scenarios/live/bbr-beside-cubic.toml`` take 220 to 280."""
+Measured of two flows that begin at one time."""
 
-MADE_BY_DATA_US: Sequence[int] = (51, 58, 72, 77, 103, 106, 114, 112, 124, 177)
+MADE_BY_DATA_US: Sequence[int] = _longer(
+    list(map(sum, zip(*MORE_US["receiver"], strict=True))), _TABLES["made_by_data"]
+)
 """What a receiver takes longer over first data that has overtaken that acknowledgment and makes the connection."""
 
 READ_US: Mapping[str, Sequence[int]] = {
-    "alone": (3, 5, 7, 10, 13, 17, 20, 23, 29, 46),
-    "beside a sender": (3, 6, 17, 23, 33, 40, 54, 67, 90, 143),
+    which: _longer(_TABLES["at_once"][which], by_reader) for which, by_reader in _TABLES["by_reader"].items()
 }
 """By what else a host does: the microseconds from data to the read of it. It is what acknowledgments take that are
-left to the reading thread, less the mean of those that are not, which is in :data:`MORE_US`."""
+left to the reading thread, less what those take that are not, which is in :data:`MORE_US`."""
 
 SAME_BURST = "1 us"
 """What follows sooner was handed over with what came before it, and is as late."""
@@ -72,15 +79,20 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
     the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`), and so does what they write
     (:data:`FIRST_DATA_US`). The first answer of a lone flow takes longer where data may have overtaken the
     acknowledgment that makes the connection, behind a gateway of several routes (:data:`MADE_BY_DATA_US`). Which packet
-    that is of several flows is not told by the numbers that packets have at a host's link.
+    that is of several flows is not told by the numbers that packets have at a host's link. Applications of live runs
+    write as much as their buffer holds before they are told of anything, and so do these.
     """
+    from anabranch.live import first_send_buffer
     from anabranch.toml_text import write_key
 
     resolved = scenario.resolve()["resolved_scenario"]
     changed = scenario.copy()
     for node in _roles(resolved["flow"].values()):
         changed.set(f"link.{write_key(_behind(node))}.between", [_behind(node), node])
+    buffer = first_send_buffer(scenario)
     for name, flow in resolved["flow"].items():
+        if buffer is not None and _is_one_way(flow) and not _has_many(flow) and not _is_ours(flow["from"], resolved):
+            changed.set(f"flow.{write_key(name)}.transport.send_autotuning_start", f"{buffer} bytes")
         ends = {end: _behind(flow[end]) for end in ("from", "to")}
         for end, host in ends.items():
             changed.set(f"flow.{write_key(name)}.{end}", host)
@@ -100,6 +112,11 @@ def _readers(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _has_many(flow: Mapping[str, Any]) -> bool:
     """Transfers one after the other, whose writer has not been looked at."""
     return bool(_kind(flow["workload"]) == "poisson")
+
+
+def _is_ours(node: str, resolved: Mapping[str, Any]) -> bool:
+    """Whether our own TCP is at this end of a live run, whose switches are the scenario's."""
+    return bool(resolved.get("host", {}).get(node, {}).get("tcp") == "own")
 
 
 def _is_one_way(flow: Mapping[str, Any]) -> bool:

@@ -238,7 +238,7 @@ pub struct Endpoint<B: Body> {
     /// Data may have to wait for its time.
     paced: bool,
     /// Segments that have left together so far, and how many are handed over as one at most; 0 if each is
-    /// handed over by itself.
+    /// handed over by itself, [`pacing::UNKNOWN_TRAIN`] if it has to be measured.
     train: u8,
     longest_train: u8,
     /// Expiries of the retransmission timer since the last progress.
@@ -291,7 +291,9 @@ struct Cold<B> {
     /// Made when there is something to note.
     notes: Option<Box<Notes>>,
     /// Window probes since the window closed.
-    probes: u32,
+    probes: u16,
+    /// By how much RCV.NXT + RCV.WND as last advertised is more than what was to be offered.
+    rcv_rounded: u16,
     /// The largest window the peer has offered (RFC 9293 §3.8.6.2.1).
     max_snd_wnd: u32,
     /// IRS: number of the peer's SYN, as it travels.
@@ -459,6 +461,7 @@ impl<B: Body> Endpoint<B> {
                 notes: None,
                 probes: 0,
                 max_snd_wnd: 0,
+                rcv_rounded: 0,
                 irs: 0,
                 peer_fin: None,
                 reset: None,

@@ -191,7 +191,9 @@ pub struct Settings {
     /// Where segments leave together the last has PSH, as where a host hands them over for segmentation as one:
     /// what leaves in a 1,024th of a second at the pacing rate, at least two, more if the round-trip time is
     /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`). What the application writes is kept in pieces
-    /// of 64 KiB, the first of 83,200 octets, and none of what leaves as one reaches from one into the next.
+    /// of 64 KiB, the first of 83,200 octets, and none of what leaves as one reaches from one into the next. Where a send
+    /// buffer holds more at first (`send_autotuning_start`) than half of the window that a SYN can offer, as much is written at once,
+    /// in pieces of that half.
     pub push_bursts: bool,
     /// What the window permits waits for the next acknowledgment if it is less than what is handed over for
     /// segmentation as one, less than a third of the window and of what there is to send, if the last data left within a
@@ -240,6 +242,8 @@ pub struct Settings {
     pub pacing_catches_up: bool,
     /// The send buffer grows with the window, to `send_buffer` at most.
     pub send_autotuning: bool,
+    /// With `send_autotuning`: octets of the send buffer at first (Linux: `tcp_wmem`).
+    pub send_autotuning_start: Bytes,
     /// The window offered begins at 64 KiB and grows with what the application takes per round
     /// trip, to `receive_window` at most (Fisk and Feng 2001).
     pub receive_autotuning: bool,

@@ -2,6 +2,7 @@
 
 use crate::tcp_support;
 
+use anabranch_core::units::{Bytes, text::Limit};
 use anabranch_elements::tcp::{DelayedAck, Profile, Settings};
 use tcp_support::receiver::{FULL, Receiver, Said};
 
@@ -35,6 +36,31 @@ fn grown(settings: &Settings) -> Receiver {
     let said = receiver.feed(60, 0..10);
     assert_eq!(said.last().map(|s| s.window), Some(rounded(whole() - FULL)));
     receiver
+}
+
+/// Linux 6.18 offers 80,512 octets with each of the segments 6 to 31 of a flow. Fails where the edge that was offered last counts as
+/// it was rounded: from there on it moves by less than a segment, and so every second acknowledgment offers a segment less.
+#[test]
+fn a_window_that_stays_is_offered_as_it_is() {
+    let mut receiver = grown(&settings());
+    let said = receiver.feed(61, 10..30);
+    assert_eq!(said.len(), 20);
+    assert!(said.iter().all(|s| s.window == rounded(whole() - FULL)));
+}
+
+/// 21 segments in a round trip after one of 11: 2 · 21 · (1 + 2 · 10 / 11) segments, less one. Linux 6.18 offers 169,984 octets in
+/// units of 128. Fails for a target that is a multiple of these.
+#[test]
+fn what_a_round_trip_asks_for_is_not_rounded() {
+    let mut receiver = Receiver::new(&Settings {
+        receive_window: Limit::Bytes(Bytes::new(4 << 20)),
+        ..settings()
+    });
+    receiver.feed(60, 0..10);
+    receiver.feed(111, 10..31);
+    receiver.feed(162, 31..32);
+    let said = receiver.feed(163, 32..100);
+    assert_eq!(said.last().map(|s| s.window), Some(169_984));
 }
 
 /// What waits behind a gap is taken after the segment that fills it, which ends a round trip: it counts in the next

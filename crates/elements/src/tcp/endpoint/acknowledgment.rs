@@ -299,15 +299,13 @@ impl<B: Body> Endpoint<B> {
     /// New data is acknowledged, whatever the phase.
     #[inline]
     fn after_progress_always(&mut self, now: Instant, restart: bool) {
+        self.forget_train();
         if self.rated {
             self.note_write_after_block();
         }
         if self.snd_una > self.round_end {
             self.round += 1;
             self.round_end = self.snd_nxt;
-            if self.longest_train > 0 {
-                self.measure_train();
-            }
             if self.validating {
                 self.validate_round(now);
             }

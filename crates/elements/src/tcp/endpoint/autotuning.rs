@@ -40,6 +40,7 @@
 //! # Differs from Linux
 //! - Segments that are not full measure no round trip there.
 //! - Overhead is a constant; Linux measures it per connection.
+//! - The window scale is the least that can tell the window; Linux's can tell the memory, and is one more.
 //! - The send buffer limits the application alone until it has reached its limit: twice the window
 //!   never holds back what the window permits.
 //!
@@ -50,9 +51,6 @@ use anabranch_core::units::{Duration, Instant};
 
 use super::{Endpoint, header::timestamp};
 use crate::{body::Body, cc::CongestionControl, tcp::segment::Segment};
-
-/// The send buffer at first (`tcp_wmem`: 16 KiB).
-const FIRST_SEND_BUFFER: u64 = 16_384;
 
 /// What the receiver measures.
 #[derive(Debug)]
@@ -150,13 +148,12 @@ impl<B: Body> Endpoint<B> {
 
     /// So much as can be offered.
     fn most_tuned(&self, window: u64) -> u64 {
-        let scale = self.agreed.rcv_scale;
         let most = if self.agreed.scaling {
             self.settings.receive_window_bytes()
         } else {
             self.settings.receive_window_bytes().min(65_535)
         };
-        window.min(most) >> scale << scale
+        window.min(most)
     }
 
     /// The segment brings data: a sample of the round-trip time.
@@ -272,7 +269,7 @@ impl<B: Body> Endpoint<B> {
             .map_or(0, |extras| extras.send_space);
         before
             .max(wanted)
-            .max(FIRST_SEND_BUFFER)
+            .max(self.settings.send_autotuning_start.get())
             .min(self.send_buffer)
     }
 }

@@ -53,6 +53,7 @@ impl<B: Body> Endpoint<B> {
         was_recovering: bool,
         ce_marked: bool,
     ) {
+        self.forget_train();
         let delivered = news.delivered;
         let rtt = delivered
             .timed()

@@ -163,14 +163,22 @@ impl<B: Body> Endpoint<B> {
             self.offer()
         };
         let edge = self.rcv_nxt + window;
-        // It moves by a full segment or half the buffer, never back.
-        if edge.since(self.rcv_edge) < u64::from(self.smss).min(self.receive_window / 2) {
-            window = self.rcv_edge.since(self.rcv_nxt);
-        }
         let scale = self.agreed.rcv_scale;
+        // It moves by a full segment or half the buffer, never back. The last one was rounded up: a window that stays as it is moves
+        // by a full segment less that.
+        let moved = edge.since(self.rcv_edge);
+        let (mut from, mut rounded) = (edge, u64::from(self.cold.rcv_rounded));
+        if moved == 0 || moved + rounded < u64::from(self.smss).min(self.receive_window / 2) {
+            from = self.rcv_edge;
+            window = from.since(self.rcv_nxt);
+        } else {
+            rounded = 0;
+        }
         // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
-        let field = (window + (1 << scale) - 1) >> scale;
+        let field = ((window + (1 << scale) - 1) >> scale).min(u64::from(u16::MAX));
         self.rcv_edge = self.rcv_nxt + (field << scale);
+        rounded += self.rcv_edge.since(from);
+        self.cold.rcv_rounded = u16::try_from(rounded).unwrap_or(u16::MAX);
         self.rcv_field = u16::try_from(field).unwrap_or(u16::MAX);
         self.told = true;
         self.rcv_field

@@ -2,7 +2,7 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit};
+use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit, pacing::UNKNOWN_TRAIN};
 use crate::{
     body::Body,
     cc::{CongestionControl, Idle},
@@ -284,9 +284,14 @@ impl<B: Body> Endpoint<B> {
         if self.paced && self.is_held_back(now, len) {
             return None;
         }
-        if self.longest_train > 0 && in_flight > 0 && self.is_deferred(now, window, in_flight) {
-            self.note_cwnd_limit();
-            return None;
+        if self.longest_train > 0 {
+            if self.longest_train == UNKNOWN_TRAIN {
+                self.measure_train();
+            }
+            if in_flight > 0 && self.is_deferred(now, window, in_flight) {
+                self.note_cwnd_limit();
+                return None;
+            }
         }
         if in_flight == 0 && self.limited_by == LimitedBy::Application {
             self.note_idle(now);

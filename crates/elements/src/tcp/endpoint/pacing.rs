@@ -8,6 +8,7 @@
 //! # Differs from Linux
 //! - The first segments of a recovery leave at once; what they take is still counted.
 //! - Slow start is where cwnd is below ssthresh.
+//! - The first flight leaves in pairs, however short the round trip.
 
 use anabranch_core::units::{Bytes, Instant, Rate};
 
@@ -16,12 +17,18 @@ use crate::{body::Body, cc::CongestionControl};
 
 /// Octets of a burst at most: the largest segment that a network card splits.
 const MAX_BURST: u64 = 65_536;
-/// Octets of the first piece of what an application writes; later ones are as large as the largest burst.
+/// Octets of the first piece of what an application writes into a buffer that is small at first; later ones are as large as the largest burst.
 const FIRST_PIECE: u64 = 83_200;
+/// Half of the largest window that a SYN-ACK can offer: pieces of what is written before any other was offered are no larger.
+const EARLY_PIECE: u64 = 32_767;
 /// Segments that are handed over as one where the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
 pub(super) const SHORTEST_TRAIN: u8 = 2;
+/// Not known any more: an acknowledgment has changed the rate.
+pub(super) const UNKNOWN_TRAIN: u8 = 1;
 /// Of what is handed over as one there is so much in a second (Linux: `tcp_tso_rtt_log` in ip-sysctl.rst).
 const TRAINS_PER_S: u64 = 1024;
+/// A hundredth of the nanoseconds that one of them stands for, for ratios in hundredths.
+const NANOS_PER_HUNDRED_TRAINS: u64 = 1_000_000_000 / TRAINS_PER_S / 100;
 /// 64 KiB are added, halved for every 2⁹ µs of the least round-trip time (likewise: 9).
 const HALVED_EVERY_NS: u64 = 512_000;
 
@@ -39,6 +46,13 @@ impl<B: Body> Endpoint<B> {
 
     /// The rate at which a window leaves in a round trip, with what room pacing gives it to grow.
     fn nominal_rate(&self) -> Option<Rate> {
+        let (window, ratio) = self.paced_window();
+        let rate = Rate::from_bytes_per(window, self.rtt.srtt())?;
+        Rate::new(u64::try_from(u128::from(rate.bits_per_s()) * u128::from(ratio) / 100).ok()?)
+    }
+
+    /// The window that leaves in a round trip, and by how many hundredths of its rate.
+    fn paced_window(&self) -> (Bytes, u32) {
         let cwnd = self.control.cwnd();
         let slow_start = self
             .control
@@ -50,27 +64,41 @@ impl<B: Body> Endpoint<B> {
             self.settings.pacing_ca_ratio
         };
         // A window that has just been reduced does not stop what is already in flight.
-        let window = cwnd.max(Bytes::new(self.board.in_flight()));
-        let rate = Rate::from_bytes_per(window, self.rtt.srtt())?;
-        Rate::new(u64::try_from(u128::from(rate.bits_per_s()) * u128::from(ratio) / 100).ok()?)
+        (cwnd.max(Bytes::new(self.board.in_flight())), ratio)
     }
 
-    /// A new round trip: how many segments are handed over as one from now on
+    /// How many segments are handed over as one, at the rate as it is now
     /// ([`Settings::push_bursts`](crate::tcp::settings::Settings::push_bursts)).
     #[inline(never)]
     pub(super) fn measure_train(&mut self) {
-        let rate = self.control.pacing_rate().or_else(|| self.nominal_rate());
-        let by_rate = rate.map_or(0, |rate| rate.bits_per_s() / 8 / TRAINS_PER_S);
+        let by_rate = if let Some(rate) = self.control.pacing_rate() {
+            rate.bits_per_s() / 8 / TRAINS_PER_S
+        } else {
+            let (window, ratio) = self.paced_window();
+            let window = window.get().saturating_mul(u64::from(ratio));
+            window
+                .saturating_mul(NANOS_PER_HUNDRED_TRAINS)
+                .checked_div(self.rtt.srtt().as_nanos())
+                .unwrap_or(0)
+        };
         let min_rtt = self.rtt.min_rtt();
         let by_rtt = u32::try_from(min_rtt.as_nanos() / HALVED_EVERY_NS)
             .ok()
             .filter(|_| !min_rtt.is_zero())
             .and_then(|halvings| MAX_BURST.checked_shr(halvings))
             .unwrap_or(0);
-        let segments = (by_rate + by_rtt).min(MAX_BURST) / u64::from(self.smss);
+        let segments = by_rate.saturating_add(by_rtt).min(MAX_BURST) / u64::from(self.smss);
         self.longest_train = u8::try_from(segments)
             .unwrap_or(u8::MAX)
             .max(SHORTEST_TRAIN);
+    }
+
+    /// The rate may be another one from now on.
+    #[inline]
+    pub(super) const fn forget_train(&mut self) {
+        if self.longest_train > 0 {
+            self.longest_train = UNKNOWN_TRAIN;
+        }
     }
 
     /// A segment is about to leave, after which the window has room for another one or not: whether it is the
@@ -90,12 +118,28 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Octets of the piece of what the application writes that is being sent, as far as they have not left: full
-    /// segments.
+    /// segments. As much as a large buffer holds at first is written before the peer has offered more than with its SYN.
     pub(super) fn piece_left(&self) -> u64 {
         let smss = u64::from(self.smss);
-        let first = FIRST_PIECE.div_ceil(smss) * smss;
-        let further = (MAX_BURST / smss).max(1) * smss;
+        let of = |octets: u64| (octets / smss).max(1) * smss;
         let sent = self.snd_nxt.since(self.cold.first_octet);
+        let mut first = FIRST_PIECE.div_ceil(smss) * smss;
+        let at_once = self.settings.send_autotuning_start.get();
+        if at_once > EARLY_PIECE {
+            // What leaves at once makes room in the piece that it is of, and that is filled up.
+            let (begun, early) = (
+                u64::from(self.settings.initial_cwnd) * smss,
+                of(EARLY_PIECE),
+            );
+            if sent < at_once {
+                return match sent.checked_sub(begun) {
+                    Some(beyond) => early - beyond % early,
+                    None => begun - sent,
+                };
+            }
+            first = begun + at_once.saturating_sub(begun).div_ceil(early) * early;
+        }
+        let further = of(MAX_BURST);
         match sent.checked_sub(first) {
             Some(beyond) => further - beyond % further,
             None => first - sent,

@@ -105,8 +105,11 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn start_persist_timer(&mut self, now: Instant) {
         if self.timer == Timer::Off {
             self.timer = Timer::Persist;
-            let interval =
-                persist::interval(self.rtt.rto(), self.cold.probes, self.settings.max_rto);
+            let interval = persist::interval(
+                self.rtt.rto(),
+                self.cold.probes.into(),
+                self.settings.max_rto,
+            );
             self.timer_at = now.saturating_add(interval);
         }
     }

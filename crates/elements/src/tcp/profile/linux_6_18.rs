@@ -61,7 +61,7 @@ pub(super) fn linux_6_18() -> Profile {
                 "delayed_ack",
                 "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one; measured: one with PSH, or not full, as soon as it is read, unless the application answers",
             ),
-            ("send_buffer", "tcp_wmem: 4 MB, grown into"),
+            ("send_buffer", "tcp_wmem: 4 MB, grown into from 16 KiB"),
             (
                 "autotuning_start",
                 "tcp_rmem: 131,072 bytes at first, of which full segments fill five eighths with payload; measured",
@@ -119,7 +119,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "push_bursts",
-                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58",
+                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58; of 22 behind an initial window where the send buffer is large at first",
             ),
             (
                 "slow_start_half_full",

@@ -176,6 +176,7 @@ pub(super) fn rfc() -> Profile {
             pacing_burst: Duration::from_millis(1),
             pacing_catches_up: false,
             send_autotuning: false,
+            send_autotuning_start: Bytes::new(16 << 10),
             receive_autotuning: false,
             autotuning_start: Bytes::new(64 << 10),
         },

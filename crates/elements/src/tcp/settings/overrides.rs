@@ -31,7 +31,7 @@ impl Settings {
             first_epoch_growth reno_friendly cubic_interval cubic_count_outlives undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
             grow_by_delivered recovery_end_grows recovery_again occupied_buffer acks_wait_for_read idle_restart pacing
-            pacing_ss_ratio pacing_ca_ratio pacing_burst pacing_catches_up send_autotuning receive_autotuning autotuning_start
+            pacing_ss_ratio pacing_ca_ratio pacing_burst pacing_catches_up send_autotuning send_autotuning_start receive_autotuning autotuning_start
         }
         if let Some(choice) = &over.reordering {
             s.take_remedy(choice, over)?;
@@ -350,6 +350,9 @@ pub struct Overrides {
     /// The send buffer grows with the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_autotuning: Option<bool>,
+    /// What a send buffer that grows begins with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_autotuning_start: Option<Bytes>,
     /// The window offered grows with what the application takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_autotuning: Option<bool>,
