@@ -98,7 +98,7 @@ def check(text: str, file: str, sets: list[str], seed: int | None = None, *, mac
 
 
 def first_send_buffer(scenario: Scenario) -> int | None:
-    """How many bytes the send buffer of an application of ours begins with live; ``None`` if this build cannot run live.
+    """Bytes that the send buffer of an application of ours begins with live; ``None`` if this build cannot run live.
 
     Raises:
         ScenarioError: The scenario is wrong.
