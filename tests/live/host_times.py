@@ -1,9 +1,9 @@
 """How late hosts of live runs are: until a flow begins, and until they answer.
 
-    tools/env python tests/live/host_times.py [--write] [RUNS]
+    tools/env python tests/live/host_times.py [RUNS] [--write [FILE]]
 
 ``anabranch validate`` lets simulated hosts take as long (``anabranch.validate.host_times``); what it reads is written
-anew by ``--write``. What is seen of a host is
+anew by ``--write``, and ``--host-times FILE`` lets it read another file. What is seen of a host is
 what enters and leaves the network beside it: a flow begins late by the time of its first packet less the time in the
 file, and a packet answers the one that came before it. A host that has sent nothing for a while takes longer, an
 application that has to be told of its connection leaves its first data for later than the acknowledgment that makes it,
@@ -24,6 +24,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
+from pathlib import Path
 from statistics import mean, quantiles
 
 from capture import SYN, Segment, segments  # type: ignore[import-not-found]
@@ -31,7 +32,7 @@ from capture import SYN, Segment, segments  # type: ignore[import-not-found]
 from anabranch.live import prepare, run_audited, taint
 from anabranch.output import write_whole
 from anabranch.scenario import Scenario
-from anabranch.validate.host_times import MEASURED, PAUSES_MS
+from anabranch.validate.host_times import MEASURED, PAUSES_MS, READERS, HostTimes
 
 PARTS = 40
 """So many quantiles are kept, in the middle of as many equal parts: two in a hundred times decide how clumps form."""
@@ -105,7 +106,14 @@ def main() -> int:
     """Run live and print what hosts took, in microseconds."""
     parser = argparse.ArgumentParser(description="What hosts of live runs take.")
     parser.add_argument("runs", nargs="?", type=int, default=12, metavar="RUNS", help="rounds of runs (12)")
-    parser.add_argument("--write", action="store_true", help=f"write {MEASURED.name} anew")
+    parser.add_argument(
+        "--write",
+        nargs="?",
+        type=Path,
+        const=MEASURED,
+        metavar="FILE",
+        help="write it into this file, for `anabranch validate --host-times FILE`; without one, into the package's own",
+    )
     options = parser.parse_args()
     prepare()
     began: list[float] = []
@@ -150,7 +158,7 @@ def main() -> int:
                 for found, coming, going in ((sender, to_sender, left), (receiver, to_receiver, back)):
                     for pause, took in _answers(coming, going):
                         found[_pause(pause)].append(took)
-    readers = {which: acknowledged.get((which, True), []) for which in ("alone", "beside a sender")}
+    readers = {which: acknowledged.get((which, True), []) for which in READERS}
     times = {
         "the first of two flows begins late by": began,
         "the other one later by": apart,
@@ -169,14 +177,14 @@ def main() -> int:
     if options.write and any(len(taken) < PARTS for taken in times.values()):
         sys.exit(f"too few: {PARTS} of each are asked for")
     if options.write:
-        tables = {
-            "beginnings": _table(began),
-            "next": _table(apart),
-            "first_data": _table(first_data),
-            "made_by_data": _table(first_answer),
-            "at_once": {which: _table(acknowledged[which, False]) for which in readers},
-            "by_reader": {which: _table(found) for which, found in readers.items()},
-            "answers": {
+        kept = HostTimes(
+            beginnings=_table(began),
+            next=_table(apart),
+            first_data=_table(first_data),
+            data_makes_connection=_table(first_answer),
+            acknowledged_at_once={which: _table(acknowledged[which, False]) for which in readers},
+            acknowledged_by_reader={which: _table(found) for which, found in readers.items()},
+            answers={
                 "sender": [_table(sender[pause]) for pause in PAUSES_MS],
                 # What a reader acknowledges is told by itself.
                 "receiver": [
@@ -184,8 +192,8 @@ def main() -> int:
                     *(_table(receiver[pause]) for pause in PAUSES_MS[1:]),
                 ],
             },
-        }
-        write_whole(MEASURED, (json.dumps(tables) + "\n").encode())
+        )
+        write_whole(options.write, (json.dumps(kept.document()) + "\n").encode())
     return 0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -222,21 +224,18 @@ def test_where_nothing_is_drawn_any_two_live_runs_tell_what_chance_does() -> Non
     assert made.results[GOODPUT.name].floor == pytest.approx(4 * 2 / 22 / 6 / math.sqrt(2))
 
 
+def _told(microseconds: int) -> str:
+    """As a resolved scenario has it."""
+    return f"{microseconds} us" if microseconds else "0 s"
+
+
 @pytest.mark.engine
 def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     """Fails for a single answer: CUBIC and Reno in one queue share it one way or the other, by microseconds."""
     from anabranch.validate import DRAWS, simulate
-    from anabranch.validate.host_times import (
-        BEGINNINGS_US,
-        FIRST_DATA_US,
-        MORE_US,
-        NEXT_US,
-        PAUSES_MS,
-        READ_US,
-        TICK_US,
-        with_host_times,
-    )
+    from anabranch.validate.host_times import MEASURED, PAUSES_MS, TICK_US, HostTimes, with_host_times
 
+    times = HostTimes.read(MEASURED)
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-controls.toml")
     resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario, DRAWS)]
     assert len(resolved) == DRAWS
@@ -248,11 +247,11 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     begun = {tuple(microseconds(flow["start"]) for flow in run["flow"].values()) for run in resolved}
     firsts = {min(starts) for starts in begun}
     # Any phase of a tick, in each of its quarters.
-    assert {int(4 * (first - min(BEGINNINGS_US)) // TICK_US) for first in firsts} >= {0, 1, 2, 3}
-    assert max(firsts) < TICK_US + max(BEGINNINGS_US)
+    assert {int(4 * (first - min(times.beginnings)) // TICK_US) for first in firsts} >= {0, 1, 2, 3}
+    assert max(firsts) < TICK_US + max(times.beginnings)
     apart = {round(abs(second - first)) for first, second in begun}
-    assert apart <= set(NEXT_US)
-    assert len(apart) > len(set(NEXT_US)) // 2
+    assert apart <= set(times.next)
+    assert len(apart) > len(set(times.next)) // 2
     assert {second > first for first, second in begun} == {True, False}
     # What paces goes by when it is told: a sender is told late, a receiver answers late.
     for host, role, direction in (("A-host", "sender", "reverse"), ("B-host", "receiver", "forward")):
@@ -262,15 +261,15 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
         for number in range(len(PAUSES_MS)):
             tables = [impair[number]["table"] for impair in impairs]
             assert len({tuple(table) for table in tables}) > DRAWS // 2
-            expected = sorted(f"{more} us" if more else "0 s" for more in MORE_US[role][number])
+            expected = sorted(_told(more) for more in times.added(role)[number])
             assert all(sorted(table) == expected for table in tables)
     for host, what, table in (
-        ("B-host", "read_delays", READ_US["alone"]),
-        ("A-host", "first_write_delays", FIRST_DATA_US),
+        ("B-host", "read_delays", times.until_read("alone")),
+        ("A-host", "first_write_delays", times.first_data),
     ):
-        times = {tuple(run["host"][host][what]) for run in resolved}
-        assert len(times) > DRAWS // 2
-        assert {tuple(sorted(draw)) for draw in times} == {tuple(sorted(f"{time} us" for time in table))}
+        drawn = {tuple(run["host"][host][what]) for run in resolved}
+        assert len(drawn) > DRAWS // 2
+        assert {tuple(sorted(draw)) for draw in drawn} == {tuple(sorted(map(_told, table)))}
     assert all("read_delays" not in run["host"]["A-host"] for run in resolved)
     assert all("first_write_delays" not in run["host"]["B-host"] for run in resolved)
     shares = [run.values[SHARES.name]["reno"] or 0 for run in simulate(scenario, 1, 16)]
@@ -279,15 +278,17 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
 
 @pytest.mark.engine
 def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
-    from anabranch.validate.host_times import READ_US, with_host_times
+    from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
+
+    times = HostTimes.read(MEASURED)
 
     def reads(name: str) -> dict[str, list[str]]:
         run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
         hosts = run.resolve()["resolved_scenario"].get("host", {})
         return {host: sorted(table["read_delays"]) for host, table in hosts.items() if "read_delays" in table}
 
-    beside = sorted(f"{time} us" for time in READ_US["beside a sender"])
-    alone = sorted(f"{time} us" for time in READ_US["alone"])
+    beside = sorted(map(_told, times.until_read("beside a sender")))
+    alone = sorted(map(_told, times.until_read("alone")))
     assert reads("reverse-load.toml") == {"A-host": beside, "B-host": beside}
     assert reads("requests-beside-bulk.toml") == {"B-host": alone}
     asks = Scenario.from_text(
@@ -309,7 +310,9 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
 @pytest.mark.engine
 def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_connection() -> None:
     """Fails if the first burst leaves with the handshake's acknowledgment, over which a route takes its time."""
-    from anabranch.validate.host_times import FIRST_DATA_US, MADE_BY_DATA_US, with_host_times
+    from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
+
+    measured = HostTimes.read(MEASURED)
 
     def resolved(name: str) -> dict[str, Any]:
         run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
@@ -326,12 +329,12 @@ def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_conn
             host: (jitter["packets"], sorted(jitter["table"])) for host, jitter in last.items() if "packets" in jitter
         }
 
-    times = sorted(f"{time} us" for time in FIRST_DATA_US)
+    times = sorted(map(_told, measured.first_data))
     assert writers("lossy-ten-reno.toml") == {"A-host": times}
     assert writers("reverse-load.toml") == {"A-host": times, "B-host": times}
     # What is written to be answered is an application's own affair.
     assert set(writers("requests-beside-bulk.toml")) == {"A-host"}
-    assert answers("two-routes.toml") == {"B-host": ([1], sorted(f"{time} us" for time in MADE_BY_DATA_US))}
+    assert answers("two-routes.toml") == {"B-host": ([1], sorted(map(_told, measured.made_by_data())))}
     # Nothing overtakes there; and which packets are the first ones of several connections is not told by their number.
     assert answers("lossy.toml") == answers("two-controls.toml") == {}
 
@@ -535,3 +538,54 @@ def test_a_run_is_kept_with_all_that_it_depends_on(tmp_path: Path, monkeypatch: 
         assert kept_at(scenario) == before
     monkeypatch.setattr(keep, "build", lambda: ["another"])
     assert kept_at(scenario) != before
+
+
+@pytest.mark.engine
+def test_hosts_take_what_was_measured_of_another_machine() -> None:
+    """Fails for times that are read and not used."""
+    from anabranch.validate import simulate
+    from anabranch.validate.host_times import MEASURED, HostTimes
+
+    scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml")
+    here = HostTimes.read(MEASURED)
+    slow = {role: [[time + 5000 for time in table] for table in tables] for role, tables in here.answers.items()}
+    there = dataclasses.replace(here, answers=slow)
+
+    def round_trip_ms(times: HostTimes | None) -> float:
+        [figures] = simulate(scenario, 1, 1, times)
+        return figures.values[SRTT.name]["main"] or 0.0
+
+    assert round_trip_ms(None) == round_trip_ms(here)
+    # Both ends of the path take 5 ms longer.
+    assert 5 < round_trip_ms(there) - round_trip_ms(here) < 15
+
+
+def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
+    from anabranch.errors import UserError
+    from anabranch.validate.host_times import MEASURED, HostTimes
+
+    here = HostTimes.read(MEASURED)
+    assert HostTimes.of(json.loads(json.dumps(here.document()))) == here
+    file = tmp_path / "times.json"
+    whole = here.document()
+    answers = dict(here.answers)
+    for wrong, told in [
+        ("[1, 2", "Expecting"),
+        ("[]", "expected a table at its top"),
+        (whole | {"answers": {"sender": answers["sender"]}}, "answers.receiver is missing"),
+        ({name: table for name, table in whole.items() if name != "next"}, "next is missing"),
+        (whole | {"next": []}, "expected whole numbers of microseconds, 0 to 999999, at next"),
+        (whole | {"next": [1.5] * len(here.next)}, "at next"),
+        (whole | {"next": [True] * len(here.next)}, "at next"),
+        (whole | {"next": [-1] * len(here.next)}, "at next"),
+        (whole | {"next": [1]}, "not equally long"),
+        (whole | {"answers": answers | {"sender": answers["sender"][:3]}}, "expected 4 lists at answers.sender"),
+        (whole | {"at_once": []}, "expected a table at at_once"),
+    ]:
+        file.write_text(wrong if isinstance(wrong, str) else json.dumps(wrong))
+        with pytest.raises(UserError) as raised:
+            HostTimes.read(file)
+        assert told in str(raised.value), str(raised.value)
+        assert "host_times.py --write" in str(raised.value)
+    with pytest.raises(UserError, match="No such file"):
+        HostTimes.read(tmp_path / "none.json")

@@ -278,12 +278,21 @@ def validate(
             help="Keep live runs here, and do not make again those that are.",
         ),
     ] = None,
+    host_times: Annotated[
+        Optional[Path],  # noqa: UP045 - see above
+        typer.Option(
+            "--host-times",
+            metavar="FILE",
+            help="How long hosts take on this machine, as `tests/live/host_times.py --write FILE` has measured it "
+            "(default: what was measured for the documentation).",
+        ),
+    ] = None,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
     with exit_status():
         from anabranch.cli.validate import run_validate
 
-        run_validate(files, set_ or [], seeds, out=out, keep=keep, as_json=json)
+        run_validate(files, set_ or [], seeds, out=out, keep=keep, host_times=host_times, as_json=json)
 
 
 @app.command()

@@ -16,7 +16,14 @@ MAX_SEEDS = 1000
 
 
 def run_validate(
-    files: list[Path], sets: list[str], seeds: int, *, out: Path | None, keep: Path | None, as_json: bool
+    files: list[Path],
+    sets: list[str],
+    seeds: int,
+    *,
+    out: Path | None,
+    keep: Path | None,
+    host_times: Path | None,
+    as_json: bool,
 ) -> None:
     """Compare, print, and fail where the engines do not agree.
 
@@ -30,12 +37,14 @@ def run_validate(
     from anabranch.output import check_target
     from anabranch.progress import Progress
     from anabranch.validate import compare
+    from anabranch.validate.host_times import MEASURED, HostTimes
     from anabranch.validate.judge import document, problems
 
     if not 1 <= seeds <= MAX_SEEDS:
         raise UserError(f"--seeds is {seeds}; expected 1 to {MAX_SEEDS}")
     if out is not None:
         check_target(out, "validate")
+    times = HostTimes.read(host_times or MEASURED)
     scenarios = [load_scenario(file, sets) for file in files]
     for scenario in scenarios:
         # What is wrong with the last file is told before the first is run.
@@ -46,7 +55,8 @@ def run_validate(
     comparisons = []
     for file, scenario in zip(files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:
-            comparisons.append(compare(scenario, str(file), seeds=seeds, keep=keep, progress=progress.update))
+            compared = compare(scenario, str(file), seeds=seeds, keep=keep, times=times, progress=progress.update)
+            comparisons.append(compared)
     if out is not None:
         _write(comparisons, out)
     if as_json:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.validate.host_times import with_host_times
+from anabranch.validate.host_times import HostTimes, with_host_times
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
@@ -147,8 +147,8 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
     return changed
 
 
-def simulate(scenario: Scenario, seed: int, draws: int = DRAWS) -> list[Figures]:
-    """What the simulator answers, by draw of what hosts take."""
+def simulate(scenario: Scenario, seed: int, draws: int = DRAWS, times: HostTimes | None = None) -> list[Figures]:
+    """What the simulator answers, by draw of what hosts take (by default those of this package)."""
     from concurrent.futures import ThreadPoolExecutor
 
     from anabranch.limits import thread_count
@@ -157,7 +157,7 @@ def simulate(scenario: Scenario, seed: int, draws: int = DRAWS) -> list[Figures]
         return measure(run.run(seed=seed, samples_ms=10.0, digest=False))
 
     with ThreadPoolExecutor(thread_count(None, draws)) as pool:
-        return list(pool.map(figures, with_host_times(scenario, draws)))
+        return list(pool.map(figures, with_host_times(scenario, draws, times)))
 
 
 def compare(
@@ -167,11 +167,13 @@ def compare(
     seeds: int,
     limits: Limits | None = None,
     keep: Path | None = None,
+    times: HostTimes | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Run a scenario in the simulator and twice live for each of so many seeds, and simulate the other controls.
 
-    Live runs that are in the directory ``keep`` are not made again; new ones are kept there.
+    Live runs that are in the directory ``keep`` are not made again; new ones are kept there. Simulated hosts take
+    ``times``.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no live run can do.
@@ -204,11 +206,11 @@ def compare(
 
     plain = [scenario.run(seed=seed, digest=False) for seed in live]
     draws = _draws([run.summary["engine_stats"]["events"] for run in plain])
-    simulated = {seed: simulate(scenario, seed, draws) for seed in live}
+    simulated = {seed: simulate(scenario, seed, draws, times) for seed in live}
 
     def answer(controls: Callable[[str], str], draws: int) -> dict[int, list[Figures]]:
         changed = exchanged(scenario, controls)
-        return {seed: simulate(changed, seed, draws) for seed in live}
+        return {seed: simulate(changed, seed, draws, times) for seed in live}
 
     if live:
         other = answer(lambda kind: OTHERS.get(kind, OTHER_THAN_THESE), draws)

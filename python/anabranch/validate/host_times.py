@@ -11,6 +11,7 @@ import itertools
 import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,15 +19,7 @@ if TYPE_CHECKING:
     from anabranch.scenario import Scenario, Value
 
 MEASURED: Final = Path(__file__).with_name("host_times.json")
-"""Microseconds, each as often as any other of its list; what they are of is said where they are read."""
-
-_TABLES: Final[dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))
-
-BEGINNINGS_US: Sequence[int] = _TABLES["beginnings"]
-"""So many microseconds after the time in the file the first flow of that time begins."""
-
-NEXT_US: Sequence[int] = _TABLES["next"]
-"""And so many later another one of the same time; which is the first is chance."""
+"""What hosts take on the machine on which the page of live validation was made."""
 
 TICK_US = 4000
 """How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
@@ -35,34 +28,154 @@ ticks, and timestamps count milliseconds."""
 PAUSES_MS = (0, 1, 2, 10)
 """A host that has sent nothing for so long takes longer to answer, and so does one that has been told nothing."""
 
+LONGEST_US = 1_000_000
+"""No host takes as long as this in a run that is not tainted."""
+
+READERS = ("alone", "beside a sender")
+"""What else a host does at which data is read and not answered."""
+
+ROLES = ("sender", "receiver")
+
+
+@dataclass(frozen=True)
+class HostTimes:
+    """Microseconds, each as often as any other of its list; all lists are equally long, in ascending order.
+
+    Attributes:
+        beginnings: So many after the time in the file the first flow of that time begins.
+        next: And so many later another one of the same time; which is the first is chance.
+        first_data: So long after the acknowledgment that makes the connection its first data leaves: the application
+            has to be told. Measured of two flows that begin at one time.
+        answers: By what a host is, until it answers; one list for each of :data:`PAUSES_MS`.
+        data_makes_connection: Until a receiver answers first data that has overtaken that acknowledgment.
+        acknowledged_at_once: By what else a host does (:data:`READERS`), until data is acknowledged by the kernel.
+        acknowledged_by_reader: The same of acknowledgments that are left to the reading thread.
+    """
+
+    beginnings: Sequence[int]
+    next: Sequence[int]
+    first_data: Sequence[int]
+    answers: Mapping[str, Sequence[Sequence[int]]]
+    data_makes_connection: Sequence[int]
+    acknowledged_at_once: Mapping[str, Sequence[int]]
+    acknowledged_by_reader: Mapping[str, Sequence[int]]
+
+    @classmethod
+    def of(cls, document: object) -> HostTimes:
+        """From what :meth:`document` makes.
+
+        Raises:
+            ValueError: It is anything else; says where, and what was expected.
+        """
+        tables = _entries(document, "", ("beginnings", "next", "first_data", "made_by_data", *_PARTS))
+        parts = {part: _entries(tables[part], f"{part}.", names) for part, names in _PARTS.items()}
+        answers = {role: _lists(found, f"answers.{role}") for role, found in parts["answers"].items()}
+        times = cls(
+            beginnings=_times(tables["beginnings"], "beginnings"),
+            next=_times(tables["next"], "next"),
+            first_data=_times(tables["first_data"], "first_data"),
+            answers=answers,
+            data_makes_connection=_times(tables["made_by_data"], "made_by_data"),
+            acknowledged_at_once={name: _times(found, f"at_once.{name}") for name, found in parts["at_once"].items()},
+            acknowledged_by_reader={
+                name: _times(found, f"by_reader.{name}") for name, found in parts["by_reader"].items()
+            },
+        )
+        lists = [
+            *(times.beginnings, times.next, times.first_data, times.data_makes_connection),
+            *times.acknowledged_at_once.values(),
+            *times.acknowledged_by_reader.values(),
+            *itertools.chain(*times.answers.values()),
+        ]
+        if len({len(one) for one in lists}) > 1:
+            raise ValueError("its lists are not equally long")
+        return times
+
+    def document(self) -> dict[str, Any]:
+        """As it is kept in a file."""
+        return {
+            "beginnings": self.beginnings,
+            "next": self.next,
+            "first_data": self.first_data,
+            "made_by_data": self.data_makes_connection,
+            "at_once": self.acknowledged_at_once,
+            "by_reader": self.acknowledged_by_reader,
+            "answers": self.answers,
+        }
+
+    @classmethod
+    def read(cls, file: Path) -> HostTimes:
+        """From a file that ``tests/live/host_times.py --write`` has written.
+
+        Raises:
+            UserError: It cannot be read, or is something else.
+        """
+        from anabranch.errors import UserError
+
+        try:
+            return cls.of(json.loads(file.read_bytes()))
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror or error}", file=str(file)) from None
+        except ValueError as error:
+            raise UserError(
+                f"not a file of what hosts take: {error}",
+                file=str(file),
+                hint="`tests/live/host_times.py --write FILE` makes one",
+            ) from None
+
+    def added(self, role: str) -> Sequence[Sequence[int]]:
+        """Until a host answers, and how much is added after each of the further pauses."""
+        tables = self.answers[role]
+        least = itertools.accumulate(
+            tables, lambda before, table: [max(*both) for both in zip(before, table, strict=True)]
+        )
+        return (tables[0], *(_longer(*pair) for pair in itertools.pairwise(least)))
+
+    def made_by_data(self) -> Sequence[int]:
+        """What a receiver takes longer over first data that makes the connection."""
+        return _longer(list(map(sum, zip(*self.added("receiver"), strict=True))), self.data_makes_connection)
+
+    def until_read(self, which: str) -> Sequence[int]:
+        """From data to the read of it.
+
+        It is what acknowledgments take that are left to the reading thread, less what those take that are not, which is
+        in :meth:`added`.
+        """
+        return _longer(self.acknowledged_at_once[which], self.acknowledged_by_reader[which])
+
+
+_PARTS: Final[Mapping[str, Sequence[str]]] = {"at_once": READERS, "by_reader": READERS, "answers": ROLES}
+
+
+def _entries(found: object, where: str, names: Iterable[str]) -> dict[str, object]:
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a table at {where.rstrip('.') or 'its top'}")
+    for name in names:
+        if name not in found:
+            raise ValueError(f"{where}{name} is missing")
+    return {name: found[name] for name in names}
+
+
+def _lists(found: object, where: str) -> list[Sequence[int]]:
+    if not isinstance(found, list) or len(found) != len(PAUSES_MS):
+        raise ValueError(f"expected {len(PAUSES_MS)} lists at {where}, one for each pause")
+    return [_times(one, where) for one in found]
+
+
+def _times(found: object, where: str) -> Sequence[int]:
+    if (
+        not isinstance(found, list)
+        or not found
+        or any(type(one) is not int or not 0 <= one < LONGEST_US for one in found)
+    ):
+        raise ValueError(f"expected whole numbers of microseconds, 0 to {LONGEST_US - 1}, at {where}")
+    return found
+
 
 def _longer(less: Sequence[int], more: Sequence[int]) -> Sequence[int]:
     """What takes the longer of two, quantile by quantile, where it does."""
     return [max(0, after - before) for before, after in zip(less, more, strict=True)]
 
-
-def _added(tables: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
-    least = itertools.accumulate(tables, lambda before, table: [max(*both) for both in zip(before, table, strict=True)])
-    return (tables[0], *(_longer(*pair) for pair in itertools.pairwise(least)))
-
-
-MORE_US: Mapping[str, Sequence[Sequence[int]]] = {role: _added(tables) for role, tables in _TABLES["answers"].items()}
-"""By what a host is: the microseconds until it answers, and how many are added after each of the further pauses."""
-
-FIRST_DATA_US: Sequence[int] = _TABLES["first_data"]
-"""So long after the acknowledgment that makes the connection its first data leaves: the application has to be told.
-Measured of two flows that begin at one time."""
-
-MADE_BY_DATA_US: Sequence[int] = _longer(
-    list(map(sum, zip(*MORE_US["receiver"], strict=True))), _TABLES["made_by_data"]
-)
-"""What a receiver takes longer over first data that has overtaken that acknowledgment and makes the connection."""
-
-READ_US: Mapping[str, Sequence[int]] = {
-    which: _longer(_TABLES["at_once"][which], by_reader) for which, by_reader in _TABLES["by_reader"].items()
-}
-"""By what else a host does: the microseconds from data to the read of it. It is what acknowledgments take that are
-left to the reading thread, less what those take that are not, which is in :data:`MORE_US`."""
 
 SAME_BURST = "1 us"
 """What follows sooner was handed over with what came before it, and is as late."""
@@ -70,21 +183,23 @@ SAME_BURST = "1 us"
 _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 
 
-def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
-    """The scenario so many times, with hosts that take their time.
+def with_host_times(scenario: Scenario, draws: int, times: HostTimes | None = None) -> list[Scenario]:
+    """The scenario so many times, with hosts that take their time (``times``; by default what :data:`MEASURED` says).
 
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
     nothing be overtaken makes what a receiver sends late, and what a sender is sent: what is paced goes by the time at
-    which an acknowledgment is taken in (:data:`MORE_US`). Applications read late (:data:`READ_US`), on which hangs when
-    the kernel acknowledges. Flows begin later (:data:`BEGINNINGS_US`), and so does what they write
-    (:data:`FIRST_DATA_US`). The first answer of a lone flow takes longer where data may have overtaken the
-    acknowledgment that makes the connection, behind a gateway of several routes (:data:`MADE_BY_DATA_US`). Which packet
-    that is of several flows is not told by the numbers that packets have at a host's link. Applications of live runs
+    which an acknowledgment is taken in (:meth:`HostTimes.added`). Applications read late
+    (:meth:`HostTimes.until_read`), on which hangs when the kernel acknowledges. Flows begin later, and so does what
+    they write. The first answer of a lone flow takes longer where data may have overtaken the acknowledgment that makes
+    the connection, behind a gateway of several routes (:meth:`HostTimes.made_by_data`). Which packet that is of several
+    flows is not told by the numbers that packets have at a host's link. Applications of live runs
     write as much as their buffer holds before they are told of anything, and so do these.
     """
     from anabranch.live import first_send_buffer
     from anabranch.toml_text import write_key
 
+    if times is None:
+        times = HostTimes.read(MEASURED)
     resolved = scenario.resolve()["resolved_scenario"]
     changed = scenario.copy()
     for node in _roles(resolved["flow"].values()):
@@ -99,7 +214,7 @@ def with_host_times(scenario: Scenario, draws: int) -> list[Scenario]:
         for route, (first, last) in (("route", ("from", "to")), ("return_route", ("to", "from"))):
             if flow.get(route):
                 changed.set(f"flow.{write_key(name)}.{route}", [ends[first], *flow[route], ends[last]])
-    return [_drawn(changed, resolved, number) for number in range(draws)]
+    return [_drawn(changed, resolved, times, number) for number in range(draws)]
 
 
 def _readers(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -127,13 +242,13 @@ def _kind(choice: Any) -> Any:
     return choice["kind"] if isinstance(choice, Mapping) else choice
 
 
-def _firsts(resolved: Mapping[str, Any]) -> dict[str, tuple[int, Sequence[int]]]:
-    """By host of a lone flow: the number of the packet that answers its first data, and what that takes."""
+def _firsts(resolved: Mapping[str, Any]) -> dict[str, int]:
+    """By host of a lone flow whose first data may make the connection: the number of the packet that answers it."""
     flows = list(resolved["flow"].values())
     overtaken = {node for gateway in resolved.get("gateway", {}).values() for node in gateway["between"]}
     lone = len(flows) == 1 and flows[0]["count"] == 1 and _kind(flows[0]["workload"]) in ("bulk", "file")
     # Behind the SYN-ACK.
-    return {flows[0]["to"]: (1, MADE_BY_DATA_US)} if lone and flows[0]["to"] in overtaken else {}
+    return {flows[0]["to"]: 1} if lone and flows[0]["to"] in overtaken else {}
 
 
 def _behind(node: str) -> str:
@@ -146,7 +261,7 @@ def _roles(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return dict(ends + [(flow["from"], "sender") for flow in flows])
 
 
-def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scenario:
+def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, number: int) -> Scenario:
     from anabranch.toml_text import write_key
 
     copy = scenario.copy()
@@ -159,26 +274,25 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], number: int) -> Scen
         value, unit = flow["start"].split()
         start = float(value) * _UNITS[unit]
         if start in late_us:
-            late_us[start] += drawn.choice(NEXT_US)
+            late_us[start] += drawn.choice(times.next)
         else:
-            late_us[start] = drawn.choice(BEGINNINGS_US)
+            late_us[start] = drawn.choice(times.beginnings)
         copy.set(f"flow.{write_key(name)}.start", f"{start + (into_tick_us + late_us[start]) * 1e-6:.9f} s")
     firsts = _firsts(resolved)
     told = {flow["from"] for _, flow in flows if flow["protocol"] == "tcp"}
     for node, role in _roles(resolved["flow"].values()).items():
         impair: list[Value] = [
             _jitter(drawn, table, after_pause=SAME_BURST if pause == 0 else f"{pause} ms")
-            for pause, table in zip(PAUSES_MS, MORE_US[role], strict=True)
+            for pause, table in zip(PAUSES_MS, times.added(role), strict=True)
         ]
         if node in firsts:
-            number, table = firsts[node]
-            impair.append(_jitter(drawn, table, packets=[number]))
+            impair.append(_jitter(drawn, times.made_by_data(), packets=[firsts[node]]))
         late = "reverse" if role == "sender" and node in told else "forward"
         copy.set(f"link.{write_key(_behind(node))}.{late}.impair", impair)
     for node in dict.fromkeys(flow["from"] for _, flow in flows if _is_one_way(flow) and not _has_many(flow)):
-        copy.set(f"host.{write_key(_behind(node))}.first_write_delays", _texts(drawn, FIRST_DATA_US))
+        copy.set(f"host.{write_key(_behind(node))}.first_write_delays", _texts(drawn, times.first_data))
     for node, beside in _readers([flow for _, flow in flows]).items():
-        copy.set(f"host.{write_key(_behind(node))}.read_delays", _texts(drawn, READ_US[beside]))
+        copy.set(f"host.{write_key(_behind(node))}.read_delays", _texts(drawn, times.until_read(beside)))
     return copy
 
 

@@ -134,8 +134,8 @@ impl Cubic {
         bytes.segments(self.smss)
     }
 
-    /// Slow start (§4.10). `acked` is in segments.
-    fn slow_start(&mut self, ack: &Ack, acked: f64) {
+    /// Slow start (§4.10). `acked` is in segments. Whether it goes on, or `HyStart` has ended it.
+    fn slow_start(&mut self, ack: &Ack, acked: f64) -> bool {
         let window = &mut self.window;
         let mut growth = acked.min(self.law.slow_start_limit);
         if let Some(hystart) = &mut self.hystart {
@@ -146,11 +146,12 @@ impl Cubic {
                     if window.first_epoch {
                         window.cwnd_prior = window.cwnd;
                     }
-                    return;
+                    return false;
                 }
             }
         }
         window.cwnd = (window.cwnd + growth).min(window.ssthresh);
+        true
     }
 
     /// Data was delivered out of order: it measures the path as any other does.
@@ -262,11 +263,18 @@ impl CongestionControl for Cubic {
         let acked = self.segments(ack.acked);
         let slow_start = self.window.cwnd < self.window.ssthresh;
         match self.law.count {
-            WindowCount::Bytes if slow_start => self.slow_start(ack, acked),
+            WindowCount::Bytes if slow_start => {
+                self.slow_start(ack, acked);
+            }
             WindowCount::Bytes => self.avoid_congestion(ack, acked),
-            // A segment that is not full is one, too.
-            WindowCount::Segments if slow_start => self.slow_start(ack, acked.ceil()),
-            WindowCount::Segments => self.avoid_congestion_in_segments(ack, acked.ceil()),
+            WindowCount::Segments => {
+                // A segment that is not full is one, too.
+                let acked = acked.ceil();
+                let goes_on = slow_start && self.slow_start(ack, acked);
+                if !slow_start || self.law.counts_end_of_slow_start() && !goes_on {
+                    self.avoid_congestion_in_segments(ack, acked);
+                }
+            }
         }
     }
 

@@ -193,7 +193,8 @@ pub struct Settings {
     /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`). What the application writes is kept in pieces
     /// of 64 KiB, the first of 83,200 octets, and none of what leaves as one reaches from one into the next. Where a send
     /// buffer holds more at first (`send_autotuning_start`) than half of the window that a SYN can offer, as much is written at once,
-    /// in pieces of that half.
+    /// in pieces of that half; and there the last segment of a piece, where it would leave by itself, takes the first ones of the next
+    /// piece along if there is room for them, and has PSH if there is none.
     pub push_bursts: bool,
     /// What the window permits waits for the next acknowledgment if it is less than what is handed over for
     /// segmentation as one, less than a third of the window and of what there is to send, if the last data left within a

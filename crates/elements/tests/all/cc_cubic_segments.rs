@@ -187,6 +187,35 @@ fn before_the_first_loss_the_floor_counts_in_segments() {
     assert_eq!(path.cwnd(), before + 2.0);
 }
 
+/// The acknowledgment that ends slow start is the first that counts behind it: of a flow of `scenarios/live/reverse-load.toml` whose kernel
+/// was traced at every acknowledgment the 40th ended slow start, and the window grew at the 59th, the 79th, the 99th. Fails for a
+/// count that begins with the one after it, as it does in stacks without such a clock.
+#[test]
+fn what_ends_slow_start_counts() {
+    let grown_after = |tick| {
+        let config = whole(&cubic::Params {
+            first_epoch_growth: Share::new(0.05).into(),
+            hystart: OrStack::Own(Kind::Linux),
+            ..cubic_only()
+        });
+        let mut init = Init::new(SMSS, SMSS * 100);
+        init.stack.clock_tick = tick;
+        let mut path = Path::from_init(&config, &init, RTT);
+        while path.ssthresh().is_infinite() {
+            path.pause(Duration::from_millis(1));
+            path.ack();
+        }
+        let grows = |path: &mut Path| {
+            let before = path.cwnd();
+            path.ack();
+            path.cwnd() > before
+        };
+        (1..61).filter(|_| grows(&mut path)).collect::<Vec<_>>()
+    };
+    assert_eq!(grown_after(Duration::from_millis(4)), [19, 39, 59]);
+    assert_eq!(grown_after(Duration::ZERO), [20, 40, 60]);
+}
+
 /// Rounding gains a fixed time around the plateau, cbrt(1/C), and K grows with the window: the
 /// larger the windows, the closer to RFC 9438 §5.1, table 1.
 #[test]

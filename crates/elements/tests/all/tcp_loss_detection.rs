@@ -147,6 +147,36 @@ fn what_is_written_at_once_is_in_smaller_pieces() {
     assert_eq!(ends[8..16], [172, 181, 190, 199, 208, 217, 226, 228]);
 }
 
+/// The last segment of such a piece, where it would leave by itself: with room for more it takes the first ones of the next piece along,
+/// and without it has PSH. So it is in a capture of `scenarios/live/reverse-load.toml`: at 139 ends of Reno's pieces the last segment left
+/// as one with the next, at three before it, and of 23 that left by themselves for want of room 17 had PSH. Fails for pieces that
+/// nothing reaches across, and for segments that have no PSH because they are alone.
+#[test]
+fn the_last_of_a_piece_takes_the_next_along_or_is_pushed() {
+    let left_with_room_for = |segments: u32| {
+        let mut settings = all();
+        settings.initial_cwnd = 100;
+        settings.send_autotuning_start = Bytes::new(300_000);
+        let mut s = Sender::new(&settings);
+        // The window of a SYN is not scaled.
+        s.ack(40, 0, &[]);
+        s.end.write_endless();
+        s.left();
+        // Behind the hundred a piece of 32 follows: all of it but the last, and then as many more.
+        let offer = |s: &mut Sender, at: u64, segments: u32| {
+            s.now = ms(at);
+            let mut segment = s.segment(100, &[]);
+            segment.window = u16::try_from((segments * MSS).div_ceil(128)).expect("a small window");
+            s.end.on_segment(s.now, &segment, Ecn::NotEct);
+            pushed(s)
+        };
+        assert_eq!(offer(&mut s, 80, 31), [108, 117, 126, 130]);
+        offer(&mut s, 81, 31 + segments)
+    };
+    assert_eq!(left_with_room_for(1), [131]);
+    assert_eq!(left_with_room_for(3), [133]);
+}
+
 /// The rate grows within a round trip, where cwnd does. Fails for a rate that is looked at once in a round trip: Linux 6.18 begins
 /// to hand over three and four segments as one within the round trip in which cwnd goes from 70 to 140.
 #[test]

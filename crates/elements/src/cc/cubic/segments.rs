@@ -21,6 +21,7 @@
 //!   as it did, or as W_est asks.
 //! - W_est is a whole number: it grows by one once more than the window ÷ α has been acknowledged, in eighths of the window (15 for
 //!   β = 0.7), which is seen where the count is looked up.
+//! - The acknowledgment with which `HyStart` ends slow start is the first that counts behind it.
 //! - One round trip ahead is the least one, as in the paper (`dMin`); RFC 9438 §4.2 has the smoothed one, and so it is without.
 //!
 //! Rounding, and what an ACK's own segments add beside the count before it, the paper leaves open;
@@ -43,6 +44,11 @@ const FLAT: f64 = 100.0;
 const PARTS: f64 = 8.0;
 
 impl Law {
+    /// Whether the acknowledgment that ends slow start counts behind it.
+    pub(super) const fn counts_end_of_slow_start(&self) -> bool {
+        !self.tick.is_zero()
+    }
+
     /// `cnt`: for how many acknowledged segments a window of `cwnd` grows by one, by the cubic function. `t` is one
     /// round trip ahead.
     fn cnt(&self, cwnd: f64, epoch: &Epoch, t: f64, first_epoch: bool) -> f64 {

@@ -302,7 +302,11 @@ impl<B: Body> Endpoint<B> {
         let in_flight = in_flight + u64::from(len);
         let pushed = self.longest_train > 0 && {
             let another = self.has_another(now, len, window, in_flight);
-            self.ends_train(now, another)
+            if self.piece_left() > u64::from(len) {
+                self.ends_train(now, another)
+            } else {
+                self.ends_piece(now, another)
+            }
         };
         let outgoing = self.transmit_new(now, len, place);
         if pushed {
@@ -336,13 +340,12 @@ impl<B: Body> Endpoint<B> {
             })
     }
 
-    /// Whether another full segment may leave right after one of `len` octets, as one with it.
+    /// Whether another full segment may leave right after one of `len` octets.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let left = self.edge().min(self.buffer.end()).since(self.snd_nxt);
         left >= u64::from(len) + smss
             && in_flight + smss <= window
-            && self.piece_left() > u64::from(len)
             && !(self.paced && self.is_held_back(now, self.smss))
     }
 

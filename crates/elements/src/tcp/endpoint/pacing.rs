@@ -117,6 +117,18 @@ impl<B: Body> Endpoint<B> {
         ends
     }
 
+    /// The same of the last segment of a piece. Of a buffer that is large at first, in which the next piece stands ready, one that would
+    /// leave by itself takes segments of that one along where there is room for them, and has PSH where there is none.
+    pub(super) fn ends_piece(&mut self, now: Instant, another: bool) -> bool {
+        let stands_ready = self.settings.send_autotuning_start.get() > EARLY_PIECE;
+        let begins = self.last_sent != now || self.train == 0;
+        if stands_ready && begins && another {
+            self.ends_train(now, true)
+        } else {
+            self.ends_train(now, false) || stands_ready
+        }
+    }
+
     /// Octets of the piece of what the application writes that is being sent, as far as they have not left: full
     /// segments. As much as a large buffer holds at first is written before the peer has offered more than with its SYN.
     pub(super) fn piece_left(&self) -> u64 {

@@ -119,7 +119,7 @@ pub(super) fn linux_6_18() -> Profile {
             ),
             (
                 "push_bursts",
-                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58; of 22 behind an initial window where the send buffer is large at first",
+                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58; of 22 behind an initial window where the send buffer is large at first, whose last segment takes the next along or has PSH",
             ),
             (
                 "slow_start_half_full",
