@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from bisect import bisect_right
 from collections import Counter
@@ -102,8 +103,7 @@ ANSWERS_S = 0.001
 """What comes later was not sent for the packet before it, as an acknowledgment that waits for a second one."""
 
 
-def main() -> int:
-    """Run live and print what hosts took, in microseconds."""
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What hosts of live runs take.")
     parser.add_argument("runs", nargs="?", type=int, default=12, metavar="RUNS", help="rounds of runs (12)")
     parser.add_argument(
@@ -115,6 +115,18 @@ def main() -> int:
         help="write it into this file, for `anabranch validate --host-times FILE`; without one, into the package's own",
     )
     options = parser.parse_args()
+    if options.write is not None:
+        if options.write.name.isdigit():
+            parser.error(f"--write {options.write}: a file was expected; the rounds come before --write")
+        # What cannot be written is told before five minutes are spent.
+        if options.write.is_dir() or not os.access(options.write.parent, os.W_OK):
+            parser.error(f"--write {options.write}: it cannot be written")
+    return options
+
+
+def main() -> int:
+    """Run live and print what hosts took, in microseconds."""
+    options = _options()
     prepare()
     began: list[float] = []
     apart: list[float] = []
@@ -193,7 +205,9 @@ def main() -> int:
                 ],
             },
         )
-        write_whole(options.write, (json.dumps(kept.document()) + "\n").encode())
+        document = kept.document()
+        HostTimes.of(document)
+        write_whole(options.write, (json.dumps(document) + "\n").encode())
     return 0
 
 

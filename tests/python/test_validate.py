@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from anabranch import validate
 from anabranch.live import Limits
 from anabranch.scenario import Scenario
 from anabranch.validate import WINDOW, Comparison, exchanged, keep, set_beside
+from anabranch.validate.host_times import MEASURED, PAUSES_MS, ROLES, TICK_US, HostTimes, with_host_times
 from anabranch.validate.judge import document, holds, needs_the_control, problems, summary
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
@@ -233,7 +234,6 @@ def _told(microseconds: int) -> str:
 def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     """Fails for a single answer: CUBIC and Reno in one queue share it one way or the other, by microseconds."""
     from anabranch.validate import DRAWS, simulate
-    from anabranch.validate.host_times import MEASURED, PAUSES_MS, TICK_US, HostTimes, with_host_times
 
     times = HostTimes.read(MEASURED)
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-controls.toml")
@@ -278,8 +278,6 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
 
 @pytest.mark.engine
 def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
-    from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
-
     times = HostTimes.read(MEASURED)
 
     def reads(name: str) -> dict[str, list[str]]:
@@ -310,8 +308,6 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
 @pytest.mark.engine
 def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_connection() -> None:
     """Fails if the first burst leaves with the handshake's acknowledgment, over which a route takes its time."""
-    from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
-
     measured = HostTimes.read(MEASURED)
 
     def resolved(name: str) -> dict[str, Any]:
@@ -343,7 +339,6 @@ def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_conn
 def test_as_much_is_written_at_once_as_by_live_applications() -> None:
     """Fails for buffers of 16 KiB, whose pieces are twice as long: they decide how much leaves at once."""
     from anabranch.live import first_send_buffer
-    from anabranch.validate.host_times import with_host_times
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "reverse-load.toml")
     flows = with_host_times(scenario, 1)[0].resolve()["resolved_scenario"]["flow"].values()
@@ -364,8 +359,6 @@ def test_a_scenario_of_many_packets_is_simulated_less_often() -> None:
 @pytest.mark.engine
 def test_the_time_that_hosts_take_changes_no_other_draw() -> None:
     """What is lost is what the seed says. Fails for a jitter whose draws move those of the losses."""
-    from anabranch.validate.host_times import with_host_times
-
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
 
     def lost(run: Scenario) -> list[int]:
@@ -540,29 +533,118 @@ def test_a_run_is_kept_with_all_that_it_depends_on(tmp_path: Path, monkeypatch: 
     assert kept_at(scenario) != before
 
 
+def slower(here: HostTimes, us: int) -> HostTimes:
+    """All of it so much longer."""
+
+    def more(table: Sequence[int]) -> list[int]:
+        return [time + us for time in table]
+
+    return HostTimes(
+        more(here.beginnings),
+        more(here.next),
+        more(here.first_data),
+        {role: list(map(more, tables)) for role, tables in here.answers.items()},
+        # And what data that makes the connection takes, from what any other does.
+        more(more(here.data_makes_connection)),
+        {which: more(table) for which, table in here.acknowledged_at_once.items()},
+        # What readers take is counted from there.
+        {which: more(more(table)) for which, table in here.acknowledged_by_reader.items()},
+    )
+
+
 @pytest.mark.engine
 def test_hosts_take_what_was_measured_of_another_machine() -> None:
     """Fails for times that are read and not used."""
     from anabranch.validate import simulate
-    from anabranch.validate.host_times import MEASURED, HostTimes
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml")
     here = HostTimes.read(MEASURED)
-    slow = {role: [[time + 5000 for time in table] for table in tables] for role, tables in here.answers.items()}
-    there = dataclasses.replace(here, answers=slow)
+    for role in ROLES:
+        longer = [[time + 5000 for time in table] for table in here.answers[role]]
+        there = dataclasses.replace(here, answers={**here.answers, role: longer})
 
-    def round_trip_ms(times: HostTimes | None) -> float:
-        [figures] = simulate(scenario, 1, 1, times)
-        return figures.values[SRTT.name]["main"] or 0.0
+        def round_trip_ms(times: HostTimes | None) -> float:
+            [figures] = simulate(scenario, 1, 1, times)
+            found = figures.values[SRTT.name]["main"]
+            assert found is not None
+            return found
 
-    assert round_trip_ms(None) == round_trip_ms(here)
-    # Both ends of the path take 5 ms longer.
-    assert 5 < round_trip_ms(there) - round_trip_ms(here) < 15
+        assert round_trip_ms(None) == round_trip_ms(here)
+        assert 3 < round_trip_ms(there) - round_trip_ms(here) < 7, role
+
+
+@pytest.mark.engine
+def test_every_time_of_another_machine_is_used() -> None:
+    """Fails for a list of the package's own among those of another machine."""
+    here = HostTimes.read(MEASURED)
+    there = slower(here, 777)
+    scenarios = ROOT / "scenarios" / "live"
+
+    def described(name: str, times: HostTimes) -> tuple[Any, ...]:
+        run = with_host_times(Scenario.from_file(scenarios / name), 1, times)[0].resolve()["resolved_scenario"]
+        starts = sorted(float(flow["start"].split()[0]) for flow in run["flow"].values())
+        hosts = {host: link for host, link in run["link"].items() if host.endswith("-host")}
+        return starts, hosts, run.get("host", {})
+
+    for name in ("two-controls.toml", "two-routes.toml", "reverse-load.toml"):
+        (starts, links, hosts), (later, longer, slow) = described(name, here), described(name, there)
+        assert starts != later
+        jitters = [
+            (host, direction, number)
+            for host, link in links.items()
+            for direction in ("forward", "reverse")
+            for number, one in enumerate(link[direction]["impair"])
+            if number == 0 or "packets" in one
+        ]
+        assert len(jitters) == (3 if name == "two-routes.toml" else 2), name
+        for host, direction, number in jitters:
+            assert links[host][direction]["impair"][number] != longer[host][direction]["impair"][number]
+        for host, what in hosts.items():
+            for key, table in what.items():
+                if key.endswith("_delays"):
+                    assert table != slow[host][key], (host, key)
+
+
+def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails for a comparison that simulates a scenario, or the other controls, with the package's own times."""
+    there = slower(HostTimes.read(MEASURED), 777)
+    seen = []
+
+    def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes | None = None) -> list[Figures]:
+        seen.append(times)
+        return [figures()]
+
+    monkeypatch.setattr(validate, "simulate", simulate)
+    monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), [], {}))
+    validate.compare(Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml"), "thin.toml", seeds=1, times=there)
+    # The scenario, other controls in their place, and three that are alike.
+    assert seen == [there] * 5
+
+
+def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from anabranch import live
+    from anabranch.cli.validate import run_validate
+
+    there = slower(HostTimes.read(MEASURED), 777)
+    file = tmp_path / "there.json"
+    file.write_text(json.dumps(there.document()))
+    seen = []
+
+    def compare(*_: object, times: HostTimes, **__: object) -> Comparison:
+        seen.append(times)
+        return comparison(figures())
+
+    monkeypatch.setattr(validate, "compare", compare)
+    monkeypatch.setattr(live, "prepare", lambda: None)
+    monkeypatch.setattr(live, "check", lambda *_, **__: None)
+    thin = ROOT / "scenarios" / "live" / "thin.toml"
+    for host_times in (file, None):
+        run_validate([thin], [], 1, out=None, keep=None, host_times=host_times, as_json=False)
+    assert seen == [there, HostTimes.read(MEASURED)]
 
 
 def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
     from anabranch.errors import UserError
-    from anabranch.validate.host_times import MEASURED, HostTimes
 
     here = HostTimes.read(MEASURED)
     assert HostTimes.of(json.loads(json.dumps(here.document()))) == here
@@ -579,6 +661,7 @@ def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
         (whole | {"next": [True] * len(here.next)}, "at next"),
         (whole | {"next": [-1] * len(here.next)}, "at next"),
         (whole | {"next": [1]}, "not equally long"),
+        (whole | {"next": list(reversed(here.next))}, "expected ascending numbers at next"),
         (whole | {"answers": answers | {"sender": answers["sender"][:3]}}, "expected 4 lists at answers.sender"),
         (whole | {"at_once": []}, "expected a table at at_once"),
     ]:

@@ -283,8 +283,8 @@ def validate(
         typer.Option(
             "--host-times",
             metavar="FILE",
-            help="How long hosts take on this machine, as `tests/live/host_times.py --write FILE` has measured it "
-            "(default: what was measured for the documentation).",
+            help="How long hosts take on this machine, as `tests/live/host_times.py --write FILE` of a checkout has "
+            "measured it (default: what was measured for the documentation).",
         ),
     ] = None,
 ) -> None:

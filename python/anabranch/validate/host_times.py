@@ -116,11 +116,11 @@ class HostTimes:
             return cls.of(json.loads(file.read_bytes()))
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror or error}", file=str(file)) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(
                 f"not a file of what hosts take: {error}",
                 file=str(file),
-                hint="`tests/live/host_times.py --write FILE` makes one",
+                hint="in a checkout `tools/env python tests/live/host_times.py --write FILE` makes one",
             ) from None
 
     def added(self, role: str) -> Sequence[Sequence[int]]:
@@ -169,6 +169,8 @@ def _times(found: object, where: str) -> Sequence[int]:
         or any(type(one) is not int or not 0 <= one < LONGEST_US for one in found)
     ):
         raise ValueError(f"expected whole numbers of microseconds, 0 to {LONGEST_US - 1}, at {where}")
+    if found != sorted(found):
+        raise ValueError(f"expected ascending numbers at {where}")
     return found
 
 

@@ -175,6 +175,8 @@ fn the_last_of_a_piece_takes_the_next_along_or_is_pushed() {
     };
     assert_eq!(left_with_room_for(1), [131]);
     assert_eq!(left_with_room_for(3), [133]);
+    // Nine leave as one, of which the first ends a piece.
+    assert_eq!(left_with_room_for(10), [139]);
 }
 
 /// The rate grows within a round trip, where cwnd does. Fails for a rate that is looked at once in a round trip: Linux 6.18 begins
