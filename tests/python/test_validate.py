@@ -616,9 +616,12 @@ def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(validate, "simulate", simulate)
     monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), [], {}))
-    validate.compare(Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml"), "thin.toml", seeds=1, times=there)
+    thin = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml")
+    made = validate.compare(thin, "thin.toml", seeds=1, times=there)
     # The scenario, other controls in their place, and three that are alike.
     assert seen == [there] * 5
+    # And the result says so, in the form of a file.
+    assert HostTimes.of(document([made])["host_times"]) == there
 
 
 def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.validate.host_times import HostTimes, with_host_times
+from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
@@ -111,6 +111,8 @@ class Comparison:
     """Seeds without a pair of live runs that may be used; they count in no figure."""
     machine: dict[str, Any] = field(default_factory=dict)
     """Where the live runs were made: the kernel's version, and how many processors."""
+    times: HostTimes | None = None
+    """What simulated hosts took."""
 
     @property
     def tainted(self) -> bool:
@@ -173,7 +175,7 @@ def compare(
     """Run a scenario in the simulator and twice live for each of so many seeds, and simulate the other controls.
 
     Live runs that are in the directory ``keep`` are not made again; new ones are kept there. Simulated hosts take
-    ``times``.
+    ``times``, by default those of this package.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no live run can do.
@@ -181,7 +183,8 @@ def compare(
         RunFailedError: A live run failed.
     """
     first = int(scenario.resolve()["seed"])
-    comparison = Comparison(file, seeds)
+    times = times or HostTimes.read(MEASURED)
+    comparison = Comparison(file, seeds, times=times)
     live: dict[int, list[Figures]] = {}
     for number in range(seeds):
         seed = first + number

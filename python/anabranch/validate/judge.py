@@ -89,6 +89,7 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
         "problems": problems(comparisons),
         "seeds": max(comparison.seeds for comparison in comparisons),
         "machine": comparisons[0].machine,
+        "host_times": comparisons[0].times.document() if comparisons[0].times else None,
     }
 
 

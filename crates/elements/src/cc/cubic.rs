@@ -270,8 +270,12 @@ impl CongestionControl for Cubic {
             WindowCount::Segments => {
                 // A segment that is not full is one, too.
                 let acked = acked.ceil();
-                let goes_on = slow_start && self.slow_start(ack, acked);
-                if !slow_start || self.law.counts_end_of_slow_start() && !goes_on {
+                let is_over = if slow_start {
+                    !self.slow_start(ack, acked) && self.law.counts_end_of_slow_start()
+                } else {
+                    true
+                };
+                if is_over {
                     self.avoid_congestion_in_segments(ack, acked);
                 }
             }

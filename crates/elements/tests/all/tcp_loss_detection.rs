@@ -125,19 +125,25 @@ fn pushed(s: &mut Sender) -> Vec<u32> {
     pushed
 }
 
-/// What a buffer that is large at first takes at once is written before more than 64 KiB have been offered: with what had left by then a
-/// piece of 32 segments of 1,000 octets is filled up, and so on; what is written later is in pieces of 65. In captures of live flows
-/// with buffers of 4 MiB pieces of 22 segments of 1,448 octets follow the first ten. Fails for pieces of 65 from the first on.
-#[test]
-fn what_is_written_at_once_is_in_smaller_pieces() {
+/// An endless flow whose buffer holds so much at first, and whose first hundred segments have left.
+fn with_large_buffer(octets: u64) -> Sender {
     let mut settings = all();
     settings.initial_cwnd = 100;
-    settings.send_autotuning_start = Bytes::new(150_000);
+    settings.send_autotuning_start = Bytes::new(octets);
     let mut s = Sender::new(&settings);
     // The window of a SYN is not scaled.
     s.ack(40, 0, &[]);
     s.end.write_endless();
     s.left();
+    s
+}
+
+/// What a buffer that is large at first takes at once is written before more than 64 KiB have been offered: with what had left by then a
+/// piece of 32 segments of 1,000 octets is filled up, and so on; what is written later is in pieces of 65. In captures of live flows
+/// with buffers of 4 MiB pieces of 22 segments of 1,448 octets follow the first ten. Fails for pieces of 65 from the first on.
+#[test]
+fn what_is_written_at_once_is_in_smaller_pieces() {
+    let mut s = with_large_buffer(150_000);
     s.now = ms(80);
     let segment = s.segment(100, &[]);
     s.end.on_segment(s.now, &segment, Ecn::NotEct);
@@ -154,14 +160,7 @@ fn what_is_written_at_once_is_in_smaller_pieces() {
 #[test]
 fn the_last_of_a_piece_takes_the_next_along_or_is_pushed() {
     let left_with_room_for = |segments: u32| {
-        let mut settings = all();
-        settings.initial_cwnd = 100;
-        settings.send_autotuning_start = Bytes::new(300_000);
-        let mut s = Sender::new(&settings);
-        // The window of a SYN is not scaled.
-        s.ack(40, 0, &[]);
-        s.end.write_endless();
-        s.left();
+        let mut s = with_large_buffer(300_000);
         // Behind the hundred a piece of 32 follows: all of it but the last, and then as many more.
         let offer = |s: &mut Sender, at: u64, segments: u32| {
             s.now = ms(at);
