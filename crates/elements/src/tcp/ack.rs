@@ -3,15 +3,17 @@
 //! A segment out of order, one that fills a gap, a duplicate and a FIN are acknowledged at once;
 //! others may wait for more segments or for a timeout.
 //!
-//! With `quick_segments` the first segments, and those after a pause, are acknowledged one by one,
-//! so that the sender's slow start gets going; an application that answers what it receives ends
-//! that, for its answers carry the acknowledgments ("pingpong"), until one has to leave alone for
-//! want of an answer. With `max_timeout` the timeout follows the time between segments. With `push`
+//! With `quick_segments` the first segments, and those after a pause or a duplicate, are acknowledged
+//! one by one, so that a sender whose window is small gets going; an application that answers what it
+//! receives ends that, for its answers carry the acknowledgments ("pingpong"), until one has to leave
+//! alone for want of an answer. With `max_timeout` the timeout follows the time between segments. With `push`
 //! a segment that asks for it is acknowledged as soon as the application has read it.
 //!
 //! # Differs from Linux
 //! - The timeout is a moving average of the time between segments, half of it the last one, within
-//!   its bounds; a pause is one second. Linux's measures are finer.
+//!   its bounds. Linux's measure is finer.
+//! - Linux acknowledges two segments at once from one on that could not have been marked (sent again, RFC 3168
+//!   §6.1.5) where others could.
 //! - Segments are counted, whatever their size.
 
 use anabranch_core::units::{Duration, Instant};
@@ -31,8 +33,9 @@ pub struct DelayedAckTable {
     /// The timeout follows the time between segments, up to this; left out, it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_timeout: Option<Duration>,
-    /// So many segments at the start, and after a pause, are acknowledged one by one, unless the
-    /// application answers each (at most half of what the window holds; 0 for none).
+    /// So many segments at the start (at most half of what the window holds), after a pause longer than the
+    /// retransmission timeout and after a duplicate are acknowledged one by one, unless the application answers
+    /// each; and two where a mark begins to be echoed. 0 for none.
     #[serde(default)]
     pub quick_segments: u32,
     /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all there
@@ -80,8 +83,8 @@ struct Adaptive {
     last: Instant,
 }
 
-/// Segments so far apart are separate bursts: the initial timeout of RFC 6298 (2.1).
-const PAUSE: Duration = Duration::from_secs(1);
+/// Segments that are acknowledged one by one where a mark begins to be echoed.
+const QUICK_AFTER_MARK: u16 = 2;
 
 impl AckPolicy {
     /// Nothing owed yet.
@@ -118,13 +121,13 @@ impl AckPolicy {
         self
     }
 
-    /// A segment came in order. `wait`: where so many have come that one is to leave, it leaves once the application
-    /// has read, if not sooner for another reason.
+    /// A segment came in order. `pause`: what comes so long after the one before begins anew. `wait`: where so many
+    /// have come that one is to leave, it leaves once the application has read, if not sooner for another reason.
     #[inline]
-    pub fn in_order(&mut self, now: Instant, wait: bool) {
+    pub fn in_order(&mut self, now: Instant, pause: Duration, wait: bool) {
         self.waiting = self.waiting.saturating_add(1);
         if self.adaptive.is_some() {
-            self.adapt(now);
+            self.adapt(now, pause);
         }
         if self.waiting >= self.segments {
             self.now |= !wait;
@@ -138,15 +141,24 @@ impl AckPolicy {
             };
         }
     }
+
+    /// A segment filled a gap, all or in part: acknowledged at once. Returns whether it is one of those that are
+    /// acknowledged one by one.
+    pub fn filled(&mut self, now: Instant, pause: Duration) -> bool {
+        self.now = false;
+        self.adapt(now, pause);
+        std::mem::replace(&mut self.now, true)
+    }
+
     #[inline(never)]
-    fn adapt(&mut self, now: Instant) {
+    fn adapt(&mut self, now: Instant, pause: Duration) {
         let Some(adaptive) = &mut self.adaptive else {
             return;
         };
         let gap = now.saturating_since(adaptive.last);
         if adaptive.last != Instant::NEVER {
-            if gap > PAUSE {
-                self.quick = adaptive.quick_segments;
+            if gap > pause {
+                self.quick = self.quick.max(adaptive.quick_segments);
             } else {
                 self.timeout = (self.timeout / 2 + gap / 2)
                     .min(adaptive.max_timeout)
@@ -191,6 +203,39 @@ impl AckPolicy {
             self.now = true;
         }
         quick
+    }
+
+    /// A duplicate of what had been acknowledged came, as if the acknowledgment had been lost: it is acknowledged at
+    /// once, the first of those that are acknowledged one by one.
+    pub fn duplicate(&mut self) {
+        self.now = true;
+        if let Some(adaptive) = &mut self.adaptive
+            && adaptive.quick_segments > 0
+        {
+            self.quick = self.quick.max(adaptive.quick_segments) - 1;
+            self.timeout = adaptive.min_timeout;
+            adaptive.pingpong = false;
+        }
+    }
+
+    /// The segment that is to be taken next carries a mark. `first`: none before it is being echoed. The sender's
+    /// window may become very small: this one and the next are acknowledged at once.
+    pub fn marked(&mut self, first: bool) {
+        match &mut self.adaptive {
+            Some(adaptive) if adaptive.quick_segments > 0 => {
+                if first {
+                    self.quick = self.quick.max(QUICK_AFTER_MARK);
+                    adaptive.pingpong = false;
+                }
+            }
+            _ => self.now = true,
+        }
+    }
+
+    /// The segment that is to be taken next says that the sender has reacted to a mark: it may be all that its window
+    /// holds.
+    pub fn sender_reacted(&mut self) {
+        self.now |= matches!(&self.adaptive, Some(adaptive) if adaptive.quick_segments > 0);
     }
 
     /// An acknowledgment is due by `at`.
@@ -293,6 +338,8 @@ impl Adaptive {
 mod tests {
     use super::*;
 
+    const PAUSE: Duration = Duration::from_secs(1);
+
     const TABLE: DelayedAck = DelayedAck::On(DelayedAckTable {
         segments: 2,
         timeout: Duration::from_millis(200),
@@ -305,10 +352,10 @@ mod tests {
     #[test]
     fn every_second_segment_is_acknowledged_at_once() {
         let mut ack = AckPolicy::new(TABLE);
-        ack.in_order(Instant::START, false);
+        ack.in_order(Instant::START, PAUSE, false);
         assert!(!ack.due());
         assert_eq!(ack.deadline(), Instant::from_millis(200));
-        ack.in_order(Instant::from_millis(150), false);
+        ack.in_order(Instant::from_millis(150), PAUSE, false);
         assert!(ack.due());
         ack.sent();
         assert!(!ack.due());
@@ -318,7 +365,7 @@ mod tests {
     #[test]
     fn a_lone_segment_waits_for_the_timeout_only() {
         let mut ack = AckPolicy::new(TABLE);
-        ack.in_order(Instant::from_millis(10), false);
+        ack.in_order(Instant::from_millis(10), PAUSE, false);
         ack.expire(Instant::from_millis(209));
         assert!(!ack.due());
         ack.expire(Instant::from_millis(210));
@@ -338,7 +385,7 @@ mod tests {
 
     /// Whether a segment at that time is acknowledged at once; if so it is.
     fn at_once(ack: &mut AckPolicy, ms: u64) -> bool {
-        ack.in_order(Instant::from_millis(ms), false);
+        ack.in_order(Instant::from_millis(ms), PAUSE, false);
         let due = ack.due();
         if due {
             ack.sent();
@@ -371,7 +418,7 @@ mod tests {
 
     /// What comes at that time and is read at once: whether it is acknowledged at once.
     fn pushed_at_once(ack: &mut AckPolicy, ms: u64) -> bool {
-        ack.in_order(Instant::from_millis(ms), false);
+        ack.in_order(Instant::from_millis(ms), PAUSE, false);
         ack.push();
         ack.all_read();
         let due = ack.due();
@@ -386,13 +433,13 @@ mod tests {
         let mut ack = linux().with_window(0);
         assert!(pushed_at_once(&mut ack, 10));
         // Not before it is read, and not for what came before it.
-        ack.in_order(Instant::from_millis(20), false);
+        ack.in_order(Instant::from_millis(20), PAUSE, false);
         ack.push();
         assert!(!ack.due());
         ack.all_read();
         assert!(ack.due());
         ack.sent();
-        ack.in_order(Instant::from_millis(30), false);
+        ack.in_order(Instant::from_millis(30), PAUSE, false);
         ack.all_read();
         assert!(!ack.due());
         ack.sent();
@@ -417,7 +464,7 @@ mod tests {
             let mut ack = linux().with_window(0);
             for n in 0..20 {
                 ack.sent();
-                ack.in_order(Instant::from_millis(n * gap), false);
+                ack.in_order(Instant::from_millis(n * gap), PAUSE, false);
             }
             ack.deadline() - Instant::from_millis(19 * gap)
         };
@@ -430,7 +477,7 @@ mod tests {
     #[test]
     fn off_acknowledges_every_segment() {
         let mut ack = AckPolicy::new(DelayedAck::Off);
-        ack.in_order(Instant::START, false);
+        ack.in_order(Instant::START, PAUSE, false);
         assert!(ack.due());
     }
 }

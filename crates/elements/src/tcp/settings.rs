@@ -188,6 +188,9 @@ pub struct Settings {
     /// The longest wait of such a report, a twentieth of the round-trip time at most (Linux:
     /// `tcp_comp_sack_delay_ns`).
     pub sack_compression_delay: Duration,
+    /// So much longer it takes until a clock ends that wait, whatever the round-trip time (Linux:
+    /// `tcp_comp_sack_slack_ns`, which is what it may take: where nothing else wakes the host it takes all of it).
+    pub sack_compression_slack: Duration,
     /// Where segments leave together the last has PSH, as where a host hands them over for segmentation as one:
     /// what leaves in a 1,024th of a second at the pacing rate, at least two, more if the round-trip time is
     /// short, 64 KiB at most (Linux: `tcp_min_tso_segs`, `tcp_tso_rtt_log`). What the application writes is kept in pieces

@@ -373,10 +373,13 @@ impl<B: Body> Endpoint<B> {
                 // RFC 3168 §6.1.3: until the sender says that it has reacted.
                 if flags.any(Flags::CWR) {
                     state.echo_ce = false;
+                    if has_data {
+                        self.ack.sender_reacted();
+                    }
                 }
                 if ce && has_data {
-                    state.echo_ce = true;
-                    self.ack.at_once();
+                    let first = !std::mem::replace(&mut state.echo_ce, true);
+                    self.ack.marked(first);
                 }
             }
             Feedback::Exact => {

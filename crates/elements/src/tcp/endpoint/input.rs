@@ -147,7 +147,7 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn ack_in_order(&mut self, now: Instant) {
         let wait = !self.auto_read && self.settings.acks_wait_for_read && self.wants_a_read();
-        self.ack.in_order(now, wait);
+        self.ack.in_order(now, self.rtt.rto(), wait);
     }
 
     /// What has just come in order asks for an acknowledgment.
@@ -386,6 +386,7 @@ impl<B: Body> Endpoint<B> {
         if len > 0 && seq + len <= self.rcv_nxt {
             self.stats.duplicate_segments += 1;
             self.report_duplicate(seq, seq + len);
+            self.ack.duplicate();
         }
     }
 
@@ -501,7 +502,10 @@ impl<B: Body> Endpoint<B> {
             }
             self.rcv_gaps = self.receive().has_gaps() || self.cold.peer_fin.is_some();
             // RFC 5681 §4.2: it fills a gap, all or in part.
-            self.ack.at_once();
+            let quick = self.ack.filled(now, self.rtt.rto());
+            if self.rcv_gaps && !quick {
+                self.count_report_of_fill();
+            }
         } else {
             self.ack_in_order(now);
             if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
@@ -511,6 +515,22 @@ impl<B: Body> Endpoint<B> {
         if self.agreed.tuned {
             self.tune_receive_window(now, taken);
         }
+    }
+
+    /// The acknowledgment of what filled a part of a gap reports the rest, and is one of those that leave at once
+    /// ([`Settings::sack_compression`](crate::tcp::settings::Settings::sack_compression)), unless enough has come in
+    /// order for one anyhow.
+    fn count_report_of_fill(&mut self) {
+        if self.settings.sack_compression == 0 || !self.agreed.sack {
+            return;
+        }
+        let due = self.rcv_nxt.since(self.rcv_acked) > u64::from(self.smss) && !self.wants_a_read();
+        let gap_at = self.rcv_nxt;
+        self.cold.extras().reports = Reports {
+            gap_at,
+            at_once: u8::from(!due),
+            ..Reports::default()
+        };
     }
 
     /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
@@ -530,7 +550,8 @@ impl<B: Body> Endpoint<B> {
             .into_iter()
             .filter(|rtt| !rtt.is_zero())
             .map(|rtt| rtt / SHARE_OF_RTT)
-            .fold(self.settings.sack_compression_delay, Duration::min);
+            .fold(self.settings.sack_compression_delay, Duration::min)
+            + self.settings.sack_compression_slack;
         let reports = &mut self.cold.extras().reports;
         if reports.gap_at != rcv_nxt {
             *reports = Reports {

@@ -21,6 +21,8 @@ const MAX_BURST: u64 = 65_536;
 const FIRST_PIECE: u64 = 83_200;
 /// Half of the largest window that a SYN-ACK can offer: pieces of what is written before any other was offered are no larger.
 const EARLY_PIECE: u64 = 32_767;
+/// Octets of a write of an application that writes as much as it can: what `cat` and live applications of ours write.
+const WRITE: u64 = 131_072;
 /// Segments that are handed over as one where the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
 pub(super) const SHORTEST_TRAIN: u8 = 2;
 /// Not known any more: an acknowledgment has changed the rate.
@@ -118,14 +120,43 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The same of the last segment of a piece. Of a buffer that is large at first, in which the next piece stands ready, one that would
-    /// leave by itself takes segments of that one along where there is room for them, and has PSH where there is none.
+    /// leave by itself takes segments of that one along where there is room for them. Where there is none it has PSH, if its piece has
+    /// ([`Self::is_pushed_early`]).
     pub(super) fn ends_piece(&mut self, now: Instant, another: bool) -> bool {
-        let stands_ready = self.settings.send_autotuning_start.get() > EARLY_PIECE;
+        let at_once = self.settings.send_autotuning_start.get();
+        let stands_ready = at_once > EARLY_PIECE;
         let begins = self.last_sent != now || self.train == 0;
         if stands_ready && begins && another {
-            self.ends_train(now, true)
-        } else {
-            self.ends_train(now, false) || stands_ready
+            return self.ends_train(now, true);
+        }
+        let ends = self.ends_train(now, false);
+        ends || stands_ready
+            && (self.snd_nxt.since(self.cold.first_octet) >= at_once || self.is_pushed_early())
+    }
+
+    /// Whether the piece has PSH that ends with the next segment, of those written before the peer has offered more than with its SYN:
+    /// what is written has it after each half of that window, and where a write ends, whatever is added to that piece.
+    fn is_pushed_early(&self) -> bool {
+        let smss = u64::from(self.smss);
+        let size = (EARLY_PIECE / smss).max(1) * smss;
+        let sent = self.snd_nxt.since(self.cold.first_octet);
+        let (mut begins, mut end) = (0, u64::from(self.settings.initial_cwnd) * smss);
+        let mut asked = 0;
+        loop {
+            let written = end / WRITE * WRITE;
+            let (write_ends, mut pushed) = (written > begins, false);
+            if write_ends {
+                asked = written;
+                pushed = true;
+            }
+            if end - asked > EARLY_PIECE {
+                asked = end;
+                pushed = true;
+            }
+            if end > sent {
+                return pushed;
+            }
+            (begins, end) = (end, end + size);
         }
     }
 

@@ -118,8 +118,12 @@ pub(super) fn linux_6_18() -> Profile {
                 "tcp_comp_sack_delay_ns: 1 ms, and no more than 5 % of the round-trip time",
             ),
             (
+                "sack_compression_slack",
+                "tcp_comp_sack_slack_ns: 100 us; measured: where a segment takes 120 us, 10 are reported by one acknowledgment",
+            ),
+            (
                 "push_bursts",
-                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58; of 22 behind an initial window where the send buffer is large at first, whose last segment takes the next along or has PSH",
+                "measured: what is handed over for segmentation as one ends with PSH (tcp_min_tso_segs, tcp_tso_rtt_log); what an application writes is kept in pieces of 45 full segments, the first of 58; of 22 behind an initial window where the send buffer is large at first; the last segment of a piece takes the next along or has PSH, as far as half of the window of a SYN, or a write, ended in the piece",
             ),
             (
                 "slow_start_half_full",
@@ -260,6 +264,7 @@ pub(super) fn linux_6_18() -> Profile {
             limit_answers: true,
             sack_compression: 44,
             sack_compression_delay: Duration::from_millis(1),
+            sack_compression_slack: Duration::from_micros(100),
             push_bursts: true,
             defer_small_bursts: true,
             clock_tick: Duration::from_millis(4),

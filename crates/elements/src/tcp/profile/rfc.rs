@@ -160,6 +160,7 @@ pub(super) fn rfc() -> Profile {
             limit_answers: false,
             sack_compression: 0,
             sack_compression_delay: Duration::ZERO,
+            sack_compression_slack: Duration::ZERO,
             push_bursts: false,
             defer_small_bursts: false,
             lazy_window_updates: false,

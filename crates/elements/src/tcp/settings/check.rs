@@ -87,11 +87,13 @@ impl Settings {
                 format!("{} is outside 0 to 1000", self.sack_compression),
             );
         }
-        if self.sack_compression_delay > Duration::from_secs(1) {
-            return problem(
-                "sack_compression_delay",
-                format!("{} is outside 0 to 1 s", self.sack_compression_delay),
-            );
+        for (field, wait) in [
+            ("sack_compression_delay", self.sack_compression_delay),
+            ("sack_compression_slack", self.sack_compression_slack),
+        ] {
+            if wait > Duration::from_secs(1) {
+                return problem(field, format!("{wait} is outside 0 to 1 s"));
+            }
         }
         Ok(())
     }

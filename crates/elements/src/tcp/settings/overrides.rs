@@ -29,7 +29,7 @@ impl Settings {
             clock_granularity timer_tick clock_tick retries syn_retries send_buffer receive_window nagle cwnd_validation slow_start_half_full
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval cubic_count_outlives undo_restores_w_max
-            paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
+            paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay sack_compression_slack push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
             grow_by_delivered recovery_end_grows recovery_again occupied_buffer acks_wait_for_read idle_restart pacing
             pacing_ss_ratio pacing_ca_ratio pacing_burst pacing_catches_up send_autotuning send_autotuning_start receive_autotuning autotuning_start
         }
@@ -302,6 +302,9 @@ pub struct Overrides {
     /// The longest wait of such a report, a twentieth of the round-trip time at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_compression_delay: Option<Duration>,
+    /// So much longer it may take until a clock ends that wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack_compression_slack: Option<Duration>,
     /// The last of segments that leave together has PSH.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub push_bursts: Option<bool>,
