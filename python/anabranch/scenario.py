@@ -196,6 +196,7 @@ class Scenario:
         *,
         processing_jitter: Value | None = None,
         read_delays: Sequence[str] | None = None,
+        idle_read_delays: Sequence[str] | None = None,
         first_write_delays: Sequence[str] | None = None,
         attach: str | None = None,
         execute: Value | None = None,
@@ -207,13 +208,14 @@ class Scenario:
             name: A node some link names.
             processing_jitter: The longest time that the host takes over a packet before it sends it.
             read_delays: How long after data has come the applications here read it, each as often as any other.
+            idle_read_delays: The same instead of these where nothing has been read for 10 ms.
             first_write_delays: How long after a connection stands an application here first writes, likewise.
             attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
             execute: Live engine only: the program to run there (the file's ``exec``).
             tcp: In the live engine ``"kernel"``, or ``"own"`` for our TCP; the simulator has ours at every host.
         """
         return self._add("host", name, {
-            "processing_jitter": processing_jitter, "read_delays": read_delays,
+            "processing_jitter": processing_jitter, "read_delays": read_delays, "idle_read_delays": idle_read_delays,
             "first_write_delays": first_write_delays, "attach": attach, "exec": execute, "tcp": tcp,
         })  # fmt: skip
 

@@ -133,6 +133,7 @@ def main() -> int:
     sender: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
     receiver: dict[float, list[float]] = {pause: [] for pause in PAUSES_MS}
     acknowledged: dict[tuple[str, bool], list[float]] = {}
+    by_idle_reader: list[float] = []
     first_data: list[float] = []
     first_answer: list[float] = []
     pair = _text(0.5, 100, "", [("A", "B", "0 ms")] * 2)
@@ -166,6 +167,8 @@ def main() -> int:
                 for pause, took, by_reader in _acknowledgments(coming, going):
                     if _pause(pause) == 0:
                         acknowledged.setdefault((which, by_reader), []).append(took)
+                    elif _pause(pause) == PAUSES_MS[-1] and by_reader and text is alone:
+                        by_idle_reader.append(took)
             if text is alone:
                 for found, coming, going in ((sender, to_sender, left), (receiver, to_receiver, back)):
                     for pause, took in _answers(coming, going):
@@ -179,6 +182,7 @@ def main() -> int:
         "data is acknowledged by the kernel at once after": acknowledged.get(("alone", False), []),
         "the same, beside a sender": acknowledged.get(("beside a sender", False), []),
         **{f"data is acknowledged by a reading thread {which} after": found for which, found in readers.items()},
+        f"the same by one alone where none had come for {PAUSES_MS[-1]} ms after": by_idle_reader,
         **{f"a sender that was silent for {pause} ms answers after": found for pause, found in sender.items()},
         **{f"a receiver that was silent for {pause} ms answers after": found for pause, found in receiver.items()},
     }
@@ -196,6 +200,7 @@ def main() -> int:
             data_makes_connection=_table(first_answer),
             acknowledged_at_once={which: _table(acknowledged[which, False]) for which in readers},
             acknowledged_by_reader={which: _table(found) for which, found in readers.items()},
+            acknowledged_by_idle_reader=_table(by_idle_reader),
             answers={
                 "sender": [_table(sender[pause]) for pause in PAUSES_MS],
                 # What a reader acknowledges is told by itself.

@@ -265,6 +265,7 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
             assert all(sorted(table) == expected for table in tables)
     for host, what, table in (
         ("B-host", "read_delays", times.until_read("alone")),
+        ("B-host", "idle_read_delays", times.until_idle_read()),
         ("A-host", "first_write_delays", times.first_data),
     ):
         drawn = {tuple(run["host"][host][what]) for run in resolved}
@@ -280,15 +281,21 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
 def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
     times = HostTimes.read(MEASURED)
 
-    def reads(name: str) -> dict[str, list[str]]:
+    def reads(name: str, what: str = "read_delays") -> dict[str, list[str]]:
         run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
         hosts = run.resolve()["resolved_scenario"].get("host", {})
-        return {host: sorted(table["read_delays"]) for host, table in hosts.items() if "read_delays" in table}
+        return {host: sorted(table[what]) for host, table in hosts.items() if what in table}
 
     beside = sorted(map(_told, times.until_read("beside a sender")))
     alone = sorted(map(_told, times.until_read("alone")))
     assert reads("reverse-load.toml") == {"A-host": beside, "B-host": beside}
     assert reads("requests-beside-bulk.toml") == {"B-host": alone}
+    # A host that sends as well is seldom silent.
+    assert reads("reverse-load.toml", "idle_read_delays") == {}
+    idle = times.until_idle_read()
+    assert reads("requests-beside-bulk.toml", "idle_read_delays") == {"B-host": sorted(map(_told, idle))}
+    assert sum(idle) > 1.5 * sum(times.until_read("alone"))
+    assert all(longer >= usual for longer, usual in zip(idle, times.until_read("alone"), strict=True))
     asks = Scenario.from_text(
         """
         duration = "1 s"
@@ -549,6 +556,7 @@ def slower(here: HostTimes, us: int) -> HostTimes:
         {which: more(table) for which, table in here.acknowledged_at_once.items()},
         # What readers take is counted from there.
         {which: more(more(table)) for which, table in here.acknowledged_by_reader.items()},
+        more(more(here.acknowledged_by_idle_reader)),
     )
 
 

@@ -95,6 +95,7 @@ pub fn builder(flows: u32, end: Instant, path: Path) -> Builder<Length> {
             },
             fec: fec::Config::Off,
             read_delays: Arc::default(),
+            idle_read_delays: Arc::default(),
             first_write_delays: Arc::default(),
         });
     }

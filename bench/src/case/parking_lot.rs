@@ -146,6 +146,7 @@ impl Path {
             traffic,
             fec: fec::Config::Off,
             read_delays: Arc::default(),
+            idle_read_delays: Arc::default(),
             first_write_delays: Arc::default(),
         });
     }

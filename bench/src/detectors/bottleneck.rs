@@ -123,6 +123,7 @@ pub fn arrivals(traffic: Traffic, rtt_ms: u64, seed: u64) -> Vec<Arrival> {
             traffic,
             fec: anabranch::fec::Config::Off,
             read_delays: Arc::default(),
+            idle_read_delays: Arc::default(),
             first_write_delays: Arc::default(),
         })
     };

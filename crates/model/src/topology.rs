@@ -189,6 +189,7 @@ pub fn compile_tapped<B: Body>(
             traffic,
             fec: flow.fec.clone(),
             read_delays: Arc::clone(&resolved.read_delays[flow.ends[1]]),
+            idle_read_delays: Arc::clone(&resolved.idle_read_delays[flow.ends[1]]),
             first_write_delays: Arc::clone(&resolved.first_write_delays[flow.ends[0]]),
         });
     }

@@ -25,7 +25,7 @@ TICK_US = 4000
 """How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
 ticks, and timestamps count milliseconds."""
 
-PAUSES_MS = (0, 1, 2, 10)
+PAUSES_MS: Final = (0, 1, 2, 10)
 """A host that has sent nothing for so long takes longer to answer, and so does one that has been told nothing."""
 
 LONGEST_US = 1_000_000
@@ -50,6 +50,8 @@ class HostTimes:
         data_makes_connection: Until a receiver answers first data that has overtaken that acknowledgment.
         acknowledged_at_once: By what else a host does (:data:`READERS`), until data is acknowledged by the kernel.
         acknowledged_by_reader: The same of acknowledgments that are left to the reading thread.
+        acknowledged_by_idle_reader: The same of one at a host that does nothing else, where no data had come for the
+            longest of :data:`PAUSES_MS`.
     """
 
     beginnings: Sequence[int]
@@ -59,6 +61,7 @@ class HostTimes:
     data_makes_connection: Sequence[int]
     acknowledged_at_once: Mapping[str, Sequence[int]]
     acknowledged_by_reader: Mapping[str, Sequence[int]]
+    acknowledged_by_idle_reader: Sequence[int]
 
     @classmethod
     def of(cls, document: object) -> HostTimes:
@@ -67,7 +70,7 @@ class HostTimes:
         Raises:
             ValueError: It is anything else; says where, and what was expected.
         """
-        tables = _entries(document, "", ("beginnings", "next", "first_data", "made_by_data", *_PARTS))
+        tables = _entries(document, "", ("beginnings", "next", "first_data", "made_by_data", "by_idle_reader", *_PARTS))
         parts = {part: _entries(tables[part], f"{part}.", names) for part, names in _PARTS.items()}
         answers = {role: _lists(found, f"answers.{role}") for role, found in parts["answers"].items()}
         times = cls(
@@ -80,9 +83,11 @@ class HostTimes:
             acknowledged_by_reader={
                 name: _times(found, f"by_reader.{name}") for name, found in parts["by_reader"].items()
             },
+            acknowledged_by_idle_reader=_times(tables["by_idle_reader"], "by_idle_reader"),
         )
         lists = [
             *(times.beginnings, times.next, times.first_data, times.data_makes_connection),
+            times.acknowledged_by_idle_reader,
             *times.acknowledged_at_once.values(),
             *times.acknowledged_by_reader.values(),
             *itertools.chain(*times.answers.values()),
@@ -100,6 +105,7 @@ class HostTimes:
             "made_by_data": self.data_makes_connection,
             "at_once": self.acknowledged_at_once,
             "by_reader": self.acknowledged_by_reader,
+            "by_idle_reader": self.acknowledged_by_idle_reader,
             "answers": self.answers,
         }
 
@@ -133,7 +139,7 @@ class HostTimes:
 
     def made_by_data(self) -> Sequence[int]:
         """What a receiver takes longer over first data that makes the connection."""
-        return _longer(list(map(sum, zip(*self.added("receiver"), strict=True))), self.data_makes_connection)
+        return _longer(self._after_longest_pause("receiver"), self.data_makes_connection)
 
     def until_read(self, which: str) -> Sequence[int]:
         """From data to the read of it.
@@ -142,6 +148,14 @@ class HostTimes:
         in :meth:`added`.
         """
         return _longer(self.acknowledged_at_once[which], self.acknowledged_by_reader[which])
+
+    def until_idle_read(self) -> Sequence[int]:
+        """The same where no data had come for long, less what the host itself takes then; no less than usual."""
+        longer = _longer(self._after_longest_pause("receiver"), self.acknowledged_by_idle_reader)
+        return [max(both) for both in zip(longer, self.until_read(READERS[0]), strict=True)]
+
+    def _after_longest_pause(self, role: str) -> list[int]:
+        return list(map(sum, zip(*self.added(role), strict=True)))
 
 
 _PARTS: Final[Mapping[str, Sequence[str]]] = {"at_once": READERS, "by_reader": READERS, "answers": ROLES}
@@ -191,7 +205,7 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes | None = No
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
     nothing be overtaken makes what a receiver sends late, and what a sender is sent: what is paced goes by the time at
     which an acknowledgment is taken in (:meth:`HostTimes.added`). Applications read late
-    (:meth:`HostTimes.until_read`), on which hangs when the kernel acknowledges. Flows begin later, and so does what
+    (:meth:`HostTimes.until_read`, :meth:`HostTimes.until_idle_read`), on which hangs when the kernel acknowledges. Flows begin later, and so does what
     they write. The first answer of a lone flow takes longer where data may have overtaken the acknowledgment that makes
     the connection, behind a gateway of several routes (:meth:`HostTimes.made_by_data`). Which packet that is of several
     flows is not told by the numbers that packets have at a host's link. Applications of live runs
@@ -295,6 +309,8 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, nu
         copy.set(f"host.{write_key(_behind(node))}.first_write_delays", _texts(drawn, times.first_data))
     for node, beside in _readers([flow for _, flow in flows]).items():
         copy.set(f"host.{write_key(_behind(node))}.read_delays", _texts(drawn, times.until_read(beside)))
+        if beside == READERS[0]:
+            copy.set(f"host.{write_key(_behind(node))}.idle_read_delays", _texts(drawn, times.until_idle_read()))
     return copy
 
 

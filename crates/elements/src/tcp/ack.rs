@@ -3,10 +3,10 @@
 //! A segment out of order, one that fills a gap, a duplicate and a FIN are acknowledged at once;
 //! others may wait for more segments or for a timeout.
 //!
-//! With `quick_segments` the first segments, and those after a pause or a duplicate, are acknowledged
-//! one by one, so that a sender whose window is small gets going; an application that answers what it
-//! receives ends that, for its answers carry the acknowledgments ("pingpong"), until one has to leave
-//! alone for want of an answer. With `max_timeout` the timeout follows the time between segments. With `push`
+//! With `quick_segments` the first segments, and those after a pause, are acknowledged one by one, so
+//! that a sender whose window is small gets going, and with `quick_again` those after a duplicate, too; an
+//! application that answers what it receives ends that, for its answers carry the acknowledgments
+//! ("pingpong"), until one has to leave alone for want of an answer. With `max_timeout` the timeout follows the time between segments. With `push`
 //! a segment that asks for it is acknowledged as soon as the application has read it.
 //!
 //! # Differs from Linux
@@ -33,11 +33,15 @@ pub struct DelayedAckTable {
     /// The timeout follows the time between segments, up to this; left out, it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_timeout: Option<Duration>,
-    /// So many segments at the start (at most half of what the window holds), after a pause longer than the
-    /// retransmission timeout and after a duplicate are acknowledged one by one, unless the application answers
-    /// each; and two where a mark begins to be echoed. 0 for none.
+    /// So many segments at the start, and after a pause, are acknowledged one by one, unless the
+    /// application answers each (at most half of what the window holds; 0 for none).
     #[serde(default)]
     pub quick_segments: u32,
+    /// As many after a duplicate, and two where a mark begins to be echoed; acknowledgments that leave at once
+    /// for another reason are some of them, and a pause is one longer than the retransmission timeout. If not, it is a
+    /// second. Needs `quick_segments`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quick_again: bool,
     /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all there
     /// is, unless the application answers: its sender may have nothing else to send until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -74,6 +78,7 @@ struct Adaptive {
     min_timeout: Duration,
     max_timeout: Duration,
     quick_segments: u16,
+    again: bool,
     push: bool,
     /// One of the segments that wait has asked for an acknowledgment.
     pushed: bool,
@@ -82,6 +87,9 @@ struct Adaptive {
     /// When the last segment came; never before.
     last: Instant,
 }
+
+/// Segments so far apart are separate bursts: the initial timeout of RFC 6298 (2.1).
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Segments that are acknowledged one by one where a mark begins to be echoed.
 const QUICK_AFTER_MARK: u16 = 2;
@@ -121,13 +129,14 @@ impl AckPolicy {
         self
     }
 
-    /// A segment came in order. `pause`: what comes so long after the one before begins anew. `wait`: where so many
-    /// have come that one is to leave, it leaves once the application has read, if not sooner for another reason.
+    /// A segment came in order. `rto`: the retransmission timeout of this end, which may be what makes a pause. `wait`:
+    /// where so many have come that one is to leave, it leaves once the application has read, if not sooner for
+    /// another reason.
     #[inline]
-    pub fn in_order(&mut self, now: Instant, pause: Duration, wait: bool) {
+    pub fn in_order(&mut self, now: Instant, rto: Duration, wait: bool) {
         self.waiting = self.waiting.saturating_add(1);
         if self.adaptive.is_some() {
-            self.adapt(now, pause);
+            self.adapt(now, rto);
         }
         if self.waiting >= self.segments {
             self.now |= !wait;
@@ -144,20 +153,29 @@ impl AckPolicy {
 
     /// A segment filled a gap, all or in part: acknowledged at once. Returns whether it is one of those that are
     /// acknowledged one by one.
-    pub fn filled(&mut self, now: Instant, pause: Duration) -> bool {
+    pub fn filled(&mut self, now: Instant, rto: Duration) -> bool {
         self.now = false;
-        self.adapt(now, pause);
+        if self.begins_again() {
+            self.adapt(now, rto);
+        }
         std::mem::replace(&mut self.now, true)
     }
 
+    /// Whether segments are acknowledged one by one for other reasons than a beginning.
+    fn begins_again(&self) -> bool {
+        self.adaptive
+            .as_ref()
+            .is_some_and(|adaptive| adaptive.again)
+    }
+
     #[inline(never)]
-    fn adapt(&mut self, now: Instant, pause: Duration) {
+    fn adapt(&mut self, now: Instant, rto: Duration) {
         let Some(adaptive) = &mut self.adaptive else {
             return;
         };
         let gap = now.saturating_since(adaptive.last);
         if adaptive.last != Instant::NEVER {
-            if gap > pause {
+            if gap > (if adaptive.again { rto } else { PAUSE }) {
                 self.quick = self.quick.max(adaptive.quick_segments);
             } else {
                 self.timeout = (self.timeout / 2 + gap / 2)
@@ -210,9 +228,9 @@ impl AckPolicy {
     pub fn duplicate(&mut self) {
         self.now = true;
         if let Some(adaptive) = &mut self.adaptive
-            && adaptive.quick_segments > 0
+            && adaptive.again
         {
-            self.quick = self.quick.max(adaptive.quick_segments) - 1;
+            self.quick = self.quick.max(adaptive.quick_segments).saturating_sub(1);
             self.timeout = adaptive.min_timeout;
             adaptive.pingpong = false;
         }
@@ -222,7 +240,7 @@ impl AckPolicy {
     /// window may become very small: this one and the next are acknowledged at once.
     pub fn marked(&mut self, first: bool) {
         match &mut self.adaptive {
-            Some(adaptive) if adaptive.quick_segments > 0 => {
+            Some(adaptive) if adaptive.again => {
                 if first {
                     self.quick = self.quick.max(QUICK_AFTER_MARK);
                     adaptive.pingpong = false;
@@ -235,7 +253,7 @@ impl AckPolicy {
     /// The segment that is to be taken next says that the sender has reacted to a mark: it may be all that its window
     /// holds.
     pub fn sender_reacted(&mut self) {
-        self.now |= matches!(&self.adaptive, Some(adaptive) if adaptive.quick_segments > 0);
+        self.now |= self.begins_again();
     }
 
     /// An acknowledgment is due by `at`.
@@ -329,6 +347,7 @@ impl Adaptive {
             pushed: false,
             pingpong: false,
             quick_segments: u16::try_from(table.quick_segments).unwrap_or(u16::MAX),
+            again: table.quick_again,
             last: Instant::NEVER,
         })
     }
@@ -338,13 +357,14 @@ impl Adaptive {
 mod tests {
     use super::*;
 
-    const PAUSE: Duration = Duration::from_secs(1);
+    const RTO: Duration = Duration::from_millis(300);
 
     const TABLE: DelayedAck = DelayedAck::On(DelayedAckTable {
         segments: 2,
         timeout: Duration::from_millis(200),
         max_timeout: None,
         quick_segments: 0,
+        quick_again: false,
         push: false,
         ticking: false,
     });
@@ -352,10 +372,10 @@ mod tests {
     #[test]
     fn every_second_segment_is_acknowledged_at_once() {
         let mut ack = AckPolicy::new(TABLE);
-        ack.in_order(Instant::START, PAUSE, false);
+        ack.in_order(Instant::START, RTO, false);
         assert!(!ack.due());
         assert_eq!(ack.deadline(), Instant::from_millis(200));
-        ack.in_order(Instant::from_millis(150), PAUSE, false);
+        ack.in_order(Instant::from_millis(150), RTO, false);
         assert!(ack.due());
         ack.sent();
         assert!(!ack.due());
@@ -365,7 +385,7 @@ mod tests {
     #[test]
     fn a_lone_segment_waits_for_the_timeout_only() {
         let mut ack = AckPolicy::new(TABLE);
-        ack.in_order(Instant::from_millis(10), PAUSE, false);
+        ack.in_order(Instant::from_millis(10), RTO, false);
         ack.expire(Instant::from_millis(209));
         assert!(!ack.due());
         ack.expire(Instant::from_millis(210));
@@ -378,6 +398,7 @@ mod tests {
             timeout: Duration::from_millis(40),
             max_timeout: Some(Duration::from_millis(200)),
             quick_segments: 3,
+            quick_again: false,
             push: true,
             ticking: false,
         }))
@@ -385,7 +406,7 @@ mod tests {
 
     /// Whether a segment at that time is acknowledged at once; if so it is.
     fn at_once(ack: &mut AckPolicy, ms: u64) -> bool {
-        ack.in_order(Instant::from_millis(ms), PAUSE, false);
+        ack.in_order(Instant::from_millis(ms), RTO, false);
         let due = ack.due();
         if due {
             ack.sent();
@@ -407,6 +428,57 @@ mod tests {
         assert_eq!(due, [true, true, false, true]);
     }
 
+    /// Fails for a policy that begins to wait again once the first segments have come.
+    #[test]
+    fn what_stops_a_sender_has_segments_acknowledged_one_by_one_again() {
+        let DelayedAck::On(table) = TABLE else {
+            unreachable!("it is on");
+        };
+        let mut ack = AckPolicy::new(DelayedAck::On(DelayedAckTable {
+            quick_segments: 3,
+            quick_again: true,
+            ..table
+        }));
+        // A fill is one of the three.
+        assert!(at_once(&mut ack, 0));
+        assert!(ack.filled(Instant::from_millis(1), RTO));
+        ack.sent();
+        assert_eq!(
+            [2, 3, 4].map(|ms| at_once(&mut ack, ms)),
+            [true, false, true]
+        );
+        assert!(!ack.filled(Instant::from_millis(5), RTO));
+        assert!(ack.due());
+        ack.sent();
+        // So is the acknowledgment of the duplicate.
+        ack.duplicate();
+        assert!(ack.due());
+        ack.sent();
+        assert_eq!(
+            [6, 7, 8, 9].map(|ms| at_once(&mut ack, ms)),
+            [true, true, false, true]
+        );
+        // After the timeout.
+        assert_eq!(
+            [309, 310, 611, 612].map(|ms| at_once(&mut ack, ms)),
+            [false, true, true, true]
+        );
+        assert_eq!(
+            [613, 614, 615].map(|ms| at_once(&mut ack, ms)),
+            [true, false, true]
+        );
+        // The first mark and the next segment, and the word of the sender; not a mark that is being echoed.
+        ack.marked(true);
+        assert_eq!(
+            [616, 617, 618].map(|ms| at_once(&mut ack, ms)),
+            [true, true, false]
+        );
+        ack.marked(false);
+        assert!(!ack.due());
+        ack.sender_reacted();
+        assert!(ack.due());
+    }
+
     #[test]
     fn an_application_that_answers_ends_the_quick_phase() {
         let mut ack = linux();
@@ -418,7 +490,7 @@ mod tests {
 
     /// What comes at that time and is read at once: whether it is acknowledged at once.
     fn pushed_at_once(ack: &mut AckPolicy, ms: u64) -> bool {
-        ack.in_order(Instant::from_millis(ms), PAUSE, false);
+        ack.in_order(Instant::from_millis(ms), RTO, false);
         ack.push();
         ack.all_read();
         let due = ack.due();
@@ -433,13 +505,13 @@ mod tests {
         let mut ack = linux().with_window(0);
         assert!(pushed_at_once(&mut ack, 10));
         // Not before it is read, and not for what came before it.
-        ack.in_order(Instant::from_millis(20), PAUSE, false);
+        ack.in_order(Instant::from_millis(20), RTO, false);
         ack.push();
         assert!(!ack.due());
         ack.all_read();
         assert!(ack.due());
         ack.sent();
-        ack.in_order(Instant::from_millis(30), PAUSE, false);
+        ack.in_order(Instant::from_millis(30), RTO, false);
         ack.all_read();
         assert!(!ack.due());
         ack.sent();
@@ -464,7 +536,7 @@ mod tests {
             let mut ack = linux().with_window(0);
             for n in 0..20 {
                 ack.sent();
-                ack.in_order(Instant::from_millis(n * gap), PAUSE, false);
+                ack.in_order(Instant::from_millis(n * gap), RTO, false);
             }
             ack.deadline() - Instant::from_millis(19 * gap)
         };
@@ -477,7 +549,7 @@ mod tests {
     #[test]
     fn off_acknowledges_every_segment() {
         let mut ack = AckPolicy::new(DelayedAck::Off);
-        ack.in_order(Instant::START, PAUSE, false);
+        ack.in_order(Instant::START, RTO, false);
         assert!(ack.due());
     }
 }

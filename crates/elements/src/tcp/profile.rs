@@ -63,6 +63,7 @@ const fn delayed_ack(segments: u32, timeout_ms: u64) -> DelayedAck {
         timeout: Duration::from_millis(timeout_ms),
         max_timeout: None,
         quick_segments: 0,
+        quick_again: false,
         push: false,
         ticking: false,
     })

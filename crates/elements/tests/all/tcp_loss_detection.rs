@@ -196,7 +196,10 @@ fn a_piece_has_psh_where_enough_was_written_before_its_end() {
         !offer(&mut s, 81, end - 100).is_empty()
     };
     // The first write ends in the first of these, with 131,072 octets; the second in the last.
-    assert_eq!([132, 164, 196, 228, 260, 292].map(pushed_alone), [true, true, false, true, false, true]);
+    assert_eq!(
+        [132, 164, 196, 228, 260, 292].map(pushed_alone),
+        [true, true, false, true, false, true]
+    );
 }
 
 /// The rate grows within a round trip, where cwnd does. Fails for a rate that is looked at once in a round trip: Linux 6.18 begins

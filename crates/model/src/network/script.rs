@@ -44,26 +44,31 @@ impl Delays {
 pub(super) struct Tardiness {
     first_writes: Option<Delays>,
     reads: Option<Delays>,
+    idle_reads: Option<Delays>,
 }
 
 impl Tardiness {
     pub(super) fn of_flow(
-        [first_writes, reads]: [&Arc<[Duration]>; 2],
+        [first_writes, reads, idle_reads]: [&Arc<[Duration]>; 3],
         seed: u64,
         flow: &str,
     ) -> Self {
         Self {
             first_writes: Delays::of_flow(first_writes, seed, flow, "first_writes"),
             reads: Delays::of_flow(reads, seed, flow, "reads"),
+            idle_reads: Delays::of_flow(idle_reads, seed, flow, "idle_reads"),
         }
     }
 
     /// What reads from the flow's `number`th connection, with draws of its own; `None`: at once.
     pub(super) fn reader(&self, number: u64) -> Option<Reader> {
-        self.reads.as_ref().map(|delays| Reader {
-            delays: delays.clone(),
+        let late = self.reads.is_some() || self.idle_reads.is_some();
+        late.then(|| Reader {
+            delays: self.reads.clone(),
+            idle: self.idle_reads.clone(),
             count: number << 32,
             due: Instant::NEVER,
+            last: Instant::NEVER,
             closed: false,
         })
     }
@@ -165,11 +170,15 @@ pub struct Server {
 /// Reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
-    /// From data to the read that takes all there is by then.
-    delays: Delays,
+    /// From data to the read that takes all there is by then; at once where there is none.
+    delays: Option<Delays>,
+    /// The same after a pause ([`IDLE`]), where that is something else.
+    idle: Option<Delays>,
     count: u64,
     /// When the next read is due.
     due: Instant,
+    /// When the last one was.
+    last: Instant,
     closed: bool,
 }
 
@@ -301,17 +310,30 @@ impl Server {
     }
 }
 
+/// A reader that has read nothing for so long takes longer.
+const IDLE: Duration = Duration::from_millis(10);
+
 impl Reader {
+    /// How long it takes until the next read.
+    fn delay(&mut self, now: Instant) -> Duration {
+        let idles = self.last == Instant::NEVER || now.saturating_since(self.last) >= IDLE;
+        let idle = self.idle.as_ref().filter(|_| idles);
+        let delays = idle.or(self.delays.as_ref());
+        let delay = delays.map_or(Duration::ZERO, |delays| delays.draw(self.count));
+        self.count += 1;
+        delay
+    }
+
     fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
         if self.due <= now {
             endpoint.read(now, u64::MAX);
-            self.due = Instant::NEVER;
+            (self.due, self.last) = (Instant::NEVER, now);
         }
         if endpoint.readable() > 0 && self.due == Instant::NEVER {
-            let delay = self.delays.draw(self.count);
-            self.count += 1;
+            let delay = self.delay(now);
             if delay.is_zero() {
                 endpoint.read(now, u64::MAX);
+                self.last = now;
             } else {
                 self.due = now.saturating_add(delay);
             }

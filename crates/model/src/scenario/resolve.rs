@@ -49,6 +49,8 @@ pub struct Resolved {
     /// How long after data has come the applications of each of them read, each delay as often as any other; at once where
     /// there is none.
     pub read_delays: Vec<Arc<[Duration]>>,
+    /// The same after a pause.
+    pub idle_read_delays: Vec<Arc<[Duration]>>,
     /// Likewise how long after a connection stands they first write into it.
     pub first_write_delays: Vec<Arc<[Duration]>>,
     /// What the live engine does with each of them.
@@ -445,6 +447,7 @@ pub(super) fn resolve(
     graph.join(&gateways);
     let processing_jitter = host::processing_jitter(&resolver, &file, &graph)?;
     let read_delays = host::application_delays(&resolver, &file, &graph, host::READ)?;
+    let idle_read_delays = host::application_delays(&resolver, &file, &graph, host::IDLE_READ)?;
     let first_write_delays = host::application_delays(&resolver, &file, &graph, host::FIRST_WRITE)?;
     let attached = host::attached(&resolver, &file, &graph)?;
     let routes = file
@@ -485,6 +488,7 @@ pub(super) fn resolve(
         nodes: graph.nodes,
         processing_jitter,
         read_delays,
+        idle_read_delays,
         first_write_delays,
         attached,
         links,

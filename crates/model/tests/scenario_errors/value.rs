@@ -492,6 +492,10 @@ fn hosts() {
                 plus("[host.S]\nread_delays = [\"10 us\"]"),
             ),
             (
+                "reads after a pause where nothing is read",
+                plus("[host.S]\nidle_read_delays = [\"10 us\"]"),
+            ),
+            (
                 "reads without a unit",
                 plus("[host.D]\nread_delays = [\"10 us\", \"5\"]"),
             ),

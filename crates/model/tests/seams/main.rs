@@ -154,6 +154,7 @@ fn flow<B: Body>(name: &str, route: Vec<Stop>, traffic: Traffic<B>) -> FlowSpec<
         traffic,
         fec: fec::Config::Off,
         read_delays: Arc::default(),
+        idle_read_delays: Arc::default(),
         first_write_delays: Arc::default(),
     }
 }

@@ -174,6 +174,34 @@ flow.main = { from = "S", to = "D", cc = "reno", stack = "rfc", workload = { kin
     );
 }
 
+/// A reader whose last read was 10 ms ago takes longer than one that goes on. Fails for one list in both cases.
+#[test]
+fn a_reader_that_has_waited_takes_longer() {
+    let took = |delay: &str, host: &str| {
+        let text = format!(
+            r#"
+duration = "100 s"
+link.a = {{ between = ["S", "D"], rate = "1 Gbit/s", delay = "{delay}" }}
+flow.main = {{ from = "S", to = "D", cc = "reno", stack = "rfc", workload = {{ kind = "file", size = "14480 B" }}, transport = {{ receive_window = "1448 B", delayed_ack = "off", timestamps = false }} }}
+{host}"#
+        );
+        flow(&run(&text), "main")["flow_completion_time_s"]
+            .as_f64()
+            .expect("a number")
+    };
+    let both = "[host.D]\nread_delays = [\"1 ms\"]\nidle_read_delays = [\"3 ms\"]\n";
+    let alone = "[host.D]\nidle_read_delays = [\"3 ms\"]\n";
+    // Ten windows, one a round trip. Of 20 ms each is read after a pause; of 4 ms the first, as nothing was read before.
+    for (delay, host, late_ms) in [
+        ("10 ms", both, 30.0),
+        ("2 ms", both, 12.0),
+        ("2 ms", alone, 3.0),
+    ] {
+        let late = 1e3 * (took(delay, host) - took(delay, ""));
+        assert!((late - late_ms).abs() < 1e-3, "{delay}, {host}: {late} ms");
+    }
+}
+
 fn first_writes(host: &str, delays: &str) -> String {
     format!("[host.{host}]\nfirst_write_delays = [{delays}]\n")
 }

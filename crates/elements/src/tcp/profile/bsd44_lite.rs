@@ -106,6 +106,7 @@ pub(super) fn bsd44_lite() -> Profile {
                 timeout: Duration::from_millis(200),
                 max_timeout: None,
                 quick_segments: 0,
+                quick_again: false,
                 push: false,
                 ticking: true,
             }),

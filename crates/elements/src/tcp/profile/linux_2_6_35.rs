@@ -154,6 +154,7 @@ pub(super) fn linux_2_6_35() -> Profile {
                 timeout: Duration::from_millis(40),
                 max_timeout: Some(Duration::from_millis(200)),
                 quick_segments: 16,
+                quick_again: false,
                 push: false,
                 ticking: false,
             }),

@@ -59,7 +59,7 @@ pub(super) fn linux_6_18() -> Profile {
             ("max_rto", "TCP_RTO_MAX"),
             (
                 "delayed_ack",
-                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one; measured: one with PSH, or not full, as soon as it is read, unless the application answers",
+                "two segments; 40 ms to 200 ms, as far apart as segments come (TCP_DELACK_MIN, TCP_DELACK_MAX); the first 16 one by one; measured: as many after a duplicate and a pause, two where a mark begins to be echoed; one with PSH, or not full, as soon as it is read, unless the application answers",
             ),
             ("send_buffer", "tcp_wmem: 4 MB, grown into from 16 KiB"),
             (
@@ -247,6 +247,7 @@ pub(super) fn linux_6_18() -> Profile {
                 timeout: Duration::from_millis(40),
                 max_timeout: Some(Duration::from_millis(200)),
                 quick_segments: 16,
+                quick_again: true,
                 push: true,
                 ticking: false,
             }),

@@ -69,6 +69,9 @@ impl Settings {
                         .to_owned(),
                 );
             }
+            if delayed.quick_again && delayed.quick_segments == 0 {
+                return problem("quick_again needs quick_segments".to_owned());
+            }
             if delayed.quick_segments > 1000 {
                 return problem(format!(
                     "{} quick segments is outside 0 to 1000",

@@ -82,7 +82,11 @@ impl<B: Body> Network<B> {
             totals: Totals::default(),
             body: std::marker::PhantomData,
         };
-        let delays = [&spec.first_write_delays, &spec.read_delays];
+        let delays = [
+            &spec.first_write_delays,
+            &spec.read_delays,
+            &spec.idle_read_delays,
+        ];
         let tardiness = Tardiness::of_flow(delays, placing.seed, &flow.name);
         let standing = |ends| Standing {
             route,

@@ -223,6 +223,8 @@ pub struct FlowSpec<B: Body> {
     /// How long after data the receiving application reads, each as often as any other; at once where there is
     /// none. Not of exchanges, and of nothing but our TCP.
     pub read_delays: Arc<[Duration]>,
+    /// The same where it has read nothing for a while.
+    pub idle_read_delays: Arc<[Duration]>,
     /// Likewise how long after a connection stands the sending application first writes.
     pub first_write_delays: Arc<[Duration]>,
 }

@@ -69,6 +69,13 @@ pub(super) const READ: Delays = Delays {
     },
 };
 
+/// The same after a pause.
+pub(super) const IDLE_READ: Delays = Delays {
+    field: "idle_read_delays",
+    of: |host| &host.idle_read_delays,
+    ..READ
+};
+
 /// Until they write into a new connection.
 pub(super) const FIRST_WRITE: Delays = Delays {
     field: "first_write_delays",
