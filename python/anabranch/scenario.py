@@ -208,7 +208,7 @@ class Scenario:
             name: A node some link names.
             processing_jitter: The longest time that the host takes over a packet before it sends it.
             read_delays: How long after data has come the applications here read it, each as often as any other.
-            idle_read_delays: The same instead of these where nothing has been read for 10 ms.
+            idle_read_delays: The same for the first read, and where nothing has been read for 10 ms.
             first_write_delays: How long after a connection stands an application here first writes, likewise.
             attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
             execute: Live engine only: the program to run there (the file's ``exec``).

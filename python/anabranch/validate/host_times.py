@@ -150,7 +150,10 @@ class HostTimes:
         return _longer(self.acknowledged_at_once[which], self.acknowledged_by_reader[which])
 
     def until_idle_read(self) -> Sequence[int]:
-        """The same where no data had come for long, less what the host itself takes then; no less than usual."""
+        """The same where no data had come for long, less what the host itself takes then; no less than usual.
+
+        What the host takes is of all that it answers after such a pause, some of it by readers; so this is rather too short.
+        """
         longer = _longer(self._after_longest_pause("receiver"), self.acknowledged_by_idle_reader)
         return [max(both) for both in zip(longer, self.until_read(READERS[0]), strict=True)]
 
@@ -205,11 +208,12 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes | None = No
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
     nothing be overtaken makes what a receiver sends late, and what a sender is sent: what is paced goes by the time at
     which an acknowledgment is taken in (:meth:`HostTimes.added`). Applications read late
-    (:meth:`HostTimes.until_read`, :meth:`HostTimes.until_idle_read`), on which hangs when the kernel acknowledges. Flows begin later, and so does what
-    they write. The first answer of a lone flow takes longer where data may have overtaken the acknowledgment that makes
-    the connection, behind a gateway of several routes (:meth:`HostTimes.made_by_data`). Which packet that is of several
-    flows is not told by the numbers that packets have at a host's link. Applications of live runs
-    write as much as their buffer holds before they are told of anything, and so do these.
+    (:meth:`HostTimes.until_read`, :meth:`HostTimes.until_idle_read`), on which hangs when the kernel acknowledges.
+    Flows begin later, and so does what they write. The first answer of a lone flow takes longer where data may have
+    overtaken the acknowledgment that makes the connection, behind a gateway of several routes
+    (:meth:`HostTimes.made_by_data`). Which packet that is of several flows is not told by the numbers that packets have
+    at a host's link. Applications of live runs write as much as their buffer holds before they are told of anything,
+    and so do these.
     """
     from anabranch.live import first_send_buffer
     from anabranch.toml_text import write_key

@@ -3,17 +3,23 @@
 //! A segment out of order, one that fills a gap, a duplicate and a FIN are acknowledged at once;
 //! others may wait for more segments or for a timeout.
 //!
-//! With `quick_segments` the first segments, and those after a pause, are acknowledged one by one, so
-//! that a sender whose window is small gets going, and with `quick_again` those after a duplicate, too; an
-//! application that answers what it receives ends that, for its answers carry the acknowledgments
-//! ("pingpong"), until one has to leave alone for want of an answer. With `max_timeout` the timeout follows the time between segments. With `push`
-//! a segment that asks for it is acknowledged as soon as the application has read it.
+//! With `quick_segments` the first segments, and those after a pause of a second, are acknowledged one
+//! by one, so that the sender's slow start gets going; an application that answers what it receives
+//! ends that, for its answers carry the acknowledgments ("pingpong"), until one has to leave alone for
+//! want of an answer. With `quick_again` (Linux: quickack mode) that begins anew after whatever may have
+//! stopped the sender: a duplicate, a pause longer than the retransmission timeout, and for two segments
+//! a mark; and what leaves at once because a segment filled a gap is one of those. With `max_timeout` the
+//! timeout follows the time between segments. With `push` a segment that asks for it is acknowledged as
+//! soon as the application has read it.
 //!
 //! # Differs from Linux
 //! - The timeout is a moving average of the time between segments, half of it the last one, within
 //!   its bounds. Linux's measure is finer.
-//! - Linux acknowledges two segments at once from one on that could not have been marked (sent again, RFC 3168
-//!   §6.1.5) where others could.
+//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was sent again
+//!   (RFC 3168 §6.1.5), and the next one at once.
+//! - Linux counts every acknowledgment that leaves. Here those of segments in order, of reports without
+//!   duplicates where these are compressed, of fills and of duplicates below RCV.NXT count.
+//! - As many as at first begin again, whatever the window has become.
 //! - Segments are counted, whatever their size.
 
 use anabranch_core::units::{Duration, Instant};
@@ -37,9 +43,11 @@ pub struct DelayedAckTable {
     /// application answers each (at most half of what the window holds; 0 for none).
     #[serde(default)]
     pub quick_segments: u32,
-    /// As many after a duplicate, and two where a mark begins to be echoed; acknowledgments that leave at once
-    /// for another reason are some of them, and a pause is one longer than the retransmission timeout. If not, it is a
-    /// second. Needs `quick_segments`.
+    /// Quickack mode begins again (Linux): as many segments are acknowledged one by one after a duplicate, whose
+    /// acknowledgment is one of them, and after a pause longer than the retransmission timeout; two where a mark begins to
+    /// be echoed (RFC 3168, neither DCTCP nor AccECN), further marks having none; one where the sender says that it has
+    /// reacted. The acknowledgment of what fills a gap is one of them. Without it a pause of a second begins again, nothing
+    /// else does, and each mark is acknowledged at once. Needs `quick_segments`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quick_again: bool,
     /// A segment with PSH, or one that is not full, is acknowledged as soon as the application has read all there
@@ -77,7 +85,9 @@ pub struct AckPolicy {
 struct Adaptive {
     min_timeout: Duration,
     max_timeout: Duration,
+    /// As many begin again.
     quick_segments: u16,
+    /// [`DelayedAckTable::quick_again`]
     again: bool,
     push: bool,
     /// One of the segments that wait has asked for an acknowledgment.
@@ -88,7 +98,7 @@ struct Adaptive {
     last: Instant,
 }
 
-/// Segments so far apart are separate bursts: the initial timeout of RFC 6298 (2.1).
+/// Segments so far apart are separate bursts, without `quick_again`: the initial timeout of RFC 6298 (2.1).
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Segments that are acknowledged one by one where a mark begins to be echoed.
@@ -123,9 +133,13 @@ impl AckPolicy {
     /// one by one.
     #[must_use]
     pub fn with_window(mut self, segments: u64) -> Self {
-        self.quick = self
-            .quick
-            .min(u16::try_from(segments / 2).unwrap_or(u16::MAX));
+        let half = u16::try_from(segments / 2).unwrap_or(u16::MAX);
+        self.quick = self.quick.min(half);
+        if let Some(adaptive) = &mut self.adaptive
+            && adaptive.again
+        {
+            adaptive.quick_segments = adaptive.quick_segments.min(half);
+        }
         self
     }
 
@@ -151,17 +165,16 @@ impl AckPolicy {
         }
     }
 
-    /// A segment filled a gap, all or in part: acknowledged at once. Returns whether it is one of those that are
-    /// acknowledged one by one.
+    /// A segment filled a gap, all or in part: acknowledged at once. Returns whether it would be if it did not, as one
+    /// of those that are acknowledged one by one, or for what else it says.
     pub fn filled(&mut self, now: Instant, rto: Duration) -> bool {
-        self.now = false;
         if self.begins_again() {
             self.adapt(now, rto);
         }
         std::mem::replace(&mut self.now, true)
     }
 
-    /// Whether segments are acknowledged one by one for other reasons than a beginning.
+    /// Whether it has [`DelayedAckTable::quick_again`].
     fn begins_again(&self) -> bool {
         self.adaptive
             .as_ref()
@@ -175,8 +188,10 @@ impl AckPolicy {
         };
         let gap = now.saturating_since(adaptive.last);
         if adaptive.last != Instant::NEVER {
-            if gap > (if adaptive.again { rto } else { PAUSE }) {
+            if adaptive.again && gap > rto.max(self.timeout) {
                 self.quick = self.quick.max(adaptive.quick_segments);
+            } else if !adaptive.again && gap > PAUSE {
+                self.quick = adaptive.quick_segments;
             } else {
                 self.timeout = (self.timeout / 2 + gap / 2)
                     .min(adaptive.max_timeout)
@@ -187,7 +202,8 @@ impl AckPolicy {
         if self.waiting == 1 {
             adaptive.pushed = false;
         }
-        if self.quick > 0 {
+        // What answers carry need not leave by itself.
+        if self.quick > 0 && !(adaptive.again && adaptive.pingpong) {
             self.quick -= 1;
             self.now = true;
         }
@@ -227,26 +243,31 @@ impl AckPolicy {
     /// once, the first of those that are acknowledged one by one.
     pub fn duplicate(&mut self) {
         self.now = true;
-        if let Some(adaptive) = &mut self.adaptive
+        if let Some(adaptive) = &self.adaptive
             && adaptive.again
         {
-            self.quick = self.quick.max(adaptive.quick_segments).saturating_sub(1);
+            self.begin_again(adaptive.quick_segments);
+            self.quick = self.quick.saturating_sub(1);
+        }
+    }
+
+    /// The sender may have been stopped: so many are acknowledged one by one.
+    fn begin_again(&mut self, segments: u16) {
+        if let Some(adaptive) = &mut self.adaptive {
+            self.quick = self.quick.max(segments);
             self.timeout = adaptive.min_timeout;
             adaptive.pingpong = false;
         }
     }
 
-    /// The segment that is to be taken next carries a mark. `first`: none before it is being echoed. The sender's
-    /// window may become very small: this one and the next are acknowledged at once.
+    /// The segment that is to be taken next carries a mark, which is echoed until the sender has reacted; `first`: none
+    /// before it is being echoed. It is acknowledged at once; with `quick_again` the first is and the segment behind it,
+    /// as the sender's window may become very small, and further ones are not.
     pub fn marked(&mut self, first: bool) {
-        match &mut self.adaptive {
-            Some(adaptive) if adaptive.again => {
-                if first {
-                    self.quick = self.quick.max(QUICK_AFTER_MARK);
-                    adaptive.pingpong = false;
-                }
-            }
-            _ => self.now = true,
+        if !self.begins_again() {
+            self.now = true;
+        } else if first {
+            self.begin_again(QUICK_AFTER_MARK);
         }
     }
 
@@ -274,7 +295,7 @@ impl AckPolicy {
     }
 
     /// The next segment is acknowledged at once; it is none of those that are acknowledged one by one anyhow,
-    /// unless one alone is left of them.
+    /// unless an odd number is left of them.
     pub fn once_at_once(&mut self) {
         if self.adaptive.is_some() {
             self.quick |= 1;
@@ -477,6 +498,80 @@ mod tests {
         assert!(!ack.due());
         ack.sender_reacted();
         assert!(ack.due());
+        ack.sent();
+        // What an application answers waits for the answers, after a pause as well; a duplicate ends that.
+        assert!([1000, 1001, 1002].iter().all(|&ms| at_once(&mut ack, ms)));
+        ack.answered(Instant::from_millis(1003));
+        assert!(!at_once(&mut ack, 1400));
+        ack.sent();
+        ack.duplicate();
+        ack.sent();
+        assert!(at_once(&mut ack, 1401));
+    }
+
+    fn again(window: u64) -> AckPolicy {
+        let DelayedAck::On(table) = TABLE else {
+            unreachable!("it is on");
+        };
+        AckPolicy::new(DelayedAck::On(DelayedAckTable {
+            timeout: Duration::from_millis(40),
+            max_timeout: Some(Duration::from_millis(200)),
+            quick_segments: 16,
+            quick_again: true,
+            ..table
+        }))
+        .with_window(window)
+    }
+
+    /// Fails for a duplicate after which more are acknowledged one by one than at first.
+    #[test]
+    fn a_small_window_begins_again_with_as_few_as_at_first() {
+        let mut ack = again(4);
+        assert_eq!(
+            [0, 1, 2].map(|ms| at_once(&mut ack, ms)),
+            [true, true, false]
+        );
+        ack.sent();
+        ack.duplicate();
+        ack.sent();
+        assert_eq!([3, 4].map(|ms| at_once(&mut ack, ms)), [true, false]);
+    }
+
+    /// Fails for a host whose retransmission timeout, of a few milliseconds, is less than segments are apart: it would never wait.
+    #[test]
+    fn no_pause_is_shorter_than_the_timeout_of_acknowledgments() {
+        let mut ack = again(1000);
+        assert!((0..16).all(|ms| at_once(&mut ack, ms)));
+        let mut at_once = |ms| {
+            ack.in_order(Instant::from_millis(ms), Duration::from_millis(5), false);
+            let due = ack.due();
+            ack.sent();
+            due
+        };
+        let due = [45, 75, 105, 165].map(&mut at_once);
+        assert_eq!(due, [false, false, false, true]);
+    }
+
+    /// Fails for rules of `quick_again` that are followed without it.
+    #[test]
+    fn without_quick_again_only_a_long_pause_begins_anew() {
+        let mut ack = linux();
+        assert!([0, 1, 2].iter().all(|&ms| at_once(&mut ack, ms)));
+        ack.duplicate();
+        assert!(ack.due());
+        ack.sent();
+        assert!(!ack.filled(Instant::from_millis(3), RTO));
+        assert!(ack.due());
+        ack.sent();
+        ack.sender_reacted();
+        assert!(!ack.due());
+        assert!(!at_once(&mut ack, 900));
+        ack.sent();
+        for first in [true, false] {
+            ack.marked(first);
+            assert!(ack.due());
+            ack.sent();
+        }
     }
 
     #[test]

@@ -183,13 +183,14 @@ pub struct Settings {
     pub limit_answers: bool,
     /// From the fourth segment out of order on, since the last in order, so many are reported by one
     /// acknowledgment, as long as they belong to the two blocks that changed last or to a new one; 0 for each at once
-    /// (RFC 5681 §4.2, RFC 2018 §4; Linux: `tcp_comp_sack_nr`). Needs SACK.
+    /// (RFC 5681 §4.2, RFC 2018 §4; Linux: `tcp_comp_sack_nr`). A segment that fills a part of a gap counts as the
+    /// first, unless it is acknowledged at once for another reason. Needs SACK.
     pub sack_compression: u32,
-    /// The longest wait of such a report, a twentieth of the round-trip time at most (Linux:
-    /// `tcp_comp_sack_delay_ns`).
+    /// How long such a report waits, a twentieth of the round-trip time at most (Linux: `tcp_comp_sack_delay_ns`), if
+    /// there are not enough before.
     pub sack_compression_delay: Duration,
-    /// So much longer it takes until a clock ends that wait, whatever the round-trip time (Linux:
-    /// `tcp_comp_sack_slack_ns`, which is what it may take: where nothing else wakes the host it takes all of it).
+    /// It leaves so much after `sack_compression_delay`, whatever the round-trip time. (Linux: `tcp_comp_sack_slack_ns`, by
+    /// which a timer may be late; where nothing else wakes the host it is late by all of it.)
     pub sack_compression_slack: Duration,
     /// Where segments leave together the last has PSH, as where a host hands them over for segmentation as one:
     /// what leaves in a 1,024th of a second at the pacing rate, at least two, more if the round-trip time is
@@ -197,7 +198,8 @@ pub struct Settings {
     /// of 64 KiB, the first of 83,200 octets, and none of what leaves as one reaches from one into the next. Where a send
     /// buffer holds more at first (`send_autotuning_start`) than half of the window that a SYN can offer, as much is written at once,
     /// in pieces of that half; and there the last segment of a piece, where it would leave by itself, takes the first ones of the next
-    /// piece along if there is room for them, and has PSH if there is none.
+    /// piece along if there is room for them. If there is none it has PSH, but for pieces of that half: of these one has that ends
+    /// more than that half after the last that has, or in which a write of 128 KiB ends.
     pub push_bursts: bool,
     /// What the window permits waits for the next acknowledgment if it is less than what is handed over for
     /// segmentation as one, less than a third of the window and of what there is to send, if the last data left within a

@@ -154,7 +154,7 @@ fn what_is_written_at_once_is_in_smaller_pieces() {
 }
 
 /// The last segment of such a piece, where it would leave by itself: with room for more it takes the first ones of the next piece along,
-/// and without it has PSH. So it is in a capture of `scenarios/live/reverse-load.toml`: at 164 ends of Reno's pieces the last segment left
+/// and without it has PSH, here and in larger pieces (`a_piece_has_psh_where_enough_was_written_before_its_end`). So it is in a capture of `scenarios/live/reverse-load.toml`: at 164 ends of Reno's pieces the last segment left
 /// as one with the next, at four before it, and of 29 that left by themselves for want of room 23 had PSH. Fails for pieces that
 /// nothing reaches across, and for segments that have no PSH because they are alone.
 #[test]

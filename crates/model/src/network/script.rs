@@ -167,6 +167,9 @@ pub struct Server {
     closed: bool,
 }
 
+/// A reader that has read nothing for so long takes longer: the longest pause of which `tests/live/host_times.py` tells.
+const IDLE: Duration = Duration::from_millis(10);
+
 /// Reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reader {
@@ -309,9 +312,6 @@ impl Server {
         }
     }
 }
-
-/// A reader that has read nothing for so long takes longer.
-const IDLE: Duration = Duration::from_millis(10);
 
 impl Reader {
     /// How long it takes until the next read.

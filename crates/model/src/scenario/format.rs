@@ -249,8 +249,8 @@ pub struct Host {
     /// takes all that is there by then. Without any they read at once. Live, applications take what time they take.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub read_delays: Vec<Duration>,
-    /// These instead where nothing has been read for 10 ms: whoever waits that long sleeps more deeply. Without any it is
-    /// `read_delays` all the time.
+    /// The same for the first read, and where nothing has been read for 10 ms: whoever waits that long sleeps more deeply.
+    /// Without any it is `read_delays` all the time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub idle_read_delays: Vec<Duration>,
     /// How long after its connection over TCP stands an application that sends from here writes for the first time, each of these as

@@ -49,7 +49,7 @@ pub struct Resolved {
     /// How long after data has come the applications of each of them read, each delay as often as any other; at once where
     /// there is none.
     pub read_delays: Vec<Arc<[Duration]>>,
-    /// The same after a pause.
+    /// The same for the first read, and where nothing has been read for 10 ms.
     pub idle_read_delays: Vec<Arc<[Duration]>>,
     /// Likewise how long after a connection stands they first write into it.
     pub first_write_delays: Vec<Arc<[Duration]>>,

@@ -271,6 +271,17 @@ fn rates_and_windows() {
                 ),
             ),
             (
+                "quick again, but never quick",
+                transport(
+                    "\"reno\"",
+                    "delayed_ack = { segments = 2, timeout = \"40 ms\", quick_again = true }",
+                ),
+            ),
+            (
+                "reports that are late by seconds",
+                transport("\"reno\"", "sack_compression_slack = \"2 s\""),
+            ),
+            (
                 "no growth at all",
                 transport("\"reno\"", "slow_start_limit = \"0 packets\""),
             ),

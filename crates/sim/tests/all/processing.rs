@@ -191,9 +191,12 @@ flow.main = {{ from = "S", to = "D", cc = "reno", stack = "rfc", workload = {{ k
     };
     let both = "[host.D]\nread_delays = [\"1 ms\"]\nidle_read_delays = [\"3 ms\"]\n";
     let alone = "[host.D]\nidle_read_delays = [\"3 ms\"]\n";
-    // Ten windows, one a round trip. Of 20 ms each is read after a pause; of 4 ms the first, as nothing was read before.
+    // Ten windows, a round trip from a read to the next data: more than 10 ms and each is read after a pause, less and the first
+    // is, as nothing was read before.
     for (delay, host, late_ms) in [
         ("10 ms", both, 30.0),
+        ("5.1 ms", both, 30.0),
+        ("4.9 ms", both, 12.0),
         ("2 ms", both, 12.0),
         ("2 ms", alone, 3.0),
     ] {

@@ -517,20 +517,17 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The acknowledgment of what filled a part of a gap reports the rest, and is one of those that leave at once
-    /// ([`Settings::sack_compression`](crate::tcp::settings::Settings::sack_compression)), unless enough has come in
-    /// order for one anyhow.
+    /// The acknowledgment of what filled a part of a gap reports the rest, and is the first of those that leave at once
+    /// ([`Settings::sack_compression`](crate::tcp::settings::Settings::sack_compression)).
     fn count_report_of_fill(&mut self) {
-        if self.settings.sack_compression == 0 || !self.agreed.sack {
-            return;
+        if self.settings.sack_compression > 0 && self.agreed.sack {
+            let gap_at = self.rcv_nxt;
+            self.cold.extras().reports = Reports {
+                gap_at,
+                at_once: 1,
+                ..Reports::default()
+            };
         }
-        let due = self.rcv_nxt.since(self.rcv_acked) > u64::from(self.smss) && !self.wants_a_read();
-        let gap_at = self.rcv_nxt;
-        self.cold.extras().reports = Reports {
-            gap_at,
-            at_once: u8::from(!due),
-            ..Reports::default()
-        };
     }
 
     /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it

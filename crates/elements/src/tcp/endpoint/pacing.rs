@@ -9,6 +9,7 @@
 //! - The first segments of a recovery leave at once; what they take is still counted.
 //! - Slow start is where cwnd is below ssthresh.
 //! - The first flight leaves in pairs, however short the round trip.
+//! - Where PSH hangs on the ends of writes (`send_autotuning_start`), these are of 128 KiB, whatever the application writes.
 
 use anabranch_core::units::{Bytes, Instant, Rate};
 
@@ -33,6 +34,12 @@ const TRAINS_PER_S: u64 = 1024;
 const NANOS_PER_HUNDRED_TRAINS: u64 = 1_000_000_000 / TRAINS_PER_S / 100;
 /// 64 KiB are added, halved for every 2⁹ µs of the least round-trip time (likewise: 9).
 const HALVED_EVERY_NS: u64 = 512_000;
+
+/// As many octets as make whole segments of `smss`, one at least.
+const fn whole(octets: u64, smss: u64) -> u64 {
+    let segments = octets / smss;
+    (if segments > 0 { segments } else { 1 }) * smss
+}
 
 impl<B: Body> Endpoint<B> {
     /// The rate to send at, if there is one yet.
@@ -121,7 +128,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The same of the last segment of a piece. Of a buffer that is large at first, in which the next piece stands ready, one that would
     /// leave by itself takes segments of that one along where there is room for them. Where there is none it has PSH, if its piece has
-    /// ([`Self::is_pushed_early`]).
+    /// ([`Self::is_pushed`]).
     pub(super) fn ends_piece(&mut self, now: Instant, another: bool) -> bool {
         let at_once = self.settings.send_autotuning_start.get();
         let stands_ready = at_once > EARLY_PIECE;
@@ -130,41 +137,53 @@ impl<B: Body> Endpoint<B> {
             return self.ends_train(now, true);
         }
         let ends = self.ends_train(now, false);
-        ends || stands_ready
-            && (self.snd_nxt.since(self.cold.first_octet) >= at_once || self.is_pushed_early())
+        ends || stands_ready && self.is_pushed()
     }
 
-    /// Whether the piece has PSH that ends with the next segment, of those written before the peer has offered more than with its SYN:
-    /// what is written has it after each half of that window, and where a write ends, whatever is added to that piece.
-    fn is_pushed_early(&self) -> bool {
+    /// Whether the piece has PSH that ends with the next segment. Of those written before the peer has offered more than with its SYN one
+    /// has it that ends more than half of that window after the last that has, or in which a write ends, whatever is added to it then;
+    /// later ones have it.
+    fn is_pushed(&self) -> bool {
         let smss = u64::from(self.smss);
-        let size = (EARLY_PIECE / smss).max(1) * smss;
+        let (begun, early) = (
+            u64::from(self.settings.initial_cwnd) * smss,
+            whole(EARLY_PIECE, smss),
+        );
         let sent = self.snd_nxt.since(self.cold.first_octet);
-        let (mut begins, mut end) = (0, u64::from(self.settings.initial_cwnd) * smss);
-        let mut asked = 0;
+        if sent >= self.later_pieces(begun, early) {
+            return true;
+        }
+        let end_behind = |octets: u64| match octets.checked_sub(begun) {
+            Some(beyond) => begun + beyond.div_ceil(early) * early,
+            None => begun,
+        };
+        let last = end_behind(sent + 1);
+        // Whatever came before the last write ended does not matter any more.
+        let mut asked = last / WRITE * WRITE;
+        let mut end = end_behind(asked.max(1));
+        let mut pushed = asked > 0;
         loop {
-            let written = end / WRITE * WRITE;
-            let (write_ends, mut pushed) = (written > begins, false);
-            if write_ends {
-                asked = written;
-                pushed = true;
-            }
             if end - asked > EARLY_PIECE {
-                asked = end;
-                pushed = true;
+                (asked, pushed) = (end, true);
             }
-            if end > sent {
+            if end >= last {
                 return pushed;
             }
-            (begins, end) = (end, end + size);
+            (end, pushed) = (end + early, false);
         }
+    }
+
+    /// Where the first piece begins that was not written before the peer had offered more than with its SYN: `begun` octets leave at once, and
+    /// pieces of `early` octets follow.
+    fn later_pieces(&self, begun: u64, early: u64) -> u64 {
+        let at_once = self.settings.send_autotuning_start.get();
+        begun + at_once.saturating_sub(begun).div_ceil(early) * early
     }
 
     /// Octets of the piece of what the application writes that is being sent, as far as they have not left: full
     /// segments. As much as a large buffer holds at first is written before the peer has offered more than with its SYN.
     pub(super) fn piece_left(&self) -> u64 {
         let smss = u64::from(self.smss);
-        let of = |octets: u64| (octets / smss).max(1) * smss;
         let sent = self.snd_nxt.since(self.cold.first_octet);
         let mut first = FIRST_PIECE.div_ceil(smss) * smss;
         let at_once = self.settings.send_autotuning_start.get();
@@ -172,7 +191,7 @@ impl<B: Body> Endpoint<B> {
             // What leaves at once makes room in the piece that it is of, and that is filled up.
             let (begun, early) = (
                 u64::from(self.settings.initial_cwnd) * smss,
-                of(EARLY_PIECE),
+                whole(EARLY_PIECE, smss),
             );
             if sent < at_once {
                 return match sent.checked_sub(begun) {
@@ -180,9 +199,9 @@ impl<B: Body> Endpoint<B> {
                     None => begun - sent,
                 };
             }
-            first = begun + at_once.saturating_sub(begun).div_ceil(early) * early;
+            first = self.later_pieces(begun, early);
         }
-        let further = of(MAX_BURST);
+        let further = whole(MAX_BURST, smss);
         match sent.checked_sub(first) {
             Some(beyond) => further - beyond % further,
             None => first - sent,

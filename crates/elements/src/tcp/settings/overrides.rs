@@ -299,10 +299,10 @@ pub struct Overrides {
     /// From the fourth segment out of order on one acknowledgment reports so many; 0 for each at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_compression: Option<u32>,
-    /// The longest wait of such a report, a twentieth of the round-trip time at most.
+    /// How long a report waits for `sack_compression`, a twentieth of the round-trip time at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_compression_delay: Option<Duration>,
-    /// So much longer it may take until a clock ends that wait.
+    /// A report that waits for `sack_compression` leaves so much after `sack_compression_delay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack_compression_slack: Option<Duration>,
     /// The last of segments that leave together has PSH.

@@ -223,7 +223,7 @@ pub struct FlowSpec<B: Body> {
     /// How long after data the receiving application reads, each as often as any other; at once where there is
     /// none. Not of exchanges, and of nothing but our TCP.
     pub read_delays: Arc<[Duration]>,
-    /// The same where it has read nothing for a while.
+    /// The same for the first read, and where it has read nothing for 10 ms.
     pub idle_read_delays: Arc<[Duration]>,
     /// Likewise how long after a connection stands the sending application first writes.
     pub first_write_delays: Arc<[Duration]>,
