@@ -152,7 +152,7 @@ class HostTimes:
     def until_idle_read(self) -> Sequence[int]:
         """The same where no data had come for long, less what the host itself takes then; no less than usual.
 
-        What the host takes is of all that it answers after such a pause, some of it by readers; so this is rather too short.
+        What the host takes is of all that it answers after such a pause, some of it by readers: this is rather short.
         """
         longer = _longer(self._after_longest_pause("receiver"), self.acknowledged_by_idle_reader)
         return [max(both) for both in zip(longer, self.until_read(READERS[0]), strict=True)]
