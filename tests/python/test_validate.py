@@ -565,7 +565,7 @@ def test_hosts_take_what_was_measured_of_another_machine() -> None:
     """Fails for times that are read and not used."""
     from anabranch.validate import simulate
 
-    scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml")
+    scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
     here = HostTimes.read(MEASURED)
     for role in ROLES:
         longer = [[time + 5000 for time in table] for table in here.answers[role]]
