@@ -99,6 +99,7 @@ fn changed(what: &What, id: LinkId) -> Option<Change> {
 ///
 /// # Errors
 /// With the name of a pair of hosts that fits no flow.
+#[expect(clippy::too_many_lines, reason = "one step after the other")]
 pub fn compile_tapped<B: Body>(
     resolved: &Resolved,
     engine: Engine,

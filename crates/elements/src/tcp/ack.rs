@@ -82,6 +82,7 @@ pub struct AckPolicy {
 
 /// What follows the arrivals.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 struct Adaptive {
     min_timeout: Duration,
     max_timeout: Duration,

@@ -59,6 +59,7 @@ struct Standing<B: Body> {
 }
 
 impl<B: Body> Network<B> {
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of traffic")]
     pub(super) fn add_flow(
         &mut self,
         spec: FlowSpec<B>,
