@@ -203,11 +203,16 @@ impl AckPolicy {
         if self.waiting == 1 {
             adaptive.pushed = false;
         }
-        // What answers carry need not leave by itself.
-        if self.quick > 0 && !(adaptive.again && adaptive.pingpong) {
+        if self.is_quick() {
             self.quick -= 1;
             self.now = true;
         }
+    }
+
+    /// Whether what comes now is one of those that are acknowledged one by one. What answers carry need not leave by itself.
+    fn is_quick(&self) -> bool {
+        let answers = |adaptive: &Adaptive| adaptive.again && adaptive.pingpong;
+        self.quick > 0 && !self.adaptive.as_deref().is_some_and(answers)
     }
 
     /// The segment that has just come in order asks for an acknowledgment.
@@ -231,8 +236,8 @@ impl AckPolicy {
 
     /// A segment came out of order. While segments are acknowledged one by one it counts as one of them;
     /// returns whether it did, and is to be acknowledged at once.
-    pub const fn quick_out_of_order(&mut self) -> bool {
-        let quick = self.quick > 0;
+    pub fn quick_out_of_order(&mut self) -> bool {
+        let quick = self.is_quick();
         if quick {
             self.quick -= 1;
             self.now = true;

@@ -219,7 +219,7 @@ pub struct Settings {
     /// The acknowledgment that ends a recovery lets the window grow by what it delivers, from ssthresh on. If not,
     /// growth begins with the next one (RFC 5681 §3.2 and RFC 6675 §5 end the recovery and say no more).
     pub recovery_end_grows: bool,
-    /// A recovery that ends while something that it retransmitted has yet to come begins anew at once, with another
+    /// A recovery that ends while something that it took for lost or retransmitted has yet to come begins anew at once, with another
     /// reduction, and the answers to what is under way tell of no late original (RFC 3522 §3.2). If not, the next one
     /// begins with the next loss that is found (RFC 8985 §6.2, RFC 6675 §5), and only what it sends again itself counts
     /// for that.

@@ -66,7 +66,9 @@ impl<B: Body> Endpoint<B> {
             self.look_for_reneging(now);
         }
         let ended = !news.prior_phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
-        let again = ended && self.settings.recovery_again && self.board.has_resent();
+        let again = ended
+            && self.settings.recovery_again
+            && (self.board.lost() > 0 || self.board.has_resent());
         if self.is_in_doubt() {
             // What has been taken for lost may be late as well.
         } else if self.agreed.racked() {
