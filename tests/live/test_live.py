@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def test_the_machine_is_told(live_run: Run) -> None:
     assert machine["processor"]
     cpuinfo = Path("/proc/cpuinfo").read_text()
     assert "model name" not in cpuinfo or f": {machine['processor']}\n" in cpuinfo
+    assert machine["processors_kept_awake"] is os.access("/dev/cpu_dma_latency", os.W_OK)
 
 
 def test_the_summary_has_the_simulators_form(live_run: Run) -> None:

@@ -32,7 +32,7 @@ use crate::{
     directory::Directory,
     end::Inbox,
     frame::{self, Conversation, Frame, LARGEST},
-    sys,
+    sys::{self, idle::Awake},
     tun::Device,
 };
 
@@ -42,6 +42,8 @@ const SPIN: Duration = Duration::from_micros(50);
 const TURN: usize = 32;
 /// The longest sleep, so that a stop is heard.
 const PAUSE: Duration = Duration::from_millis(20);
+/// When hosts have sent nothing for so long, processors may sleep again.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// A model and what it is connected to.
 pub struct Driver<'a> {
@@ -63,6 +65,8 @@ pub struct Driver<'a> {
 pub struct Moved {
     /// Share of a processor that the engine's thread took.
     pub cpu_share: f64,
+    /// Whether the processors were kept awake while packets moved.
+    pub is_awake: bool,
     pub samples: PathSamples,
 }
 
@@ -112,6 +116,7 @@ impl Driver<'_> {
         let favour = Favour::ask();
         // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
         let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);
+        let mut vigil = Vigil::new(Awake::ask);
         let (began, busy) = (time::Instant::now(), thread_cpu_s());
         let end = self.network.end();
         let mut buffer = vec![0; LARGEST];
@@ -122,12 +127,16 @@ impl Driver<'_> {
                 self.network.run_through(end);
                 break;
             }
-            if !self.take_all(&mut buffer)? {
+            if self.take_all(&mut buffer)? {
+                vigil.keep(now);
+            } else {
+                vigil.end_if_quiet(now);
                 self.rest(end, spin)?;
             }
         }
         Ok(Moved {
             cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
+            is_awake: !vigil.is_refused,
             samples: self.samples.taken,
         })
     }
@@ -281,7 +290,79 @@ impl Drop for Favour {
     }
 }
 
+/// Keeps the processors awake while hosts send. One that sleeps is told of a timer some 0.1 ms late on a virtual machine, and then a packet
+/// leaves together with the one after it, a reader reads late, and a pacing timer sends late. It costs the time that they
+/// would have slept.
+#[derive(Debug)]
+struct Vigil<T> {
+    ask: fn() -> io::Result<T>,
+    held: Option<T>,
+    /// Whoever was refused once does not ask again.
+    is_refused: bool,
+    /// When a host sent last, or the start.
+    last: Instant,
+}
+
+impl<T> Vigil<T> {
+    fn new(ask: fn() -> io::Result<T>) -> Self {
+        let held = ask().ok();
+        Self {
+            ask,
+            is_refused: held.is_none(),
+            held,
+            last: Instant::START,
+        }
+    }
+
+    /// Hosts have sent.
+    fn keep(&mut self, now: Instant) {
+        self.last = now;
+        if self.held.is_none() && !self.is_refused {
+            self.held = (self.ask)().ok();
+            self.is_refused = self.held.is_none();
+        }
+    }
+
+    /// Hosts have sent nothing.
+    fn end_if_quiet(&mut self, now: Instant) {
+        if now.saturating_since(self.last) >= QUIET {
+            self.held = None;
+        }
+    }
+}
+
 fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails for processors that are kept awake in an open shell in which nobody does anything, and for those that sleep
+    /// when packets move again.
+    #[test]
+    fn processors_sleep_where_nobody_sends() {
+        let mut vigil = Vigil::new(|| Ok(()));
+        let at = |millis| Instant::START.saturating_add(Duration::from_millis(millis));
+        assert!(vigil.held.is_some());
+        vigil.keep(at(500));
+        vigil.end_if_quiet(at(1499));
+        assert!(vigil.held.is_some());
+        vigil.end_if_quiet(at(1500));
+        assert!(vigil.held.is_none());
+        vigil.keep(at(9000));
+        assert!(vigil.held.is_some());
+        assert!(!vigil.is_refused);
+    }
+
+    #[test]
+    fn who_may_not_keep_them_awake_asks_once() {
+        let mut vigil = Vigil::<()>::new(|| Err(io::ErrorKind::PermissionDenied.into()));
+        assert!(vigil.is_refused);
+        vigil.ask = || panic!("asked again");
+        vigil.keep(Instant::START);
+        assert!(vigil.held.is_none());
+    }
 }

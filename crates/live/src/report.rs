@@ -413,6 +413,7 @@ pub fn machine(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
     applied: &[(&str, String)],
+    are_kept_awake: bool,
 ) -> Value {
     let namespace = hosts
         .iter()
@@ -438,6 +439,7 @@ pub fn machine(
         "machine": text(name.machine()),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
         "processor": processor(),
+        "processors_kept_awake": are_kept_awake,
         "offloads": offloads,
         "applied_settings": applied,
         "kernel_settings": settings,

@@ -327,7 +327,7 @@ impl<'a> Live<'a> {
             "tcp_counters": report::counters(resolved, &done.counters),
             "controls": controls.described(resolved),
             "trace": traced.described(resolved, &hosts),
-            "machine": report::machine(resolved, &hosts, &applied),
+            "machine": report::machine(resolved, &hosts, &applied, done.moved.is_awake),
         }));
         Ok(Finished {
             summary,
