@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import FLOW, PATH, Run
+from .conftest import FLOW, PATH, Run, command, missing
+
+WISHES = "/dev/cpu_dma_latency"
+LOOK_S = 0.02
 
 
 @pytest.mark.brief
@@ -55,7 +60,39 @@ def test_the_machine_is_told(live_run: Run) -> None:
     assert machine["processor"]
     cpuinfo = Path("/proc/cpuinfo").read_text()
     assert "model name" not in cpuinfo or f": {machine['processor']}\n" in cpuinfo
-    assert machine["processors_kept_awake"] is os.access("/dev/cpu_dma_latency", os.W_OK)
+    assert machine["asked_to_stay_awake"] is os.access(WISHES, os.W_OK)
+    driver = Path("/sys/devices/system/cpu/cpuidle/current_driver")
+    assert machine["idle_driver"] == (driver.read_text().strip() if driver.exists() else None)
+
+
+@pytest.mark.parametrize(
+    ("workload", "least_s", "most_s"),
+    [
+        pytest.param("", 2.5, 5.0, id="while hosts send"),
+        pytest.param('workload = { kind = "file", size = "10 kB" }', 0.8, 2.0, id="until they have been silent"),
+    ],
+)
+def test_processors_stay_awake(
+    live_machine: None, tmp_path: Path, workload: str, least_s: float, most_s: float
+) -> None:
+    """Fails for an engine that asks once, that keeps processors awake where nobody sends, or that has no end of it."""
+    if not os.access(WISHES, os.R_OK):
+        missing(f"{WISHES} cannot be read")
+
+    def awake() -> bool:
+        return Path(WISHES).read_bytes()[:4] == bytes(4)
+
+    assert not awake(), "somebody else keeps the processors awake"
+    file = tmp_path / "run.toml"
+    file.write_text(PATH.replace("3 s", "4 s") + FLOW.replace("3 s", "4 s") + workload + "\n")
+    run = subprocess.Popen(command("run", file, "--engine", "live"), stdout=subprocess.DEVNULL)
+    seen = 0
+    while run.poll() is None:
+        seen += awake()
+        time.sleep(LOOK_S)
+    assert run.returncode == 0
+    assert least_s <= seen * LOOK_S <= most_s
+    assert not awake()
 
 
 def test_the_summary_has_the_simulators_form(live_run: Run) -> None:

@@ -60,12 +60,20 @@ pub struct Driver<'a> {
     pub connections: Connections,
 }
 
+/// What there was to be taken from hosts.
+#[derive(Debug, Default, Clone, Copy)]
+struct Taken {
+    any: bool,
+    /// Packets of flows, not what else an interface hears.
+    of_the_run: bool,
+}
+
 /// How a run went.
 #[derive(Debug, Default)]
 pub struct Moved {
     /// Share of a processor that the engine's thread took.
     pub cpu_share: f64,
-    /// Whether the processors were kept awake while packets moved.
+    /// Whether the kernel took the wish that no processor sleeps.
     pub is_awake: bool,
     pub samples: PathSamples,
 }
@@ -127,9 +135,11 @@ impl Driver<'_> {
                 self.network.run_through(end);
                 break;
             }
-            if self.take_all(&mut buffer)? {
+            let taken = self.take_all(&mut buffer)?;
+            if taken.of_the_run {
                 vigil.keep(now);
-            } else {
+            }
+            if !taken.any {
                 vigil.end_if_quiet(now);
                 self.rest(end, spin)?;
             }
@@ -164,23 +174,23 @@ impl Driver<'_> {
         self.network.run_before(until);
     }
 
-    /// Takes what hosts have sent, a turn each. Whether there was anything.
-    fn take_all(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        let mut any = false;
+    /// Takes what hosts have sent, a turn each.
+    fn take_all(&mut self, buffer: &mut [u8]) -> io::Result<Taken> {
+        let mut taken = Taken::default();
         for index in 0..self.devices.len() {
             for _ in 0..TURN {
                 let Some(len) = self.devices[index].1.receive(buffer)? else {
                     break;
                 };
-                any = true;
-                self.take(index, &buffer[..len]);
+                taken.any = true;
+                taken.of_the_run |= self.take(index, &buffer[..len]);
             }
         }
-        Ok(any)
+        Ok(taken)
     }
 
-    /// A host has sent a packet, now.
-    fn take(&mut self, index: usize, octets: &[u8]) {
+    /// A host has sent a packet, now. Whether it is one of the run's.
+    fn take(&mut self, index: usize, octets: &[u8]) -> bool {
         let (node, device) = &self.devices[index];
         let before = device.header();
         let size = u32::try_from(octets.len() - before.min(octets.len()));
@@ -199,7 +209,7 @@ impl Driver<'_> {
             });
             let Some(found) = found else {
                 self.recorder.stranger();
-                return;
+                return false;
             };
             found
         };
@@ -217,6 +227,7 @@ impl Driver<'_> {
             dscp,
         };
         self.enter(place, packet);
+        true
     }
 
     fn enter(&mut self, (flow, direction): (FlowId, Direction), packet: Departing<Frame>) {
@@ -290,9 +301,8 @@ impl Drop for Favour {
     }
 }
 
-/// Keeps the processors awake while hosts send. One that sleeps is told of a timer some 0.1 ms late on a virtual machine, and then a packet
-/// leaves together with the one after it, a reader reads late, and a pacing timer sends late. It costs the time that they
-/// would have slept.
+/// Keeps the processors awake while hosts send. One that sleeps hears of a timer some 0.1 ms late on a virtual machine,
+/// and then a packet leaves together with the one after it. It costs the power of processors that never sleep.
 #[derive(Debug)]
 struct Vigil<T> {
     ask: fn() -> io::Result<T>,
@@ -340,8 +350,8 @@ fn thread_cpu_s() -> f64 {
 mod tests {
     use super::*;
 
-    /// Fails for processors that are kept awake in an open shell in which nobody does anything, and for those that sleep
-    /// when packets move again.
+    /// Fails for processors that are kept awake in an open shell in which nobody does anything, and for those that
+    /// sleep when packets move again.
     #[test]
     fn processors_sleep_where_nobody_sends() {
         let mut vigil = Vigil::new(|| Ok(()));

@@ -413,7 +413,7 @@ pub fn machine(
     resolved: &Resolved,
     hosts: &[Option<LiveHost>],
     applied: &[(&str, String)],
-    are_kept_awake: bool,
+    is_awake: bool,
 ) -> Value {
     let namespace = hosts
         .iter()
@@ -439,11 +439,18 @@ pub fn machine(
         "machine": text(name.machine()),
         "processors": std::thread::available_parallelism().map_or(0, usize::from),
         "processor": processor(),
-        "processors_kept_awake": are_kept_awake,
+        "asked_to_stay_awake": is_awake,
+        "idle_driver": idle_driver(),
         "offloads": offloads,
         "applied_settings": applied,
         "kernel_settings": settings,
     })
+}
+
+/// What puts idle processors to sleep, as the kernel calls it.
+fn idle_driver() -> Option<String> {
+    let told = fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_driver").ok()?;
+    Some(told.trim().to_owned())
 }
 
 /// The processor's model as the kernel has it; where it has no name for it, who made it and its part number.

@@ -8,7 +8,8 @@ use std::{
 /// The kernel's list of such wishes (`Documentation/power/pm_qos_interface.rst`).
 const FILE: &str = "/dev/cpu_dma_latency";
 
-/// While this lives, no processor sleeps. The kernel takes the wish back with the file, however that is closed.
+/// The wish that no processor sleeps, for as long as this lives: it is heard where the driver of idle processors has a state
+/// that polls. The kernel takes it back with the file, however that is closed.
 #[derive(Debug)]
 pub struct Awake {
     _wish: File,
@@ -37,7 +38,8 @@ mod tests {
         Ok(i32::from_ne_bytes(told))
     }
 
-    /// Fails for a wish that ends before its owner does, or that is not written as the kernel reads it.
+    /// Fails for a wish that is not written as the kernel reads it. While other runs have one, it cannot; that it ends with
+    /// a run is for `tests/live/test_live.py`.
     #[test]
     fn processors_stay_awake_as_long_as_it_lives() {
         if let Err(error) = allowed() {
