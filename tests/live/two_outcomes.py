@@ -39,7 +39,9 @@ cc = "cubic"
 
 def rtt_ms(run: RunResult) -> float:
     """Mean smoothed round-trip time, in tenths."""
-    return round(run.summary["flows"]["main"]["mean_srtt_ms"], 1)
+    told = run.summary["flows"]["main"]["mean_srtt_ms"]
+    assert told is not None
+    return round(told, 1)
 
 
 def main() -> None:

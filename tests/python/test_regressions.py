@@ -58,8 +58,8 @@ def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
     disorder = runs.filter(pl.col("value") == "disorder")["len"]
     lasted = [int(samples) for samples in disorder]
     assert len(lasted) > 20
-    # A packet takes 0.6 ms; a quarter of the round trip, which RACK waits on a path that reorders, 12.5. And what is lost as a
-    # recovery ends begins another one, also where pacing holds it back: without it waits in disorder for a round trip.
+    # A packet takes 0.6 ms; a quarter of the round trip, which RACK waits on a path that reorders, 12.5. And what is
+    # lost as a recovery ends begins another one, also where pacing holds it back.
     assert max(lasted) < 8, lasted
 
 
