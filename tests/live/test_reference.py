@@ -6,10 +6,12 @@ A range is widened by 2 % on either side, that of a mean round-trip time by 5 %.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import Run
+if TYPE_CHECKING:
+    from .conftest import Run
 
 SLOW = pytest.mark.slow
 

@@ -13,6 +13,8 @@ import argparse
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from test_reference import THIN  # type: ignore[import-not-found]
+
 from anabranch.live import prepare, run_audited, taint
 from anabranch.scenario import Scenario
 from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
@@ -21,20 +23,6 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
 
 DRAWS = 64
-
-SCENARIO = """
-title = "reference: 10 Mbit/s, 70 ms, cubic"
-duration = "10 s"
-[link.path]
-between = ["A", "B"]
-rate = "10 Mbit/s"
-delay = "35 ms"
-forward.queue = { kind = "drop-tail", limit = "100 packets" }
-[flow.main]
-from = "A"
-to = "B"
-cc = "cubic"
-"""
 
 
 def rtt_ms(run: RunResult) -> float:
@@ -49,7 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The two outcomes of CUBIC over 10 Mbit/s and 70 ms.")
     parser.add_argument("--live", type=int, default=0, metavar="RUNS", help="so many live runs (default: none)")
     asked = parser.parse_args().live
-    scenario = Scenario.from_text(SCENARIO)
+    scenario = Scenario.from_text(THIN.text("cubic"))
     drawn = with_host_times(scenario, DRAWS, HostTimes.read(MEASURED))
     outcomes = {"simulated": Counter(rtt_ms(one.run(samples_ms=10.0, digest=False)) for one in drawn)}
     if asked:
