@@ -31,8 +31,9 @@ use crate::{
     connections::Connections,
     directory::Directory,
     end::Inbox,
+    favour::{Awake, Favour, Vigil},
     frame::{self, Conversation, Frame, LARGEST},
-    sys::{self, idle::Awake},
+    sys,
     tun::Device,
 };
 
@@ -42,8 +43,6 @@ const SPIN: Duration = Duration::from_micros(50);
 const TURN: usize = 32;
 /// The longest sleep, so that a stop is heard.
 const PAUSE: Duration = Duration::from_millis(20);
-/// When hosts have sent nothing for so long, processors may sleep again.
-const QUIET: Duration = Duration::from_secs(1);
 
 /// A model and what it is connected to.
 pub struct Driver<'a> {
@@ -146,7 +145,7 @@ impl Driver<'_> {
         }
         Ok(Moved {
             cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
-            is_awake: !vigil.is_refused,
+            is_awake: !vigil.is_refused(),
             samples: self.samples.taken,
         })
     }
@@ -274,105 +273,7 @@ fn is_merged(octets: &[u8]) -> bool {
     octets.get(1).is_some_and(|kind| *kind != 0)
 }
 
-/// The session's share of the processors (sched(7), autogroup): a thread's own priority counts only among those of
-/// its session. It is given back.
-#[derive(Debug)]
-pub struct Favour {
-    before: String,
-}
-
-impl Favour {
-    const FILE: &'static str = "/proc/self/autogroup";
-
-    /// `None` where sessions are not kept apart, or this one may not be favoured.
-    #[must_use]
-    pub fn ask() -> Option<Self> {
-        let text = std::fs::read_to_string(Self::FILE).ok()?;
-        let before = text.trim().rsplit(' ').next()?.to_owned();
-        std::fs::write(Self::FILE, "-20").ok()?;
-        Some(Self { before })
-    }
-}
-
-impl Drop for Favour {
-    fn drop(&mut self) {
-        // The kernel lets nobody but root change it often; then it stays.
-        let _ = std::fs::write(Self::FILE, &self.before);
-    }
-}
-
-/// Keeps the processors awake while hosts send. One that sleeps hears of a timer some 0.1 ms late on a virtual machine,
-/// and then a packet leaves together with the one after it. It costs the power of processors that never sleep.
-#[derive(Debug)]
-struct Vigil<T> {
-    ask: fn() -> io::Result<T>,
-    held: Option<T>,
-    /// Whoever was refused once does not ask again.
-    is_refused: bool,
-    /// When a host sent last, or the start.
-    last: Instant,
-}
-
-impl<T> Vigil<T> {
-    fn new(ask: fn() -> io::Result<T>) -> Self {
-        let held = ask().ok();
-        Self {
-            ask,
-            is_refused: held.is_none(),
-            held,
-            last: Instant::START,
-        }
-    }
-
-    /// Hosts have sent.
-    fn keep(&mut self, now: Instant) {
-        self.last = now;
-        if self.held.is_none() && !self.is_refused {
-            self.held = (self.ask)().ok();
-            self.is_refused = self.held.is_none();
-        }
-    }
-
-    /// Hosts have sent nothing.
-    fn end_if_quiet(&mut self, now: Instant) {
-        if now.saturating_since(self.last) >= QUIET {
-            self.held = None;
-        }
-    }
-}
-
 fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Fails for processors that are kept awake in an open shell in which nobody does anything, and for those that
-    /// sleep when packets move again.
-    #[test]
-    fn processors_sleep_where_nobody_sends() {
-        let mut vigil = Vigil::new(|| Ok(()));
-        let at = |millis| Instant::START.saturating_add(Duration::from_millis(millis));
-        assert!(vigil.held.is_some());
-        vigil.keep(at(500));
-        vigil.end_if_quiet(at(1499));
-        assert!(vigil.held.is_some());
-        vigil.end_if_quiet(at(1500));
-        assert!(vigil.held.is_none());
-        vigil.keep(at(9000));
-        assert!(vigil.held.is_some());
-        assert!(!vigil.is_refused);
-    }
-
-    #[test]
-    fn who_may_not_keep_them_awake_asks_once() {
-        let mut vigil = Vigil::<()>::new(|| Err(io::ErrorKind::PermissionDenied.into()));
-        assert!(vigil.is_refused);
-        vigil.ask = || panic!("asked again");
-        vigil.keep(Instant::START);
-        assert!(vigil.held.is_none());
-    }
 }

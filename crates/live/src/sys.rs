@@ -1,7 +1,6 @@
 //! What the system is asked that no safe wrapper asks: devices and `TCP_INFO`. All unsafe code is here.
 
 pub mod contain;
-pub mod idle;
 pub mod interface;
 pub mod packet;
 pub mod priority;
