@@ -217,6 +217,7 @@ components! {
     pie::Pie,
     fq_codel::FqCodel,
     drr::Drr,
+    threshold_mark::ThresholdMark,
 }
 
 impl Config {

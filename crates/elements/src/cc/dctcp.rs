@@ -3,16 +3,17 @@
 //! Switches mark what finds more than a few packets in their queue; `alpha` estimates the share of
 //! bytes that were marked, once per window, and a window with marks is reduced by half of that
 //! share. The exact echo that this needs is the stack's: `transport.ecn = "dctcp"` (RFC 8257 §3.2,
-//! chosen where nothing else is written) or `"accecn"`. Losses halve the window as in Reno (§3.5).
+//! chosen where nothing else is written) or `"accecn"`. With the first, every packet of the connection is ECN-capable,
+//! SYN, SYN-ACK, RST, pure acknowledgments and retransmissions too (§3.5). Losses halve the window as in Reno (§3.4).
+//!
+//! The queue to run it with is [`threshold-mark`](crate::queue::threshold_mark).
 //!
 //! # Differs from Linux
 //! - `alpha` is a real number; Linux counts in units of 1/1024 and rounds small values to zero.
-//! - The stack marks new data ECN-capable and nothing else (RFC 3168 §6.1.4, §6.1.5); Linux marks
-//!   all segments of a DCTCP connection, SYNs too, as §3.4 of the RFC lets it.
 //! - See [`super::reno`] for the window outside of marks.
 //!
 //! # Not implemented
-//! - Nothing of §3.3 and §3.5.
+//! - Nothing of §3.3 to §3.5.
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -33,7 +34,8 @@ pub const META: Meta = Meta {
     name: "dctcp",
     title: "DCTCP",
     summary: "Reno whose reaction to marks is as strong as the share of bytes that were marked. \
-              For data centers whose switches mark at a low threshold.",
+              For data centers whose switches mark at a low threshold, as \
+              `queue = { kind = \"threshold-mark\", threshold = \"20 packets\" }` does.",
     sources: &[
         Source {
             id: "RFC 8257",

@@ -289,7 +289,7 @@ impl<B: Body> Layer<B> {
             return Some(Outgoing {
                 size: ack.ip_size(),
                 transport: Transport::Tcp(ack),
-                ecn: Ecn::NotEct,
+                ecn: tcp.acknowledgment_ecn(),
                 retransmission: None,
             });
         }

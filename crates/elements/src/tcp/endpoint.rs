@@ -110,6 +110,8 @@ struct Agreed {
     ecn: bool,
     /// Every segment may tell of marks, or of their end.
     exact_ecn: bool,
+    /// Every packet is ECN-capable (RFC 8257 §3.5).
+    all_ect: bool,
     /// The receive window grows with need.
     tuned: bool,
     scaling: bool,
@@ -397,6 +399,7 @@ impl<B: Body> Endpoint<B> {
                 tlp: false,
                 ecn: false,
                 exact_ecn: false,
+                all_ect: false,
                 tuned: settings.receive_autotuning,
                 scaling: false,
                 snd_scale: 0,

@@ -49,7 +49,7 @@ impl<B: Body> Endpoint<B> {
             self.stats.sent_bytes += u64::from(size);
             return Some(Departure {
                 size,
-                ecn: Ecn::NotEct,
+                ecn: self.control_ecn(),
                 retransmission: None,
             });
         }
@@ -154,7 +154,7 @@ impl<B: Body> Endpoint<B> {
         self.stats.sent_bytes += u64::from(size);
         Departure {
             size,
-            ecn: Ecn::NotEct,
+            ecn: self.control_ecn(),
             retransmission,
         }
     }

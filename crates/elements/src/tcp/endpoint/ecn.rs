@@ -6,11 +6,15 @@
 //!
 //! Beside that its option, with octets instead of packets ([`option`]).
 //!
+//! With DCTCP every packet of a connection is ECN-capable: SYN, SYN-ACK, RST, FIN, pure acknowledgments, window probes
+//! and retransmissions (RFC 8257 §3.5). A switch that marks above a threshold drops what is not ECN-capable first,
+//! and no connection would open. Otherwise only new data is (RFC 3168 §6.1.1, §6.1.4, §6.1.5, §6.1.6).
+//!
 //! # Not implemented
 //! - RFC 9768: a pure acknowledgment ahead of a client that has data at once (§3.2.2.1); different
 //!   answers to different SYNs of one handshake (§3.1.5); tests for mangling of the IP field
 //!   (§3.2.2.3) and for a zeroed ACE field after the handshake (§3.2.2.4); ECN-capable control
-//!   packets and retransmissions.
+//!   packets and retransmissions without DCTCP.
 
 mod option;
 
@@ -53,6 +57,8 @@ pub(super) struct EcnState {
     pub send_cwr: bool,
     /// The field of the peer's SYN.
     syn: Ecn,
+    /// The peer's SYN did not agree to ECN.
+    refused: bool,
     /// The next segment tells the field of the peer's SYN/ACK (RFC 9768 §3.2.2.1).
     answer_syn_ack: bool,
     /// r.cep: marked packets received.
@@ -91,6 +97,7 @@ impl Default for EcnState {
             echo_ce: false,
             send_cwr: false,
             syn: Ecn::NotEct,
+            refused: false,
             answer_syn_ack: false,
             received: FIRST_COUNT,
             told: FIRST_COUNT,
@@ -232,6 +239,7 @@ impl<B: Body> Endpoint<B> {
             state.received = FIRST_COUNT;
         }
         state.syn = ecn;
+        state.refused = state.feedback == Feedback::None;
         state.option = (with_option && state.feedback == Feedback::Counter).then(|| {
             let mut option = OptionState::default();
             option.on_first(segment.options.accecn());
@@ -239,6 +247,29 @@ impl<B: Body> Endpoint<B> {
         });
         self.agreed.ecn = state.feedback != Feedback::None;
         self.agreed.exact_ecn = matches!(state.feedback, Feedback::Exact | Feedback::Counter);
+        self.agreed.all_ect = state.feedback == Feedback::Exact;
+    }
+
+    /// The ECN field of a SYN, a SYN-ACK or a RST: with DCTCP they are ECN-capable (RFC 8257 §3.5), unless the peer
+    /// has not agreed to ECN. A SYN keeps its field also where a retransmission no longer asks for ECN.
+    pub(super) fn control_ecn(&self) -> Ecn {
+        let refused = |extras: &super::Extras| extras.ecn.refused;
+        if self.settings.ecn == EcnMode::Dctcp && !self.cold.extras.as_deref().is_some_and(refused)
+        {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
+    }
+
+    /// The ECN field of a pure acknowledgment.
+    #[must_use]
+    pub const fn acknowledgment_ecn(&self) -> Ecn {
+        if self.agreed.all_ect {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
     /// The third segment of the handshake came (RFC 9768 §3.2.2.1, table 4).

@@ -110,11 +110,15 @@ impl<B: Body> Endpoint<B> {
         seq: Seq,
         mut flags: Flags,
         body: B,
-        ecn: Ecn,
+        mut ecn: Ecn,
         place: &mut Segment<B>,
     ) -> Departure {
         if self.agreed.ecn || self.agreed.exact_ecn {
             flags |= self.ecn_echo(body.is_empty());
+            if self.agreed.all_ect {
+                // RFC 8257 §3.5
+                ecn = Ecn::Ect0;
+            }
         }
         let window = self.advertise();
         // Field by field where it is to be: a segment put together elsewhere is copied, and the copy waits for

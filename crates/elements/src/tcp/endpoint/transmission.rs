@@ -162,7 +162,7 @@ impl<B: Body> Endpoint<B> {
         if self.paced {
             self.pace(now, len);
         }
-        // RFC 3168 §6.1.5: a retransmission is not ECN-capable.
+        // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP it becomes so.
         let mut departure = self.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
         departure.retransmission = Some(cause);
         departure
