@@ -375,19 +375,20 @@ impl Figures {
             self.delivered().map_or(0, |(bytes, _)| bytes).into(),
         );
         if let Some([(_, before), (_, after)]) = self.edges(&self.sender) {
-            let count =
-                |of: fn(&TcpInfo) -> u64| Value::from(of(&after).saturating_sub(of(&before)));
-            put("sent_packets", count(|info| info.data_segs_out.into()));
-            put(
-                "retransmitted_packets",
-                count(|info| info.total_retrans.into()),
-            );
+            // The kernel's counters have 32 bits and wrap.
+            let count = |of: fn(&TcpInfo) -> u32| of(&after).wrapping_sub(of(&before));
+            put("sent_packets", count(|info| info.data_segs_out).into());
+            let retransmitted = count(|info| info.total_retrans);
+            put("retransmitted_packets", retransmitted.into());
+            // A DSACK also reports a copy that the network made, of a segment that was sent once.
+            let duplicates = count(|info| info.dsack_dups);
             put(
                 "spurious_retransmissions",
-                count(|info| info.dsack_dups.into()),
+                duplicates.min(retransmitted).into(),
             );
             if after.knows_total_rto {
-                put("timeouts", count(|info| info.total_rto.into()));
+                let timeouts = after.total_rto.wrapping_sub(before.total_rto);
+                put("timeouts", timeouts.into());
             }
             if after.min_rtt_us != NO_RTT && after.min_rtt_us > 0 {
                 put("min_rtt_ms", (f64::from(after.min_rtt_us) / 1e3).into());

@@ -86,11 +86,14 @@ impl Default for Counted {
 
 impl Counted {
     fn add(&mut self, info: &TcpInfo, before: &TcpInfo) {
-        let since = |of: fn(&TcpInfo) -> u64| of(info).saturating_sub(of(before));
-        self.sent_packets += since(|info| info.data_segs_out.into());
-        self.retransmitted_packets += since(|info| info.total_retrans.into());
-        self.spurious_retransmissions += since(|info| info.dsack_dups.into());
-        let timeouts = since(|info| info.total_rto.into());
+        // The kernel's counters have 32 bits and wrap.
+        let since = |of: fn(&TcpInfo) -> u32| u64::from(of(info).wrapping_sub(of(before)));
+        self.sent_packets += since(|info| info.data_segs_out);
+        let retransmitted = since(|info| info.total_retrans);
+        self.retransmitted_packets += retransmitted;
+        // A DSACK also reports a copy that the network made, of a segment that was sent once.
+        self.spurious_retransmissions += since(|info| info.dsack_dups).min(retransmitted);
+        let timeouts = u64::from(info.total_rto.wrapping_sub(before.total_rto));
         self.timeouts = self
             .timeouts
             .filter(|_| info.knows_total_rto)

@@ -137,6 +137,14 @@ impl ServedLink {
         }
     }
 
+    /// Arrivals are numbered from `order` on. Only before the first: for tests of the wrap.
+    #[doc(hidden)]
+    pub const fn count_arrivals_from(&mut self, order: u32) {
+        self.arrivals = order;
+        self.next_order = order;
+        self.last_order = order.wrapping_sub(1);
+    }
+
     /// A packet arrives. What the queue decided is in [`ServedLink::take_outcomes`]; what impairments did is
     /// appended to `impairing` if the packet's fate is known at once, which is the answer then.
     #[inline]

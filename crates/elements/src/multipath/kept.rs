@@ -8,8 +8,28 @@ use crate::{body::Body, middlebox::Held};
 pub(super) struct Kept<B: Body> {
     /// How many of each route.
     limit: u16,
-    /// By route, then by number modulo `limit`.
-    routes: Vec<Vec<Option<Held<B>>>>,
+    routes: Vec<Route<B>>,
+}
+
+/// What is kept of one route.
+#[derive(Debug)]
+struct Route<B: Body> {
+    /// By count of packets modulo the limit. Numbers have 16 bits, which a limit seldom divides: by number, the packets
+    /// just before the wrap would lose their places early.
+    places: Vec<Option<Held<B>>>,
+    /// Packets so far.
+    count: u64,
+    /// The number of the last.
+    newest: u16,
+}
+
+impl<B: Body> Route<B> {
+    /// Where the packet with this number is, if it is one of the last `limit`.
+    fn place(&self, number: u16, limit: u16) -> Option<usize> {
+        let behind = self.newest.wrapping_sub(number);
+        let count = self.count.checked_sub(1 + u64::from(behind))?;
+        (behind < limit).then_some(usize::try_from(count % u64::from(limit)).ok()?)
+    }
 }
 
 impl<B: Body> Kept<B> {
@@ -17,7 +37,13 @@ impl<B: Body> Kept<B> {
     pub(super) fn new(routes: usize, limit: u16) -> Self {
         Self {
             limit,
-            routes: (0..routes).map(|_| Vec::new()).collect(),
+            routes: (0..routes)
+                .map(|_| Route {
+                    places: Vec::new(),
+                    count: 0,
+                    newest: 0,
+                })
+                .collect(),
         }
     }
 
@@ -33,21 +59,29 @@ impl<B: Body> Kept<B> {
         }
         let is_pure_ack = TcpPlace::of(&packet.payload).is_some_and(|tcp| tcp.is_pure_ack());
         let route = &mut self.routes[usize::from(packet.tunnel.route)];
-        let place = usize::from(packet.tunnel.route_number % self.limit);
-        if place >= route.len() {
+        let number = packet.tunnel.route_number;
+        // The first, or the one behind the last.
+        let ahead = if route.count == 0 { 1 } else { number.wrapping_sub(route.newest) };
+        route.count += u64::from(ahead);
+        route.newest = number;
+        let Some(place) = route.place(number, self.limit) else {
+            return;
+        };
+        if place >= route.places.len() {
             if is_pure_ack {
                 return;
             }
-            route.resize_with(place + 1, || None);
+            route.places.resize_with(place + 1, || None);
         }
         // What had the place goes in any case: when numbers have gone round it must not pass for this one.
-        route[place] = (!is_pure_ack).then(|| packet.clone());
+        route.places[place] = (!is_pure_ack).then(|| packet.clone());
     }
 
     /// The packet with this number on a route, if it is still there.
     pub(super) fn get(&mut self, route: u8, number: u16) -> Option<&mut Option<Held<B>>> {
-        let place = usize::from(number.checked_rem(self.limit)?);
-        let kept = self.routes.get_mut(usize::from(route))?.get_mut(place)?;
+        let route = self.routes.get_mut(usize::from(route))?;
+        let place = route.place(number, self.limit)?;
+        let kept = route.places.get_mut(place)?;
         let is_it = |packet: &Held<B>| packet.tunnel.route_number == number;
         kept.as_ref().is_some_and(is_it).then_some(kept)
     }
@@ -86,6 +120,22 @@ mod tests {
                 body: Length(len),
                 ..Segment::default()
             }),
+        }
+    }
+
+    /// Numbers wrap, and the limit does not divide 2^16. Fails for places that go by numbers.
+    #[test]
+    fn the_last_packets_are_kept_across_the_wrap_of_numbers() {
+        let limit: u16 = 1_000;
+        let mut kept = Kept::new(1, limit);
+        for count in 65_000..140_000_u32 {
+            let number = |back: u32| u16::try_from((count - back) % 65_536).unwrap();
+            kept.keep(&packet(number(0), 100));
+            for back in [0, 1, 500, 999] {
+                let present = kept.get(0, number(back)).is_some();
+                assert_eq!(present, count - back >= 65_000, "{count} - {back}");
+            }
+            assert!(kept.get(0, number(1_000)).is_none());
         }
     }
 

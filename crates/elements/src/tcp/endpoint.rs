@@ -210,6 +210,8 @@ pub struct Endpoint<B: Body> {
     snd_wnd: u32,
     /// TS.Recent (RFC 7323 §4.3)
     ts_recent: u32,
+    /// When TS.Recent was taken ([`header::age_tick`]).
+    ts_recent_at: u32,
     /// RCV.NXT
     rcv_nxt: Seq,
     /// RCV.NXT + RCV.WND as last advertised.
@@ -415,6 +417,7 @@ impl<B: Body> Endpoint<B> {
             snd_wl2: first,
             snd_wnd: 0,
             ts_recent: 0,
+            ts_recent_at: 0,
             rcv_nxt: Seq::first(0),
             rcv_edge: Seq::first(0),
             rcv_acked: Seq::first(0),

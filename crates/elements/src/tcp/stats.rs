@@ -38,15 +38,15 @@ pub struct Stats {
     /// Segments received with Congestion Experienced.
     pub ce_segments: u64,
     /// Duplicates that the peer has reported (RFC 2883).
-    pub duplicates_reported: u32,
+    pub duplicates_reported: u64,
     /// Reductions taken back because they proved needless (RFC 4015).
-    pub undone: u32,
+    pub undone: u64,
     /// Tail loss probes sent (RFC 8985 §7).
-    pub probes: u32,
+    pub probes: u64,
     /// Times that the peer waited for what it had reported by SACK (RFC 2018 §8).
-    pub reneged: u32,
+    pub reneged: u64,
     /// Answers to what a blind attacker may have sent (RFC 5961).
-    pub challenge_acks: u32,
+    pub challenge_acks: u64,
     /// Segments and blocks received that no correct peer sends, by whatever
     /// [reason](super::refusal::Refusal).
     pub malformed: u64,

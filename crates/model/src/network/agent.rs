@@ -1,6 +1,6 @@
 //! Endpoints at work: our TCP with an application on top, UDP, or a host from outside.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
@@ -13,7 +13,7 @@ use anabranch_elements::{
     body::Body,
     cc, fec,
     host::{Arrived, Departing, Host},
-    tcp::{Endpoint, RetransmitCause, Role, Segment, Settings, State},
+    tcp::{Endpoint, RetransmitCause, Role, Segment, Seq, Settings, State, seq::near},
     transport::Transport,
 };
 
@@ -76,13 +76,14 @@ impl<B: Body> End<B> {
         }
     }
 
-    /// A packet reaches what is not our bare TCP. Whether it holds data that was there already.
+    /// A packet reaches what is not our bare TCP, the `number`-th of its transfer. Whether it holds data that was there
+    /// already.
     #[inline(never)]
     fn on_packet(
         &mut self,
         now: Instant,
         packet: &Packet<Transport<B>>,
-        arrival: Option<Arrival>,
+        (number, arrival): (u64, Option<Arrival>),
     ) -> bool {
         match self {
             Self::Protected(layer, _) => {
@@ -92,7 +93,7 @@ impl<B: Body> End<B> {
             }
             Self::Udp(end) => {
                 let len = packet.payload.payload_len();
-                end.on_datagram(now, packet.index, len, arrival);
+                end.on_datagram(now, number, len, arrival);
             }
             Self::Host(host) => {
                 let arrived = Arrived {
@@ -116,7 +117,7 @@ impl<B: Body> End<B> {
             Self::Protected(layer, app) => {
                 drive_rarely(layer.tcp_mut(), app, now, wake);
                 while let Some(out) = layer.poll_transmit(now) {
-                    way.send_protected(conn, out);
+                    way.send_protected(conn, out, layer.tcp());
                 }
                 let endpoint = layer.tcp();
                 if way.direction == Direction::Forward {
@@ -240,7 +241,8 @@ impl<B: Body> Network<B> {
         fabric
             .probe
             .observe(fabric.now, slot.element, packet, Fate::Received);
-        if conn.is_stale(packet.direction, packet.index) {
+        let number = conn.number(packet.direction, packet.index);
+        if conn.is_stale(packet.direction, number) {
             // A late packet of a transfer that is over, whose place another has taken.
             fabric.pool.free(id);
             return;
@@ -250,7 +252,7 @@ impl<B: Body> Network<B> {
             self.delivered_packets += u64::from(packet.payload.payload_len() > 0);
             arrival = conn
                 .receiver
-                .on_packet(fabric.now, packet.index, packet.size);
+                .on_packet(fabric.now, number, packet.size);
             if let Some(arrival) = arrival.filter(|arrival| arrival.reordered) {
                 fabric.probe.reordered(packet, arrival.extent);
             }
@@ -260,19 +262,22 @@ impl<B: Body> Network<B> {
                 if let Transport::Tcp(segment) = &packet.payload {
                     let before = endpoint.stats().duplicate_segments;
                     endpoint.on_segment(fabric.now, segment, packet.ecn);
-                    // Data that was there already, in a packet that the network did not double: one of
-                    // the two sendings was needless.
                     if endpoint.stats().duplicate_segments != before
                         && arrival.is_some_and(|arrival| !arrival.duplicate)
                     {
-                        conn.receiver.spurious_retransmissions += 1;
+                        conn.note_duplicate(octets_of(segment, endpoint.rcv_nxt()));
                     }
                 }
             }
             other => {
-                let twice = other.on_packet(fabric.now, packet, arrival);
-                if twice && arrival.is_some_and(|arrival| !arrival.duplicate) {
-                    conn.receiver.spurious_retransmissions += 1;
+                let own = number - conn.first_index[packet.direction as usize];
+                let twice = other.on_packet(fabric.now, packet, (own, arrival));
+                if twice
+                    && arrival.is_some_and(|arrival| !arrival.duplicate)
+                    && let Transport::Tcp(segment) = &packet.payload
+                    && let Some((endpoint, _)) = other.tcp()
+                {
+                    conn.note_duplicate(octets_of(segment, endpoint.rcv_nxt()));
                 }
             }
         }
@@ -435,6 +440,9 @@ impl<B: Body> Way<'_, B> {
         packet.ecn = departure.ecn;
         packet.dscp = 0;
         packet.retransmission = departure.retransmission.is_some();
+        if packet.retransmission && self.direction == Direction::Forward {
+            note_retransmission(conn, &packet.payload, endpoint);
+        }
         self.address(conn, id);
         if self.fabric.probe.is_on() {
             self.observe_sent(conn, id, 0, departure.retransmission);
@@ -460,7 +468,15 @@ impl<B: Body> Way<'_, B> {
     }
 
     /// Sends what leaves the layer of error correction.
-    fn send_protected(&mut self, conn: &mut Connection, out: fec::protected::Outgoing<B>) {
+    fn send_protected(
+        &mut self,
+        conn: &mut Connection,
+        out: fec::protected::Outgoing<B>,
+        endpoint: &Endpoint<B>,
+    ) {
+        if out.retransmission.is_some() && self.direction == Direction::Forward {
+            note_retransmission(conn, &out.transport, endpoint);
+        }
         let id = self.fabric.pool.insert(Packet {
             size: out.size,
             ecn: out.ecn,
@@ -479,11 +495,11 @@ impl<B: Body> Way<'_, B> {
     #[inline]
     fn address(&mut self, conn: &mut Connection, id: PacketId) {
         let direction = self.direction as usize;
-        let index = conn.next_index[direction];
-        conn.next_index[direction] = index.wrapping_add(1);
+        let number = conn.next_index[direction];
+        conn.next_index[direction] = number + 1;
         let packet = &mut self.fabric.pool[id];
         packet.connection = self.connection;
-        packet.index = index;
+        packet.index = low_half(number);
         packet.hop = conn.route[direction];
         packet.direction = self.direction;
     }
@@ -502,24 +518,52 @@ impl<B: Body> Way<'_, B> {
         let packet = &pool[id];
         probe.observe(*now, self.element, packet, Fate::Sent);
         if probe.logs() {
+            // The numbers that travel have 32 bits; a stream may be longer.
+            let last = probe
+                .log()
+                .and_then(|log| log.last(packet.connection, packet.direction))
+                .filter(|row| {
+                    let number = conn.number(row.direction, row.index);
+                    !conn.is_stale(row.direction, number)
+                })
+                .map_or(0, |row| row.sequence);
+            let iss = conn.iss[self.direction as usize];
+            let place = |seq: u32| near(last, seq.wrapping_sub(iss));
             let (sequence, payload) = match &packet.payload {
-                Transport::Tcp(segment) => (
-                    u64::from(segment.seq.wrapping_sub(conn.iss[self.direction as usize])),
-                    segment.body.len(),
-                ),
-                Transport::Redundant(redundant) => (
-                    u64::from(
-                        redundant
-                            .first
-                            .wrapping_sub(conn.iss[self.direction as usize]),
-                    ),
-                    0,
-                ),
+                Transport::Tcp(segment) => (place(segment.seq), segment.body.len()),
+                Transport::Redundant(redundant) => (place(redundant.first), 0),
                 Transport::Datagram(body) => (offset, body.len()),
             };
             probe.sent(*now, conn.flow, packet, (sequence, payload, cause));
         }
     }
+}
+
+/// The octets of a segment, whose number is close to `known`.
+fn octets_of<B: Body>(segment: &Segment<B>, known: Seq) -> Range<Seq> {
+    let start = known.near(segment.seq);
+    start..start + u64::from(segment.body.len())
+}
+
+/// A retransmission leaves.
+#[cold]
+#[inline(never)]
+fn note_retransmission<B: Body>(
+    conn: &mut Connection,
+    transport: &Transport<B>,
+    endpoint: &Endpoint<B>,
+) {
+    if let Transport::Tcp(segment) = transport
+        && segment.body.len() > 0
+    {
+        conn.note_resent(octets_of(segment, endpoint.snd_una()), endpoint.snd_una());
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
+const fn low_half(number: u64) -> u32 {
+    number as u32
 }
 
 /// The number of the connection at `place`.

@@ -1,6 +1,6 @@
 //! Flows and their connections: routes, counters, and the report of a flow.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use anabranch_core::{
     packet::{Direction, FlowId},
@@ -11,11 +11,11 @@ use anabranch_elements::{
     body::Body,
     cc, fec,
     link::Window,
-    tcp::{Refusals, Settings, Snapshot, Stats},
+    tcp::{Refusals, Seq, Settings, Snapshot, Stats},
 };
 
 use super::{App, End, Network, datagrams::OneWayDelay};
-use crate::record::{ReceiverMeter, SenderMeter};
+use crate::record::{ReceiverMeter, Resent, SenderMeter};
 
 /// A connection of a flow.
 #[derive(Debug)]
@@ -23,11 +23,12 @@ pub(super) struct Connection {
     pub(super) flow: FlowId,
     /// Where each direction's route begins in the table of routes.
     pub(super) route: [u32; 2],
-    pub(super) next_index: [u32; 2],
+    /// The numbers of the next packets. They never wrap; a packet carries the low 32 bits.
+    pub(super) next_index: [u64; 2],
     /// Initial sequence numbers, forward and reverse.
     pub(super) iss: [u32; 2],
     /// The first packets of this transfer: those before belong to one that had the place before.
-    pub(super) first_index: [u32; 2],
+    pub(super) first_index: [u64; 2],
     /// Octets after which the transfer is complete; `u64::MAX` for one that has no end.
     pub(super) size: u64,
     /// Bytes delivered in order to the far end.
@@ -38,6 +39,8 @@ pub(super) struct Connection {
     pub(super) base: Option<Box<Base>>,
     /// Counters are taken and final: the file is complete, or the application was told to stop.
     pub(super) settled: bool,
+    /// Made at the first retransmission in the measured time.
+    pub(super) resent: Option<Box<Resent>>,
     /// The workload that this connection is one transfer of.
     pub(super) spawner: Option<u32>,
     pub(super) started: Instant,
@@ -67,14 +70,43 @@ impl Connection {
         delivered == self.size
     }
 
-    /// Whether a packet belongs to a transfer that had this place before. Numbers go on from one
-    /// transfer to the next, and wrap.
+    /// The number of a packet that carries `index`: the highest that has been sent, since fewer than 2^32 are in flight.
     #[inline]
-    pub(super) fn is_stale(&self, direction: Direction, index: u32) -> bool {
-        index
-            .wrapping_sub(self.first_index[direction as usize])
-            .cast_signed()
-            < 0
+    #[expect(clippy::cast_possible_truncation, reason = "the low half travels")]
+    pub(super) const fn number(&self, direction: Direction, index: u32) -> u64 {
+        let next = self.next_index[direction as usize];
+        // 2^32 where both halves are equal: the next number has not been sent.
+        let behind = (next as u32).wrapping_sub(index).wrapping_sub(1) as u64 + 1;
+        next.wrapping_sub(behind)
+    }
+
+    /// Whether a packet belongs to a transfer that had this place before. Numbers go on from one
+    /// transfer to the next.
+    #[inline]
+    pub(super) const fn is_stale(&self, direction: Direction, number: u64) -> bool {
+        number < self.first_index[direction as usize]
+    }
+
+    /// A retransmission of `octets` leaves; what ends at or before `acknowledged` has been acknowledged.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_resent(&mut self, octets: Range<Seq>, acknowledged: Seq) {
+        if !self.settled {
+            let resent = self.resent.get_or_insert_default();
+            resent.sent(octets, acknowledged);
+        }
+    }
+
+    /// A segment arrives with `octets` that the receiver has already, in a packet that the network did not duplicate. If they
+    /// were retransmitted, one of the sendings was spurious.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_duplicate(&mut self, octets: Range<Seq>) {
+        if let Some(resent) = &mut self.resent
+            && resent.arrived_twice(octets)
+        {
+            self.receiver.spurious_retransmissions += 1;
+        }
     }
 }
 
@@ -131,7 +163,7 @@ pub struct FlowReport {
     pub refused: Refusals,
     /// IP bytes that arrived in that time.
     pub ip_bytes: u64,
-    /// Packets sent again although their data arrived anyway.
+    /// Retransmissions whose data arrived anyway: a part of the sender's retransmissions.
     pub spurious_retransmissions: u64,
     /// Mean window in bytes; `None` where it does not apply.
     pub mean_cwnd_bytes: Option<f64>,
@@ -222,12 +254,36 @@ impl<B: Body> Network<B> {
             },
         }
     }
+    /// Packets of every connection are numbered from `number` on, and arrivals at every link from its low half. Only before
+    /// a run: tests start counters just below their limits with it.
+    #[doc(hidden)]
+    #[expect(clippy::cast_possible_truncation, reason = "links count modulo 2^32")]
+    pub fn number_packets_from(&mut self, number: u64) {
+        for connection in &mut self.connections {
+            connection.next_index = [number; 2];
+            connection.first_index = [number; 2];
+        }
+        self.fabric.count_arrivals_from(number as u32);
+    }
+    /// The same for places that ended transfers have left.
+    #[doc(hidden)]
+    pub fn renumber_idle_places(&mut self, number: u64) {
+        for spawner in &self.spawners {
+            for place in &spawner.vacant {
+                self.connections[*place as usize].next_index = [number; 2];
+            }
+        }
+    }
     /// The measured time begins for a flow: remember its counters.
     pub(super) fn begin_measuring(&mut self, flow: FlowId) {
         let connections = self.connections_of(flow);
         for connection in connections {
             let base = self.counters(connection);
-            self.connections[connection].base = Some(Box::new(base));
+            let conn = &mut self.connections[connection];
+            conn.base = Some(Box::new(base));
+            // Retransmissions from before do not count, whenever their data arrives.
+            conn.resent = None;
+            conn.receiver.spurious_retransmissions = 0;
         }
         // Transfers that ended before do not count.
         let totals = &mut self.flows[flow.0 as usize].totals;
@@ -432,6 +488,7 @@ impl Connection {
             receiver: ReceiverMeter::new(window),
             base: None,
             settled: false,
+            resent: None,
             spawner: None,
             started: window.start(),
         }

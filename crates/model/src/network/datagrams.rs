@@ -100,8 +100,6 @@ pub struct Source {
 #[derive(Debug)]
 pub struct Sink {
     departures: Departures,
-    /// The latest datagram: packets are numbered in 32 bits, datagrams are not.
-    latest: u64,
     received: u64,
     /// Payload bytes, those of a doubled packet once.
     delivered: u64,
@@ -204,7 +202,6 @@ pub(super) fn udp_ends(datagrams: Datagrams, start: Instant) -> [UdpEnd; 2] {
     };
     let sink = Sink {
         departures,
-        latest: 0,
         received: 0,
         delivered: 0,
         delay: OneWayDelay::default(),
@@ -257,7 +254,7 @@ impl UdpEnd {
     pub(super) fn on_datagram(
         &mut self,
         now: Instant,
-        index: u32,
+        number: u64,
         payload: u32,
         arrival: Option<Arrival>,
     ) {
@@ -269,7 +266,6 @@ impl UdpEnd {
             return;
         }
         sink.delivered += u64::from(payload);
-        let number = sink.unwrap(index);
         if arrival.is_some()
             && let Some(sent) = sink.departures.of(number)
         {
@@ -307,17 +303,6 @@ impl UdpEnd {
     }
 }
 
-impl Sink {
-    /// The number of the datagram that is `index` in 32 bits: the one nearest to the latest.
-    fn unwrap(&mut self, index: u32) -> u64 {
-        #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-        let ahead = index.wrapping_sub(self.latest as u32).cast_signed();
-        let number = self.latest.saturating_add_signed(i64::from(ahead));
-        self.latest = self.latest.max(number);
-        number
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use anabranch_core::units::Rate;
@@ -349,25 +334,5 @@ mod tests {
         }
         source.stop();
         assert_eq!(source.timer(), Instant::NEVER);
-    }
-
-    /// Fails for a receiver that takes the packet's 32 bits for the datagram's number: the delay would
-    /// then be 2^32 intervals too long.
-    #[test]
-    fn numbers_go_on_beyond_32_bits() {
-        let pace =
-            Pace::new(Rate::new(1_000_000_000).expect("positive"), 125).expect("slow enough");
-        let [_, sink] = udp_ends(paced(pace), Instant::START);
-        let UdpEnd::Sink(mut sink) = sink else {
-            panic!("the second is the one that receives")
-        };
-        sink.latest = (1 << 32) - 2;
-        let numbers: Vec<u64> = [u32::MAX, 1, 0, 2, u32::MAX]
-            .map(|index| sink.unwrap(index))
-            .into();
-        let from = 1_u64 << 32;
-        assert_eq!(numbers, [from - 1, from + 1, from, from + 2, from - 1]);
-        sink.latest = 0;
-        assert_eq!(sink.unwrap(0), 0);
     }
 }

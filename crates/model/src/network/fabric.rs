@@ -177,11 +177,19 @@ impl<B: Body> Fabric<B> {
     /// If there are 2^32 of them.
     pub(super) fn next_identity(&mut self, flow: FlowId) -> Identity {
         let connection = ConnectionId(self.connections_begun);
-        self.connections_begun = self
-            .connections_begun
-            .checked_add(1)
-            .expect("connections are counted in 32 bits");
+        // Queues tell connections apart by it; two with 2^32 between them are taken for one by a queue alone.
+        self.connections_begun = self.connections_begun.wrapping_add(1);
         Identity { flow, connection }
+    }
+
+    /// Arrivals at every link are numbered from `order` on, and connections too, for what queues tell them by.
+    pub(super) fn count_arrivals_from(&mut self, order: u32) {
+        for link in &mut self.links {
+            if let LinkKind::Served(slot) = &mut link.kind {
+                slot.link.count_arrivals_from(order);
+            }
+        }
+        self.connections_begun = order;
     }
 
     /// A timer is to be served.

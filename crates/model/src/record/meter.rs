@@ -124,12 +124,12 @@ impl ReceiverMeter {
     }
     /// A packet arrived. Says whether it was reordered; `None` outside the measured time.
     #[inline]
-    pub fn on_packet(&mut self, now: Instant, index: u32, size: u32) -> Option<Arrival> {
+    pub fn on_packet(&mut self, now: Instant, number: u64, size: u32) -> Option<Arrival> {
         if !self.window.contains(now) {
             return None;
         }
         self.ip_bytes += u64::from(size);
         self.packets += 1;
-        Some(self.reordering.on_arrival(u64::from(index)))
+        Some(self.reordering.on_arrival(number))
     }
 }

@@ -65,6 +65,10 @@ impl PacketLog {
         let first = rows.first()?.index;
         rows.get_mut(index.wrapping_sub(first) as usize)
     }
+    /// What was sent last of a connection in a direction.
+    pub(crate) fn last(&self, connection: ConnectionId, direction: Direction) -> Option<&PacketRow> {
+        self.rows.get(Self::slot(connection, direction))?.last()
+    }
     pub(super) fn sent<P>(
         &mut self,
         at: Instant,

@@ -466,7 +466,8 @@ impl From<&LinkReport> for LinkSummary {
             utilization: report
                 .capacity_bits
                 .filter(|bits| *bits > 0.0)
-                .map(|bits| counted.sent_bytes as f64 * 8.0 / bits),
+                // A transmission counts where it ends: one that began before the measured time may be one too many.
+                .map(|bits| (counted.sent_bytes as f64 * 8.0 / bits).min(1.0)),
             mean_queue_packets: (time > 0).then(|| counted.queue_time as f64 / time as f64),
             max_queue_packets: counted.max_queue_packets,
             p95_queue_delay_ms: counted

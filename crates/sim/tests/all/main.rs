@@ -5,6 +5,7 @@ mod applications;
 mod bbr3;
 mod common;
 mod conservation;
+mod counters;
 mod determinism;
 mod ecn;
 mod fec;
@@ -12,6 +13,7 @@ mod gateway;
 mod golden;
 mod group;
 mod impairments;
+mod invariants;
 mod link_down;
 #[path = "common/logged.rs"]
 mod logged;

@@ -67,6 +67,8 @@ pub const WORTH: f64 = 0.1;
 /// Missing packets that must be known of before shares mean something.
 pub const ENOUGH: u32 = 16;
 
+const PICOS_PER_MICROSECOND: u64 = 1_000_000;
+
 /// Description for registry, docs and command line.
 pub const META: Meta = Meta {
     name: "adaptive",
@@ -120,6 +122,17 @@ struct Route {
     order: Order,
 }
 
+/// How many numbers a packet that left at `departed` is ahead of the highest of its route. The number has 16 bits: a route
+/// that loses more than half of them at once is told from a late packet by the time at which the packet left.
+fn numbers_ahead(number: u16, departed: u64, route: &Route) -> i32 {
+    let ahead = number.wrapping_sub(route.top);
+    if departed > route.departed {
+        i32::from(ahead)
+    } else {
+        i32::from(ahead.cast_signed())
+    }
+}
+
 /// Packets that a route has skipped.
 #[derive(Debug)]
 struct Skipped {
@@ -145,8 +158,9 @@ pub struct Adaptive {
     skipped: VecDeque<Skipped>,
     lateness: Lateness,
     routes: Vec<Route>,
-    /// The latest departure seen.
-    clock: u64,
+    /// The latest departure seen, and when it was: the sender's clock wraps after 71 minutes, which a tunnel may be silent
+    /// for.
+    clock: (u64, Instant),
     /// Gaps that routes may pass: departure of the first packet behind it, its route, flow and place.
     passing: BinaryHeap<Reverse<(u64, u8, u32, u64)>>,
 }
@@ -165,7 +179,7 @@ impl Adaptive {
             skipped: VecDeque::new(),
             lateness: Lateness::new(limit + limit),
             routes: (0..init.routes).map(|_| Route::default()).collect(),
-            clock: FIRST,
+            clock: (FIRST, Instant::START),
             passing: BinaryHeap::new(),
         }
     }
@@ -197,8 +211,12 @@ impl Adaptive {
 
     /// What an arrival says of its route. Its departure.
     fn hear(&mut self, now: Instant, packet: &Arrived) -> u64 {
-        let departed = near(self.clock, packet.tunnel.sent);
-        self.clock = self.clock.max(departed);
+        let (latest, heard) = self.clock;
+        let passed = now.saturating_since(heard).as_picos() / PICOS_PER_MICROSECOND;
+        let departed = near(latest + passed, packet.tunnel.sent);
+        if departed >= latest {
+            self.clock = (departed, now);
+        }
         if self.routes.iter().all(|route| route.heard.is_none()) {
             for route in &mut self.routes {
                 route.heard = Some(now);
@@ -206,13 +224,10 @@ impl Adaptive {
         }
         let comes = packet.tunnel.kept && self.copies_come();
         if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
-            let ahead = packet
-                .tunnel
-                .route_number
-                .wrapping_sub(route.top)
-                .cast_signed();
+            let ahead = numbers_ahead(packet.tunnel.route_number, departed, route);
             let behind = route.begun && ahead < 0;
-            route.order.arrived(if route.begun { ahead } else { 0 });
+            let direction = if route.begun { ahead.signum() } else { 0 };
+            route.order.arrived(i16::try_from(direction).unwrap_or(0));
             if ahead > 1 && route.begun && !comes && route.order.is_kept() {
                 if self.skipped.len() == MOST_SKIPPED {
                     self.skipped.pop_front();

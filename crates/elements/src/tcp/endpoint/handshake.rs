@@ -2,7 +2,7 @@
 
 use anabranch_core::{packet::Ecn, units::Instant};
 
-use super::{Ending, Endpoint, Finder};
+use super::{Ending, Endpoint, Finder, header::age_tick};
 use crate::{
     body::Body,
     tcp::{
@@ -57,7 +57,7 @@ impl<B: Body> Endpoint<B> {
             self.refuse(Refusal::UnsentAck);
             self.reset_against(segment);
         } else if flags.any(Flags::SYN) {
-            self.accept_syn(segment, ecn);
+            self.accept_syn(now, segment, ecn);
             self.transit(Event::Syn);
             self.want_syn();
             self.restart_retransmission_timer(now);
@@ -89,7 +89,7 @@ impl<B: Body> Endpoint<B> {
             self.refuse(Refusal::Flags);
             return;
         }
-        self.accept_syn(segment, ecn);
+        self.accept_syn(now, segment, ecn);
         if acknowledges {
             self.transit(Event::SynAck);
             self.ack.at_once();
@@ -104,7 +104,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Takes the peer's number and the options of its SYN.
-    fn accept_syn(&mut self, segment: &Segment<B>, ecn: Ecn) {
+    fn accept_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
         self.cold.irs = segment.seq;
         self.rcv_nxt = irs + 1;
@@ -130,6 +130,7 @@ impl<B: Body> Endpoint<B> {
         self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
         if let Some(timestamps) = segment.timestamps {
             self.ts_recent = timestamps.value;
+            self.ts_recent_at = age_tick(now);
         }
         if let Some(shift) = window_scale
             && self.settings.window_scaling

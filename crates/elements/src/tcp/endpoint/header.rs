@@ -29,6 +29,16 @@ pub(super) const fn timestamp(now: Instant) -> u32 {
     (now.as_picos() / TICK) as u32
 }
 
+/// The clock of TS.Recent's age: ticks of 2^40 ps, 1.1 s, which a shift gives. It never wraps: [`Instant`] ends first.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "64 bits less 40 are 24")]
+pub(super) const fn age_tick(now: Instant) -> u32 {
+    (now.as_picos() >> 40) as u32
+}
+
+/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has passed.
+pub(super) const OUTDATED: u32 = age_tick(Instant::from_millis(24 * 86_400_000));
+
 impl<B: Body> Endpoint<B> {
     /// A segment without payload that acknowledges.
     #[inline]

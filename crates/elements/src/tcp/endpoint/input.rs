@@ -5,7 +5,10 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Ending, Endpoint};
+use super::{
+    Ending, Endpoint,
+    header::{OUTDATED, age_tick},
+};
 use crate::{
     body::Body,
     tcp::{
@@ -127,6 +130,7 @@ impl<B: Body> Endpoint<B> {
             && self.rcv_nxt <= self.rcv_acked
         {
             self.ts_recent = timestamps.value;
+            self.ts_recent_at = age_tick(now);
         }
         if len > 0 {
             self.rcv_nxt += u64::from(len);
@@ -217,6 +221,7 @@ impl<B: Body> Endpoint<B> {
         {
             // RFC 7323 §4.3
             self.ts_recent = timestamps.value;
+            self.ts_recent_at = age_tick(now);
         }
         if self.agreed.exact_ecn && self.state != State::SynReceived {
             self.read_ace(segment, ack);
@@ -249,6 +254,12 @@ impl<B: Body> Endpoint<B> {
         }
         match segment.timestamps {
             Some(timestamps) if self.is_old(timestamps.value) => {
+                if age_tick(now).saturating_sub(self.ts_recent_at) > OUTDATED {
+                    // RFC 7323 §5.5: nothing is known of timestamps any more, and this one is the first.
+                    self.ts_recent = timestamps.value;
+                    self.ts_recent_at = age_tick(now);
+                    return true;
+                }
                 if self.is_overtaken(segment, timestamps.value) {
                     return true;
                 }
