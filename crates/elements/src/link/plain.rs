@@ -144,6 +144,17 @@ impl PlainLink {
 }
 
 impl Waiting {
+    /// A packet that joins before the window begins still waits then: with those before it that do.
+    #[cold]
+    fn waits_into(&mut self, window: Window, now: Instant, start: Instant) {
+        let begins = window.start();
+        if now <= begins && begins < start && !window.length().is_zero() {
+            let waiting = self.packets.iter().filter(|(start, _)| *start > begins);
+            let waiting = waiting.count();
+            self.statistics.waited_through(window, now, start, waiting);
+        }
+    }
+
     /// A packet is to wait from `now` to `start`; `false` if there is no room.
     #[inline(never)]
     fn join(
@@ -169,6 +180,9 @@ impl Waiting {
         self.bytes = bytes;
         self.statistics
             .queue_length(window, now, self.packets.len());
+        if !window.contains(now) {
+            self.waits_into(window, now, start);
+        }
         self.statistics.waited(window, now, start);
         self.statistics.queue_time += u128::from(window.overlap(now, start).as_picos());
         true

@@ -118,6 +118,18 @@ impl Statistics {
             self.sent_bytes += u64::from(bytes);
         }
     }
+    /// `packets` wait from `from` to `to`, and so when the window begins if that lies between.
+    #[inline]
+    pub fn waited_through(&mut self, window: Window, from: Instant, to: Instant, packets: usize) {
+        if from <= window.start() && !window.overlap(from, to).is_zero() {
+            self.most_waiting(packets);
+        }
+    }
+    #[cold]
+    fn most_waiting(&mut self, packets: usize) {
+        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+        self.max_queue_packets = self.max_queue_packets.max(packets);
+    }
     /// `packets` wait at `at`.
     #[inline]
     pub fn queue_length(&mut self, window: Window, at: Instant, packets: usize) {

@@ -462,3 +462,29 @@ fn spurious_retransmissions_are_a_part_of_the_retransmissions() {
             .unwrap_or_else(|wrong| panic!("{wrong}\n{main}"));
     }
 }
+
+/// A queue that is full when the measured time begins, and to which nothing comes in it. Fails for counts at arrivals alone.
+#[test]
+fn the_longest_queue_counts_what_waits_when_the_measured_time_begins() {
+    for queue in ["drop-tail", "codel", "drr"] {
+        for fast in [true, false] {
+            let text = format!(
+                "duration = \"1 s\"\nwarmup = \"300 ms\"\n[link.path]\nbetween = [\"a\", \"b\"]\nrate = \"100 kbit/s\"\n\
+                 delay = \"5 ms\"\nqueue = \"{queue}\"\n[flow.main]\nfrom = \"a\"\nto = \"b\"\nprotocol = \"udp\"\n\
+                 stop = \"200 ms\"\nworkload = {{ kind = \"paced\", rate = \"400 kbit/s\", payload = \"1000 bytes\" }}\n"
+            );
+            let random = Random {
+                text,
+                ..Random::default()
+            };
+            let resolved = resolve(&random).expect("valid");
+            let run = Simulation::<Length>::new(&resolved)
+                .fast_path(fast)
+                .run()
+                .expect("no hosts");
+            let link = &run.summary.links["path"]["forward"];
+            // Ten datagrams of 82.24 ms each came by 200 ms; at 300 ms the fourth is being sent.
+            assert_eq!(link["max_queue_packets"], 6, "{queue}, {fast}: {link}");
+        }
+    }
+}

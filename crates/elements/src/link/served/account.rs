@@ -51,6 +51,8 @@ impl ServedLink {
         if self.queue_packets > 0 {
             let span = self.window.overlap(self.queue_since, now).as_picos();
             self.statistics.queue_time += u128::from(span) * self.queue_packets as u128;
+            self.statistics
+                .waited_through(self.window, self.queue_since, now, self.queue_packets);
         }
         self.queue_packets = packets;
         self.queue_since = now;
