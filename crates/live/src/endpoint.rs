@@ -505,7 +505,7 @@ impl Connection {
             },
             data_segs_out: small(stats.sent_packets),
             delivery_rate: 0,
-            dsack_dups: small(stats.duplicates_reported),
+            dsack_dups: stats.duplicates_reported,
             total_rto: u16::try_from(stats.timeouts).unwrap_or(u16::MAX),
             knows_total_rto: true,
         }

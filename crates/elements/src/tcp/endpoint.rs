@@ -110,8 +110,6 @@ struct Agreed {
     ecn: bool,
     /// Every segment may tell of marks, or of their end.
     exact_ecn: bool,
-    /// Every packet is ECN-capable (RFC 8257 §3.5).
-    all_ect: bool,
     /// The receive window grows with need.
     tuned: bool,
     scaling: bool,
@@ -211,7 +209,7 @@ pub struct Endpoint<B: Body> {
     /// TS.Recent (RFC 7323 §4.3)
     ts_recent: u32,
     /// When TS.Recent was taken ([`header::age_tick`]).
-    ts_recent_at: u32,
+    ts_recent_at: u16,
     /// RCV.NXT
     rcv_nxt: Seq,
     /// RCV.NXT + RCV.WND as last advertised.
@@ -401,7 +399,6 @@ impl<B: Body> Endpoint<B> {
                 tlp: false,
                 ecn: false,
                 exact_ecn: false,
-                all_ect: false,
                 tuned: settings.receive_autotuning,
                 scaling: false,
                 snd_scale: 0,

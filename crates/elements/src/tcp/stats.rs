@@ -4,7 +4,8 @@ use anabranch_core::units::{Bytes, Duration, Rate};
 
 use super::congestion_state::CongestionState;
 
-/// Counters of one endpoint since it was made.
+/// Counters of one endpoint since it was made. Those of 32 bits are of rare events, and wrap: a difference is right in any
+/// case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Segments with payload sent, retransmissions included.
@@ -38,15 +39,15 @@ pub struct Stats {
     /// Segments received with Congestion Experienced.
     pub ce_segments: u64,
     /// Duplicates that the peer has reported (RFC 2883).
-    pub duplicates_reported: u64,
+    pub duplicates_reported: u32,
     /// Reductions taken back because they proved needless (RFC 4015).
-    pub undone: u64,
+    pub undone: u32,
     /// Tail loss probes sent (RFC 8985 §7).
-    pub probes: u64,
+    pub probes: u32,
     /// Times that the peer waited for what it had reported by SACK (RFC 2018 §8).
-    pub reneged: u64,
+    pub reneged: u32,
     /// Answers to what a blind attacker may have sent (RFC 5961).
-    pub challenge_acks: u64,
+    pub challenge_acks: u32,
     /// Segments and blocks received that no correct peer sends, by whatever
     /// [reason](super::refusal::Refusal).
     pub malformed: u64,
@@ -72,11 +73,13 @@ impl Stats {
             window_probes: self.window_probes - earlier.window_probes,
             ecn_reductions: self.ecn_reductions - earlier.ecn_reductions,
             ce_segments: self.ce_segments - earlier.ce_segments,
-            duplicates_reported: self.duplicates_reported - earlier.duplicates_reported,
-            undone: self.undone - earlier.undone,
-            probes: self.probes - earlier.probes,
-            reneged: self.reneged - earlier.reneged,
-            challenge_acks: self.challenge_acks - earlier.challenge_acks,
+            duplicates_reported: self
+                .duplicates_reported
+                .wrapping_sub(earlier.duplicates_reported),
+            undone: self.undone.wrapping_sub(earlier.undone),
+            probes: self.probes.wrapping_sub(earlier.probes),
+            reneged: self.reneged.wrapping_sub(earlier.reneged),
+            challenge_acks: self.challenge_acks.wrapping_sub(earlier.challenge_acks),
             malformed: self.malformed - earlier.malformed,
         }
     }
@@ -99,11 +102,13 @@ impl Stats {
             window_probes: self.window_probes + other.window_probes,
             ecn_reductions: self.ecn_reductions + other.ecn_reductions,
             ce_segments: self.ce_segments + other.ce_segments,
-            duplicates_reported: self.duplicates_reported + other.duplicates_reported,
-            undone: self.undone + other.undone,
-            probes: self.probes + other.probes,
-            reneged: self.reneged + other.reneged,
-            challenge_acks: self.challenge_acks + other.challenge_acks,
+            duplicates_reported: self
+                .duplicates_reported
+                .wrapping_add(other.duplicates_reported),
+            undone: self.undone.wrapping_add(other.undone),
+            probes: self.probes.wrapping_add(other.probes),
+            reneged: self.reneged.wrapping_add(other.reneged),
+            challenge_acks: self.challenge_acks.wrapping_add(other.challenge_acks),
             malformed: self.malformed + other.malformed,
         }
     }

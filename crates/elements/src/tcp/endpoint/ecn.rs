@@ -247,7 +247,6 @@ impl<B: Body> Endpoint<B> {
         });
         self.agreed.ecn = state.feedback != Feedback::None;
         self.agreed.exact_ecn = matches!(state.feedback, Feedback::Exact | Feedback::Counter);
-        self.agreed.all_ect = state.feedback == Feedback::Exact;
     }
 
     /// The ECN field of a SYN, a SYN-ACK or a RST: with DCTCP they are ECN-capable (RFC 8257 §3.5), unless the peer
@@ -264,12 +263,14 @@ impl<B: Body> Endpoint<B> {
 
     /// The ECN field of a pure acknowledgment.
     #[must_use]
-    pub const fn acknowledgment_ecn(&self) -> Ecn {
-        if self.agreed.all_ect {
-            Ecn::Ect0
-        } else {
-            Ecn::NotEct
-        }
+    pub fn acknowledgment_ecn(&self) -> Ecn {
+        let exact = self.agreed.exact_ecn
+            && self
+                .cold
+                .extras
+                .as_ref()
+                .is_some_and(|extras| extras.ecn.feedback == Feedback::Exact);
+        if exact { Ecn::Ect0 } else { Ecn::NotEct }
     }
 
     /// The third segment of the handshake came (RFC 9768 §3.2.2.1, table 4).
@@ -298,20 +299,21 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The flags that every segment carries; whether this is a pure acknowledgment matters to the
-    /// first.
+    /// The flags that every segment carries, and whether every packet is ECN-capable; whether this is a pure
+    /// acknowledgment matters to the first.
     #[inline(never)]
-    pub(super) fn ecn_echo(&mut self, pure: bool) -> Flags {
+    pub(super) fn ecn_echo(&mut self, pure: bool) -> (Flags, bool) {
         let state = &mut self.cold.extras().ecn;
         state.untold = 0;
-        match state.feedback {
+        let flags = match state.feedback {
             Feedback::Classic | Feedback::Exact if state.echo_ce => Flags::ECE,
             Feedback::None | Feedback::Classic | Feedback::Exact => Flags::NONE,
             Feedback::Counter if std::mem::take(&mut state.answer_syn_ack) && pure => {
                 flags(handshake_encoding(state.syn))
             }
             Feedback::Counter => flags((state.received % 8) as u8),
-        }
+        };
+        (flags, state.feedback == Feedback::Exact)
     }
 
     /// CWR, if this new data is the first after a reduction (RFC 3168 §6.1.2).

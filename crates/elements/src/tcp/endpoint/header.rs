@@ -29,15 +29,15 @@ pub(super) const fn timestamp(now: Instant) -> u32 {
     (now.as_picos() / TICK) as u32
 }
 
-/// The clock of TS.Recent's age: ticks of 2^40 ps, 1.1 s, which a shift gives. It never wraps: [`Instant`] ends first.
+/// The clock of TS.Recent's age: ticks of 2^47 ps, 141 s, which a shift gives. It does not wrap within the longest run.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "64 bits less 40 are 24")]
-pub(super) const fn age_tick(now: Instant) -> u32 {
-    (now.as_picos() >> 40) as u32
+#[expect(clippy::cast_possible_truncation, reason = "a run takes 63 bits")]
+pub(super) const fn age_tick(now: Instant) -> u16 {
+    (now.as_picos() >> 47) as u16
 }
 
 /// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has passed.
-pub(super) const OUTDATED: u32 = age_tick(Instant::from_millis(24 * 86_400_000));
+pub(super) const OUTDATED: u16 = age_tick(Instant::from_millis(24 * 86_400_000));
 
 impl<B: Body> Endpoint<B> {
     /// A segment without payload that acknowledges.
@@ -124,8 +124,9 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Departure {
         if self.agreed.ecn || self.agreed.exact_ecn {
-            flags |= self.ecn_echo(body.is_empty());
-            if self.agreed.all_ect {
+            let (echo, all_ect) = self.ecn_echo(body.is_empty());
+            flags |= echo;
+            if all_ect {
                 // RFC 8257 §3.5
                 ecn = Ecn::Ect0;
             }

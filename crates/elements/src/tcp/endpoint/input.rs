@@ -387,7 +387,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         notes.challenged = Some(now);
-        self.stats.challenge_acks += 1;
+        self.stats.challenge_acks = self.stats.challenge_acks.wrapping_add(1);
         self.ack.at_once();
     }
 

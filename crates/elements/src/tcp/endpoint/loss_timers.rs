@@ -25,7 +25,7 @@ const BEGUN: u64 = 1;
 impl<B: Body> Endpoint<B> {
     /// A probe leaves (RFC 8985 §7.3).
     pub(super) fn probe_tail(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
-        self.stats.probes += 1;
+        self.stats.probes = self.stats.probes.wrapping_add(1);
         let new = self.sendable();
         let outgoing = match new {
             Some(len) => self.transmit_new(now, len, place),

@@ -138,7 +138,7 @@ impl<B: Body> Endpoint<B> {
         let Some((left, right)) = news.duplicate else {
             return;
         };
-        self.stats.duplicates_reported += 1;
+        self.stats.duplicates_reported = self.stats.duplicates_reported.wrapping_add(1);
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
@@ -263,7 +263,7 @@ impl<B: Body> Endpoint<B> {
     /// the next acknowledgment clears up, the timer sends it again.
     fn look_for_reneging(&mut self, now: Instant) {
         if self.board.front().is_some_and(Record::is_sacked) {
-            self.stats.reneged += 1;
+            self.stats.reneged = self.stats.reneged.wrapping_add(1);
             let at = now.saturating_add((self.rtt.srtt() / 2).max(RENEGING_DELAY));
             if at < self.timer_at {
                 self.timer = Timer::Retransmit;
@@ -335,7 +335,7 @@ impl<B: Body> Endpoint<B> {
             }
             let before = self.window();
             self.control.on_spurious(&Spurious { now, timeout });
-            self.stats.undone += 1;
+            self.stats.undone = self.stats.undone.wrapping_add(1);
             self.log_window(now, WindowChange::Undone, before);
         }
     }
