@@ -61,7 +61,11 @@ impl<B: Body> Kept<B> {
         let route = &mut self.routes[usize::from(packet.tunnel.route)];
         let number = packet.tunnel.route_number;
         // The first, or the one behind the last.
-        let ahead = if route.count == 0 { 1 } else { number.wrapping_sub(route.newest) };
+        let ahead = if route.count == 0 {
+            1
+        } else {
+            number.wrapping_sub(route.newest)
+        };
         route.count += u64::from(ahead);
         route.newest = number;
         let Some(place) = route.place(number, self.limit) else {

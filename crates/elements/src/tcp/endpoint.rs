@@ -300,8 +300,8 @@ struct Cold<B> {
     max_snd_wnd: u32,
     /// IRS: number of the peer's SYN, as it travels.
     irs: u32,
-    /// Number of the peer's FIN, once seen.
-    peer_fin: Option<Seq>,
+    /// Number of the peer's FIN while it waits for what is before it; [`Seq::END`] otherwise.
+    peer_fin: Seq,
     /// A reset to send: its number, and what it acknowledges.
     reset: Option<Box<(u32, Option<u32>)>>,
     /// The SYN's timer expired (RFC 6298 (5.7)).
@@ -466,7 +466,7 @@ impl<B: Body> Endpoint<B> {
                 max_snd_wnd: 0,
                 rcv_rounded: 0,
                 irs: 0,
-                peer_fin: None,
+                peer_fin: Seq::END,
                 reset: None,
                 syn_timeout: false,
                 default_mss: handshake::DEFAULT_MSS,

@@ -250,9 +250,7 @@ impl<B: Body> Network<B> {
         let mut arrival = None;
         if forward {
             self.delivered_packets += u64::from(packet.payload.payload_len() > 0);
-            arrival = conn
-                .receiver
-                .on_packet(fabric.now, number, packet.size);
+            arrival = conn.receiver.on_packet(fabric.now, number, packet.size);
             if let Some(arrival) = arrival.filter(|arrival| arrival.reordered) {
                 fabric.probe.reordered(packet, arrival.extent);
             }

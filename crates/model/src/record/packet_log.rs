@@ -66,7 +66,11 @@ impl PacketLog {
         rows.get_mut(index.wrapping_sub(first) as usize)
     }
     /// What was sent last of a connection in a direction.
-    pub(crate) fn last(&self, connection: ConnectionId, direction: Direction) -> Option<&PacketRow> {
+    pub(crate) fn last(
+        &self,
+        connection: ConnectionId,
+        direction: Direction,
+    ) -> Option<&PacketRow> {
         self.rows.get(Self::slot(connection, direction))?.last()
     }
     pub(super) fn sent<P>(

@@ -82,7 +82,7 @@ impl<B: Body> Endpoint<B> {
     /// The peer's FIN is next.
     pub(super) fn on_fin(&mut self, now: Instant) {
         self.rcv_nxt += 1;
-        self.cold.peer_fin = None;
+        self.cold.peer_fin = Seq::END;
         // What was missing was before the FIN.
         let receive = self.cold.receive.as_ref();
         self.rcv_gaps = receive.is_some_and(|receive| receive.has_gaps());

@@ -431,16 +431,13 @@ impl<B: Body> Endpoint<B> {
             }
             return;
         }
-        if segment.flags.any(Flags::FIN) && end <= self.rcv_edge && self.cold.peer_fin.is_none() {
-            self.cold.peer_fin = Some(end);
+        if segment.flags.any(Flags::FIN) && end <= self.rcv_edge && self.cold.peer_fin == Seq::END {
+            self.cold.peer_fin = end;
             // What fills the gap before it must not pass for usual.
             self.rcv_gaps |= end > self.rcv_nxt;
         }
         // Nothing belongs behind a FIN, and nothing fits behind the window.
-        let limit = self
-            .cold
-            .peer_fin
-            .map_or(self.rcv_edge, |fin| fin.min(self.rcv_edge));
+        let limit = self.cold.peer_fin.min(self.rcv_edge);
         if len > 0 && end > limit {
             self.refuse(Refusal::OutsideWindow);
         }
@@ -449,7 +446,7 @@ impl<B: Body> Endpoint<B> {
         } else if len > 0 {
             self.on_data(now, segment, seq, end.min(limit));
         }
-        if self.cold.peer_fin == Some(self.rcv_nxt) {
+        if self.cold.peer_fin == self.rcv_nxt {
             self.on_fin(now);
         } else if segment.flags.any(Flags::FIN) {
             self.ack.at_once();
@@ -511,7 +508,7 @@ impl<B: Body> Endpoint<B> {
                 self.rcv_nxt = end;
                 self.deliver(&body);
             }
-            self.rcv_gaps = self.receive().has_gaps() || self.cold.peer_fin.is_some();
+            self.rcv_gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
             // RFC 5681 §4.2: it fills a gap, all or in part.
             let quick = self.ack.filled(now, self.rtt.rto());
             if self.rcv_gaps && !quick {
