@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from anabranch.errors import UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
-    from anabranch.summary import LiveSummary
+    from anabranch.summary import LiveProgram, LiveSummary
 
+
+BUSY = 0.9
+"""From this share of a processor on the engine's thread has no time left."""
 
 MAX_TAINTED = 0.1
 """Of all live runs of a validation or a study so many may be tainted."""
@@ -57,11 +60,14 @@ def _tracing(trace: str | None, wish: str) -> tuple[str, bool]:
     return trace, True
 
 
-def prepare() -> None:
+def prepare(otherwise: str = "") -> None:
     """Make sure that this process may run live.
 
     Without the right to make network namespaces it moves into a user namespace of its own, which works only while
     it has one thread: call this before anything that starts one.
+
+    Args:
+        otherwise: What can be done where it may not.
 
     Raises:
         UserError: The machine does not permit it.
@@ -71,14 +77,21 @@ def prepare() -> None:
     try:
         _engine.prepare_live()
     except _engine.LiveUnavailableError as error:
-        raise unavailable(error, "run as root, or --engine sim") from None
+        raise unavailable(error, otherwise) from None
 
 
-def unavailable(error: Exception, hint: str = "run as root") -> UserError:
-    """What to say where the engine says that the machine does not permit it."""
+def unavailable(error: Exception, otherwise: str = "") -> UserError:
+    """What to say where the engine says that the machine does not permit it, and what would help.
+
+    Args:
+        error: The engine's: what is missing, and what would help here.
+        otherwise: What can be done in any case.
+    """
     from anabranch.errors import UserError
 
-    return UserError(f"this machine does not let us run live: {error}", hint=hint)
+    what, hint = (*map(str, error.args), "", "")[:2]
+    hints = [one for one in (hint, otherwise) if one]
+    return UserError(f"this machine does not let us run live: {what}", hint="; or ".join(hints) or None)
 
 
 def check(text: str, file: str, sets: list[str], seed: int | None = None, *, machine: bool = False) -> float:
@@ -124,14 +137,13 @@ class Options(TypedDict, total=False):
     progress: Callable[[float], None] | None
 
 
-def run_live(scenario: Scenario, **options: Unpack[Options]) -> RunResult:
+def run_live(scenario: Scenario, *, allow_tainted: bool = False, **options: Unpack[Options]) -> RunResult:
     """See :meth:`Scenario.run_live <anabranch.scenario.Scenario.run_live>`."""
     from anabranch.errors import RunFailedError
 
     result = run_audited(scenario, **options)
-    reasons = taint(result)
-    if reasons:
-        raise RunFailedError("the live run is tainted and has no result: " + "; ".join(reasons))
+    if taint(result) and not allow_tainted:
+        raise RunFailedError(tainted_message(result, "allow_tainted=True gives its figures, marked"))
     return result
 
 
@@ -175,8 +187,7 @@ def run_audited(
             progress=progress,
         )
     except _engine.LiveUnavailableError as error:
-        hint = "run as root, or --engine sim" if trace is None else "run as root, or without --trace and --why"
-        raise unavailable(error, hint) from None
+        raise unavailable(error, "--engine sim" if trace is None else "without --trace and --why") from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)
@@ -210,6 +221,8 @@ def check_host(scenario: Scenario, host: str) -> None:
 def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None] | None = None) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 
+    The other hosts' programs run meanwhile.
+
     Args:
         scenario: The network. Its flows say which ways packets take, and send nothing themselves.
         host: Where.
@@ -240,16 +253,80 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
     finally:
         signal.signal(signal.SIGINT, before)
     live = json.loads(run.summary_json)["live"]
-    ended = live["programs"]
-    if remark is not None and (told := uncontained(live)):
-        remark(told)
-    status = ended[0]["status"] if ended else None
-    return 1 if status is None else int(status)
+    if remark is not None:
+        for told in remarks(live):
+            remark(told)
+        for program in live["programs"]:
+            if program["host"] != host and not program["stopped"] and program["status"] != 0:
+                remark(f"the program of `{program['host']}` {_how_it_ended(program)} while the shell was open")
+    statuses = [program["status"] for program in live["programs"] if program["host"] == host]
+    return 1 if not statuses or statuses[0] is None else int(statuses[0])
 
 
 def taint(result: RunResult) -> list[str]:
     """Why a live run must not be used; nothing if it may."""
     return [] if result.live is None else list(result.live["audit"]["reasons"])
+
+
+def taint_advice(result: RunResult) -> str:
+    """What to do about a tainted run, by what tainted it; empty for one that is not."""
+    if result.live is None or not taint(result):
+        return ""
+    audit = result.live["audit"]
+    limits, advice = audit["limits"], []
+    late = {"p99_lateness_ms": "p99_write_lateness_ms", "max_lateness_ms": "max_write_lateness_ms"}
+    if any(max(audit.get(kind) or 0.0, audit.get(write) or 0.0) > limits[kind] for kind, write in late.items()):  # type: ignore[call-overload]
+        busy = "other programs held up the engine: run it again when the machine is less busy"
+        if audit["cpu_share"] > BUSY:
+            busy = "the engine needed its processor nearly all the time: give the links lower rates"
+        advice.append(busy)
+    if audit["io_drops"] > limits["io_drops"]:
+        advice.append("more packets came at once than the machine took: give the links lower rates, or run it again")
+    if audit.get("merged_packets"):
+        advice.append("switch offloading off at the interfaces and at their peers, as the reason says")
+    return "; ".join(advice)
+
+
+def tainted_message(result: RunResult, otherwise: str) -> str:
+    """That a tainted run has no result, why, and what to do.
+
+    Args:
+        result: The run.
+        otherwise: How its figures can be seen all the same.
+    """
+    told = "the live run is tainted and has no result: " + "; ".join(taint(result))
+    return "\n  ".join([told, *filter(None, [taint_advice(result)]), otherwise])
+
+
+def hosts_of(scenario: Scenario) -> list[tuple[str, str, str, list[str] | None]]:
+    """The hosts of a scenario live: name, IPv4 address, IPv6 address, and the program that runs there.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: This build cannot run live.
+    """
+    from anabranch import _engine
+
+    try:
+        return _engine.live_hosts(scenario.text, scenario._file, scenario._sets)
+    except _engine.LiveUnavailableError as error:
+        raise unavailable(error) from None
+
+
+def _how_it_ended(program: LiveProgram) -> str:
+    return "was ended by a signal" if program["status"] is None else f"ended with status {program['status']}"
+
+
+def remarks(live: LiveSummary) -> list[str]:
+    """What to know of how the programs of a run ran."""
+    nameless = [f"`{program['host']}`" for program in live["programs"] if not program["names"]]
+    told = [uncontained(live)]
+    if nameless:
+        told.append(
+            f"this machine gives no mount namespace to the programs of {', '.join(nameless)}: hosts have no names "
+            "there, only addresses"
+        )
+    return [one for one in told if one]
 
 
 def uncontained(live: LiveSummary) -> str:

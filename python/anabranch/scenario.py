@@ -363,6 +363,7 @@ class Scenario:
         snap_length: int = SNAP_LENGTH,
         limits: Limits | None = None,
         trace: str | None = None,
+        allow_tainted: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> RunResult:
         """Run once in real time, with this machine's kernel at the ends of every flow.
@@ -378,6 +379,7 @@ class Scenario:
             trace: What of the kernel's TCP is traced: ``"acks"`` (every segment that a sender receives: the table
                 ``ack_samples``), ``"events"`` (changes of its congestion state, and what it sends again) or ``"off"``.
                 When left out, acknowledgments with ``samples_ms`` and events without, where this machine lets us.
+            allow_tainted: Return a tainted run as well; its ``summary["tainted"]`` is true.
             progress: Called with the finished share (0‥1).
 
         Raises:
@@ -396,6 +398,7 @@ class Scenario:
             snap_length=snap_length,
             limits=limits,
             trace=trace,
+            allow_tainted=allow_tainted,
             progress=progress,
         )
 

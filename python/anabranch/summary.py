@@ -201,6 +201,7 @@ class LiveAudit(TypedDict, total=False):
     taken_packets: int
     in_flight_packets: int
     foreign_packets: int
+    merged_packets: int
     p50_lateness_ms: float | None
     p99_lateness_ms: float | None
     max_lateness_ms: float | None
@@ -242,6 +243,7 @@ class LiveProgram(TypedDict, total=False):
     status: int | None
     stopped: bool
     contained: bool
+    names: bool
 
 
 class LiveTrace(TypedDict):
@@ -261,6 +263,7 @@ class LiveSummary(TypedDict, total=False):
     audit: LiveAudit
     packets: LivePackets
     controls: dict[str, dict[str, Any]]
+    default_controls: dict[str, str]
     programs: list[LiveProgram]
     trace: LiveTrace
     machine: dict[str, Any]
@@ -289,6 +292,7 @@ class Summary(TypedDict, total=False):
 class LiveRunSummary(Summary, total=False):
     """The whole document of a live run."""
 
+    tainted: bool
     live: LiveSummary
 
 

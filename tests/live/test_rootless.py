@@ -118,6 +118,18 @@ def test_a_run_needs_no_right(nobody: list[str], file: Path) -> None:
     assert summary["live"]["trace"]["why_not"]
 
 
+def test_programs_need_no_right(nobody: list[str], tmp_path: Path) -> None:
+    """Hosts have names for them, too."""
+    if not may_have_namespaces(nobody):
+        missing("this kernel does not let everybody have user namespaces")
+    file = tmp_path / "programs.toml"
+    file.write_text(PATH + FLOW + '[host.A]\nexec = ["getent", "hosts", "B"]\n')
+    run = done([*nobody, *command("run", file, "--engine", "live", "--json", "--allow-tainted")])
+    assert run.returncode == 0, run.stderr
+    assert [one["names"] for one in json.loads(run.stdout)["live"]["programs"]] == [True]
+    assert "10.113.0.2" in run.stderr
+
+
 FORBIDDEN = f"""
 echo 0 > /proc/sys/user/max_user_namespaces || exit 77
 exec setpriv {" ".join(NO_RIGHTS)} "$@"
@@ -137,4 +149,5 @@ def test_without_user_namespaces_it_says_what_is_missing(nobody: list[str], file
         missing(f"no user namespace to try it in: {run.stderr.strip()}")
     assert (run.returncode, run.stdout) == (2, ""), run.stderr
     assert "CAP_SYS_ADMIN" in run.stderr
+    assert "which user.max_user_namespaces does not permit here" in run.stderr
     assert len(run.stderr.strip().splitlines()) <= 2, run.stderr

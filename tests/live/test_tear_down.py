@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +21,6 @@ from .conftest import (
     FLOW,
     PATH,
     command,
-    ended,
     hindrance,
     missing,
     must_not_be_missing,
@@ -77,67 +76,115 @@ def _name(process: int) -> str:
         return ""
 
 
-SLAB = Path("/sys/kernel/slab/net_namespace")
-"""Where the kernel says how many network namespaces there are, those that no process is in included; not every kernel
-does, and it tells root alone."""
+DEVICE = "path"
+"""What the engine calls its devices. All of them are in namespaces of its own."""
+
+MOST = 12
+"""Network namespaces that a user namespace of the test's own may have while they are counted; a run has four."""
+
+COUNT = """
+import ctypes, os
+
+NEWNET = 0x40000000
+libc, held = ctypes.CDLL(None, use_errno=True), []
 
 
-def namespaces() -> int:
-    """Network namespaces of the kernel, and one more.
+def permit(most):
+    with open("/proc/sys/user/max_net_namespaces", "w") as setting:
+        setting.write(str(most))
 
-    The memory of a namespace that is gone is given back when the next one goes (Linux 6.13 and later): so one is made
-    and goes, and is the one more.
+
+permit(MOST)
+while libc.unshare(NEWNET) == 0:
+    held.append(os.open("/proc/self/ns/net", os.O_RDONLY))
+permit(1000)
+print(len(held))
+""".replace("MOST", str(MOST))
+"""How many more there may be: it makes them until the kernel permits no other. A run is to find room beside those that
+are going."""
+
+
+class Confined:
+    """A user namespace in which few network namespaces may exist, those that no process is in any more included.
+
+    The kernel counts them for this user namespace alone, so that no other program of the machine has a say.
     """
-    subprocess.run([sys.executable, "-c", "from anabranch.live import prepare; prepare()"], check=True)
-    # Without this, objects that are free but cached by a processor count too.
-    (SLAB / "shrink").write_text("1")
-    return int((SLAB / "objects").read_text().split()[0])
+
+    def __init__(self) -> None:
+        limit = "echo 1000 > /proc/sys/user/max_net_namespaces && echo ready && exec sleep 1000"
+        self._holder = subprocess.Popen(
+            ["unshare", "--user", "--map-root-user", "sh", "-c", limit], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert self._holder.stdout is not None
+        self.is_there = self._holder.stdout.readline() == b"ready\n"
+
+    def words(self, *words: str) -> list[str]:
+        """A command line that runs there."""
+        return ["nsenter", "--user", "--preserve-credentials", "--target", str(self._holder.pid), *words]
+
+    def free(self) -> int:
+        """How many more may exist; those of this count itself go afterwards, in the kernel's own time."""
+        done = subprocess.run(self.words(sys.executable, "-c", COUNT), capture_output=True, text=True, check=True)
+        return int(done.stdout)
+
+    def close(self) -> None:
+        self._holder.kill()
+        self._holder.communicate()
 
 
-def settled() -> int:
-    """The same once none goes any more: those of earlier runs may still be on their way."""
-    fewest, since = namespaces(), time.monotonic()
-    while time.monotonic() < since + 2:
-        time.sleep(0.2)
-        now = namespaces()
-        if now < fewest:
-            fewest, since = now, time.monotonic()
-    return fewest
-
-
-@pytest.fixture(name="counted")
-def countable(live_machine: None) -> None:
-    """Skip where nobody can say how many namespaces there are."""
-    if not os.access(SLAB / "shrink", os.W_OK):
-        missing(f"{SLAB} does not say how many network namespaces there are")
+@pytest.fixture
+def confined(live_machine: None) -> Iterator[Confined]:
+    """Skip where there is no user namespace to count in."""
+    for program in ("unshare", "nsenter"):
+        if shutil.which(program) is None:
+            missing(f"no {program} (util-linux)")
+    confined = Confined()
+    try:
+        if not confined.is_there:
+            missing("no user namespace that limits its network namespaces")
+        yield confined
+    finally:
+        confined.close()
 
 
 BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 """The number of bpf(2)."""
 
-NEXT_IDS = {"programs": 11, "maps": 12, "links": 31}
-"""Its commands `BPF_PROG_GET_NEXT_ID`, `BPF_MAP_GET_NEXT_ID`, `BPF_LINK_GET_NEXT_ID` (linux/bpf.h)."""
+BY_ID = {"prog_id": 13, "map_id": 14, "link_id": 30}
+"""Its commands `BPF_PROG_GET_FD_BY_ID`, `BPF_MAP_GET_FD_BY_ID`, `BPF_LINK_GET_FD_BY_ID` (linux/bpf.h), by what proc(5)
+calls the numbers of what a process has open."""
 
 
-def bpf_objects() -> dict[str, int] | None:
-    """Programs, maps and links of BPF in the kernel; ``None`` where it does not tell us."""
-    libc, number = ctypes.CDLL(None, use_errno=True), BPF_SYSCALL.get(platform.machine())
-    if number is None:
-        return None
-    found = dict.fromkeys(NEXT_IDS, 0)
-    for name, asked in NEXT_IDS.items():
-        # `start_id`, `next_id`, `open_flags`.
-        attributes = (ctypes.c_uint32 * 3)()
-        while libc.syscall(number, asked, attributes, ctypes.sizeof(attributes)) == 0:
-            found[name] += 1
-            attributes[0] = attributes[1]
-        if ctypes.get_errno() != errno.ENOENT:
-            return None
+def bpf_objects(process: int) -> set[tuple[str, int]]:
+    """Programs, maps and links of BPF that a process holds."""
+    found = set()
+    for info in Path(f"/proc/{process}/fdinfo").iterdir():
+        try:
+            lines = info.read_text().splitlines()
+        except OSError:
+            continue
+        pairs = (line.partition(":") for line in lines)
+        found |= {(name, int(number)) for name, _, number in pairs if name in BY_ID}
     return found
 
 
+def bpf_left(objects: set[tuple[str, int]]) -> set[tuple[str, int]]:
+    """Those of them that are still in the kernel, which gives no number to another soon."""
+    libc, number = ctypes.CDLL(None, use_errno=True), BPF_SYSCALL.get(platform.machine())
+    left = set()
+    for name, identity in objects if number is not None else ():
+        # `prog_id`, `next_id`, `open_flags`.
+        attributes = (ctypes.c_uint32 * 3)(identity)
+        descriptor = libc.syscall(number, BY_ID[name], attributes, ctypes.sizeof(attributes))
+        if descriptor >= 0:
+            os.close(descriptor)
+            left.add((name, identity))
+    return left
+
+
 def devices() -> set[str]:
-    return {entry.name for entry in Path("/sys/class/net").iterdir()}
+    """Devices where we are that are called as the engine's."""
+    return {entry.name for entry in Path("/sys/class/net").iterdir() if entry.name.startswith(DEVICE)}
 
 
 def settle(is_clean: object, seconds: float = 20) -> bool:
@@ -151,19 +198,12 @@ def settle(is_clean: object, seconds: float = 20) -> bool:
     return True
 
 
-def bpf_left(before: dict[str, int] | None) -> dict[str, int]:
-    """How many more there are."""
-    now = bpf_objects()
-    if before is None or now is None:
-        return {}
-    return {name: count - before[name] for name, count in now.items() if count > before[name]}
-
-
 @contextmanager
-def running(file: Path, mark: str) -> Iterator[subprocess.Popen[bytes]]:
+def running(file: Path, mark: str, confined: Confined | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """A run under way, which also ends where the test fails."""
+    words = command("run", file, "--engine", "live")
     run = subprocess.Popen(
-        command("run", file, "--engine", "live"),
+        words if confined is None else confined.words(*words),
         env={**os.environ, MARK: mark},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -199,6 +239,18 @@ def last_words(run: subprocess.Popen[bytes], which: str) -> str:
         pytest.fail("\n".join([f"{which} has not ended after 20 s; threads:", *found]))
 
 
+INTERRUPTED = (1, 128 + signal.SIGINT)
+"""Statuses of a run that Ctrl-C ends."""
+
+
+def end(run: subprocess.Popen[bytes], which: signal.Signals, number: int) -> None:
+    """End a run by a signal, at a different moment each time."""
+    time.sleep(0.05 * (number % 5))
+    run.send_signal(which)
+    told = last_words(run, f"run {number}, {which.name}")
+    assert run.returncode in (INTERRUPTED if which == signal.SIGINT else (-which,)), told
+
+
 def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     """Start and end runs whose flow has a control of ours and is traced, as far as the kernel lets us."""
     file = tmp_path / "scenario.toml"
@@ -206,49 +258,66 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
     if why_not is not None:
         must_not_be_missing(why_not)
     loads, traces = why_not is None, can_trace(tmp_path)
+    if not traces:
+        must_not_be_missing("the kernel's TCP cannot be traced")
     file.write_text(SCENARIO.replace("cubic", "compound") if loads else SCENARIO)
     mark = f"{os.getpid()}-{tmp_path.name}"
-    before, devices_before = settled(), devices()
-    bpf_before = bpf_objects()
-    if bpf_before is None or not traces:
-        must_not_be_missing("whether BPF objects are left cannot be told, or the kernel's TCP cannot be traced")
-    for number, end in enumerate(ends):
+    devices_before = devices()
+    for number, which in enumerate(ends):
         with running(file, mark) as run:
             # Its program runs once the packets do.
             assert settle(lambda: sleeps(mark)), run.communicate(timeout=5)
             # None of ours is where we were started, at any time: it would not go with a namespace.
             assert devices() == devices_before
-            if number == 0:
-                most = namespaces()
-                assert most >= before + 4, "the count shows no namespace of ours: this test would not see one left"
-                bpf_most = bpf_objects()
-                if bpf_before is not None and bpf_most is not None:
-                    more = {name: bpf_most[name] - bpf_before[name] for name in bpf_before}
-                    # The trace has three of each; a control its operations in a map, and the link that registers it.
-                    least = 3 * traces + loads
-                    assert all(count >= least for count in more.values()), f"{more}: this test would not see one left"
+            objects = bpf_objects(run.pid)
+            # The trace has three of each; a control its operations in a map, and the link that registers it.
+            least = {"prog_id": 3 * traces, "map_id": 3 * traces + loads, "link_id": 2 * traces + loads}
+            for name, count in least.items():
+                held = sum(one == name for one, _ in objects)
+                assert held >= count, f"{objects}: this test would not see one left"
             controls = own_controls(run.pid)
             assert len(controls) == loads
-            # A different moment each time.
-            time.sleep(0.05 * (number % 5))
-            run.send_signal(end)
-            told = last_words(run, f"run {number}, {end.name}")
-            assert run.returncode == (1 if end == signal.SIGINT else -end), told
+            end(run, which, number)
         assert settle(lambda: not processes(mark), 5), "a process is left"
         assert settle(lambda run=run: not own_controls(run.pid)), "a control is left in the kernel"
+        assert settle(lambda objects=objects: not bpf_left(objects)), f"BPF objects are left: {bpf_left(objects)}"
     assert devices() == devices_before
-    assert settle(lambda: namespaces() <= before), f"{namespaces()} namespaces, {before} before"
-    assert settle(lambda: not bpf_left(bpf_before)), f"BPF objects are left: {bpf_left(bpf_before)}"
+
+
+def confined_cycles(confined: Confined, tmp_path: Path, ends: list[signal.Signals]) -> None:
+    """Start and end runs where few namespaces may exist."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(SCENARIO)
+    mark = f"{os.getpid()}-{tmp_path.name}"
+    assert settle(lambda: confined.free() == MOST), "none of them can be made"
+    for number, which in enumerate(ends):
+        with running(file, mark, confined) as run:
+            assert settle(lambda: sleeps(mark)), run.communicate(timeout=5)
+            if number == 0:
+                assert confined.free() <= MOST - 4, "the count shows no namespace of ours: it would not see one left"
+            end(run, which, number)
+        assert settle(lambda: not processes(mark), 5), "a process is left"
+        assert settle(lambda: confined.free() == MOST), f"of {MOST} namespaces {confined.free()} are free"
 
 
 @pytest.mark.brief
-def test_start_and_kill(counted: None, tmp_path: Path) -> None:
+def test_start_and_kill(live_machine: None, tmp_path: Path) -> None:
     cycles(tmp_path, [signal.SIGKILL, signal.SIGINT, signal.SIGKILL])
 
 
+@pytest.mark.brief
+def test_no_namespace_stays(confined: Confined, tmp_path: Path) -> None:
+    confined_cycles(confined, tmp_path, [signal.SIGKILL, signal.SIGINT])
+
+
 @pytest.mark.slow
-def test_a_hundred_times(counted: None, tmp_path: Path) -> None:
+def test_a_hundred_times(live_machine: None, tmp_path: Path) -> None:
     cycles(tmp_path, [signal.SIGKILL, signal.SIGINT] * 50)
+
+
+@pytest.mark.slow
+def test_no_namespace_stays_after_fifty_runs(confined: Confined, tmp_path: Path) -> None:
+    confined_cycles(confined, tmp_path, [signal.SIGKILL, signal.SIGINT] * 25)
 
 
 STRAY = "setsid sleep 1001 & exec sleep 1002"
@@ -282,8 +351,9 @@ def test_how_a_program_ended_is_known(live_machine: None, tmp_path: Path, progra
     file = tmp_path / "scenario.toml"
     text = SCENARIO.replace('["sleep", "1000"]', f'["sh", "-c", "{program}"]').replace("60 s", "1 s")
     file.write_text(text)
-    # What is tainted has no status of its own.
-    done = ended(command("run", file, "--engine", "live"))
+    done = subprocess.run(
+        command("run", file, "--engine", "live", "--allow-tainted"), capture_output=True, text=True, check=False
+    )
     assert done.returncode == status, done.stderr
     assert told in done.stderr
 
@@ -317,21 +387,20 @@ def test_a_refusal_leaves_the_process_where_it_was() -> None:
 
 
 @pytest.mark.brief
-def test_a_run_that_fails(counted: None, tmp_path: Path) -> None:
+def test_a_run_that_fails(confined: Confined, tmp_path: Path) -> None:
     """A program that does not exist: status 1, its name, and nothing left."""
     file = tmp_path / "scenario.toml"
     other = '[host.D]\nexec = ["sleep", "1003"]\n'
     file.write_text(SCENARIO.replace('"sleep", "1000"', '"no-such-program"').replace("60 s", "2 s") + other)
     mark = f"{os.getpid()}-{tmp_path.name}"
-    before, devices_before, bpf_before = settled(), devices(), bpf_objects()
-    with running(file, mark) as run:
+    devices_before = devices()
+    with running(file, mark, confined) as run:
         _, told = run.communicate(timeout=60)
     assert run.returncode == 1
     assert b"the program of `C`: `no-such-program`: No such file or directory" in told
     assert settle(lambda: not processes(mark), 5), "a process is left"
     assert devices() == devices_before
-    assert settle(lambda: namespaces() <= before)
-    assert settle(lambda: not bpf_left(bpf_before)), f"BPF objects are left: {bpf_left(bpf_before)}"
+    assert settle(lambda: confined.free() == MOST)
 
 
 def test_a_shell_in_a_host(live_machine: None, tmp_path: Path) -> None:
@@ -365,9 +434,9 @@ def test_programs_that_cannot_be_contained_are_told_of(live_machine: None, tmp_p
         'duration = "300 ms"\n[link.path]\nbetween = ["C", "D"]\ndelay = "1 ms"\n'
         '[flow.program]\nfrom = "C"\nto = "D"\n[host.C]\nexec = ["true"]\n'
     )
-    run = command("run", file, "--engine", "live", "--json")
+    run = command("run", file, "--engine", "live", "--json", "--allow-tainted")
     for outside, contained in (([], True), (["unshare", "-Ur", "sh", "-c", NO_PID_NAMESPACES, "sh"], False)):
-        done = ended([*outside, *run])
+        done = subprocess.run([*outside, *run], capture_output=True, text=True, check=False)
         if done.returncode == 77 or "unshare" in done.stderr:
             missing(f"no user namespaces for everybody: {done.stderr.strip()}")
         assert done.returncode == 0, done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anabranch.live import run_audited, taint
+from anabranch.live import first_send_buffer, run_audited, taint
 from anabranch.result import RunResult
 from anabranch.scenario import Scenario
 
@@ -75,17 +75,28 @@ def test_who_fills_a_buffer_lets_others_write(live_machine: None) -> None:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(allowed)[:2])
     try:
-        late = sum(_begins_late() for _ in range(20))
+        late = [_begins_late() for _ in range(20)]
+        if sum(late) <= 1:
+            return
+        # Others may hold up writers: then those that have no large buffer to fill are late as often.
+        both = [(_begins_late(), _begins_late(slow=True)) for _ in range(24)]
     finally:
         os.sched_setaffinity(0, allowed)
-    assert late <= 1
+    large, small = (sum(side) for side in zip(*both, strict=True))
+    # Writers that fill a buffer in one go are late in ten more.
+    assert large - small <= 6, f"{large} and {small} of 24"
 
 
-def _begins_late() -> bool:
+def _begins_late(*, slow: bool = False) -> bool:
+    """Whether a flow sends first data late; over a ``slow`` path the buffers begin with 16 KiB."""
     scenario = Scenario.from_text(LOSES_ONE)
     scenario.set("duration", "300 ms")
     scenario.set("link.path.forward.impair", [])
     scenario.set("flow.main.count", 2)
+    if slow:
+        scenario.set("link.path.rate", "100 kbit/s")
+        scenario.set("link.path.queue", {"kind": "drop-tail", "limit": "1 packet"})
+        assert first_send_buffer(scenario) == 16_384
     run = untainted(scenario, ["path.forward"])
     connected: dict[int, float] = {}
     began: dict[int, float] = {}

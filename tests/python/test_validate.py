@@ -149,6 +149,18 @@ def test_a_scenario_without_a_pair_of_runs_is_no_agreement() -> None:
     assert "| busy | tainted |" in page([made])
 
 
+def test_tainted_runs_that_are_asked_for_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails for a validation without them, and for one that lets them prove something."""
+    monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), ["late"], {"kernel": "6.18"}))
+    scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
+    assert validate.compare(scenario, "some/thin.toml", seeds=1).left_out
+    made = validate.compare(scenario, "some/thin.toml", seeds=1, allow_tainted=True)
+    assert (made.left_out, made.used_tainted, made.tainted) == ([], 2, True)
+    assert made.document()["used_tainted_runs"] == 2
+    assert "thin.toml: TAINTED: 2 of its live runs" in page([made])
+    assert "some/thin.toml: 2 of the live runs compared are tainted, and prove nothing" in problems([made])
+
+
 def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails for a validation that leaves it out in silence."""
 
@@ -646,7 +658,7 @@ def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.Monk
         return comparison(figures())
 
     monkeypatch.setattr(validate, "compare", compare)
-    monkeypatch.setattr(live, "prepare", lambda: None)
+    monkeypatch.setattr(live, "prepare", lambda *_: None)
     monkeypatch.setattr(live, "check", lambda *_, **__: None)
     thin = ROOT / "scenarios" / "live" / "thin.toml"
     for host_times in (file, None):

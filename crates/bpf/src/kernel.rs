@@ -19,7 +19,7 @@ use libbpf_rs::{
     set_print,
 };
 
-use crate::{Error, Source, compile};
+use crate::{Error, Source, compile, privilege::advice};
 
 /// The kernel's own description of itself, without which no control is loaded.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -28,6 +28,7 @@ pub(crate) const NAME_MAX: usize = 16;
 /// What loading takes (capabilities(7)).
 const PRIVILEGE: &str =
     "loading a control into the kernel needs root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN";
+const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
 
 /// A control in the kernel, as long as this lives.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
         Ok(Some(link)) => Ok(Attached { name, link }),
         Ok(None) => Err(without_control(source)),
         Err(error) if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) => {
-            Err(Error::System(PRIVILEGE.to_owned()))
+            Err(Error::System(format!("{PRIVILEGE}; {}", advice(&CAPABILITIES))))
         }
         Err(error) => Err(Error::Refused {
             file: source.name.clone(),

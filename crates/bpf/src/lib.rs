@@ -14,6 +14,7 @@ mod error;
 #[cfg(feature = "kernel")]
 pub mod kernel;
 pub mod native;
+pub mod privilege;
 mod scenario;
 pub mod shipped;
 pub mod source;

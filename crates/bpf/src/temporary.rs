@@ -37,11 +37,10 @@ impl Temporary {
 /// Always.
 #[cfg(not(feature = "kernel"))]
 pub fn load(_source: &Source) -> Result<Arc<Temporary>, Error> {
-    Err(Error::System(
-        "this build cannot load congestion controls into the kernel; install clang, libelf-dev and zlib1g-dev \
-         (Debian's names) and type `make setup`"
-            .to_owned(),
-    ))
+    Err(Error::System(format!(
+        "this build cannot load congestion controls into the kernel; {}",
+        crate::privilege::BUILD
+    )))
 }
 
 /// Compiles a control and makes it known to the kernel, or shares what this process has loaded already.

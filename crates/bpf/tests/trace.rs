@@ -275,19 +275,30 @@ fn control() -> String {
     name.expect("the kernel has one").trim().to_owned()
 }
 
-/// Of our program's parts those in the kernel.
-fn in_kernel() -> usize {
-    let ours = ["on_segment", "on_state", "on_again", "on_closing"];
+/// The programs of BPF that a process has open, by number (proc(5)).
+fn held_by(process: u32) -> BTreeSet<u32> {
+    let infos = std::fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it is there");
+    let infos = infos
+        .flatten()
+        .filter_map(|info| std::fs::read_to_string(info.path()).ok());
+    let number = |info: String| {
+        let mut lines = info.lines();
+        lines.find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    infos.filter_map(number).collect()
+}
+
+/// Of these programs those that are in the kernel.
+fn in_kernel(programs: &BTreeSet<u32>) -> usize {
     ProgInfoIter::default()
-        .filter(|program| ours.contains(&program.name.to_string_lossy().as_ref()))
+        .filter(|program| programs.contains(&program.id))
         .count()
 }
 
 /// In the environment of a process that is to hold a trace until it is killed.
 const HOLD: &str = "ANABRANCH_TEST_HOLD_TRACE";
 
-/// Fails for a trace that is pinned, or whose links outlive what holds them. Other tests of this file, which trace
-/// meanwhile, wait in other processes: so what there is more of at the end is no more than what they have.
+/// Fails for a trace that is pinned, or whose links outlive what holds them.
 #[test]
 fn nothing_stays_however_a_trace_ends() {
     let place = Place {
@@ -304,7 +315,8 @@ fn nothing_stays_however_a_trace_ends() {
         mem::forget(trace);
         return;
     }
-    assert!(in_kernel() >= 4, "they are found where they are");
+    let mut programs = held_by(std::process::id());
+    assert!(in_kernel(&programs) >= 3, "they are found where they are");
     drop(trace);
     for _ in 0..3 {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
@@ -325,14 +337,17 @@ fn nothing_stays_however_a_trace_ends() {
                 .expect("it says that it holds one");
             said.push(char::from(octet[0]));
         }
-        assert!(in_kernel() >= 4);
+        let held = held_by(child.id());
+        assert!(in_kernel(&held) >= 3);
+        programs.extend(held);
         child.kill().expect("it is there");
         child.wait().expect("it is dead");
     }
     // The kernel frees programs when nobody can be running them any more.
     let gone = (0..200).any(|_| {
         thread::sleep(Duration::from_millis(50));
-        in_kernel() == 0
+        in_kernel(&programs) == 0
     });
-    assert!(gone, "{} parts of the program are still there", in_kernel());
+    let left = in_kernel(&programs);
+    assert!(gone, "{left} parts of the program are still there");
 }

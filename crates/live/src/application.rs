@@ -236,6 +236,7 @@ impl Application {
                 let read = read_while(stream, &mut reading, most, going)?;
                 if size.is_some_and(|size| read == size) {
                     outcome.completed = Some(clock.now());
+                    stage.marks.add(self.flow);
                     stage.note(self.flow, clock);
                 }
                 drop(stream.shutdown(std::net::Shutdown::Write));

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use anabranch_core::{
@@ -13,7 +13,7 @@ use anabranch_core::{
 };
 use serde::Serialize;
 
-use crate::{clock::Clock, datagram::Stamps, tun::Drops};
+use crate::{clock::Clock, datagram::Stamps, marks::Marks, tun::Drops};
 
 /// Past these a run is tainted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -44,6 +44,7 @@ pub struct Recorder {
     counts: Mutex<Counts>,
     /// By flow.
     stamps: Vec<Stamps>,
+    marks: Arc<Marks>,
 }
 
 #[derive(Debug, Default)]
@@ -81,7 +82,12 @@ impl Recorder {
             clock: OnceLock::new(),
             counts: Mutex::new(counts),
             stamps: (0..flows).map(|_| Stamps::default()).collect(),
+            marks: Arc::default(),
         }
+    }
+    /// Moments at which a flow's own time is over.
+    pub const fn marks(&self) -> &Arc<Marks> {
+        &self.marks
     }
     /// When the datagrams of a flow came to its receiver.
     pub fn stamps(&self, flow: usize) -> Stamps {

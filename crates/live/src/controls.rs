@@ -3,7 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use anabranch_bpf::{
-    Error as BpfError, Source, shipped, source_of,
+    Error as BpfError, Source,
+    privilege::advice,
+    shipped, source_of,
     temporary::{self, Temporary},
 };
 use anabranch_elements::cc;
@@ -11,6 +13,7 @@ use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
 use serde_json::{Value, json};
 
 use crate::{
+    defaults::says_default,
     namespace::Namespace,
     refusal::Refusal,
     settings::{
@@ -52,12 +55,16 @@ impl Controls {
                 let ours = flow.protocol == Protocol::Tcp
                     && !is_carried(flow, resolved)
                     && kernel_sends(flow, resolved);
-                ours.then(|| {
-                    let control = Control::of(flow, folder)?;
-                    checked.push((flow, control.name.clone()));
-                    Ok(control)
-                })
-                .transpose()
+                let wanted = ours || says_default(flow, resolved);
+                wanted
+                    .then(|| {
+                        let control = Control::of(flow, folder)?;
+                        if ours {
+                            checked.push((flow, control.name.clone()));
+                        }
+                        Ok(control)
+                    })
+                    .transpose()
             });
             let by_flow = match by_flow.collect::<Result<_, _>>() {
                 Ok(by_flow) => by_flow,
@@ -69,6 +76,24 @@ impl Controls {
                 }
             }
             Ok(Ok(Self { by_flow }))
+        })
+    }
+
+    /// The same beside a shell, where no flow sends: what the kernel neither has nor takes is left out.
+    pub fn beside_a_shell(
+        resolved: &Resolved,
+        namespace: &Namespace,
+        folder: &Path,
+    ) -> std::io::Result<Self> {
+        namespace.inside(|| {
+            let by_flow = resolved.flows.iter().map(|flow| {
+                says_default(flow, resolved)
+                    .then(|| Control::of(flow, folder).ok())
+                    .flatten()
+            });
+            Ok(Self {
+                by_flow: by_flow.collect(),
+            })
         })
     }
 
@@ -110,22 +135,62 @@ fn refusal(flow: &ResolvedFlow, error: &OptionError) -> Refusal {
         SocketOption::Congestion => (
             &["cc"],
             "a socket may not have this congestion control",
-            "run as root, or choose another control",
+            format!("{}, or choose another control", advice(NET_ADMIN)),
         ),
         SocketOption::MaxSegment => (
             &["transport", "mss"],
             "a socket cannot have segments of this size",
-            "expected the size of another",
+            "expected the size of another".to_owned(),
         ),
         SocketOption::Window => (
             &["transport", "receive_window"],
             "a socket may not offer the window that it is to have",
-            "run as root, or leave `receive_window` and `receive_autotuning` out",
+            format!(
+                "{}, or leave `receive_window` and `receive_autotuning` out",
+                advice(NET_ADMIN)
+            ),
         ),
     };
     let mut path = vec!["flow", &flow.table];
     path.extend(key);
     Refusal::new(&path, format!("{what}: {error}"), help)
+}
+
+/// What a socket takes that the kernel restricts.
+const NET_ADMIN: &[&str] = &["CAP_NET_ADMIN"];
+
+/// What could stand where the kernel does not offer a control.
+fn not_offered(name: &str) -> String {
+    let offered = settings::offered();
+    let expected = format!(
+        "expected one of `{}`, or one that ships as an eBPF program",
+        offered.join("`, `")
+    );
+    let module = format!("tcp_{name}");
+    if offered.iter().any(|offered| offered == name) {
+        format!(
+            "{expected}; for `{name}`, which is restricted: {}",
+            advice(NET_ADMIN)
+        )
+    } else if has_module(&module) {
+        format!("{expected}; for `{name}`, as root: modprobe {module}")
+    } else {
+        expected
+    }
+}
+
+/// Whether the running kernel could load a module.
+fn has_module(name: &str) -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let all = std::fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
+    let file = format!("/{name}.ko");
+    all.is_ok_and(|all| {
+        let modules = all.lines().filter_map(|line| line.split(':').next());
+        modules
+            .map(|path| format!("/{path}"))
+            .any(|path| path.contains(&file))
+    })
 }
 
 impl Control {
@@ -154,14 +219,11 @@ impl Control {
                     });
                 };
                 let Some(shipped) = shipped::find(name) else {
-                    let offered = settings::offered().join("`, `");
                     return Err(refused(
                         format!(
                             "this machine's kernel does not let a socket have the congestion control `{own}`: {error}"
                         ),
-                        format!(
-                            "expected one of `{offered}`, or one that ships as an eBPF program"
-                        ),
+                        not_offered(&own),
                     ));
                 };
                 let source = Source::shipped(name)
@@ -183,7 +245,10 @@ impl Control {
                             "`{}` is loaded, and a socket may not have it: {error}",
                             source.name
                         ),
-                        "expected `.flags = TCP_CONG_NON_RESTRICTED`, or root".to_owned(),
+                        format!(
+                            "expected `.flags = TCP_CONG_NON_RESTRICTED`; or {}",
+                            advice(NET_ADMIN)
+                        ),
                     )
                 }),
             Err(BpfError::System(why)) => match there {
@@ -193,7 +258,9 @@ impl Control {
                     held: None,
                 }),
                 _ => {
-                    let (message, help) = why.split_once("; ").unwrap_or((&why, "run as root"));
+                    let (message, help) = why
+                        .split_once("; ")
+                        .unwrap_or((&why, "expected a control that the kernel has"));
                     Err(refused(
                         format!(
                             "this machine's kernel has no congestion control `{name}`, and cannot be given `{}`: {message}",

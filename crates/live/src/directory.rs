@@ -1,11 +1,18 @@
 //! Who is who: addresses of hosts, ports of flows, and whose packet one is.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 use anabranch_core::packet::{Direction, FlowId};
-use anabranch_model::scenario::Resolved;
+use anabranch_model::scenario::{Family, Resolved};
 
-use crate::frame::{Address, Label};
+use crate::{
+    frame::{Address, Conversation, Label},
+    settings::is_carried,
+    sharing::{Choice, Sharing},
+};
 
 /// Of the network that all hosts share: a part of 10.0.0.0/8 (RFC 1918).
 const V4: [u8; 2] = [10, 113];
@@ -61,6 +68,8 @@ struct Ends {
 #[derive(Debug)]
 pub struct Directory {
     flows: Vec<Ends>,
+    /// By a packet's source and destination: the flows that carry programs' packets between them, or else all.
+    pairs: HashMap<(u16, u16), Vec<Choice>>,
     /// Of each node that stands for an interface: its flow, and which way what arrives there goes.
     interfaces: Vec<Option<(FlowId, Direction)>>,
 }
@@ -95,6 +104,7 @@ impl Directory {
         };
         Self {
             flows: flows.collect(),
+            pairs: pairs(resolved),
             interfaces: (0..resolved.nodes.len()).map(of_node).collect(),
         }
     }
@@ -123,19 +133,17 @@ impl Directory {
         }
     }
 
-    /// The flow that a packet belongs to, and which way it goes along it. What is of no flow's connection, a user's
-    /// own, goes with the first flow between the two hosts.
-    pub fn find(&self, label: &Label) -> Option<(FlowId, Direction)> {
-        self.by_ports(label).or_else(|| self.by_hosts(label))
-    }
-
-    fn by_hosts(&self, label: &Label) -> Option<(FlowId, Direction)> {
-        let (Address(from), Address(to)) = (label.source, label.destination);
-        let mut flows = self.flows.iter().zip(0..);
-        flows.find_map(|(ends, id)| match (ends.active, ends.passive) {
-            pair if pair == (from, to) => Some((FlowId(id), ends.direction)),
-            pair if pair == (to, from) => Some((FlowId(id), ends.direction.opposite())),
-            _ => None,
+    /// The flow that a packet belongs to, and which way it goes along it. What belongs to no application of ours, a program's
+    /// packet, goes with a flow between the two hosts.
+    pub fn find(
+        &self,
+        label: &Label,
+        sharing: &mut Sharing,
+        conversation: impl FnOnce() -> Option<Conversation>,
+    ) -> Option<(FlowId, Direction)> {
+        self.by_ports(label).or_else(|| {
+            let (Address(from), Address(to)) = (label.source, label.destination);
+            sharing.of(self.pairs.get(&(from, to))?, label.is_v6, conversation)
         })
     }
 
@@ -160,6 +168,34 @@ impl Directory {
     }
 }
 
+/// The flows between each two hosts, in both directions.
+fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Vec<Choice>> {
+    let mut pairs: HashMap<_, Vec<_>> = HashMap::new();
+    // Programs' packets take a flow of ours only where there is no other.
+    for carried in [true, false] {
+        let mut found: HashMap<_, Vec<_>> = HashMap::new();
+        for (flow, id) in resolved.flows.iter().zip(0..) {
+            if is_carried(flow, resolved) != carried {
+                continue;
+            }
+            let [from, to] = flow.ends.map(number);
+            for (key, direction) in [
+                ((from, to), Direction::Forward),
+                ((to, from), Direction::Reverse),
+            ] {
+                found.entry(key).or_default().push(Choice {
+                    place: (FlowId(id), direction),
+                    is_v6: flow.family == Family::V6,
+                });
+            }
+        }
+        for (key, choices) in found {
+            pairs.entry(key).or_insert(choices);
+        }
+    }
+    pairs
+}
+
 #[cfg(test)]
 mod tests {
     use anabranch_core::packet::Ecn;
@@ -172,6 +208,7 @@ mod tests {
             source: Address(from),
             destination: Address(to),
             ports,
+            is_v6: false,
             ecn: Ecn::NotEct,
             dscp: 0,
         }
@@ -212,7 +249,7 @@ mod tests {
         ] {
             let expected = expected.map(|(flow, direction)| (FlowId(flow), direction));
             assert_eq!(
-                directory.find(&label(from, to, ports)),
+                directory.find(&label(from, to, ports), &mut Sharing::default(), || None),
                 expected,
                 "{from} {to} {ports:?}"
             );

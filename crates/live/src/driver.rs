@@ -33,6 +33,8 @@ use crate::{
     end::Inbox,
     favour::{Awake, Favour, Vigil},
     frame::{self, Conversation, Frame, LARGEST},
+    marks::{Arrived, Marks},
+    sharing::Sharing,
     sys,
     tun::Device,
 };
@@ -57,6 +59,9 @@ pub struct Driver<'a> {
     pub stop: &'a AtomicBool,
     pub samples: PathSampler,
     pub connections: Connections,
+    pub sharing: Sharing,
+    /// What is to be noted of the flows.
+    pub marks: &'a Marks,
 }
 
 /// What there was to be taken from hosts.
@@ -75,6 +80,17 @@ pub struct Moved {
     /// Whether the kernel took the wish that no processor sleeps.
     pub is_awake: bool,
     pub samples: PathSamples,
+    /// When the run was over.
+    pub end: Instant,
+    /// By flow: what has arrived in its own time.
+    pub arrived: Vec<Arrived>,
+}
+
+impl Moved {
+    /// What of a flow has arrived in its own time.
+    pub fn arrived_of(&self, flow: usize) -> Arrived {
+        self.arrived.get(flow).copied().unwrap_or_default()
+    }
 }
 
 /// What was sampled of links and groups, in order of time, then of the scenario.
@@ -127,12 +143,16 @@ impl Driver<'_> {
         let (began, busy) = (time::Instant::now(), thread_cpu_s());
         let end = self.network.end();
         let mut buffer = vec![0; LARGEST];
+        let mut marked: Vec<Option<Arrived>> = vec![None; self.network.flow_count()];
         while !self.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             self.run_before(now.min(end));
             if now >= end {
                 self.network.run_through(end);
                 break;
+            }
+            for flow in self.marks.take() {
+                marked[flow] = Some(self.arrived(flow));
             }
             let taken = self.take_all(&mut buffer)?;
             if taken.of_the_run {
@@ -143,11 +163,27 @@ impl Driver<'_> {
                 self.rest(end, spin)?;
             }
         }
+        for flow in self.marks.take() {
+            marked[flow] = Some(self.arrived(flow));
+        }
+        let arrived = marked.into_iter().enumerate();
+        let arrived = arrived.map(|(flow, marked)| marked.unwrap_or_else(|| self.arrived(flow)));
         Ok(Moved {
+            arrived: arrived.collect(),
+            end: self.network.now(),
             cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
             is_awake: !vigil.is_refused(),
             samples: self.samples.taken,
         })
+    }
+
+    /// What of a flow has arrived by now.
+    fn arrived(&self, flow: usize) -> Arrived {
+        let id = FlowId(u32::try_from(flow).expect("counted in 32 bits"));
+        Arrived {
+            at: self.network.now(),
+            ip_bytes: self.network.arrived_bytes(id),
+        }
     }
 
     /// Handles all that is due before `until`, and looks at the path in between: as it was at that very time, however
@@ -203,7 +239,10 @@ impl Driver<'_> {
         } else {
             let found = frame::read(octets);
             let found = found.and_then(|(label, transport)| {
-                let place = self.directory.find(&label)?;
+                let conversation = || Conversation::read(octets, 0);
+                let place = self
+                    .directory
+                    .find(&label, &mut self.sharing, conversation)?;
                 Some((place, label.ecn, label.dscp, transport))
             });
             let Some(found) = found else {

@@ -102,7 +102,12 @@ impl Host<Frame> for OwnEnd {
     fn on_packet(&mut self, now: Instant, packet: Arrived<'_, Frame>) {
         let octets = frame::write(packet.transport, packet.ecn);
         self.recorder.release(self.place, now);
-        self.own.lock().on_packet(now, &octets);
+        let mut own = self.own.lock();
+        let before = own.completed;
+        own.on_packet(now, &octets);
+        if own.completed != before {
+            self.recorder.marks().add(self.place.0.0 as usize);
+        }
     }
     fn on_timer(&mut self, now: Instant) {
         self.own.lock().on_timer(now);

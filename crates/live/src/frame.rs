@@ -86,6 +86,7 @@ pub struct Label {
     pub destination: Address,
     /// Source and destination, over TCP and UDP; only the first fragment of a packet has them.
     pub ports: Option<[u16; 2]>,
+    pub is_v6: bool,
     pub ecn: Ecn,
     pub dscp: u8,
 }
@@ -175,6 +176,7 @@ pub fn read(octets: &[u8]) -> Option<(Label, Transport<Frame>)> {
         source: Address(last(header.addresses[0])),
         destination: Address(last(header.addresses[1])),
         ports: header.ports(transport),
+        is_v6: header.addresses[0].len() == 16,
         ecn: Ecn::from_bits(header.class),
         dscp: header.class >> 2,
     };
@@ -439,6 +441,7 @@ mod tests {
                 source: Address(1),
                 destination: Address(2),
                 ports: Some([40_000, 10_000]),
+                is_v6: octets[0] >> 4 == 6,
                 ecn: Ecn::Ect0,
                 dscp: 10,
             };

@@ -454,9 +454,9 @@ mod tests {
             let folder = File::open("/").expect("it is there");
             target.device = Tun::new(folder, target.namespace.clone());
             let began = Instant::now();
-            let told = target.advance(Duration::from_secs(5));
+            let told = target.advance(Duration::from_secs(600));
             assert!(told.is_err_and(|told| told.contains("cannot be read")));
-            assert!(began.elapsed().as_secs() < 4);
+            assert!(began.elapsed().as_secs() < 300);
             assert!(target.trouble().is_some());
         });
         thread.join().expect("as it should be");

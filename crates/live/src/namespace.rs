@@ -104,6 +104,20 @@ impl Namespace {
         })
     }
 
+    /// Makes a congestion control a property of the routes that host number `host` has to all others.
+    pub fn route_control(&self, host: usize, control: &str) -> io::Result<()> {
+        self.inside(|| {
+            let interface = Interface::new(DEVICE)?;
+            let [v4, v6] = [v4_of(host).octets().to_vec(), v6_of(host).octets().to_vec()];
+            interface.route_control(&v4, V4_PREFIX, control)?;
+            // A kernel without IPv6 has no route to change.
+            match interface.route_control(&v6, V6_PREFIX, control) {
+                Err(error) if fs::exists("/proc/sys/net/ipv6")? => Err(error),
+                _ => Ok(()),
+            }
+        })
+    }
+
     /// What the namespace's TCP has counted (`/proc/net/snmp`), by the kernel's names.
     pub fn tcp_counters(&self) -> io::Result<BTreeMap<String, u64>> {
         let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;

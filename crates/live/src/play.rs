@@ -13,8 +13,8 @@ use std::{
     time::Duration as Pause,
 };
 
-use anabranch_core::packet::FlowId;
-use anabranch_model::{Progress, network::Network, scenario::Resolved};
+use anabranch_core::{packet::FlowId, units::Instant};
+use anabranch_model::{Progress, network::Network, scenario::Resolved, workload::Config};
 
 use crate::{
     application::{Application, Outcome},
@@ -33,6 +33,7 @@ use crate::{
     run::{Error, failed},
     sampler::{self, Sample},
     settings::is_carried,
+    sharing::Sharing,
     stage::{Side, Stage},
     tun::Device,
 };
@@ -104,7 +105,9 @@ impl Play<'_> {
         network: &mut Network<Frame>,
         report: &mut dyn FnMut(f64) -> Progress,
     ) -> Result<Done, Error> {
-        let (stage, directory) = (Stage::default(), Directory::of(self.resolved));
+        let programs = self.programs.iter().filter(|one| !one.is_shell);
+        let stage = Stage::of(self.recorder.marks(), programs.count());
+        let directory = Directory::of(self.resolved);
         if let Some(filter) = self.filter.take() {
             stage.sockets.watch_with(filter);
         }
@@ -197,10 +200,7 @@ impl Play<'_> {
             let namespace = self.namespace(program.host);
             scope.spawn(move || {
                 let ended = program.run(namespace, stage, name);
-                // Without it the run is not the one that was asked for.
-                if !matches!(&ended, Ok(Some(end)) if !end.failed()) {
-                    stage.left.store(true, Ordering::Relaxed);
-                }
+                self.note_end(program, &ended, stage);
                 ended
             })
         };
@@ -211,6 +211,38 @@ impl Play<'_> {
             programs,
             is_ready: readied.iter().take(expected).count() == expected,
         }
+    }
+
+    /// A program has ended.
+    fn note_end(&self, program: &Program, ended: &io::Result<Option<Ended>>, stage: &Stage) {
+        let beside_a_shell = self.programs.iter().any(|one| one.is_shell);
+        match ended {
+            Ok(Some(end)) if end.stopped || program.is_shell => {}
+            Ok(Some(end)) if beside_a_shell || !end.failed() => {
+                for (index, flow) in self.resolved.flows.iter().enumerate() {
+                    if flow.ends.contains(&program.host) && is_carried(flow, self.resolved) {
+                        stage.marks.add(index);
+                    }
+                }
+                stage.ended.fetch_add(1, Ordering::Relaxed);
+            }
+            // Without it the run is not the one that was asked for.
+            _ => stage.left.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Whether all programs have ended, and no flow of ours has yet to begin, to stop or to be whole.
+    fn is_over(&self, stage: &Stage, now: Instant) -> bool {
+        let has_ended = stage.ended.load(Ordering::Relaxed) == stage.programs;
+        if stage.programs == 0 || !has_ended || !self.flows_send {
+            return false;
+        }
+        let mut flows = self.resolved.flows.iter().enumerate();
+        !flows.any(|(index, flow)| {
+            let is_ahead = flow.start > now || flow.stop.is_some_and(|stop| stop > now);
+            let is_file = matches!(flow.workload, Config::File(_));
+            !is_carried(flow, self.resolved) && (is_ahead || is_file && !stage.marks.has(index))
+        })
     }
 
     /// Moves packets until the end. What was sampled, and how it went.
@@ -234,6 +266,8 @@ impl Play<'_> {
         let first = flows.map(|flow| network.first_connection(flow));
         let driver = Driver {
             connections: Connections::new(first.collect()),
+            sharing: Sharing::default(),
+            marks: &stage.marks,
             network,
             devices: devices.collect(),
             inboxes: self.inboxes.clone(),
@@ -255,7 +289,8 @@ impl Play<'_> {
                 thread::sleep(REPORT.min(clock.until(end) + Pause::from_millis(1)));
                 let share = clock.now().as_secs_f64() / end.as_secs_f64();
                 stopped |= report(share.min(1.0)) == Progress::Stop;
-                if stopped || stage.left.load(Ordering::Relaxed) {
+                let left = stage.left.load(Ordering::Relaxed);
+                if stopped || left || self.is_over(stage, clock.now()) {
                     stop.store(true, Ordering::Relaxed);
                 }
             }
@@ -325,7 +360,10 @@ impl Play<'_> {
             }
             while let Some(len) = host.device.receive(&mut buffer)? {
                 let label = frame::read(&buffer[..len]).map(|(label, _)| label);
-                match label.and_then(|label| directory.find(&label)) {
+                // Which of several flows between the same hosts is all the same to who counts packets.
+                let mut sharing = Sharing::default();
+                let place = label.and_then(|label| directory.find(&label, &mut sharing, || None));
+                match place {
                     Some(place) => self.recorder.left(place),
                     None => self.recorder.stranger_left(),
                 }

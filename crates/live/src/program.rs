@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Serialize;
 
 use crate::{
-    directory::v4_of,
+    names,
     namespace::Namespace,
     stage::{LOOK, Stage},
     sys::contain::{self, Contained},
@@ -27,8 +27,10 @@ const GRACE: Pause = Pause::from_millis(500);
 pub struct Program {
     /// The node.
     pub host: usize,
-    /// It and its arguments; `{NAME}` is the IPv4 address of the host of that name.
+    /// It and its arguments.
     pub words: Vec<String>,
+    /// By which it finds the other hosts (hosts(5)).
+    pub names: String,
     /// It has the terminal, and the run ends with it.
     pub is_shell: bool,
 }
@@ -46,6 +48,8 @@ pub struct Ended {
     pub stopped: bool,
     /// It had a PID namespace of its own, so that nothing that it started can have stayed behind.
     pub contained: bool,
+    /// It could find other hosts by their names.
+    pub names: bool,
 }
 
 impl Program {
@@ -56,7 +60,11 @@ impl Program {
         given
             .map(|(host, words)| Self {
                 host,
-                words: words.iter().map(|word| addressed(word, resolved)).collect(),
+                words: words
+                    .iter()
+                    .map(|word| names::addressed(word, resolved, host))
+                    .collect(),
+                names: names::table(resolved, host),
                 is_shell: false,
             })
             .collect()
@@ -76,7 +84,14 @@ impl Program {
         if stage.line.wait().is_none() {
             return Ok(None);
         }
+        if self.is_shell {
+            stage.wait_for_programs();
+            if stage.left.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
         let mut child = self.start()?;
+        stage.started.fetch_add(1, Ordering::Relaxed);
         let mut asked: Option<Instant> = None;
         let status = loop {
             if let Some(status) = child.try_wait()? {
@@ -104,6 +119,7 @@ impl Program {
             status: status.code(),
             stopped: asked.is_some(),
             contained: child.is_apart(),
+            names: child.has_names,
         }))
     }
 
@@ -117,7 +133,7 @@ impl Program {
                 .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
             command.process_group(0);
         }
-        contain::start(&mut command)
+        contain::start(&mut command, self.names.clone())
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
     }
 
@@ -139,12 +155,4 @@ impl Ended {
     pub fn failed(&self) -> bool {
         !self.stopped && self.status != Some(0)
     }
-}
-
-fn addressed(word: &str, resolved: &Resolved) -> String {
-    let mut text = word.to_owned();
-    for (host, name) in resolved.nodes.iter().enumerate() {
-        text = text.replace(&format!("{{{name}}}"), &v4_of(host).to_string());
-    }
-    text
 }

@@ -8,9 +8,11 @@ use anabranch_model::{
     workload::Config,
 };
 
+mod carried;
+
 use crate::{
     directory::MOST_FLOWS,
-    settings::{self, Switches, has_own_end, is_carried, kernel_sends},
+    settings::{self, Switches, has_interface, has_own_end, is_carried, kernel_sends},
 };
 
 /// What cannot run live, where it stands in the scenario, and what could stand there instead.
@@ -86,25 +88,25 @@ pub fn check_structure(resolved: &Resolved) -> Result<(), Refusal> {
 /// Whether this machine's kernel, or our own TCP, does what the flows ask of it.
 fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
     check_peers(resolved)?;
-    let mut tcp = resolved
-        .flows
-        .iter()
-        .filter(|flow| flow.protocol == Protocol::Tcp);
-    let first = tcp.next();
+    let first = settings::of_kernels(resolved).next();
     for flow in &resolved.flows {
         if is_carried(flow, resolved) {
-            continue;
-        }
-        check_workload(flow, resolved)?;
-        if flow.protocol == Protocol::Udp {
-            continue;
-        }
-        check_fec(flow)?;
-        if !has_own_end(flow, resolved) {
-            check_stack(flow, resolved)?;
-        }
-        if kernel_sends(flow, resolved) {
-            check_parameters(flow)?;
+            carried::check(flow, resolved)?;
+            if has_interface(flow, resolved) {
+                continue;
+            }
+        } else {
+            check_workload(flow, resolved)?;
+            if flow.protocol == Protocol::Udp {
+                continue;
+            }
+            check_fec(flow)?;
+            if !has_own_end(flow, resolved) {
+                check_stack(flow, resolved)?;
+            }
+            if kernel_sends(flow, resolved) {
+                check_parameters(flow)?;
+            }
         }
         let same = |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
         if first.is_some_and(|first| same(first) != same(flow)) {
@@ -163,7 +165,7 @@ pub fn check_place(resolved: &Resolved, node: usize) -> Result<(), Refusal> {
     ))
 }
 
-/// Programs need a flow whose way their packets take, and one alone.
+/// Programs and interfaces need a flow whose way their packets take; an interface one alone.
 fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
     for (node, host) in resolved.attached.iter().enumerate() {
         let name = &resolved.nodes[node];
@@ -212,31 +214,57 @@ fn check_hosts(resolved: &Resolved) -> Result<(), Refusal> {
             ));
         }
     }
-    let mut pairs = BTreeSet::new();
-    for flow in resolved
-        .flows
-        .iter()
-        .filter(|flow| is_carried(flow, resolved))
-    {
-        let [a, b] = flow.ends;
-        if !pairs.insert((a.min(b), a.max(b))) {
-            return Err(Refusal::new(
-                &["flow", &flow.table],
-                "a program runs at an end of this flow, and a flow before it has the same two ends: nothing says whose \
-                 its packets are",
-                "expected one flow between two hosts of which one runs a program",
-            ));
+    check_interfaces(resolved)
+}
+
+/// Each interface is an end of one flow, and the loopback of none: what is sent there comes back at once.
+fn check_interfaces(resolved: &Resolved) -> Result<(), Refusal> {
+    let mut taken: Vec<(&str, &str)> = Vec::new();
+    for (node, host) in resolved.attached.iter().enumerate() {
+        let (name, Some(interface)) = (resolved.nodes[node].as_str(), &host.interface) else {
+            continue;
+        };
+        if interface == "lo" {
+            return Err(loopback(name, interface));
         }
+        if let Some((_, other)) = taken.iter().find(|(taken, _)| taken == interface) {
+            return Err(same_interface(name, other, interface));
+        }
+        taken.push((interface, name));
     }
     Ok(())
+}
+
+/// An interface whose frames come back to it.
+pub fn loopback(host: &str, interface: &str) -> Refusal {
+    Refusal::new(
+        &["host", host, "attach"],
+        format!(
+            "`{interface}` is a loopback interface: what is sent there comes back, and would be carried round and round"
+        ),
+        "expected an interface with others behind it, a network card or one end of a veth pair",
+    )
+}
+
+/// Two hosts at one interface, whatever names they have for it.
+pub fn same_interface(host: &str, other: &str, interface: &str) -> Refusal {
+    Refusal::new(
+        &["host", host, "attach"],
+        format!(
+            "`{interface}` is the interface of `{other}` already: what leaves there would come back, and be carried round and round"
+        ),
+        "expected an interface of its own for each host",
+    )
 }
 
 /// Our own TCP needs one at the other end.
 fn check_peers(resolved: &Resolved) -> Result<(), Refusal> {
     for flow in &resolved.flows {
         let own = |end: &usize| resolved.attached[*end].has_own_tcp;
+        let runs = |end: &usize| resolved.attached[*end].exec.is_some();
+        let is_others = is_carried(flow, resolved) || flow.ends.iter().any(runs);
         if let Some(end) = flow.ends.into_iter().find(own)
-            && (is_carried(flow, resolved) || flow.protocol == Protocol::Udp)
+            && (is_others || flow.protocol == Protocol::Udp)
         {
             return Err(Refusal::new(
                 &["host", &resolved.nodes[end], "tcp"],

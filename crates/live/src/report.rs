@@ -35,14 +35,9 @@ const ESTABLISHED: u8 = 1;
 const NO_RTT: u32 = u32::MAX;
 
 /// Writes what the kernel says of the flows over what the model, which sees packets alone, left open.
-pub fn fill_in(
-    flows: &mut Map<String, Value>,
-    resolved: &Resolved,
-    samples: &[Sample],
-    outcomes: &[[Outcome; 2]],
-) -> Option<f64> {
-    let mut goodputs = Vec::new();
-    for (index, (flow, outcomes)) in resolved.flows.iter().zip(outcomes).enumerate() {
+pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done) -> Option<f64> {
+    let (mut goodputs, samples) = (Vec::new(), &done.samples);
+    for (index, (flow, outcomes)) in resolved.flows.iter().zip(&done.outcomes).enumerate() {
         let Some(Value::Object(summary)) = flows.get_mut(&flow.name) else {
             continue;
         };
@@ -60,6 +55,10 @@ pub fn fill_in(
             for key in ["goodput_mbit_s", "delivered_bytes"] {
                 summary.insert(key.into(), Value::Null);
             }
+            // Its own time is that of its programs.
+            let (start, end) = asked_window(flow, resolved);
+            let arrived = done.moved.arrived_of(index);
+            throughput(summary, (start, end.min(arrived.at)), arrived.ip_bytes);
             continue;
         }
         let of = |side| -> Vec<Sample> {
@@ -78,6 +77,11 @@ pub fn fill_in(
             receiver: of(Side::Receiver),
         };
         goodputs.extend(figures.goodput_mbit_s());
+        throughput(
+            summary,
+            figures.window,
+            done.moved.arrived_of(index).ip_bytes,
+        );
         figures.write(summary);
         let took = completion(flow, resolved, outcomes).map(|at| (at - flow.start).as_secs_f64());
         summary.insert("flow_completion_time_s".into(), took.into());
@@ -299,6 +303,12 @@ fn goodput(
     summary.insert("goodput_mbit_s".into(), goodput.into());
     summary.insert("delivered_bytes".into(), bytes.into());
     goodput
+}
+
+fn throughput(summary: &mut Map<String, Value>, (start, end): (Instant, Instant), bytes: u64) {
+    let time = end.saturating_since(start).as_secs_f64();
+    let rate = (time > 0.0).then(|| bytes as f64 * 8.0 / time / 1e6);
+    summary.insert("throughput_mbit_s".into(), rate.into());
 }
 
 struct Figures {

@@ -4,14 +4,14 @@ use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 
 use anabranch_core::{
     packet::{Direction, FlowId},
-    units::Duration,
+    units::{Duration, Instant},
 };
 use anabranch_elements::host::Host;
 use anabranch_model::{
     Progress,
     network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
-    scenario::{Protocol, Resolved},
+    scenario::{Protocol, Resolved, Written},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 use serde_json::json;
@@ -20,12 +20,15 @@ use crate::{
     audit::{Audit, Closing, Limits, Recorder},
     conservation::Packets,
     controls::Controls,
+    defaults::{self, Defaults},
     descriptors,
     directory::{v4_of, v6_of},
     driver::{PathSampler, PathSamples},
     end::{Inbox, KernelEnd, Nobody},
     endpoint::{Own, OwnEnd},
     frame::Frame,
+    hindrance::{no_interface, no_namespace, no_settings, no_tun},
+    names,
     namespace::{self, Namespace},
     play::{LiveHost, Play},
     program::{Ended, Program},
@@ -48,6 +51,8 @@ pub enum Error {
     Missing {
         /// What was tried, and what it needs.
         what: String,
+        /// What would help.
+        help: String,
         /// What the kernel said.
         source: io::Error,
     },
@@ -166,6 +171,17 @@ impl<'a> Live<'a> {
         prepare()?;
         self.controls().map(drop)
     }
+    /// The controls of all flows, and those that programs begin with. `resolved` is the scenario as a shell has it, if there is one.
+    fn controls_of_programs(&self, resolved: &Resolved) -> Result<(Controls, Defaults), Error> {
+        let controls = if self.shell.is_none() {
+            self.controls()?
+        } else {
+            let namespace = Namespace::new().map_err(no_namespace)?;
+            Controls::beside_a_shell(resolved, &namespace, &self.folder).map_err(no_namespace)?
+        };
+        let defaults = defaults::of(resolved, &controls, self.shell.is_none());
+        Ok((controls, defaults.map_err(no_namespace)??))
+    }
     fn controls(&self) -> Result<Controls, Error> {
         let namespace = Namespace::new().map_err(no_namespace)?;
         settings::check_switches(self.resolved, |name| namespace.has(name))
@@ -180,6 +196,7 @@ impl<'a> Live<'a> {
         self.shell = Some(Program {
             host: node,
             words,
+            names: names::table(self.resolved, node),
             is_shell: true,
         });
         self
@@ -240,12 +257,9 @@ impl<'a> Live<'a> {
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished, Error> {
         let long;
         let resolved = if let Some(shell) = &self.shell {
-            refusal::check_structure(self.resolved)?;
             refusal::check_place(self.resolved, shell.host)?;
-            long = Resolved {
-                duration: SHELL,
-                ..self.resolved.clone()
-            };
+            refusal::check_structure(self.resolved)?;
+            long = around_a_shell(self.resolved, shell);
             &long
         } else {
             refusal::check(self.resolved)?;
@@ -253,13 +267,10 @@ impl<'a> Live<'a> {
         };
         prepare()?;
         descriptors::raise();
-        let controls = if self.shell.is_none() {
-            self.controls()?
-        } else {
-            Controls::default()
-        };
+        let (controls, defaults) = self.controls_of_programs(resolved)?;
         let wanted = settings::of_namespaces(resolved, self.shell.is_some());
         let (hosts, applied) = hosts(resolved, &wanted)?;
+        set_defaults(&hosts, &defaults)?;
         let recorder = Arc::new(Recorder::of(resolved.flows.len()));
         let flows_send = self.shell.is_none();
         let own = self.own_ends(resolved);
@@ -274,7 +285,7 @@ impl<'a> Live<'a> {
         let watch = self.watch(resolved, &hosts)?;
         let play = Play {
             resolved,
-            programs: self.programs(resolved),
+            programs: self.programs(self.resolved),
             flows_send,
             hosts: &hosts,
             controls: &controls,
@@ -306,6 +317,11 @@ impl<'a> Live<'a> {
             lateness: report::lateness(&done.outcomes),
         };
         let audit = Audit::of(&recorder, self.limits, &closing);
+        // All programs may have ended before.
+        let resolved = &Resolved {
+            duration: done.moved.end - Instant::START,
+            ..resolved.clone()
+        };
 
         let about = About {
             scenario: resolved.title.clone(),
@@ -315,8 +331,9 @@ impl<'a> Live<'a> {
         };
         let mut summary = Summary::of(&mut network, about, &links, &groups, &gateways);
         summary.engine = "live";
-        summary.fairness.jain_index =
-            report::fill_in(&mut summary.flows, resolved, &done.samples, &done.outcomes);
+        summary.tainted = audit.tainted.then_some(true);
+        summary.duration_s = resolved.duration.as_secs_f64();
+        summary.fairness.jain_index = report::fill_in(&mut summary.flows, resolved, &done);
         traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
         traced.note(&mut network, resolved);
         summary.live = Some(json!({
@@ -326,6 +343,7 @@ impl<'a> Live<'a> {
             "ends": report::ends(resolved, &own, &done),
             "tcp_counters": report::counters(resolved, &done.counters),
             "controls": controls.described(resolved),
+            "default_controls": defaults::described(resolved, &hosts, &defaults),
             "trace": traced.described(resolved, &hosts),
             "machine": report::machine(resolved, &hosts, &applied, done.moved.is_awake),
         }));
@@ -364,11 +382,15 @@ impl Live<'_> {
         }
     }
 
-    /// What is started at the hosts: the scenario's programs, or the shell alone.
+    /// What is started at the hosts.
     fn programs(&self, resolved: &Resolved) -> Vec<Program> {
-        self.shell
-            .clone()
-            .map_or_else(|| Program::all(resolved), |shell| vec![shell])
+        let mut all = Program::all(resolved);
+        if let Some(shell) = &self.shell {
+            // It takes its host's place; its peers are what it is for.
+            all.retain(|program| program.host != shell.host);
+            all.push(shell.clone());
+        }
+        all
     }
 
     /// Begins to watch the senders' sockets, as far as is wished and can be.
@@ -380,6 +402,33 @@ impl Live<'_> {
         };
         Watch::start(tracing, resolved, hosts).map_err(Error::Untraceable)
     }
+}
+
+/// The scenario as a shell has it: the way of its packets, and those of other hosts' programs. No flow sends.
+fn around_a_shell(resolved: &Resolved, shell: &Program) -> Resolved {
+    let mut around = Resolved {
+        duration: SHELL,
+        ..resolved.clone()
+    };
+    around.attached[shell.host].exec = Some(shell.words.clone());
+    for flow in &mut around.flows {
+        let others = flow.written.0.iter().filter(|key| *key != "workload");
+        flow.written = Written(others.cloned().collect());
+    }
+    around
+}
+
+/// Gives programs' sockets the controls that they begin with.
+fn set_defaults(hosts: &[Option<LiveHost>], defaults: &[Option<String>]) -> Result<(), Error> {
+    for (node, (host, default)) in hosts.iter().zip(defaults).enumerate() {
+        let namespace = host.as_ref().and_then(|host| host.namespace.as_ref());
+        if let (Some(namespace), Some(control)) = (namespace, default) {
+            defaults::apply(namespace, node, control).map_err(|source| {
+                failed(&format!("making `{control}` the default of a host"), source)
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Packets that the devices could not take from their kernels or could not give to them, by node.
@@ -422,14 +471,6 @@ pub fn prepare() -> Result<(), Error> {
     namespace::may_make().map_err(no_namespace)
 }
 
-fn no_namespace(source: io::Error) -> Error {
-    Error::Missing {
-        what: "making a network namespace needs CAP_SYS_ADMIN, or user namespaces for everybody"
-            .to_owned(),
-        source,
-    }
-}
-
 /// Whether every program has done what it was to do.
 fn check_programs(programs: &[Ended]) -> Result<(), Error> {
     let Some(end) = programs.iter().find(|end| end.failed()) else {
@@ -460,6 +501,7 @@ fn hosts<'a>(
     wanted: &[(&'a str, String)],
 ) -> Result<(Vec<Option<LiveHost>>, Applied<'a>), Error> {
     let mut applied = Vec::new();
+    let mut interfaces = Vec::new();
     let mtu = settings::mtu(resolved);
     // Our own TCP needs nothing of the kernel.
     let is_end = |node: usize| {
@@ -468,29 +510,18 @@ fn hosts<'a>(
     };
     let mut make = |node: usize| {
         if let Some(name) = &resolved.attached[node].interface {
-            let device = Interface::new(name).map_err(|source| Error::Missing {
-                what: format!(
-                    "the interface `{name}` must be there, and listening to it needs CAP_NET_RAW"
-                ),
-                source,
-            })?;
+            let device = Interface::new(name)
+                .map_err(|source| no_interface(&resolved.nodes[node], name, source))?;
+            check_interface(resolved, node, &device, &mut interfaces)?;
             return Ok(LiveHost {
                 namespace: None,
                 device: Arc::new(device),
             });
         }
         let namespace = Namespace::new().map_err(no_namespace)?;
-        let missing = |what: &str| {
-            let what = what.to_owned();
-            move |source| Error::Missing { what, source }
-        };
         // The same in each: they are one kernel's.
-        applied = namespace.set(wanted).map_err(missing(
-            "a namespace's settings below /proc/sys must be writable",
-        ))?;
-        let device = namespace.device(node, mtu).map_err(missing(
-            "making a TUN device needs /dev/net/tun and CAP_NET_ADMIN",
-        ))?;
+        applied = namespace.set(wanted).map_err(no_settings)?;
+        let device = namespace.device(node, mtu).map_err(no_tun)?;
         Ok(LiveHost {
             namespace: Some(namespace),
             device: Arc::new(device),
@@ -500,6 +531,27 @@ fn hosts<'a>(
         .map(|node| is_end(node).then(|| make(node)).transpose())
         .collect::<Result<_, Error>>()?;
     Ok((hosts, applied))
+}
+
+/// Names do not tell that two interfaces are one, or that one is a loopback.
+fn check_interface(
+    resolved: &Resolved,
+    node: usize,
+    device: &Interface,
+    taken: &mut Vec<(i32, usize)>,
+) -> Result<(), Error> {
+    let (name, host) = (device.name(), &resolved.nodes[node]);
+    let identity = device
+        .identity()
+        .map_err(|source| no_interface(host, name, source))?;
+    if identity.is_loopback {
+        return Err(refusal::loopback(host, name).into());
+    }
+    if let Some((_, other)) = taken.iter().find(|(index, _)| *index == identity.index) {
+        return Err(refusal::same_interface(host, &resolved.nodes[*other], name).into());
+    }
+    taken.push((identity.index, node));
+    Ok(())
 }
 
 /// The ends of all flows as the model sees them, and where what they send is put in.

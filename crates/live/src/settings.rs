@@ -25,12 +25,22 @@ pub const fn connects_back(flow: &ResolvedFlow) -> bool {
 const HEADERS: u32 = 40;
 const TIMESTAMPS: u32 = 12;
 
-/// Whether a program of the user's makes a flow's packets.
+/// Whether others make a flow's packets: programs of the user's, or what is behind an interface. Between hosts with programs a flow that
+/// is given a workload has an application of ours.
 pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
-    flow.ends.iter().any(|node| {
-        let host = &resolved.attached[*node];
-        host.exec.is_some() || host.interface.is_some()
-    })
+    has_interface(flow, resolved)
+        || (!flow.gives("workload")
+            && flow
+                .ends
+                .iter()
+                .any(|node| resolved.attached[*node].exec.is_some()))
+}
+
+/// Whether an end of a flow stands for an interface.
+pub fn has_interface(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.ends
+        .iter()
+        .any(|node| resolved.attached[*node].interface.is_some())
 }
 
 /// Whether our own TCP is at an end of a flow: the flow's `stack` is then that one's.
@@ -171,6 +181,17 @@ impl Switches {
     }
 }
 
+/// The flows over TCP at whose ends kernels of ours are: not those of interfaces.
+pub fn of_kernels(resolved: &Resolved) -> impl Iterator<Item = &ResolvedFlow> {
+    let tcp = resolved.flows.iter();
+    tcp.filter(|flow| flow.protocol == Protocol::Tcp && !has_interface(flow, resolved))
+}
+
+/// Octets of a full segment with its headers, over IPv4.
+pub fn packet(stack: &Settings) -> i32 {
+    i32::try_from(HEADERS + segment(stack)).unwrap_or(i32::MAX)
+}
+
 /// Octets of a full segment as a socket is told of it: with the timestamps.
 pub fn segment(stack: &Settings) -> u32 {
     stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
@@ -280,11 +301,7 @@ const SEND_BUFFERS: u64 = 256 << 20;
 
 /// Settings of every namespace, as names below `/proc/sys` and values; `shell`: whether somebody sits at one of them.
 pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, String)> {
-    let mut tcp = resolved
-        .flows
-        .iter()
-        .filter(|flow| flow.protocol == Protocol::Tcp);
-    let first = tcp.next();
+    let first = of_kernels(resolved).next();
     let on = |switch: bool| u8::from(switch).to_string();
     // Where our own TCP tries accurate marks this kernel has the classic ones to answer with.
     let own = resolved.attached.iter().any(|host| host.has_own_tcp);
@@ -358,9 +375,8 @@ pub fn check_switches<E>(
     resolved: &Resolved,
     has: impl Fn(&str) -> Result<bool, E>,
 ) -> Result<Result<(), Refusal>, E> {
-    let mut flows = resolved.flows.iter();
     // They are the same in every flow.
-    let Some(flow) = flows.find(|flow| flow.protocol == Protocol::Tcp) else {
+    let Some(flow) = of_kernels(resolved).next() else {
         return Ok(Ok(()));
     };
     let asks_for_marks = matches!(flow.stack.ecn, EcnMode::Rfc3168);

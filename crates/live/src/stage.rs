@@ -4,8 +4,8 @@ use std::{
     io,
     os::fd::{AsFd, OwnedFd},
     sync::{
-        Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration as Pause,
 };
@@ -15,6 +15,7 @@ use anabranch_core::units::Instant;
 use crate::{
     clock::{Clock, StartingLine},
     endpoint::Own,
+    marks::Marks,
     sampler::Sample,
     sys::tcp_info::{TcpInfo, attach_filter},
 };
@@ -98,14 +99,39 @@ pub struct Stage {
     pub over: AtomicBool,
     /// The user has left the shell.
     pub left: AtomicBool,
+    /// Moments at which a flow's own time is over.
+    pub marks: Arc<Marks>,
+    /// Programs that are to run, a shell not counted; those that have started, and those that have ended by themselves.
+    pub programs: usize,
+    pub started: AtomicUsize,
+    pub ended: AtomicUsize,
     /// Samples taken beside those at regular times.
     noted: Mutex<Vec<Sample>>,
 }
 
 impl Stage {
+    /// For so many programs.
+    pub fn of(marks: &Arc<Marks>, programs: usize) -> Self {
+        Self {
+            marks: Arc::clone(marks),
+            programs,
+            ..Self::default()
+        }
+    }
+
     /// Whether the run is over.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Waits until all programs have started, or one cannot.
+    pub fn wait_for_programs(&self) {
+        while self.started.load(Ordering::Relaxed) < self.programs
+            && !self.left.load(Ordering::Relaxed)
+            && !self.is_over()
+        {
+            std::thread::sleep(Pause::from_millis(1));
+        }
     }
 
     /// Waits until then. Not if the run is over before.

@@ -2,6 +2,7 @@
 
 pub mod contain;
 pub mod interface;
+pub mod names;
 pub mod packet;
 pub mod priority;
 pub mod tcp_info;

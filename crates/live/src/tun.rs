@@ -117,6 +117,13 @@ impl Interface {
             socket: packet::open(name)?,
         })
     }
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Which interface it is, whatever it is called.
+    pub fn identity(&self) -> io::Result<interface::Identity> {
+        interface::Interface::new(&self.name)?.identity()
+    }
 }
 
 impl Device for Interface {

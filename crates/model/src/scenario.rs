@@ -26,7 +26,7 @@ pub use format::{Family, Protocol};
 pub use kind::{Choice, Kind, Seam};
 pub use resolve::{
     Attached, Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
-    ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What,
+    ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
 };
 pub use schema::schema;
 pub use sweep::Sweep;

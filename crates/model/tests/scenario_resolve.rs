@@ -109,6 +109,60 @@ fn paced_flows_are_written_out() {
     assert_eq!(again.flows, resolved.flows);
 }
 
+/// What is written out means the same when it is read again: live, a workload that is given is an application of ours, and a flow
+/// between interfaces has no key but its way.
+#[test]
+fn flows_of_programs_are_written_out_as_such() {
+    let text = r#"
+        duration = "1 s"
+        [link.path]
+        between = ["A", "B"]
+        delay = "1 ms"
+        [link.wire]
+        between = ["L", "R"]
+        delay = "1 ms"
+        [host.A]
+        exec = ["true"]
+        [host.L]
+        attach = "interface:e1"
+        [host.R]
+        attach = "interface:e2"
+        [flow.program]
+        from = "A"
+        to = "B"
+        [flow.ours]
+        from = "A"
+        to = "B"
+        workload = "bulk"
+        [flow.inline]
+        from = "L"
+        to = "R"
+    "#;
+    let live = Extensions::default().live(true);
+    let read = |text: &str| {
+        let scenario = Scenario::parse(text, "written.toml", &live);
+        scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .unwrap_or_else(|error| panic!("{error}"))
+    };
+    let resolved = read(text);
+    let again = read(&toml::to_string(&resolved.json).expect("it is TOML"));
+    assert_eq!(again.json, resolved.json);
+    for (flow, other) in resolved.flows.iter().zip(&again.flows) {
+        for key in ["workload", "cc"] {
+            let is_same = other.gives(key) == flow.gives(key);
+            assert!(
+                is_same || flow.name == "ours" && key == "cc",
+                "{}: {key}",
+                flow.name
+            );
+        }
+    }
+    assert!(again.json["flow"]["program"].get("workload").is_none());
+    let inline = again.json["flow"]["inline"].as_object().expect("a table");
+    assert_eq!(inline.len(), 4, "{inline:?}");
+}
+
 fn limit(resolved: &Resolved, link: usize, direction: Direction) -> Limit {
     match &resolved.links[link].directions[direction as usize].queue {
         queue::Config::DropTail(params) => params.limit,

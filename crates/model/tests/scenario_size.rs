@@ -9,14 +9,25 @@ use std::{fmt::Write, time::Instant};
 
 use anabranch_model::scenario::{Extensions, MAX_BYTES, Scenario};
 
+/// Processor time of this thread, which nothing else on the machine adds to; where the system does not tell it, real time.
+fn spent_s(start: Instant) -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let nanos = told
+        .ok()
+        .and_then(|told| told.split(' ').next()?.parse::<f64>().ok())
+        .filter(|nanos| *nanos > 0.0);
+    nanos.map_or_else(|| start.elapsed().as_secs_f64(), |nanos| nanos / 1e9)
+}
+
 #[test]
 fn a_hundred_megabytes_are_refused_at_once() {
     let text = "# nothing to see here\n".repeat(100_000_000 / 22 + 1);
     let start = Instant::now();
+    let before = spent_s(start);
     let error = Scenario::parse(&text, "test.toml", &Extensions::default())
         .expect_err("this must be refused");
     insta::assert_snapshot!(error.to_string());
-    assert!(start.elapsed().as_secs_f64() < 1.0);
+    assert!(spent_s(start) - before < 1.0);
 }
 
 #[test]
@@ -31,10 +42,11 @@ fn the_largest_file_is_read_in_reasonable_time() {
         link += 1;
     }
     let start = Instant::now();
+    let before = spent_s(start);
     let resolved = Scenario::parse(&text, "test.toml", &Extensions::default())
         .and_then(|scenario| scenario.resolve(None))
         .expect("it is right");
     assert_eq!(resolved.links.len(), link);
-    let took = start.elapsed().as_secs_f64();
+    let took = spent_s(start) - before;
     assert!(took < 10.0, "{took} s");
 }

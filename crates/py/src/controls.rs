@@ -84,16 +84,20 @@ mod kernel {
 
     type Names = Option<Vec<String>>;
 
-    const MISSING: &str = "this build cannot load congestion controls into the kernel; install \
-                           clang, libelf-dev and zlib1g-dev (Debian's names) and type `make setup`";
+    fn missing() -> String {
+        format!(
+            "this build cannot load congestion controls into the kernel; {}",
+            anabranch_bpf::privilege::BUILD
+        )
+    }
 
     pub const fn lists() -> (Names, Names, Names) {
         (None, None, None)
     }
     pub fn load(_source: &Source) -> Result<String, String> {
-        Err(MISSING.to_owned())
+        Err(missing())
     }
     pub fn unload(_name: &str) -> Result<(), String> {
-        Err(MISSING.to_owned())
+        Err(missing())
     }
 }

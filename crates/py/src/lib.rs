@@ -23,7 +23,9 @@ mod _engine {
     #[pymodule_export]
     use super::error::ScenarioError;
     #[pymodule_export]
-    use super::live::{LiveUnavailableError, check_live, live_send_buffer, prepare_live, run_live};
+    use super::live::{
+        LiveUnavailableError, check_live, live_hosts, live_send_buffer, prepare_live, run_live,
+    };
     #[pymodule_export]
     use super::run::{Run, run, run_many};
     #[pymodule_export]

@@ -12,7 +12,7 @@ create_exception!(
     anabranch._engine,
     LiveUnavailableError,
     PyRuntimeError,
-    "This machine does not let us run live; the message says what is missing."
+    "This machine does not let us run live. The arguments say what is missing, and what would help."
 );
 
 /// A host, and a program with its arguments.
@@ -96,6 +96,26 @@ pub fn check_live(
     engine::check(py, &job, machine)
 }
 
+/// A host's name, its IPv4 address, its IPv6 address, and the program that runs there.
+type HostAddress = (String, String, String, Option<Vec<String>>);
+
+/// The hosts of a scenario that have an address, in its order. Raises `ScenarioError`, `LiveUnavailableError`.
+#[pyfunction]
+pub fn live_hosts(
+    py: Python<'_>,
+    text: Text,
+    file: String,
+    sets: Vec<String>,
+) -> PyResult<Vec<HostAddress>> {
+    let job = crate::scenario::Job {
+        text,
+        file,
+        sets,
+        seed: None,
+    };
+    engine::hosts(py, &job)
+}
+
 /// How many octets the send buffer of an application of ours begins with in a live run. Raises `ScenarioError`,
 /// `LiveUnavailableError`.
 #[pyfunction]
@@ -122,9 +142,10 @@ mod engine {
     use crate::scenario::Job;
 
     fn without() -> PyErr {
-        LiveUnavailableError::new_err(
+        LiveUnavailableError::new_err((
             "this build has no live engine: it needs Linux, and the feature `live`",
-        )
+            "",
+        ))
     }
     pub fn prepare() -> PyResult<()> {
         Err(without())
@@ -133,6 +154,9 @@ mod engine {
         Err(without())
     }
     pub fn send_buffer(_py: Python<'_>, _job: &Job) -> PyResult<u64> {
+        Err(without())
+    }
+    pub fn hosts(_py: Python<'_>, _job: &Job) -> PyResult<Vec<super::HostAddress>> {
         Err(without())
     }
     pub fn run(
@@ -204,6 +228,25 @@ mod engine {
         found.map_err(|error| raise(py, &error))
     }
 
+    pub fn hosts(py: Python<'_>, job: &Job) -> PyResult<Vec<super::HostAddress>> {
+        let found = py.detach(|| {
+            let scenario = job.parse_for(true)?;
+            Ok(anabranch_live::hosts(&scenario.resolve(job.seed)?))
+        });
+        let found = found.map_err(|error| raise(py, &error))?;
+        let hosts = found.into_iter();
+        Ok(hosts
+            .map(|host| {
+                (
+                    host.name,
+                    host.v4.to_string(),
+                    host.v6.to_string(),
+                    host.exec,
+                )
+            })
+            .collect())
+    }
+
     fn raise_failure(py: Python<'_>, failure: Failure) -> PyErr {
         match failure {
             Failure::Scenario(error) => raise(py, &error),
@@ -220,8 +263,14 @@ mod engine {
 
     fn told(error: Error) -> PyErr {
         match error {
-            Error::Missing { .. } | Error::Untraceable(_) => {
-                LiveUnavailableError::new_err(error.to_string())
+            Error::Missing { ref help, .. } => {
+                LiveUnavailableError::new_err((error.to_string(), help.clone()))
+            }
+            Error::Untraceable(_) => {
+                // What comes after its first semicolon says what to do.
+                let text = error.to_string();
+                let (message, help) = text.split_once("; ").unwrap_or((&text, ""));
+                LiveUnavailableError::new_err((message.to_owned(), help.to_owned()))
             }
             other => PyRuntimeError::new_err(other.to_string()),
         }

@@ -112,6 +112,13 @@ def run(
             help="With --engine live: trace the kernel's TCP. By default acks with --out, else events, where possible.",
         ),
     ] = None,
+    allow_tainted: Annotated[
+        bool,
+        typer.Option(
+            "--allow-tainted",
+            help="With --engine live: show the figures of a run whose engine was too late or lost packets, marked.",
+        ),
+    ] = False,
 ) -> None:
     """Run one scenario once."""
     with exit_status():
@@ -121,7 +128,20 @@ def run(
             file,
             set_ or [],
             RunOptions(
-                seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why, trace, all_flows
+                seed,
+                json,
+                out,
+                engine,
+                digest,
+                packets,
+                samples,
+                fast_path,
+                pcap or [],
+                snaplen,
+                why,
+                trace,
+                all_flows,
+                allow_tainted,
             ),
         )
 
@@ -287,12 +307,24 @@ def validate(
             "measured it (default: what was measured for the documentation).",
         ),
     ] = None,
+    allow_tainted: Annotated[
+        bool, typer.Option("--allow-tainted", help="Show the figures of tainted live runs as well, marked.")
+    ] = False,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
     with exit_status():
         from anabranch.cli.validate import run_validate
 
-        run_validate(files, set_ or [], seeds, out=out, keep=keep, host_times=host_times, as_json=json)
+        run_validate(
+            files,
+            set_ or [],
+            seeds,
+            out=out,
+            keep=keep,
+            host_times=host_times,
+            allow_tainted=allow_tainted,
+            as_json=json,
+        )
 
 
 @app.command()
@@ -307,18 +339,21 @@ def shell(
 ) -> None:
     """Open a shell inside a host of a scenario.
 
-    The live network is around it, and no flow sends.
+    The live network is around it, and the other hosts' programs run. No flow sends.
     """
     with exit_status():
         import os
 
         from anabranch.cli.common import load_scenario, note
+        from anabranch.cli.shell import greeting
         from anabranch.live import check_host, prepare
         from anabranch.live import shell as open_shell
 
         scenario = load_scenario(file, set_ or [])
         check_host(scenario, host)
         prepare()
+        for line in greeting(scenario, host):
+            note(line)
         status = open_shell(scenario, host, command or [os.environ.get("SHELL", "/bin/sh")], remark=note)
         if status != 0:
             raise typer.Exit(1)

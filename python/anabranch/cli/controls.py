@@ -38,8 +38,8 @@ def list_controls(json: bool) -> None:
         note("which of them `anabranch cc load` has loaded only root may see: they are kept in /sys/fs/bpf")
     elif listed["loaded"] is None:
         note(
-            "this build cannot load controls into the kernel, nor say what is there; install clang, libelf-dev and "
-            "zlib1g-dev (Debian's names) and type `make setup`"
+            "this build cannot load controls into the kernel, nor say what is there; build it from source on a machine "
+            "with clang, libelf-dev and zlib1g-dev (Debian's names)"
         )
 
 

@@ -38,6 +38,7 @@ class RunOptions:
     why: bool
     trace: str | None = None
     all_flows: bool = False
+    allow_tainted: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -50,13 +51,15 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.capture import SNAP_LENGTH, check_snap_length
     from anabranch.errors import UserError
     from anabranch.limits import SAMPLES_MS, check_samples, check_seed
-    from anabranch.live import uncontained
+    from anabranch.live import remarks
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
     live = is_live(options.engine)
     if options.trace is not None and not live:
         raise UserError("--trace traces the kernel's TCP, and --engine sim has none", hint="give --engine live")
+    if options.allow_tainted and not live:
+        raise UserError("--allow-tainted is of live runs, and --engine sim has none", hint="give --engine live")
     if options.trace == "off" and options.why:
         raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
     if live:
@@ -81,6 +84,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 captures=[capture.capture for capture in captures],
                 snap_length=snap_length,
                 # What is sent again, and why, the kernel tells in the trace alone.
+                allow_tainted=True,
                 trace=options.trace or (("acks" if options.out else "events") if options.why else None),
                 progress=progress.update,
             )
@@ -95,8 +99,9 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 snap_length=snap_length,
                 progress=progress.update,
             )
-    if result.live is not None and (told := uncontained(result.live)):
+    for told in remarks(result.live) if result.live is not None else ():
         note(told)
+    _check_taint(result, options)
     why = result.why() if options.why else None
     if options.out is not None:
         from anabranch.report.run_output import write_run
@@ -116,6 +121,24 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         _print(result, out, all_flows=options.all_flows)
         if why is not None:
             print_why(why, out)
+
+
+def _check_taint(result: RunResult, options: RunOptions) -> None:
+    """Let no tainted run through, unless it was asked for; then it is marked.
+
+    Raises:
+        RunFailedError: It is tainted.
+    """
+    from anabranch.errors import RunFailedError
+    from anabranch.live import taint, taint_advice, tainted_message
+
+    reasons = taint(result)
+    if not reasons:
+        return
+    if not options.allow_tainted:
+        raise RunFailedError(tainted_message(result, "--allow-tainted shows its figures, marked"))
+    note("the live run is tainted, and its figures are no result: " + "; ".join(reasons))
+    note(f"  {taint_advice(result)}")
 
 
 def _check_together(options: RunOptions) -> None:
@@ -179,7 +202,7 @@ def _check_live() -> None:
     from anabranch.live import prepare
 
     # Before anything starts a thread: a process with several cannot move into a user namespace.
-    prepare()
+    prepare("--engine sim")
 
 
 _MANY_COPIES = 20
@@ -198,6 +221,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     out.print(
         f"[bold]{escape(title)}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s "
         + ("live" if summary.get("engine") == "live" else "simulated")
+        + ("  [bold red]TAINTED: no result[/bold red]" if summary.get("tainted") else "")
     )
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",

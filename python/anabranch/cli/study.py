@@ -144,7 +144,7 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
     for study in studies:
         if study.definition.live is None:
             raise without_live(study)
-    prepare()
+    prepare("--engine sim")
     attempts = ATTEMPTS if options.attempts is None else options.attempts
     plans = [plan(study, quick=options.quick, jobs=options.jobs, attempts=attempts) for study in studies]
     documents, failed = [], []
@@ -161,7 +161,10 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
             note(f"wrote {target / 'report.md'}")
         audit = result.audit
         if audit.failed:
-            failed.append(f"{name}: {audit.tainted} of {audit.runs} live runs are tainted, more than a tenth")
+            failed.append(
+                f"{name}: {audit.tainted} of {audit.runs} live runs are tainted, more than a tenth: "
+                "run it when the machine is less busy, or with more --attempts"
+            )
         failed += [
             f"{name} {claim.claim.id}: the check accepts its wrong system as well, so it proves nothing"
             for both in result.claims

@@ -58,11 +58,13 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
     summary = result.summary
     charts = list((columns or RunColumns(result)).charts())
     title = summary.get("scenario") or "Scenario"
-    facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s simulated",
+    facts = [f"seed {summary.get('seed')}", f"{figure(summary.get('duration_s'))} s "
+             + ("live" if result.live is not None else "simulated"),
              f"anabranch {summary.get('anabranch_version')}"]  # fmt: skip
     if result.digest:
         facts.append(f"digest <code>{text(result.digest)}</code>")
-    body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", _flows(result), _links(result)]
+    body = [f"<h1>{text(title)}</h1>", f"<p class='soft'>{' · '.join(facts)}</p>", *_taint(result), _flows(result),
+            _links(result)]  # fmt: skip
     if result.groups:
         body.append(_groups(result))
     if result.gateways:
@@ -84,6 +86,16 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
         f"<pre>{text(resolved)}</pre></details>"
     )
     return page(str(title), "\n".join(body), charts=charts)
+
+
+def _taint(result: RunResult) -> list[str]:
+    from anabranch.live import taint, taint_advice
+
+    reasons = taint(result)
+    if not reasons:
+        return []
+    told = f"Tainted: these figures are no result. {'; '.join(reasons)}. {taint_advice(result)}."
+    return [f"<p><strong>{text(told)}</strong></p>"]
 
 
 def _says_why(result: RunResult) -> bool:

@@ -103,6 +103,8 @@ class Comparison:
     file: str
     seeds: int
     tainted_runs: int = 0
+    used_tainted: int = 0
+    """Of these, runs whose figures were used all the same, because that was asked for."""
     live_runs: int = 0
     results: dict[str, Result] = field(default_factory=dict)
     one_sided: set[str] = field(default_factory=set)
@@ -116,8 +118,8 @@ class Comparison:
 
     @property
     def tainted(self) -> bool:
-        """Whether no seed has both live runs to compare with."""
-        return not self.results and not self.one_sided
+        """Whether no seed has both live runs to compare with, or the figures are those of tainted ones."""
+        return self.used_tainted > 0 or (not self.results and not self.one_sided)
 
     def document(self) -> dict[str, Any]:
         """As in the contract."""
@@ -126,6 +128,7 @@ class Comparison:
             "seeds": self.seeds,
             "tainted": self.tainted,
             "tainted_runs": self.tainted_runs,
+            "used_tainted_runs": self.used_tainted,
             "live_runs": self.live_runs,
             "seeds_left_out": self.left_out,
             "metrics": {name: result.document() for name, result in self.results.items()},
@@ -170,12 +173,14 @@ def compare(
     limits: Limits | None = None,
     keep: Path | None = None,
     times: HostTimes | None = None,
+    allow_tainted: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Run a scenario in the simulator and twice live for each of so many seeds, and simulate the other controls.
 
     Live runs that are in the directory ``keep`` are not made again; new ones are kept there. Simulated hosts take
-    ``times``, by default those of this package.
+    ``times``, by default those of this package. With ``allow_tainted`` tainted runs take the place of those that are
+    missing, and mark the comparison.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no live run can do.
@@ -190,6 +195,7 @@ def compare(
         seed = first + number
         # The live runs first: what cannot run live is told before anything is waited for.
         found: list[Figures] = []
+        spare: list[Figures] = []
         for attempt in range(MOST_RUNS):
             if len(found) == REPEATS:
                 break
@@ -198,10 +204,15 @@ def compare(
             comparison.machine = run.machine
             if run.reasons:
                 comparison.tainted_runs += 1
+                spare.append(run.figures)
             else:
                 found.append(run.figures)
             if progress is not None:
                 progress((number + len(found) / REPEATS) / seeds)
+        if allow_tainted and len(found) < REPEATS:
+            used = spare[: REPEATS - len(found)]
+            comparison.used_tainted += len(used)
+            found += used
         if len(found) < REPEATS:
             comparison.left_out.append(seed)
             continue

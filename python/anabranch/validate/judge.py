@@ -104,7 +104,10 @@ def _unusable(comparisons: Sequence[Comparison]) -> Iterator[str]:
     if tainted > MAX_TAINTED * runs:
         yield f"{tainted} of {runs} live runs are tainted, more than {MAX_TAINTED:.0%}"
     for comparison in comparisons:
-        if comparison.tainted:
+        if comparison.used_tainted:
+            used = comparison.used_tainted
+            yield f"{comparison.file}: {used} of the live runs compared are tainted, and prove nothing"
+        elif comparison.tainted:
             yield f"{comparison.file}: no seed has all of its live runs untainted"
         for what in sorted(comparison.one_sided):
             yield f"{comparison.file}: {what} is there in some runs alone"

@@ -85,6 +85,11 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
     blind = sum(needs_the_control(comparison) for comparison in usable)
     yield f"a formula blind to the control errs by more than {BLIND:.0%} in {blind} of {len(usable)} scenarios"
     for comparison in comparisons:
+        if comparison.used_tainted:
+            yield (
+                f"{Path(comparison.file).name}: TAINTED: {comparison.used_tainted} of its live runs were too late or "
+                "lost packets; its figures are no result"
+            )
         if comparison.left_out:
             seeds = ", ".join(map(str, comparison.left_out))
             yield f"{Path(comparison.file).name}: left out for want of two live runs that are not tainted: seed {seeds}"

@@ -115,7 +115,7 @@ def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
     if missing or events is None:
         raise UserError(
             f"this run does not say why packets were sent again: there is no {', no '.join(missing)}",
-            hint="the engine has to record both; build the one that belongs to this version (`make setup`)",
+            hint="the engine has to record both; install the one that belongs to this version of the package",
         )
     again: dict[str, list[Retransmission]] = {}
     for item in retransmissions(packets):

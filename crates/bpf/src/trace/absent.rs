@@ -17,11 +17,10 @@ impl Trace {
     /// # Errors
     /// Always.
     pub fn start(_flows: &[(Place, u32)], _detail: Detail) -> Result<Self, Error> {
-        Err(Error::System(
-            "this build cannot load BPF programs into the kernel; install clang, libelf-dev and zlib1g-dev (Debian's \
-             names) and type `make setup`"
-                .to_owned(),
-        ))
+        Err(Error::System(format!(
+            "this build cannot load BPF programs into the kernel; {}",
+            crate::privilege::BUILD
+        )))
     }
     /// What has been told since it was last asked.
     pub fn take(&mut self) -> Vec<Record> {

@@ -19,14 +19,16 @@ use super::{Detail, Place, Record};
 use crate::{
     Error, compile,
     kernel::{BTF, LOG, hearing, shortened},
+    privilege::advice,
 };
 
 /// The program's file.
 const NAME: &str = "tcp_trace.bpf.c";
 const TEXT: &str = include_str!("../../../../bpf/trace/tcp_trace.bpf.c");
 /// What loading takes (capabilities(7)).
-const PRIVILEGE: &str = "tracing the kernel's TCP needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of user namespaces; run \
-                         as root";
+const PRIVILEGE: &str =
+    "tracing the kernel's TCP needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of user namespaces";
+const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
 /// Octets that wait for us: a fifth of a second of 200,000 segments a second, or 2,500 events.
 const ROOM_FOR_SEGMENTS: u32 = 8 << 20;
 const ROOM_FOR_EVENTS: u32 = 256 << 10;
@@ -56,7 +58,7 @@ impl Trace {
         let (started, said) = hearing(|| Self::load(&object, flows, detail));
         started.map_err(|error| {
             if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) {
-                return Error::System(PRIVILEGE.to_owned());
+                return Error::System(format!("{PRIVILEGE}; {}", advice(&CAPABILITIES)));
             }
             Error::Refused {
                 file: NAME.to_owned(),

@@ -114,6 +114,21 @@ impl PlainLink {
                 .unwrap_or_default()
         }
     }
+    /// The same without what is still to be sent at `now`, when the run ends early. The packet that is being sent counts.
+    #[must_use]
+    pub fn statistics_by(&self, window: Window, now: Instant) -> Statistics {
+        let mut statistics = self.statistics();
+        let waiting = self.queue.iter().flat_map(|queue| queue.packets.iter());
+        for &(start, size) in waiting.filter(|(start, _)| *start > now) {
+            if window.contains(start) {
+                statistics.sent_packets = statistics.sent_packets.saturating_sub(1);
+                statistics.sent_bytes = statistics.sent_bytes.saturating_sub(size.into());
+            }
+            let ahead = u128::from(window.overlap(now, start).as_picos());
+            statistics.queue_time = statistics.queue_time.saturating_sub(ahead);
+        }
+        statistics
+    }
     /// Packets dropped so far.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
@@ -192,6 +207,26 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fails for a run that ends early and counts what its links would still have sent.
+    #[test]
+    fn an_early_end_leaves_out_what_still_waits() {
+        let rate = Rate::new(12_000_000).expect("positive");
+        let mut link = PlainLink::new(Some(rate), Duration::ZERO, Limit::Unlimited);
+        let window = Window::new(Instant::START, Instant::from_millis(1000));
+        for _ in 0..10 {
+            // A millisecond each.
+            link.enqueue(window, Instant::START, 1500);
+        }
+        // Three have been sent, and the fourth is being sent.
+        let early = link.statistics_by(window, Instant::from_nanos(3_500_000));
+        assert_eq!((early.sent_packets, early.sent_bytes), (4, 6000));
+        // Packet-milliseconds of waiting until then: 1 + 2 + 3, and 3.5 of each of the six others.
+        assert_eq!(early.queue_time, 27 * 1_000_000_000);
+        let whole = link.statistics_by(window, window.end());
+        assert_eq!(whole.sent_bytes, link.statistics().sent_bytes);
+        assert_eq!(whole.queue_time, link.statistics().queue_time);
+    }
 
     /// 65,535 octets at 1 bit/s take six days: a thousand of them, sixteen years, are more than a clock of 213 days
     /// holds. Those that start within a run do so when they should, and no other is told to arrive in it.

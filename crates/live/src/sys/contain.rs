@@ -16,12 +16,15 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
+use super::names;
 use crate::descriptors;
 
 /// A program, and all that it starts.
 #[derive(Debug)]
 pub struct Contained {
     pub child: Child,
+    /// Whether the program has the table of names that it was to have.
+    pub has_names: bool,
     /// How it ended, from the first process of its namespace; none without one.
     status: Option<OwnedFd>,
 }
@@ -29,22 +32,30 @@ pub struct Contained {
 /// Starts a program. It is killed when the calling thread ends, and so is what it has started: even if we are killed
 /// (PR_SET_PDEATHSIG(2)), and even if these have put themselves into a session of their own. A thread can start one.
 /// Where the kernel permits no PID namespace, what has put itself into a session of its own lives on: [`Contained::is_apart`].
-pub fn start(command: &mut Command) -> io::Result<Contained> {
+/// `names` is the table that it reads in place of `/etc/hosts`, if the kernel lets it have one.
+pub fn start(command: &mut Command, names: String) -> io::Result<Contained> {
     // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no memory.
     let is_apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     let report = writer.as_raw_fd();
+    let (heard, speaks) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+    let answer = speaks.as_raw_fd();
     // SAFETY: between fork and exec the closure makes system calls, and allocates nothing.
     unsafe {
         command.pre_exec(move || {
             descriptors::restore()?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
+            if names::give(names.as_bytes()).is_ok() {
+                libc::write(answer, [1_u8].as_ptr().cast(), 1);
+            }
             if is_apart { divide(report) } else { Ok(()) }
         });
     }
     let child = command.spawn()?;
     Ok(Contained {
         child,
+        // It has started, so that nothing more will be said.
+        has_names: rustix::io::read(&heard, &mut [0; 1]) == Ok(1),
         status: is_apart.then_some(reader),
     })
 }

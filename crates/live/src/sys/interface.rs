@@ -78,6 +78,13 @@ pub fn open_tun(name: &str) -> io::Result<File> {
     Ok(file)
 }
 
+/// Which interface it is: it may have several names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    pub index: i32,
+    pub is_loopback: bool,
+}
+
 /// What an interface of the calling thread's namespace is told.
 pub struct Interface {
     name: String,
@@ -113,12 +120,10 @@ impl Interface {
 
     /// An IPv6 address with its network of `prefix` bits.
     pub fn address_v6(&self, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
-        let found = self.tell(libc::SIOCGIFINDEX as Request, |_| {})?;
         let mut request = In6Ifreq {
             address: address.octets(),
             prefix,
-            // SAFETY: SIOCGIFINDEX has just written this field of the union.
-            index: unsafe { found.ifr_ifru.ifru_ifindex },
+            index: self.index()?,
         };
         let socket = control_socket(AddressFamily::INET6)?;
         // SAFETY: on a socket of this family the request reads a `struct in6_ifreq`.
@@ -148,35 +153,63 @@ impl Interface {
     fn set_link(&self, attribute: u16, value: u32) -> io::Result<()> {
         const RTM_SETLINK: u16 = 19;
         const REQUEST_AND_ACK: u16 = 5;
+        // `struct ifinfomsg`, and one attribute.
+        let mut body = vec![0; 4];
+        body.extend(self.index()?.to_ne_bytes());
+        body.extend([0; 8]);
+        body.extend(attribute_of(attribute, &value.to_ne_bytes()));
+        ask(RTM_SETLINK, REQUEST_AND_ACK, &body)
+    }
+
+    /// Which interface it is.
+    pub fn identity(&self) -> io::Result<Identity> {
+        Ok(Identity {
+            index: self.index()?,
+            is_loopback: i32::from(self.flags()?) & libc::IFF_LOOPBACK != 0,
+        })
+    }
+
+    fn flags(&self) -> io::Result<libc::c_short> {
+        let now = self.tell(libc::SIOCGIFFLAGS as Request, |_| {})?;
+        // SAFETY: SIOCGIFFLAGS has just written this field of the union.
+        Ok(unsafe { now.ifr_ifru.ifru_flags })
+    }
+
+    fn index(&self) -> io::Result<libc::c_int> {
         let found = self.tell(libc::SIOCGIFINDEX as Request, |_| {})?;
         // SAFETY: SIOCGIFINDEX has just written this field of the union.
-        let index = unsafe { found.ifr_ifru.ifru_ifindex };
-        // `struct nlmsghdr`, `struct ifinfomsg`, and one attribute.
-        let mut message = Vec::with_capacity(40);
-        message.extend(40_u32.to_ne_bytes());
-        message.extend(RTM_SETLINK.to_ne_bytes());
-        message.extend(REQUEST_AND_ACK.to_ne_bytes());
-        message.extend([0; 8]);
-        message.extend([0; 4]);
-        message.extend(index.to_ne_bytes());
-        message.extend([0; 8]);
-        message.extend(8_u16.to_ne_bytes());
-        message.extend(attribute.to_ne_bytes());
-        message.extend(value.to_ne_bytes());
-        let socket = socket_with(
-            AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        rustix::io::write(&socket, &message)?;
-        let mut answer = [0; 64];
-        rustix::io::read(&socket, &mut answer)?;
-        // `struct nlmsgerr` behind the header: 0, or an error number below it.
-        match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
-            0 => Ok(()),
-            error => Err(io::Error::from_raw_os_error(-error)),
+        Ok(unsafe { found.ifr_ifru.ifru_ifindex })
+    }
+
+    /// Makes a congestion control a property of the route to the network of `address` (`linux/rtnetlink.h`, `RTAX_CC_ALGO`): of every
+    /// connection over it. The route is the one that the kernel has made with the address.
+    pub fn route_control(&self, address: &[u8], prefix: u32, control: &str) -> io::Result<()> {
+        const RTM_NEWROUTE: u16 = 24;
+        /// Request, acknowledge, replace, create.
+        const REPLACE: u16 = 0x505;
+        let [destination, device, priority, preferred, metrics, algorithm] = [1, 4, 6, 7, 8, 16];
+        let [main, by_kernel, of_link, global, unicast] = [254, 2, 253, 0, 1];
+        let is_v6 = address.len() == 16;
+        let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+        let family = u8::try_from(family).expect("a small number");
+        let bits = u8::try_from(prefix).expect("128 at most");
+        let scope = if is_v6 { global } else { of_link };
+        // `struct rtmsg`, and attributes.
+        let mut body = vec![family, bits, 0, 0, main, by_kernel, scope, unicast];
+        body.extend([0; 4]);
+        let mut network = address.to_vec();
+        network[usize::from(bits / 8)..].fill(0);
+        body.extend(attribute_of(destination, &network));
+        body.extend(attribute_of(device, &self.index()?.to_ne_bytes()));
+        if is_v6 {
+            // What the kernel gives the routes that come with an address.
+            body.extend(attribute_of(priority, &256_u32.to_ne_bytes()));
+        } else {
+            body.extend(attribute_of(preferred, address));
         }
+        let name = attribute_of(algorithm, &[control.as_bytes(), &[0]].concat());
+        body.extend(attribute_of(metrics, &name));
+        ask(RTM_NEWROUTE, REPLACE, &body)
     }
 
     /// Every packet is one that a wire would carry.
@@ -212,14 +245,46 @@ impl Interface {
     }
 
     pub fn up(&self) -> io::Result<()> {
-        let now = self.tell(libc::SIOCGIFFLAGS as Request, |_| {})?;
-        // SAFETY: SIOCGIFFLAGS has just written this field of the union.
-        let flags = unsafe { now.ifr_ifru.ifru_flags };
+        let flags = self.flags()?;
         let up = libc::c_short::try_from(libc::IFF_UP).expect("a flag of 16 bits");
         self.tell(libc::SIOCSIFFLAGS as Request, |request| {
             request.ifr_ifru.ifru_flags = flags | up;
         })
         .map(drop)
+    }
+}
+
+/// An attribute of rtnetlink(7) with its padding.
+fn attribute_of(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(4 + value.len()).expect("attributes here are short");
+    let mut octets = [len.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    octets.extend(value);
+    octets.resize(octets.len().next_multiple_of(4), 0);
+    octets
+}
+
+/// Asks the kernel by rtnetlink(7), and waits for its answer.
+fn ask(kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+    // `struct nlmsghdr`.
+    let len = u32::try_from(16 + body.len()).expect("messages here are short");
+    let mut message = len.to_ne_bytes().to_vec();
+    message.extend(kind.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    message.extend([0; 8]);
+    message.extend(body);
+    let socket = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    rustix::io::write(&socket, &message)?;
+    let mut answer = [0; 256];
+    rustix::io::read(&socket, &mut answer)?;
+    // `struct nlmsgerr` behind the header: 0, or an error number below it.
+    match i32::from_ne_bytes([answer[16], answer[17], answer[18], answer[19]]) {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(-error)),
     }
 }
 

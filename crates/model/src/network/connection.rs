@@ -224,6 +224,15 @@ impl<B: Body> Network<B> {
         })
     }
 
+    /// IP bytes that have arrived at a flow's receiving end in the measured time so far; of many transfers, by those that are over.
+    #[must_use]
+    pub fn arrived_bytes(&self, flow: FlowId) -> u64 {
+        let flow = &self.flows[flow.0 as usize];
+        flow.connection.map_or(flow.totals.ip_bytes, |c| {
+            self.connections[c as usize].receiver.ip_bytes
+        })
+    }
+
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
             End::Tcp(endpoint, _) => *endpoint.stats(),
@@ -317,6 +326,7 @@ impl<B: Body> Network<B> {
         let counters = self.counters(connection);
         let conn = &mut self.connections[connection];
         conn.sender.stop(self.fabric.now);
+        conn.receiver.stop(self.fabric.now);
         let sums = counters.since(conn.base.take().as_deref());
         let totals = &mut self.flows[conn.flow.0 as usize].totals;
         if !totals.frozen {

@@ -43,7 +43,7 @@ impl<B: Body> Network<B> {
         let rate = self.rates[link.0 as usize];
         match &mut self.fabric.links[link.0 as usize].kind {
             LinkKind::Plain(plain) => LinkReport {
-                statistics: plain.statistics(),
+                statistics: plain.statistics_by(self.fabric.window, now),
                 capacity_bits: rate.map(|rate| rate as f64 * measured.as_secs_f64()),
                 measured,
                 queue_packets: plain.queue(now).0,

@@ -122,6 +122,10 @@ impl ReceiverMeter {
             reordering: Reordering::new(&Params::default()),
         }
     }
+    /// The measured time is over at `now`, whatever comes.
+    pub fn stop(&mut self, now: Instant) {
+        self.window = Window::new(self.window.start(), now.min(self.window.end()));
+    }
     /// A packet arrived. Says whether it was reordered; `None` outside the measured time.
     #[inline]
     pub fn on_packet(&mut self, now: Instant, number: u64, size: u32) -> Option<Arrival> {

@@ -56,6 +56,9 @@ pub struct Summary {
     pub fairness: Fairness,
     /// What the engine did.
     pub engine_stats: EngineStats,
+    /// Of a live run: `true` where its figures are no result, because the engine was too late or lost packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tainted: Option<bool>,
     /// Of a live run: what the engine says of itself, and the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Value>,
@@ -551,6 +554,7 @@ impl Summary {
                 delivered_packets: network.delivered_packets(),
                 ..EngineStats::default()
             },
+            tainted: None,
             live: None,
         }
     }

@@ -261,8 +261,8 @@ pub struct Host {
     /// of this machine, and every frame that arrives there is carried along the one flow that begins or ends here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attach: Option<String>,
-    /// Live engine only: what to run there, a program and its arguments, `["iperf3", "-c", "{B}"]`; `{B}` is the IPv4
-    /// address of the host B. The flows of this host then have no application of ours.
+    /// Live engine only: what to run there, a program and its arguments, `["iperf3", "-c", "{B}"]`; `{B}` is the address of
+    /// the host B, which is also found by its name. Flows of this host without a `workload` carry its packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exec: Option<Anything>,
     /// Whose TCP is at work here in the live engine. `"kernel"`, which is the default: this machine's. `"own"`: ours, with

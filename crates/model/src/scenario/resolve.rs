@@ -233,6 +233,8 @@ pub struct ResolvedFlow {
     pub table: String,
     /// Which copy.
     pub copy: u32,
+    /// The keys that the scenario gives the table.
+    pub written: Written,
     /// Where it begins and ends, as indices into [`Resolved::nodes`].
     pub ends: [usize; 2],
     /// When it starts, the random part included.
@@ -296,6 +298,24 @@ pub enum What {
     Delay(Duration),
     /// Parameters of the queue; its kind stays.
     Queue(Box<queue::Config>),
+}
+
+impl ResolvedFlow {
+    /// Whether the scenario gives this key of the flow's table.
+    #[must_use]
+    pub fn gives(&self, key: &str) -> bool {
+        self.written.0.iter().any(|written| written == key)
+    }
+}
+
+/// The keys that a scenario gives a table. Where a value comes from is no part of what it is: all are equal.
+#[derive(Debug, Clone, Default)]
+pub struct Written(pub Arc<[String]>);
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl ResolvedLink {
@@ -479,7 +499,7 @@ pub(super) fn resolve(
     gateway::write_out(&mut file, &gateways);
     change::write_out(&mut file, &changes, &links);
     flow::write_out(&mut file, &flows, &links, &gateways);
-    let json = flow::with_settings(&file, &settings);
+    let json = flow::with_settings(&file, &settings, &flows);
     Ok(Resolved {
         title,
         duration: file.duration,

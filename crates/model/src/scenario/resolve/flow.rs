@@ -6,7 +6,7 @@ use anabranch_core::{
 };
 
 use super::{
-    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step,
+    ResolvedFlow, ResolvedGateway, ResolvedLink, Resolver, Step, Written,
     route::{Graph, Routes},
     traffic,
 };
@@ -15,6 +15,7 @@ use crate::scenario::{
     error::{Error, Fault, choice},
     format::{File, Flow, Protocol},
     kind::Kind,
+    tree::Node,
     types::{cc, fec, tcp, workload},
     unavailable,
 };
@@ -47,6 +48,7 @@ pub(super) fn flows(
         let node = |name: &str| graph.find(name).expect("routing found both ends");
         let ends = [node(&flow.from), node(&flow.to)];
         let start = Instant::START.saturating_add(flow.start);
+        let written = written(resolver, table);
         for copy in 0..flow.count {
             let late = Stream::new(file.seed, &format!("flow.{table}.{copy}"))
                 .at(0)
@@ -58,6 +60,7 @@ pub(super) fn flows(
                 },
                 table: table.clone(),
                 copy,
+                written: written.clone(),
                 ends,
                 start: start.saturating_add(late),
                 stop: flow
@@ -79,6 +82,16 @@ pub(super) fn flows(
         all_settings.push(settings);
     }
     Ok((flows, all_settings))
+}
+
+/// The keys that the scenario gives a flow.
+fn written(resolver: &Resolver<'_>, table: &str) -> Written {
+    let entries = resolver
+        .root
+        .find(&["flow", table])
+        .and_then(Node::as_table);
+    let entries = entries.into_iter().flat_map(|table| &table.0);
+    Written(entries.map(|entry| entry.key.clone()).collect())
 }
 
 fn settings(resolver: &Resolver<'_>, table: &str, flow: &Flow) -> Result<tcp::Settings, Error> {
@@ -309,8 +322,13 @@ pub(super) fn write_out(
     }
 }
 
-/// The tables as JSON, with every switch of each flow's stack under `transport`.
-pub(super) fn with_settings(file: &File, settings: &[tcp::Settings]) -> serde_json::Value {
+/// The tables as JSON, with every switch of each flow's stack under `transport`. What would mean something else if it were written is
+/// left out: live, a workload that is given is an application of ours beside a program, and no end of ours is behind an interface.
+pub(super) fn with_settings(
+    file: &File,
+    settings: &[tcp::Settings],
+    flows: &[ResolvedFlow],
+) -> serde_json::Value {
     let mut json = serde_json::to_value(file).expect("tables are made of text, numbers and lists");
     for ((name, flow), settings) in file.flow.0.iter().zip(settings) {
         if flow.protocol == Protocol::Udp {
@@ -326,6 +344,31 @@ pub(super) fn with_settings(file: &File, settings: &[tcp::Settings]) -> serde_js
         // In a scenario the segment size carries its unit.
         transport["mss"] = Bytes::new(u64::from(settings.mss)).to_string().into();
         json["flow"][name]["transport"] = transport;
+    }
+    for (name, flow) in &file.flow.0 {
+        let hosts = || {
+            let ends = [&flow.from, &flow.to];
+            let hosts = file
+                .host
+                .0
+                .iter()
+                .filter(move |(host, _)| ends.contains(&host));
+            hosts.map(|(_, host)| host)
+        };
+        let is_interface = |attach: &String| attach.starts_with("interface:");
+        let is_inline = hosts().any(|host| host.attach.as_ref().is_some_and(is_interface));
+        let runs = hosts().any(|host| host.exec.is_some());
+        let resolved = flows.iter().find(|flow| flow.table == *name);
+        let gives = |key: &str| resolved.is_some_and(|flow| flow.gives(key));
+        let table = json["flow"][name].as_object_mut();
+        let table = table.expect("a flow is a table");
+        if is_inline {
+            table.retain(|key, _| {
+                ["from", "to", "route", "return_route"].contains(&key.as_str()) || gives(key)
+            });
+        } else if runs {
+            table.retain(|key, _| !["workload", "cc"].contains(&key.as_str()) || gives(key));
+        }
     }
     json
 }
