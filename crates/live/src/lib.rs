@@ -23,6 +23,7 @@ mod endpoint;
 mod favour;
 mod frame;
 mod kernel_target;
+mod limits;
 mod namespace;
 mod play;
 mod program;

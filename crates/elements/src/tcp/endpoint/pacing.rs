@@ -17,7 +17,7 @@ use super::Endpoint;
 use crate::{body::Body, cc::CongestionControl};
 
 /// Octets of a burst at most: the largest segment that a network card splits.
-const MAX_BURST: u64 = 65_536;
+pub(super) const MAX_BURST: u64 = 65_536;
 /// Octets of the first piece of what an application writes into a buffer that is small at first; later ones are as large as the largest burst.
 const FIRST_PIECE: u64 = 83_200;
 /// Half of the largest window that a SYN-ACK can offer: pieces of what is written before any other was offered are no larger.
