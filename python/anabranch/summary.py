@@ -86,6 +86,8 @@ class FlowSummary(TypedDict, total=False):
     ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
     gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
     late packets may explain.
+    The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window, the
+    send buffer or the application limited the sender; the rest is pacing and recovery.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
     it is requests and responses, ``fec`` without it. Over UDP all that is TCP's is ``None``; the one-way delays, from
     a datagram's sending to its arrival, are ``None`` over TCP.
@@ -102,6 +104,10 @@ class FlowSummary(TypedDict, total=False):
     mean_cwnd_packets: float | None
     mean_srtt_ms: float | None
     min_rtt_ms: float | None
+    cwnd_limited_share: float | None
+    rwnd_limited_share: float | None
+    sndbuf_limited_share: float | None
+    application_limited_share: float | None
     flow_completion_time_s: float | None
     reordered_ratio: float | None
     reordering_extent_p95_packets: int | None

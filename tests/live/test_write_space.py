@@ -1,6 +1,6 @@
 """When the kernel lets a writer go on that a full send buffer has stopped: a third of it is free then.
 
-The simulator takes that for the time of the next write (`Endpoint::note_write_after_block`).
+The simulator takes that for the time of the next write (`Endpoint::write_anew`, `Endpoint::note_write_after_block`).
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ pub mod rtt;
 pub mod scoreboard;
 pub mod segment;
 pub mod send_buffer;
+pub mod send_limit;
 pub mod seq;
 pub mod settings;
 pub mod state;
@@ -34,6 +35,7 @@ pub use recovery::{
 };
 pub use refusal::{Refusal, Refusals};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
+pub use send_limit::{LimitTimes, SendLimit};
 pub use seq::Seq;
 pub use settings::{DelayedAck, EcnMode, FullAck, Overrides, Problem, Recovery, Settings};
 pub use state::State;

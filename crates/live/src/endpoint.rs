@@ -66,8 +66,8 @@ impl Own {
     }
 
     /// The connection as the kernel would tell of one of its own.
-    pub fn info(&self) -> TcpInfo {
-        self.lock().info()
+    pub fn info(&self, now: Instant) -> TcpInfo {
+        self.lock().info(now)
     }
 
     /// What the application has seen.
@@ -466,7 +466,9 @@ impl Connection {
         outcome
     }
 
-    fn info(&self) -> TcpInfo {
+    fn info(&self, now: Instant) -> TcpInfo {
+        let limits = self.endpoint.limit_times(now);
+        let long = |d: Duration| u64::try_from(d.as_picos() / 1_000_000).unwrap_or(u64::MAX);
         let (snapshot, stats) = (self.endpoint.snapshot(), self.endpoint.stats());
         let mss = u64::from(self.endpoint.smss());
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
@@ -503,6 +505,11 @@ impl Connection {
             // The kernel counts the end of the stream as one more, and so does what reads this.
             bytes_received: stats.delivered_bytes
                 + u64::from(TcpInfo::has_ended(self.endpoint.state().tcp_info_number())),
+            notsent_bytes: small(self.endpoint.unsent()),
+            busy_us: long(limits.total() - limits.application),
+            rwnd_limited_us: long(limits.rwnd),
+            sndbuf_limited_us: long(limits.send_buffer),
+            is_send_buffer_full: false,
             min_rtt_us: if snapshot.min_rtt.is_zero() {
                 u32::MAX
             } else {

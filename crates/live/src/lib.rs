@@ -25,6 +25,7 @@ mod favour;
 mod frame;
 mod hindrance;
 mod kernel_target;
+mod limits;
 mod marks;
 mod names;
 mod namespace;

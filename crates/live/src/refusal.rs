@@ -108,11 +108,15 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
                 check_parameters(flow)?;
             }
         }
-        let same = |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
+        let same = |flow: &ResolvedFlow| {
+            let buffer = (!has_own_end(flow, resolved)).then_some(flow.stack.send_buffer);
+            let switches = Switches::of_kernels(flow, resolved);
+            (flow.stack.ecn, switches, buffer)
+        };
         if first.is_some_and(|first| same(first) != same(flow)) {
             return Err(Refusal::new(
                 &["flow", &flow.table, "transport"],
-                "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp` and `frto`, and the flows differ in them",
+                "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp`, `frto` and `send_buffer`, and the flows differ in them",
                 "expected the same in every flow",
             ));
         }
@@ -371,6 +375,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
         kernel.receive_autotuning = false;
         kernel.receive_window = flow.stack.receive_window;
     }
+    kernel.send_buffer = flow.stack.send_buffer;
     Switches::of(&flow.stack).put_into(&mut kernel);
     // What the congestion control brings along it has in the kernel too.
     if flow.cc.sets_its_rate() {
@@ -392,7 +397,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
         &["flow", &flow.table, "transport", &switch],
         format!("`{switch}` cannot be set for a socket of this machine's kernel"),
         "expected the stack's own; a live run can set `mss`, `timestamps`, `ecn` (\"off\", \"rfc3168\"), `sack`, `dsack`, `rack`, `tlp`, `frto`, \
-         and `receive_window` beside `receive_autotuning = false`",
+         `send_buffer`, and `receive_window` beside `receive_autotuning = false`",
     ))
 }
 

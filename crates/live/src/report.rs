@@ -21,6 +21,7 @@ use crate::{
     audit::Ends,
     datagram,
     endpoint::Own,
+    limits,
     play::{Done, LiveHost},
     sampler::Sample,
     settings::is_carried,
@@ -83,6 +84,7 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
             done.moved.arrived_of(index).ip_bytes,
         );
         figures.write(summary);
+        limits::write(summary, &figures.sender, figures.window, is_paced(flow));
         let took = completion(flow, resolved, outcomes).map(|at| (at - flow.start).as_secs_f64());
         summary.insert("flow_completion_time_s".into(), took.into());
         if crate::settings::connects_back(flow) {
@@ -95,6 +97,11 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
         }
     }
     jain_index(&goodputs)
+}
+
+/// Whether a flow's data may wait for its time.
+fn is_paced(flow: &ResolvedFlow) -> bool {
+    flow.stack.pacing || flow.cc.sets_its_rate()
 }
 
 /// Requests and responses in the measured time, each by its own: a response that was asked for before counts, and so does a request

@@ -27,7 +27,7 @@ impl Sample {
     /// A socket now; `None` if the kernel says nothing of it.
     #[must_use]
     pub fn of(flow: usize, side: Side, socket: &Socket, clock: Clock) -> Option<Self> {
-        let info = socket.info().ok()?;
+        let info = socket.info(clock.now()).ok()?;
         let at = clock.now();
         Some(Self {
             at,

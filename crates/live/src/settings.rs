@@ -292,7 +292,7 @@ pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
 
 /// What every machine gives a connection to begin with (`tcp_wmem`).
 const FIRST_SEND_BUFFER: u64 = 16_384;
-/// What it grows to on every machine, and the most that one of ours begins with.
+/// What it grows to on every machine unless a flow asks for another, and the most that one of ours begins with.
 const LARGE_SEND_BUFFER: u64 = 4 << 20;
 /// What a receive buffer grows to where nobody has changed it (`tcp_rmem` since Linux 6.16): how coarse the window field is goes by it.
 const LARGE_RECEIVE_BUFFER: u64 = 32 << 20;
@@ -323,7 +323,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
             format!(
                 "4096 {} {}",
                 first_send_buffer(resolved, shell),
-                need.max(LARGE_SEND_BUFFER)
+                largest_send_buffer(resolved)
             ),
         ),
         (
@@ -364,7 +364,20 @@ pub fn first_send_buffer(resolved: &Resolved, shell: bool) -> u64 {
         0 => u64::MAX,
         need => need,
     };
-    need.min(share).clamp(FIRST_SEND_BUFFER, LARGE_SEND_BUFFER)
+    need.min(share)
+        .clamp(FIRST_SEND_BUFFER, LARGE_SEND_BUFFER)
+        .min(largest_send_buffer(resolved))
+}
+
+/// Octets that a send buffer grows to: what the kernels' flows ask for, which is the same in all of them.
+fn largest_send_buffer(resolved: &Resolved) -> u64 {
+    let mut flows = resolved.flows.iter();
+    let asked = flows.find(|flow| flow.protocol == Protocol::Tcp && !has_own_end(flow, resolved));
+    match asked.map_or(LARGE_SEND_BUFFER, |flow| flow.stack.send_buffer_bytes()) {
+        u64::MAX => needed_buffer(resolved).max(LARGE_SEND_BUFFER),
+        // What `tcp_wmem` takes.
+        bytes => bytes.min(i32::MAX.unsigned_abs().into()),
+    }
 }
 
 /// What the scenario asks of a kernel's settings, as long as the kernel has none of that name: `has` says whether it does.

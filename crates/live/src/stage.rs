@@ -42,10 +42,10 @@ pub enum Socket {
 impl Socket {
     /// # Errors
     /// If the kernel has nothing to say of it.
-    pub fn info(&self) -> io::Result<TcpInfo> {
+    pub fn info(&self, now: Instant) -> io::Result<TcpInfo> {
         match self {
             Self::Kernel(socket) => TcpInfo::of(socket),
-            Self::Own(own) => Ok(own.info()),
+            Self::Own(own) => Ok(own.info(now)),
         }
     }
 }

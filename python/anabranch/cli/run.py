@@ -244,7 +244,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     out.print(flows)
     if copies:
         out.print("--all-flows prints every copy; --json and --out have them all.")
-    for remark in times(result, copies):
+    for remark in (*limits(result, copies), *times(result, copies)):
         out.print(escape(remark), soft_wrap=True)
     links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
@@ -343,6 +343,28 @@ def _copies(result: RunResult) -> dict[str, list[str]]:
         if slash:
             names.setdefault(table, []).append(name)
     return {table: copies for table, copies in names.items() if len(copies) > _MANY_COPIES}
+
+
+_LIMITS = (
+    ("cwnd_limited_share", "the congestion window"), ("rwnd_limited_share", "the receive window"),
+    ("sndbuf_limited_share", "the send buffer"), ("application_limited_share", "the application"),
+)  # fmt: skip
+"""What can limit a sender, by the name of its share."""
+
+
+def limits(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
+    """What limited each TCP flow, a sentence each; flows with ``copies`` are left out."""
+    told = []
+    for name, flow in result.flows.items():
+        shares = [(_of(flow, key), what) for key, what in _LIMITS]
+        if name.partition("/")[0] in copies or all(share is None for share, _ in shares):
+            continue
+        known = sorted(((share, what) for share, what in shares if share is not None and share >= 0.005), reverse=True)
+        parts = ", ".join(f"{what} {share:.0%}" for share, what in known) or "nothing of these"
+        rest = 1.0 - sum(share for share, _ in known)
+        rest_too = f"; pacing, recovery and set-up {rest:.0%}" if rest >= 0.005 else ""
+        told.append(f"{name}: limited by {parts}{rest_too}")
+    return told
 
 
 def times(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:

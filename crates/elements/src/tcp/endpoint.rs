@@ -17,6 +17,7 @@ mod handshake;
 mod header;
 mod input;
 mod layered;
+mod limit;
 mod loss_timers;
 mod measurement;
 mod output;
@@ -29,6 +30,7 @@ mod validation;
 mod view;
 mod watch;
 mod window_log;
+mod write_space;
 
 use std::sync::Arc;
 
@@ -51,6 +53,7 @@ use super::{
     scoreboard::Scoreboard,
     segment::Segment,
     send_buffer::SendBuffer,
+    send_limit::{LimitAccount, SendLimit},
     seq::Seq,
     settings::Settings,
     state::{Event, State},
@@ -189,8 +192,8 @@ pub struct Endpoint<B: Body> {
     state: State,
     wanted: Wanted,
     agreed: Agreed,
-    /// What limited the sender when it was last asked.
-    limited_by: LimitedBy,
+    /// What limits the sender, as of when nothing more could leave.
+    limit: SendLimit,
     auto_read: bool,
     /// Full segment in octets: ours or the peer's, whichever is smaller.
     smss: u32,
@@ -220,6 +223,10 @@ pub struct Endpoint<B: Body> {
     receive_window: u64,
     /// Octets of the send buffer.
     send_buffer: u64,
+    /// Up to where an application that always has more to send has written.
+    write_edge: Seq,
+    /// It writes anew once so much is acknowledged.
+    written_anew_at: Seq,
     /// Octets of the congestion window that are taken by what is not data.
     reserved: u64,
     /// The window field as last sent, once it has been sent scaled.
@@ -269,17 +276,6 @@ pub struct Endpoint<B: Body> {
     cold: Box<Cold<B>>,
 }
 
-/// What limits the sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LimitedBy {
-    /// The application has nothing more.
-    Application,
-    /// The congestion window.
-    Cwnd,
-    /// The peer's window, the send buffer or a remedy for reordering.
-    Window,
-}
-
 /// What the steady state does not touch.
 #[derive(Debug)]
 struct Cold<B> {
@@ -312,6 +308,10 @@ struct Cold<B> {
     extras: Option<Box<Extras>>,
     /// The connection ended by RST or by giving up.
     reset_by: Option<Ending>,
+    /// How long each limit has held.
+    limits: LimitAccount,
+    /// The send buffer had no room for all of the last write.
+    write_was_cut: bool,
 }
 
 /// What only some stacks need.
@@ -404,7 +404,7 @@ impl<B: Body> Endpoint<B> {
                 snd_scale: 0,
                 rcv_scale: 0,
             },
-            limited_by: LimitedBy::Application,
+            limit: SendLimit::Application,
             auto_read: true,
             smss: settings.mss,
             snd_una: first,
@@ -420,6 +420,8 @@ impl<B: Body> Endpoint<B> {
             rcv_acked: Seq::first(0),
             receive_window: settings.first_receive_window(),
             send_buffer: settings.send_buffer_bytes(),
+            write_edge: first,
+            written_anew_at: first,
             reserved: 0,
             rcv_field: 0,
             told: false,
@@ -472,6 +474,8 @@ impl<B: Body> Endpoint<B> {
                 default_mss: handshake::DEFAULT_MSS,
                 extras: None,
                 reset_by: None,
+                limits: LimitAccount::default(),
+                write_was_cut: false,
             }),
         }
     }

@@ -200,6 +200,8 @@ pub struct Settings {
     /// in pieces of that half; and there the last segment of a piece, where it would leave by itself, takes the first ones of the next
     /// piece along if there is room for them. If there is none it has PSH, but for pieces of that half: of these one has that ends
     /// more than that half after the last that has, or in which a write of 128 KiB ends.
+    /// An application that finds the send buffer full waits until a third of it is free; then it fills it, and more where what
+    /// leaves together is shorter than a piece: the congestion window and a piece, without `nagle` a part of one write at most.
     pub push_bursts: bool,
     /// What the window permits waits for the next acknowledgment if it is less than what is handed over for
     /// segmentation as one, less than a third of the window and of what there is to send, if the last data left within a

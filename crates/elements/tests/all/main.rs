@@ -69,6 +69,7 @@ mod tcp_receive_window;
 mod tcp_recovery;
 mod tcp_remedies;
 mod tcp_reordering;
+mod tcp_send_limit;
 mod tcp_spurious;
 mod tcp_support;
 mod tcp_transfer;

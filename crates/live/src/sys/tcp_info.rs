@@ -46,12 +46,22 @@ pub struct TcpInfo {
     pub pacing_rate: u64,
     /// Bytes in order, once, that this end received.
     pub bytes_received: u64,
+    /// Octets written and not yet sent.
+    pub notsent_bytes: u32,
     /// Microseconds; all ones before the first sample.
     pub min_rtt_us: u32,
     /// Segments with data sent, retransmissions included.
     pub data_segs_out: u32,
     /// Bytes per second.
     pub delivery_rate: u64,
+    /// Microseconds in which something was outstanding or waited to be sent.
+    pub busy_us: u64,
+    /// Those of them in which the receive window held data back.
+    pub rwnd_limited_us: u64,
+    /// Those of them in which the send buffer did, as far as the kernel notices (`docs/concepts/tcp.md`).
+    pub sndbuf_limited_us: u64,
+    /// The send buffer takes nothing more: less than a third of it is free. Not from `TCP_INFO`.
+    pub is_send_buffer_full: bool,
     /// Duplicates that the peer reported (RFC 2883).
     pub dsack_dups: u32,
     /// Timeouts (Linux 6.7 and later).
@@ -114,9 +124,14 @@ impl TcpInfo {
             total_retrans: u32_at(100),
             pacing_rate: u64_at(104),
             bytes_received: u64_at(128),
+            notsent_bytes: u32_at(144),
             min_rtt_us: u32_at(148),
             data_segs_out: u32_at(156),
             delivery_rate: u64_at(160),
+            busy_us: u64_at(168),
+            rwnd_limited_us: u64_at(176),
+            sndbuf_limited_us: u64_at(184),
+            is_send_buffer_full: is_send_buffer_full(&socket),
             dsack_dups: u32_at(216),
             total_rto: u16::from_ne_bytes([octets[240], octets[241]]),
             knows_total_rto: len >= 244,
@@ -151,6 +166,30 @@ impl TcpInfo {
     pub const fn congestion_state(&self) -> CongestionState {
         CongestionState::of_tcp_info(self.ca_state, self.snd_cwnd < self.snd_ssthresh)
     }
+}
+
+/// Whether a writer that waits for room would go on waiting: `poll` calls a socket writable once less than two thirds of its send
+/// buffer are taken, by memory. Asked by `SO_MEMINFO` (`linux/sock_diag.h`), because `poll` itself would change what the
+/// kernel does. A kernel that says nothing has room.
+fn is_send_buffer_full(socket: &impl AsFd) -> bool {
+    /// `SK_MEMINFO_SNDBUF`, `SK_MEMINFO_WMEM_QUEUED`, and how many there are.
+    const SNDBUF: usize = 3;
+    const QUEUED: usize = 5;
+    const COUNT: usize = 9;
+    let mut memory = [0_u32; COUNT];
+    let mut len = libc::socklen_t::try_from(size_of_val(&memory)).expect("a small number");
+    // SAFETY: the kernel writes at most `len` octets there.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            memory.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    let (taken, whole) = (u64::from(memory[QUEUED]), u64::from(memory[SNDBUF]));
+    answer == 0 && whole > 0 && 3 * taken > 2 * whole
 }
 
 /// Bounds a socket's segments (`TCP_MAXSEG`, tcp(7)).

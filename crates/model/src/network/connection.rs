@@ -11,7 +11,7 @@ use anabranch_elements::{
     body::Body,
     cc, fec,
     link::Window,
-    tcp::{Refusals, Seq, Settings, Snapshot, Stats},
+    tcp::{LimitTimes, Refusals, Seq, Settings, Snapshot, Stats},
 };
 
 use super::{App, End, Network, datagrams::OneWayDelay};
@@ -51,6 +51,8 @@ pub(super) struct Connection {
 pub(super) struct Base {
     pub(super) sender: Stats,
     pub(super) receiver: Stats,
+    /// How long each limit has held the sender.
+    pub(super) limits: LimitTimes,
     /// Of both ends together.
     pub(super) refused: Refusals,
     /// Of the layer of error correction at both ends; the sender's half of the one, the receiver's of the
@@ -169,6 +171,8 @@ pub struct FlowReport {
     pub mean_cwnd_bytes: Option<f64>,
     /// Mean srtt in milliseconds.
     pub mean_srtt_ms: Option<f64>,
+    /// How long each limit held the sender in the measured time; `None` where it is not one connection of our TCP.
+    pub limits: Option<LimitTimes>,
     /// The sending end now.
     pub snapshot: Option<Snapshot>,
     /// Payload bytes of a full segment.
@@ -254,6 +258,12 @@ impl<B: Body> Network<B> {
         Base {
             sender: self.stats_of(sender),
             receiver: self.stats_of(receiver),
+            limits: self.agents[sender]
+                .end
+                .tcp()
+                .map_or_else(LimitTimes::default, |(endpoint, _)| {
+                    endpoint.limit_times(self.fabric.now)
+                }),
             refused: self.refused_by(sender).plus(&self.refused_by(receiver)),
             fec: match (&self.agents[sender].end, &self.agents[receiver].end) {
                 (End::Protected(sender, _), End::Protected(receiver, _)) => {
@@ -390,6 +400,7 @@ impl<B: Body> Network<B> {
             spurious_retransmissions: conn.receiver.spurious_retransmissions,
             mean_cwnd_bytes: snapshot.is_some().then_some(mean_cwnd_bytes).flatten(),
             mean_srtt_ms: snapshot.is_some().then_some(mean_srtt_ms).flatten(),
+            limits: snapshot.is_some().then_some(sums.limits),
             snapshot,
             smss: flow.smss(),
             is_tcp: snapshot.is_some(),
@@ -432,6 +443,7 @@ impl<B: Body> Network<B> {
             spurious_retransmissions: spurious,
             mean_cwnd_bytes: None,
             mean_srtt_ms: None,
+            limits: None,
             snapshot: None,
             smss: flow.smss(),
             is_tcp: true,
@@ -462,6 +474,7 @@ impl Base {
         if let Some(base) = base {
             self.sender = self.sender.since(&base.sender);
             self.receiver = self.receiver.since(&base.receiver);
+            self.limits = self.limits.since(&base.limits);
             self.refused = self.refused.since(&base.refused);
             if let (Some(fec), Some(earlier)) = (&mut self.fec, &base.fec) {
                 for (fec, earlier) in fec.iter_mut().zip(earlier.iter()) {
@@ -474,6 +487,7 @@ impl Base {
     pub(super) fn add(&mut self, other: &Self) {
         self.sender = self.sender.plus(&other.sender);
         self.receiver = self.receiver.plus(&other.receiver);
+        self.limits = self.limits.plus(&other.limits);
         self.refused = self.refused.plus(&other.refused);
         if let Some(others) = &other.fec {
             let sums = self.fec.get_or_insert_default();

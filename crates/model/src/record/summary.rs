@@ -5,7 +5,12 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{packet::FlowId, reordering, units::Duration};
-use anabranch_elements::{aggregation::energy::PortTimes, body::Body, fec, tcp::Refusal};
+use anabranch_elements::{
+    aggregation::energy::PortTimes,
+    body::Body,
+    fec,
+    tcp::{LimitTimes, Refusal},
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -112,6 +117,15 @@ pub struct FlowSummary {
     pub mean_srtt_ms: Option<f64>,
     /// Smallest round-trip time measured.
     pub min_rtt_ms: Option<f64>,
+    /// Share of the measured time in which the congestion window limited the sender, while nothing was repaired; what is
+    /// left by the four shares is pacing, recovery, and the time before the connection stands and after it ends.
+    pub cwnd_limited_share: Option<f64>,
+    /// In which the receive window did.
+    pub rwnd_limited_share: Option<f64>,
+    /// In which the send buffer did.
+    pub sndbuf_limited_share: Option<f64>,
+    /// In which the application had nothing more to send.
+    pub application_limited_share: Option<f64>,
     /// From the start to the last in-order delivery of a file.
     pub flow_completion_time_s: Option<f64>,
     /// Share of packets that arrived reordered (RFC 4737 §4.1).
@@ -355,6 +369,10 @@ impl From<&FlowReport> for FlowSummary {
         let tcp = |count| report.is_tcp.then_some(count);
         let delay = report.one_way_delay.as_ref();
         let sends = report.is_tcp || delay.is_some();
+        let share = |of: fn(&LimitTimes) -> Duration| {
+            let limits = report.limits.filter(|_| !report.measured.is_zero())?;
+            Some((of(&limits).as_secs_f64() / report.measured.as_secs_f64()).min(1.0))
+        };
         Self {
             goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
             throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
@@ -372,6 +390,10 @@ impl From<&FlowReport> for FlowSummary {
                 .map(|s| s.min_rtt)
                 .filter(|rtt| !rtt.is_zero())
                 .map(Duration::as_millis_f64),
+            cwnd_limited_share: share(|limits| limits.cwnd),
+            rwnd_limited_share: share(|limits| limits.rwnd),
+            sndbuf_limited_share: share(|limits| limits.send_buffer),
+            application_limited_share: share(|limits| limits.application),
             flow_completion_time_s: report.completion_time.map(Duration::as_secs_f64),
             reordered_ratio: order.filter(|o| o.arrived > 0).map(|o| o.reordered_ratio),
             reordering_extent_p95_packets: order

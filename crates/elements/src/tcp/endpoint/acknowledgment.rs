@@ -3,7 +3,7 @@
 
 use anabranch_core::units::{Bytes, Instant};
 
-use super::{Endpoint, LimitedBy, timers::Timer};
+use super::{Endpoint, timers::Timer};
 use crate::{
     body::Body,
     cc::{Ack, CongestionControl},
@@ -12,6 +12,7 @@ use crate::{
         refusal::Refusal,
         scoreboard::{Delivered, Plain},
         segment::{Flags, Options, Segment},
+        send_limit::SendLimit,
         seq::Seq,
     },
 };
@@ -89,6 +90,7 @@ impl<B: Body> Endpoint<B> {
         let prior_in_flight = self.board.in_flight();
         let plain = self.board.acknowledge_plain(ack);
         self.snd_una = ack;
+        self.after_release();
         self.buffer.release(ack);
         self.expiries = 0;
         self.recovery.limited = 0;
@@ -126,7 +128,7 @@ impl<B: Body> Endpoint<B> {
             rate,
             round: self.round,
             cwnd_limited,
-            app_limited: self.limited_by == LimitedBy::Application,
+            app_limited: self.limit == SendLimit::Application,
             in_recovery: false,
         });
     }
@@ -213,6 +215,7 @@ impl<B: Body> Endpoint<B> {
         if news.acked > 0 {
             self.board.acknowledge(ack, &mut news.delivered);
             self.snd_una = ack;
+            self.after_release();
             self.buffer.release(ack);
             self.expiries = 0;
             self.sample_rtt(now, segment, &news.delivered);

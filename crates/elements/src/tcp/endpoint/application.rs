@@ -16,6 +16,7 @@ impl<B: Body> Endpoint<B> {
             self.cold.extras().send_space = self.send_space();
         }
         let taken = self.write_room().min(u64::from(body.len()));
+        self.cold.write_was_cut = taken < u64::from(body.len());
         if taken == u64::from(body.len()) {
             self.write_all(body);
         } else {

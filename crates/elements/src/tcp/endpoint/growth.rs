@@ -2,10 +2,11 @@
 
 use anabranch_core::units::{Bytes, Instant};
 
-use super::{Endpoint, LimitedBy, acknowledgment::News};
+use super::{Endpoint, acknowledgment::News};
 use crate::{
     body::Body,
     cc::{Ack, CongestionControl},
+    tcp::send_limit::SendLimit,
 };
 
 impl<B: Body> Endpoint<B> {
@@ -19,9 +20,10 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// In slow start, more than half of the window was outstanding at once
-    /// ([`slow_start_half_full`](crate::tcp::settings::Settings::slow_start_half_full)).
+    /// ([`slow_start_half_full`](crate::tcp::settings::Settings::slow_start_half_full)). A control that sends by a model of the
+    /// path has no slow start.
     fn is_half_full(&self) -> bool {
-        let Some(extras) = &self.cold.extras else {
+        let Some(extras) = self.cold.extras.as_ref().filter(|_| !self.rated) else {
             return false;
         };
         let cwnd = self.control.cwnd();
@@ -30,20 +32,6 @@ impl<B: Body> Endpoint<B> {
                 .control
                 .ssthresh()
                 .is_none_or(|ssthresh| cwnd < ssthresh)
-    }
-
-    /// Something other than cwnd holds data back.
-    pub(super) fn note_unfilled(&mut self) {
-        if !self.settings.slow_start_half_full {
-            return;
-        }
-        let (una, nxt) = (self.snd_una, self.snd_nxt);
-        let outstanding = nxt.since(una);
-        let unfilled = &mut self.cold.extras().unfilled;
-        if outstanding > unfilled.most || unfilled.until.is_none_or(|until| until <= una) {
-            unfilled.most = outstanding;
-            unfilled.until = Some(nxt);
-        }
     }
 
     pub(super) fn tell_control(
@@ -96,7 +84,7 @@ impl<B: Body> Endpoint<B> {
             rate,
             round: self.round,
             cwnd_limited,
-            app_limited: self.limited_by == LimitedBy::Application,
+            app_limited: self.limit == SendLimit::Application,
             in_recovery: was_recovering || self.recovery.phase.reduces(),
         });
     }

@@ -186,6 +186,8 @@ impl<B: Body> Endpoint<B> {
         self.snd_edge = ack + u64::from(self.snd_wnd);
         self.snd_wl1 = self.rcv_nxt.near(segment.seq);
         self.snd_wl2 = ack;
+        self.cold.limits.open(now);
+        self.write_anew();
         self.start_tuning(now);
     }
 }

@@ -367,6 +367,7 @@ impl<B: Body> Endpoint<B> {
             self.refuse(Refusal::BlindReset);
             self.challenge(now);
         } else if self.state != State::TimeWait {
+            self.close_limits(now);
             self.end(Ending::Reset);
         } else {
             self.transit(Event::Reset);

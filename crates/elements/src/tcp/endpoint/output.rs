@@ -2,7 +2,7 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use super::{Departure, Endpoint, LimitedBy, Outgoing, Retransmit, pacing::UNKNOWN_TRAIN};
+use super::{Departure, Endpoint, Outgoing, Retransmit, pacing::UNKNOWN_TRAIN};
 use crate::{
     body::Body,
     cc::{CongestionControl, Idle},
@@ -14,7 +14,7 @@ use crate::{
             sack::{NewData, NextSeg, next_seg},
         },
         segment::{Flags, Segment},
-        seq::Seq,
+        send_limit::SendLimit,
     },
 };
 
@@ -87,7 +87,7 @@ impl<B: Body> Endpoint<B> {
         }
         if self.state.may_transmit() {
             if self.board.is_empty() && self.snd_nxt >= self.buffer.end() && !self.wanted.fin {
-                self.note_application_limit();
+                self.note_application_limit(now);
             } else if let Some(outgoing) = self.data(now, place) {
                 return Some(outgoing);
             }
@@ -124,11 +124,13 @@ impl<B: Body> Endpoint<B> {
         }
         let until = self.cwnd_limited_until;
         let departure = self.new_data(now, window, in_flight, place);
-        if held {
-            self.cwnd_limited_until = until;
-            if self.limited_by == LimitedBy::Cwnd {
-                self.limited_by = LimitedBy::Window;
+        if !plain && self.limit == SendLimit::Cwnd {
+            if held {
+                self.cwnd_limited_until = until;
                 self.note_unfilled();
+            }
+            if held || !self.recovery.phase.repairs_nothing() {
+                self.note_recovery_limit(now);
             }
         }
         departure
@@ -156,10 +158,14 @@ impl<B: Body> Endpoint<B> {
             }
         }
         if let Some(forward) = self.forward(now, place) {
+            if matches!(forward, Trouble::Waits) {
+                self.note_recovery_limit(now);
+            }
             return forward;
         }
         let window = self.window_in_trouble(cwnd);
         if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
+            self.note_pacing_limit(now, self.board.in_flight());
             return Trouble::Waits;
         }
         let in_doubt = self.is_in_doubt();
@@ -171,7 +177,8 @@ impl<B: Body> Endpoint<B> {
         }
         if self.board.lost() > 0 && !in_doubt {
             // What is lost goes first.
-            self.note_cwnd_limit();
+            self.cwnd_limited_until = self.snd_nxt;
+            self.note_recovery_limit(now);
             return Trouble::Waits;
         }
         let mut in_flight = self.board.in_flight();
@@ -275,13 +282,14 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         let Some(len) = self.sendable() else {
-            return self.nothing_sendable(now, place);
+            return self.nothing_sendable(now, (window, in_flight), place);
         };
         if in_flight > 0 && in_flight + u64::from(len) > window {
-            self.note_cwnd_limit();
+            self.note_cwnd_limit(now);
             return None;
         }
         if self.paced && self.is_held_back(now, len) {
+            self.note_pacing_limit(now, in_flight);
             return None;
         }
         if self.longest_train > 0 {
@@ -289,11 +297,11 @@ impl<B: Body> Endpoint<B> {
                 self.measure_train();
             }
             if in_flight > 0 && self.is_deferred(now, window, in_flight) {
-                self.note_cwnd_limit();
+                self.note_deferral(now, window, in_flight);
                 return None;
             }
         }
-        if in_flight == 0 && self.limited_by == LimitedBy::Application {
+        if in_flight == 0 && self.limit == SendLimit::Application {
             self.note_idle(now);
         }
         if self.paced {
@@ -312,7 +320,7 @@ impl<B: Body> Endpoint<B> {
         if pushed {
             place.flags |= Flags::PSH;
         }
-        self.look_ahead(window, in_flight, place);
+        self.look_ahead(now, window, in_flight, place);
         Some(outgoing)
     }
 
@@ -351,7 +359,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Most often the window is full again after a segment, and the next call can be spared.
     #[inline]
-    fn look_ahead(&mut self, window: u64, in_flight: u64, place: &mut Segment<B>) {
+    fn look_ahead(&mut self, now: Instant, window: u64, in_flight: u64, place: &mut Segment<B>) {
         let edge = self.edge();
         let left = edge.min(self.buffer.end()).since(self.snd_nxt);
         let full = in_flight + u64::from(self.smss) > window;
@@ -361,7 +369,7 @@ impl<B: Body> Endpoint<B> {
         }
         if left >= u64::from(self.smss) {
             if full {
-                self.note_cwnd_limit();
+                self.note_cwnd_limit(now);
                 self.wanted.wake = false;
             }
         } else if left == 0 {
@@ -372,88 +380,29 @@ impl<B: Body> Endpoint<B> {
             if self.wanted.fin {
                 return;
             }
-            if edge <= self.snd_nxt {
-                self.note_window_limit();
-            } else {
-                self.note_application_limit();
-            }
+            self.note_tightest(now, window, in_flight);
             self.wanted.wake = false;
-        }
-    }
-
-    /// The number up to which the peer's window and the send buffer let data leave.
-    #[inline]
-    fn edge(&self) -> Seq {
-        self.snd_edge
-            .min(self.snd_una.saturating_add(self.send_buffer))
-    }
-
-    #[inline]
-    const fn note_cwnd_limit(&mut self) {
-        self.limited_by = LimitedBy::Cwnd;
-        self.cwnd_limited_until = self.snd_nxt;
-    }
-
-    /// The application has nothing more to send now.
-    #[inline]
-    fn note_application_limit(&mut self) {
-        self.limited_by = LimitedBy::Application;
-        self.note_unfilled();
-        if self.rated {
-            self.note_application_limit_of_rate();
-        }
-    }
-
-    /// The peer's window or the send buffer holds data back.
-    #[inline]
-    fn note_window_limit(&mut self) {
-        if self.rated && self.snd_una.saturating_add(self.send_buffer) <= self.snd_edge {
-            self.cold.extras().blocked_at.get_or_insert(self.snd_una);
-        }
-        self.limited_by = LimitedBy::Window;
-        self.note_unfilled();
-    }
-
-    /// Whoever writes waits while the send buffer is full, until a third of it is free (Linux 6.18, measured:
-    /// `tests/live/test_write_space.py`). What could leave before that write was the application's to give: what a
-    /// delivery-rate sample must know (draft-ietf-ccwg-bbr §4.1.2.4; Linux looks at each write).
-    pub(super) fn note_write_after_block(&mut self) {
-        let Some(extras) = &mut self.cold.extras else {
-            return;
-        };
-        if extras
-            .blocked_at
-            .is_some_and(|una| 3 * self.snd_una.since(una) >= self.send_buffer)
-        {
-            extras.blocked_at = None;
-            self.note_application_limit_of_rate();
-        }
-    }
-
-    /// Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
-    fn note_application_limit_of_rate(&mut self) {
-        let in_flight = self.board.in_flight();
-        if self.board.lost() == 0
-            && in_flight < self.control.cwnd().get()
-            && let Some(extras) = &mut self.cold.extras
-        {
-            extras.rate.on_app_limited(in_flight);
         }
     }
 
     /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
     #[inline(never)]
-    fn nothing_sendable(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
+    fn nothing_sendable(
+        &mut self,
+        now: Instant,
+        (window, in_flight): (u64, u64),
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
         let end = self.buffer.end();
         if self.snd_nxt == end && self.wanted.fin && !self.send_is_over() {
             if self.snd_nxt < self.snd_edge {
                 return Some(self.transmit_rarely(now, 0, place));
             }
         } else if self.snd_nxt >= end {
-            self.note_application_limit();
+            self.note_tightest(now, window, in_flight);
             return None;
         }
-        self.note_window_limit();
+        self.note_tightest(now, window, in_flight);
         if self.board.is_empty() {
             self.start_persist_timer(now);
         }

@@ -17,13 +17,13 @@ use super::Endpoint;
 use crate::{body::Body, cc::CongestionControl};
 
 /// Octets of a burst at most: the largest segment that a network card splits.
-const MAX_BURST: u64 = 65_536;
+pub(super) const MAX_BURST: u64 = 65_536;
 /// Octets of the first piece of what an application writes into a buffer that is small at first; later ones are as large as the largest burst.
 const FIRST_PIECE: u64 = 83_200;
 /// Half of the largest window that a SYN-ACK can offer: pieces of what is written before any other was offered are no larger.
 const EARLY_PIECE: u64 = 32_767;
 /// Octets of a write of an application that writes as much as it can: what `cat` and live applications of ours write.
-const WRITE: u64 = 131_072;
+pub(super) const WRITE: u64 = 131_072;
 /// Segments that are handed over as one where the rate would ask for fewer (Linux: `tcp_min_tso_segs`).
 pub(super) const SHORTEST_TRAIN: u8 = 2;
 /// Not known any more: an acknowledgment has changed the rate.

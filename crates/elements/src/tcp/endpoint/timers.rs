@@ -130,6 +130,7 @@ impl<B: Body> Endpoint<B> {
             self.settings.retries
         };
         if u32::from(self.expiries) > most.min(MOST_RETRIES) {
+            self.close_limits(now);
             self.end(Ending::TimedOut);
             return;
         }

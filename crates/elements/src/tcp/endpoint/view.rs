@@ -71,6 +71,12 @@ impl<B: Body> Endpoint<B> {
         &self.settings
     }
 
+    /// Octets written and not yet sent.
+    #[must_use]
+    pub fn unsent(&self) -> u64 {
+        self.buffer.end().since(self.snd_nxt)
+    }
+
     /// Whether everything written, and the FIN after it if there is one, is acknowledged.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {

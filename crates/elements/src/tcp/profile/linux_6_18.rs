@@ -225,7 +225,6 @@ pub(super) fn linux_6_18() -> Profile {
         ],
         not_modelled: &[
             "what a host does below TCP: segmentation offload, the limit on what waits in its own queue, interrupts",
-            "the wait of a writer until a third of a full send buffer is free",
             "SYN cookies, and the bound on challenge acknowledgments for a whole host",
         ],
         settings: Settings {

@@ -1,0 +1,260 @@
+//! What limits a sender, and for how long each limit has.
+//!
+//! A sender is limited by the constraint that leaves the least room at that moment: the congestion window
+//! (RFC 5681 §3.1), the receive window (RFC 9293 §3.8.6), the send buffer, or the application, which has
+//! nothing more to send. Congestion-window validation (RFC 7661 §4.3, RFC 9438 §5.8), delivery-rate samples
+//! (draft-ietf-ccwg-bbr §4.1.2.4) and the report of a flow use the same decision, which
+//! `endpoint/limit.rs` makes.
+//!
+//! # Differs from Linux
+//! - Linux (`tcpi_busy_time`, `tcpi_rwnd_limited`, `tcpi_sndbuf_limited`, `include/uapi/linux/tcp.h`) knows the
+//!   receive window and the send buffer only, and notices the send buffer late: see `docs/concepts/tcp.md`.
+
+use anabranch_core::units::{Duration, Instant};
+
+/// A constraint on how much may be outstanding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Constraint {
+    /// The congestion window.
+    Cwnd,
+    /// The receive window.
+    Rwnd,
+    /// The send buffer.
+    SendBuffer,
+    /// The application has nothing more to send.
+    Application,
+}
+
+/// What keeps a sender from sending more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendLimit {
+    /// The congestion window.
+    Cwnd,
+    /// The receive window.
+    Rwnd,
+    /// The send buffer is full.
+    SendBuffer,
+    /// The application has nothing more to send.
+    Application,
+    /// The next segment waits for its time.
+    Pacing,
+    /// A small burst waits for more to leave with it
+    /// ([`defer_small_bursts`](super::settings::Settings::defer_small_bursts)), because this constraint leaves room for no
+    /// more.
+    Deferred(Constraint),
+    /// A recovery permits less than the congestion window does, or repairs what was lost first.
+    Recovery,
+}
+
+/// Octets that may leave by each constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// By the congestion window.
+    pub cwnd: u64,
+    /// By the receive window.
+    pub rwnd: u64,
+    /// By the send buffer.
+    pub send_buffer: u64,
+    /// By the application: what it has written.
+    pub application: u64,
+}
+
+impl Room {
+    /// The constraint that leaves the least room. Of two that leave as much, the one that the growth of the congestion
+    /// window would not widen; the application first, because without data no window is in the way.
+    #[must_use]
+    #[inline]
+    pub const fn tightest(&self) -> Constraint {
+        let Self {
+            cwnd,
+            rwnd,
+            send_buffer,
+            application,
+        } = *self;
+        if application <= rwnd && application <= send_buffer && application <= cwnd {
+            Constraint::Application
+        } else if send_buffer <= rwnd && send_buffer <= cwnd {
+            Constraint::SendBuffer
+        } else if rwnd <= cwnd {
+            Constraint::Rwnd
+        } else {
+            Constraint::Cwnd
+        }
+    }
+}
+
+impl From<Constraint> for SendLimit {
+    #[inline]
+    fn from(constraint: Constraint) -> Self {
+        match constraint {
+            Constraint::Cwnd => Self::Cwnd,
+            Constraint::Rwnd => Self::Rwnd,
+            Constraint::SendBuffer => Self::SendBuffer,
+            Constraint::Application => Self::Application,
+        }
+    }
+}
+
+/// How long each limit has held. Deferral counts for the constraint behind it, as Linux counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LimitTimes {
+    /// The congestion window.
+    pub cwnd: Duration,
+    /// The receive window.
+    pub rwnd: Duration,
+    /// The send buffer.
+    pub send_buffer: Duration,
+    /// The application.
+    pub application: Duration,
+    /// Pacing.
+    pub pacing: Duration,
+    /// Recoveries.
+    pub recovery: Duration,
+}
+
+impl LimitTimes {
+    /// `limit` has held for so long.
+    pub fn add(&mut self, limit: SendLimit, time: Duration) {
+        let sum = match limit {
+            SendLimit::Cwnd | SendLimit::Deferred(Constraint::Cwnd) => &mut self.cwnd,
+            SendLimit::Rwnd | SendLimit::Deferred(Constraint::Rwnd) => &mut self.rwnd,
+            SendLimit::SendBuffer | SendLimit::Deferred(Constraint::SendBuffer) => {
+                &mut self.send_buffer
+            }
+            SendLimit::Application | SendLimit::Deferred(Constraint::Application) => {
+                &mut self.application
+            }
+            SendLimit::Pacing => &mut self.pacing,
+            SendLimit::Recovery => &mut self.recovery,
+        };
+        *sum = *sum + time;
+    }
+
+    /// Every time less `earlier`'s.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            cwnd: self.cwnd - earlier.cwnd,
+            rwnd: self.rwnd - earlier.rwnd,
+            send_buffer: self.send_buffer - earlier.send_buffer,
+            application: self.application - earlier.application,
+            pacing: self.pacing - earlier.pacing,
+            recovery: self.recovery - earlier.recovery,
+        }
+    }
+
+    /// Every time with `other`'s added.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            cwnd: self.cwnd + other.cwnd,
+            rwnd: self.rwnd + other.rwnd,
+            send_buffer: self.send_buffer + other.send_buffer,
+            application: self.application + other.application,
+            pacing: self.pacing + other.pacing,
+            recovery: self.recovery + other.recovery,
+        }
+    }
+
+    /// All of them together: how long the connection has stood.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        self.cwnd + self.rwnd + self.send_buffer + self.application + self.pacing + self.recovery
+    }
+}
+
+/// The account of a sender's limits: it changes only where the limit does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitAccount {
+    times: LimitTimes,
+    /// Since when the limit holds; [`Instant::NEVER`] while the connection does not stand.
+    since: Instant,
+}
+
+impl Default for LimitAccount {
+    fn default() -> Self {
+        Self {
+            times: LimitTimes::default(),
+            since: Instant::NEVER,
+        }
+    }
+}
+
+impl LimitAccount {
+    /// The connection stands: the account begins.
+    pub const fn open(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// `limit` has held until now.
+    pub fn settle(&mut self, now: Instant, limit: SendLimit) {
+        if self.since != Instant::NEVER {
+            self.times.add(limit, now.saturating_since(self.since));
+            self.since = now;
+        }
+    }
+
+    /// The connection is over: nothing counts from here on.
+    pub fn close(&mut self, now: Instant, limit: SendLimit) {
+        self.settle(now, limit);
+        self.since = Instant::NEVER;
+    }
+
+    /// The times so far, where `limit` holds now.
+    #[must_use]
+    pub fn times(mut self, now: Instant, limit: SendLimit) -> LimitTimes {
+        self.settle(now, limit);
+        self.times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn room(cwnd: u64, rwnd: u64, send_buffer: u64, application: u64) -> Room {
+        Room {
+            cwnd,
+            rwnd,
+            send_buffer,
+            application,
+        }
+    }
+
+    #[test]
+    fn the_constraint_with_the_least_room_limits() {
+        for (room, expected) in [
+            (room(0, 1, 1, 1), Constraint::Cwnd),
+            (room(1, 0, 1, 1), Constraint::Rwnd),
+            (room(1, 1, 0, 1), Constraint::SendBuffer),
+            (room(1, 1, 1, 0), Constraint::Application),
+            // Growth of cwnd would help none of these.
+            (room(0, 0, 9, 9), Constraint::Rwnd),
+            (room(0, 9, 0, 9), Constraint::SendBuffer),
+            (room(0, 0, 0, 0), Constraint::Application),
+            (room(9, 0, 0, 9), Constraint::SendBuffer),
+        ] {
+            assert_eq!(room.tightest(), expected, "{room:?}");
+        }
+    }
+
+    #[test]
+    fn times_count_while_the_connection_stands() {
+        let at = Instant::from_millis;
+        let mut account = LimitAccount::default();
+        account.settle(at(5), SendLimit::Application);
+        account.open(at(10));
+        account.settle(at(30), SendLimit::Cwnd);
+        let deferred = SendLimit::Deferred(Constraint::Rwnd);
+        let half = account.times(at(70), deferred);
+        account.close(at(70), deferred);
+        let whole = account.times(at(900), SendLimit::Application);
+        assert_eq!(half, whole);
+        assert_eq!(
+            (whole.cwnd, whole.rwnd),
+            (Duration::from_millis(20), Duration::from_millis(40))
+        );
+        assert_eq!(whole.total(), Duration::from_millis(60));
+        assert_eq!(whole.since(&half), LimitTimes::default());
+    }
+}
