@@ -11,6 +11,7 @@ mod gateway;
 mod golden;
 mod group;
 mod impairments;
+mod interrupt;
 mod link_down;
 #[path = "common/logged.rs"]
 mod logged;
