@@ -233,7 +233,7 @@ def cycles(tmp_path: Path, ends: list[signal.Signals]) -> None:
             time.sleep(0.05 * (number % 5))
             run.send_signal(end)
             told = last_words(run, f"run {number}, {end.name}")
-            assert run.returncode == (1 if end == signal.SIGINT else -end), told
+            assert run.returncode == (130 if end == signal.SIGINT else -end), told
         assert settle(lambda: not processes(mark), 5), "a process is left"
         assert settle(lambda run=run: not own_controls(run.pid)), "a control is left in the kernel"
     assert devices() == devices_before

@@ -16,7 +16,7 @@ from anabranch.limits import SAMPLES_MS
 app = typer.Typer(
     name="anabranch",
     help="Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.",
-    epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input.",
+    epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,6 +52,13 @@ EngineOption = Annotated[
 Jobs = Annotated[
     Optional[int],  # noqa: UP045 - see above
     typer.Option("--jobs", metavar="N", help="Threads; all cores when left out."),
+]
+Untrusted = Annotated[
+    bool,
+    typer.Option(
+        "--untrusted",
+        help="For a stranger's scenario: refuse files outside its folder, exec, attach and bpf.",
+    ),
 ]
 Digest = Annotated[bool, typer.Option("--digest/--no-digest", help="Hash every packet observation.")]
 
@@ -112,6 +119,7 @@ def run(
             help="With --engine live: trace the kernel's TCP. By default acks with --out, else events, where possible.",
         ),
     ] = None,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run one scenario once."""
     with exit_status():
@@ -121,7 +129,20 @@ def run(
             file,
             set_ or [],
             RunOptions(
-                seed, json, out, engine, digest, packets, samples, fast_path, pcap or [], snaplen, why, trace, all_flows
+                seed,
+                json,
+                out,
+                engine,
+                digest,
+                packets,
+                samples,
+                fast_path,
+                pcap or [],
+                snaplen,
+                why,
+                trace,
+                all_flows,
+                untrusted,
             ),
         )
 
@@ -170,15 +191,17 @@ def sweep(
     json: Json = False,
     out: Out = None,
     digest: Digest = True,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run a scenario over a grid, on all cores.
 
-    With --out an interrupted sweep goes on where it stopped.
+    With --out an interrupted sweep goes on where it stopped. A point is made again if the scenario, a file that it
+    names, or this program has changed.
     """
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_sweep
 
-        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest))
+        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest, untrusted))
 
 
 @app.command("list")
@@ -287,12 +310,15 @@ def validate(
             "measured it (default: what was measured for the documentation).",
         ),
     ] = None,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
     with exit_status():
         from anabranch.cli.validate import run_validate
 
-        run_validate(files, set_ or [], seeds, out=out, keep=keep, host_times=host_times, as_json=json)
+        run_validate(
+            files, set_ or [], seeds, out=out, keep=keep, host_times=host_times, as_json=json, untrusted=untrusted
+        )
 
 
 @app.command()

@@ -24,6 +24,7 @@ def run_validate(
     keep: Path | None,
     host_times: Path | None,
     as_json: bool,
+    untrusted: bool = False,
 ) -> None:
     """Compare, print, and fail where the engines do not agree.
 
@@ -45,7 +46,7 @@ def run_validate(
     if out is not None:
         check_target(out, "validate")
     times = HostTimes.read(host_times or MEASURED)
-    scenarios = [load_scenario(file, sets) for file in files]
+    scenarios = [load_scenario(file, sets, untrusted=untrusted) for file in files]
     for scenario in scenarios:
         # What is wrong with the last file is told before the first is run.
         scenario.resolve()
