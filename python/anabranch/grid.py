@@ -12,6 +12,12 @@ from anabranch import toml_text
 from anabranch._engine import ScenarioError
 from anabranch.errors import UserError
 
+MAX_PATH = 4096
+"""Characters of a path."""
+
+MAX_POINTS = 1_000_000
+"""Runs in one sweep. More is a mistake in the grid."""
+
 MAX_RESOLVED = 10_000
 """Up to so many points every one is checked before the first run; beyond, every value of every axis."""
 
@@ -49,6 +55,9 @@ def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         UserError: A path is wrong or stands there twice, or an axis has no value or equal values.
     """
     axes: dict[str, Sequence[Any]] = {}
+    count = math.prod(len(values) for values in grid.values())
+    if count > MAX_POINTS:
+        raise UserError(f"the grid has {count:,} points; at most {MAX_POINTS:,} were expected")
     for written, values in grid.items():
         path = axis_path(written)
         if path in axes:
@@ -98,6 +107,8 @@ def _parts(path: str) -> list[str]:
     wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint="--grid flow.main.cc=reno,cubic")
     if "\n" in path or set("=#") & set(_QUOTED.sub("", path)):
         raise wrong
+    if len(path) > MAX_PATH:
+        raise UserError(f"a path of the grid has {len(path):,} characters; at most {MAX_PATH:,} were expected")
     try:
         inner: Any = toml_text.parse(f"{path} = 0", "")
     except UserError:
@@ -110,28 +121,28 @@ def _parts(path: str) -> list[str]:
 
 
 def _reject_equal(path: str, values: Sequence[Any]) -> None:
-    seen: list[Any] = []
+    seen: set[Any] = set()
     for value in values:
-        same = _comparable(value)
         # What the table shows alike would be summarised as one point, whatever its type.
         shown = value if isinstance(value, str) else toml_text.write_value(value)
-        if any(same == other or shown == text for other, text in seen):
+        names = {("means", _comparable(value)), ("shown", shown)}
+        if not seen.isdisjoint(names):
             raise UserError(
                 f"the grid gives {path} the value {toml_text.write_value(value)} twice; "
                 "the same run would count as two observations",
                 hint="give each value once; --repeat N runs N seeds per point",
             )
-        seen.append((same, shown))
+        seen |= names
 
 
 def _comparable(value: Any) -> Any:
-    """Equal for values that mean the same: 5 and 5.0, "cubic" and { kind = "cubic" }; true is not 1."""
+    """Equal, and hashed alike, for values that mean the same: 5 and 5.0, a name and its table; not true and 1."""
     if isinstance(value, bool):
         return ("flag", value)
     if isinstance(value, Mapping):
         if set(value) == {"kind"}:
             return _comparable(value["kind"])
-        return {str(k): _comparable(v) for k, v in value.items()}
+        return ("table", frozenset((str(k), _comparable(v)) for k, v in value.items()))
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
-        return [_comparable(v) for v in value]
+        return ("list", tuple(_comparable(v) for v in value))
     return value

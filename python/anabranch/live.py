@@ -184,6 +184,7 @@ def run_audited(
             captures=scenario._places(captures, snap_length, seed, live=True),
             limits=None if limits is None else astuple(limits),
             trace=_tracing(trace, wish="events" if samples_ms is None else "acks"),
+            untrusted=scenario.untrusted,
             progress=progress,
         )
     except _engine.LiveUnavailableError as error:

@@ -1,8 +1,13 @@
 """Output directories that appear whole or not at all.
 
-Everything is written into a hidden directory beside the target and renamed into place at the end. A directory we
+Everything is written into a hidden directory beside the target and changes places with it at the end, in one step
+(``renameat2`` with ``RENAME_EXCHANGE``): at every moment the target is the old results or the new ones. A file system
+without that step (NFS, some FUSE) gets two renames, between which the target is not there for a moment. A directory we
 made carries a manifest of what we wrote; only such a directory, holding nothing else, is ever replaced. A symbolic link
 to a directory is followed, and stays.
+
+A process that is killed leaves its hidden directory, whose name says so (:mod:`anabranch.owner`); the next command that
+writes beside it removes it.
 """
 
 from __future__ import annotations
@@ -10,17 +15,31 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
+from anabranch.interrupt import whole_step
 
 if TYPE_CHECKING:
     import polars as pl
 
 MANIFEST = "anabranch.json"
+MAX_MANIFEST_BYTES = 256 * 1024 * 1024
+"""The manifest of a sweep names every point."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a directory of ours says of itself: the command that wrote it, and its files, relative and inside."""
+
+    kind: str
+    files: tuple[str, ...]
 
 
 def check_target(target: Path, kind: str) -> None:
@@ -32,6 +51,7 @@ def check_target(target: Path, kind: str) -> None:
         UserError: ``target`` is a file, a directory with foreign content, or cannot be written.
     """
     try:
+        owner.remove_dead(follow(target).parent)
         exists = target.exists()
         if not exists and target.is_symlink():
             raise UserError(
@@ -42,6 +62,11 @@ def check_target(target: Path, kind: str) -> None:
             _check_content(target, kind)
     except OSError as error:
         raise _unwritable(target, error) from None
+    except ValueError as error:
+        if isinstance(error, UserError):
+            raise
+        # A NUL byte, or half a character.
+        raise UserError(f"--out {str(target)!r} cannot be the name of a directory") from None
     _check_writable(target, inside=exists and kind == "sweep")
 
 
@@ -63,39 +88,43 @@ def follow(target: Path) -> Path:
     return Path(os.path.realpath(target))
 
 
-def _check_content(target: Path, kind: str) -> None:
-    """Look at what is there, and into directories only where they are ours: a large tree of others takes no time."""
+def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
+    """Look at what is there, and into directories only where they are ours: a large tree of others takes no time.
+
+    The content of ``target`` is at ``where`` if it has been moved.
+    """
+    name, target = target, where or target
     if not target.is_dir():
-        raise UserError(f"{target} is a file; --out needs a directory")
+        raise UserError(f"{name} is a file; --out needs a directory")
     names = set(os.listdir(target))
     if not names:
         return
     manifest = read_manifest(target)
     if manifest is None:
         raise UserError(
-            f"{target} is not empty and was not written by anabranch; it is left as it is",
+            f"{name} is not empty and was not written by anabranch; it is left as it is",
             hint="give --out a new directory",
         )
-    if manifest.get("kind") != kind:
-        raise _of_another(target, manifest)
+    if manifest.kind != kind:
+        raise _of_another(name, manifest)
     if kind == "sweep":
         return
-    ours = {*manifest.get("files", []), MANIFEST}
-    tops = {Path(name).parts[0] for name in ours}
+    ours = {*manifest.files, MANIFEST}
+    tops = {PurePosixPath(file).parts[0] for file in ours}
     foreign = names - tops
     if not foreign:
-        inside = (p for name in tops for p in (target / name).rglob("*") if not p.is_dir())
+        inside = (p for top in tops for p in (target / top).rglob("*") if not p.is_dir())
         foreign = {str(p.relative_to(target)) for p in inside} - ours
     if foreign:
         raise UserError(
-            f"{target} holds files that are not ours ({', '.join(sorted(foreign)[:3])}); it is left as it is",
+            f"{name} holds files that are not ours ({', '.join(sorted(foreign)[:3])}); it is left as it is",
             hint="move them, or give --out a new directory",
         )
 
 
-def _of_another(target: Path, manifest: dict[str, Any]) -> UserError:
+def _of_another(target: Path, manifest: Manifest) -> UserError:
     return UserError(
-        f"{target} holds the results of `anabranch {manifest.get('kind')}`; it is left as it is",
+        f"{target} holds the results of `anabranch {manifest.kind}`; it is left as it is",
         hint="give --out a new directory",
     )
 
@@ -103,9 +132,8 @@ def _of_another(target: Path, manifest: dict[str, Any]) -> UserError:
 def _check_writable(target: Path, *, inside: bool) -> None:
     """Make the directory that the results will be written into, and take it away again."""
     made: list[Path] = []
-    probe = follow(target) / f".{os.getpid()}.part" if inside else _aside(follow(target))
+    probe = owner.beside(follow(target) / MANIFEST if inside else follow(target))
     try:
-        shutil.rmtree(probe, ignore_errors=True)
         missing = [probe]
         while not missing[-1].parent.exists():
             missing.append(missing[-1].parent)
@@ -117,14 +145,11 @@ def _check_writable(target: Path, *, inside: bool) -> None:
     finally:
         for directory in reversed(made):
             directory.rmdir()
+        owner.forget(probe)
 
 
 def _unwritable(target: Path, error: OSError) -> UserError:
     return UserError(f"--out {target}: cannot be written: {error.strerror or error}", hint="give --out another place")
-
-
-def _aside(target: Path) -> Path:
-    return target.parent / f".{target.name}.{os.getpid()}.part"
 
 
 @contextmanager
@@ -137,24 +162,25 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
     """
     check_target(target, kind)
     place = follow(target)
-    aside = _aside(place)
+    aside = owner.beside(place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir()
         yield aside
         write_manifest(aside, kind)
-        _swap(aside, place)
+        _replace(place, aside, kind)
     except OSError as error:
         raise RunFailedError(f"--out {target}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+        owner.forget(aside)
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write one file so that it appears whole: aside, then renamed over."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    owner.remove_dead(path.parent)
+    aside = owner.beside(path)
     try:
         aside.write_bytes(content)
         aside.replace(path)
@@ -163,6 +189,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         aside.unlink(missing_ok=True)
+        owner.forget(aside)
 
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:
@@ -181,13 +208,41 @@ def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = Non
     write_whole(directory / MANIFEST, to_json({"format": 1, "kind": kind, "files": sorted(files)}))
 
 
-def read_manifest(directory: Path) -> dict[str, Any] | None:
-    """The manifest of a directory we wrote; ``None`` if it is somebody else's."""
+def read_manifest(directory: Path) -> Manifest | None:
+    """The manifest of a directory we wrote; ``None`` if it is somebody else's, or not as we write it."""
     try:
-        manifest = json.loads((directory / MANIFEST).read_bytes())
-    except (OSError, ValueError):
+        content = json.loads(read_regular(directory / MANIFEST, MAX_MANIFEST_BYTES))
+    except (OSError, ValueError, RecursionError):
         return None
-    return manifest if isinstance(manifest, dict) and "kind" in manifest else None
+    if not isinstance(content, dict):
+        return None
+    kind, files = content.get("kind"), content.get("files", [])
+    if not isinstance(kind, str) or not isinstance(files, list) or not all(map(_is_inside, files)):
+        return None
+    return Manifest(kind, tuple(files))
+
+
+def _is_inside(name: object) -> bool:
+    """Whether ``name`` is a file's path inside a directory, as we write it."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        return False
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith("/") and ".." not in parts
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most ``most`` bytes; a FIFO or a device is not opened.
+
+    Raises:
+        OSError: It cannot be read, is not a regular file, or is larger.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(f"{path} is not a regular file")
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(f"{path} has more than {most} bytes")
+    return content
 
 
 def to_json(value: Any) -> bytes:
@@ -195,15 +250,29 @@ def to_json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _swap(aside: Path, target: Path) -> None:
-    if not target.exists():
-        aside.rename(target)
+def _replace(target: Path, made: Path, kind: str) -> None:
+    """Put ``made`` where ``target`` is; what was there is then at ``made``, to be removed."""
+    from anabranch import _engine
+
+    if not os.path.lexists(target):
+        made.rename(target)
         return
-    old = target.parent / f".{target.name}.{os.getpid()}.old"
-    target.rename(old)
-    try:
-        aside.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
+    if _engine.exchange(str(made), str(target)):
+        try:
+            # Something may have been put there since it was looked at, before the run.
+            _check_content(target, kind, made)
+        except UserError:
+            _engine.exchange(str(made), str(target))
+            raise
+        return
+    _check_content(target, kind)
+    old = owner.beside(target)
+    with whole_step():
+        target.rename(old)
+        try:
+            made.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
     shutil.rmtree(old)
+    owner.forget(old)

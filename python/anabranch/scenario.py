@@ -56,6 +56,8 @@ class Scenario:
         self._text = ""
         self._file = "<code>"
         self._sets: list[str] = []
+        self.untrusted = False
+        """Refuse what a stranger's scenario may not do: files outside its folder, ``exec``, ``attach``, ``bpf``."""
 
     @classmethod
     def from_file(cls, path: str | Path) -> Scenario:
@@ -282,7 +284,9 @@ class Scenario:
         from anabranch.limits import check_seed
 
         check_seed(seed)
-        resolved: Resolved = json.loads(_engine.resolve(self.text, self._file, self._sets, seed))
+        resolved: Resolved = json.loads(
+            _engine.resolve(self.text, self._file, self._sets, seed, untrusted=self.untrusted)
+        )
         return resolved
 
     def run(
@@ -320,8 +324,8 @@ class Scenario:
 
         check_seed(seed)
         check_samples(samples_ms)
-        return RunResult(
-            _engine.run(
+        try:
+            run = _engine.run(
                 self.text,
                 self._file,
                 self._sets,
@@ -331,9 +335,15 @@ class Scenario:
                 packets=packets,
                 fast_path=fast_path,
                 captures=self._places(captures, snap_length, seed),
+                untrusted=self.untrusted,
                 progress=progress,
             )
-        )
+        except (_engine.ScenarioError, UserError):
+            raise
+        except ValueError as error:
+            # More than fits in memory.
+            raise UserError(str(error)) from None
+        return RunResult(run)
 
     def _places(
         self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False
@@ -349,7 +359,8 @@ class Scenario:
         check_snap_length(snap_length)
         if not captures:
             return None
-        links = json.loads(_engine.resolve(self.text, self._file, self._sets, seed, live))["links"]
+        resolved = _engine.resolve(self.text, self._file, self._sets, seed, live, untrusted=self.untrusted)
+        links = json.loads(resolved)["links"]
         places = [place(name, links) for name in captures]
         return [(p.link, p.direction) for p in places], snap_length
 
@@ -411,6 +422,7 @@ class Scenario:
         digest: bool = True,
         out: str | Path | None = None,
         progress: Callable[[int, int], None] | None = None,
+        remark: Callable[[str], None] | None = None,
     ) -> SweepResult:
         """Run over a grid.
 
@@ -421,6 +433,7 @@ class Scenario:
             digest: As in :meth:`run`; without it equal repeats are not recognised.
             out: Directory that keeps finished points and the table; resumed if it exists.
             progress: Called with (finished, total) points.
+            remark: Called with a sentence for each point in ``out`` that cannot be used and is made again.
 
         Raises:
             ScenarioError: The scenario or a point of the grid is wrong.
@@ -428,7 +441,9 @@ class Scenario:
         """
         from anabranch.sweep import sweep
 
-        return sweep(self, grid or {}, repeat=repeat, jobs=jobs, digest=digest, out=out, progress=progress)
+        return sweep(
+            self, grid or {}, repeat=repeat, jobs=jobs, digest=digest, out=out, progress=progress, remark=remark
+        )
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
         if self._document is None:

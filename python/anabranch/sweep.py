@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from anabranch import toml_text
 from anabranch.errors import UserError
 from anabranch.limits import MAX_SEED, check_jobs, thread_count
-from anabranch.output import check_target, follow, read_manifest, to_json, write_manifest, write_whole
+from anabranch.output import check_target, follow
+from anabranch.points import Store, key
 from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
     from anabranch.summary import Summary
-
-MAX_POINTS = 1_000_000
-"""Runs in one sweep. More is a mistake in the grid."""
-
 
 PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
@@ -123,6 +119,7 @@ def sweep(
     digest: bool = True,
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    remark: Callable[[str], None] | None = None,
 ) -> SweepResult:
     """Run every point of the grid; see :meth:`anabranch.Scenario.sweep`."""
     check_jobs(jobs)
@@ -131,7 +128,9 @@ def sweep(
         check_target(directory, "sweep")
         directory = follow(directory)
     axes, points = _plan(scenario, grid, repeat)
-    maker = _Maker(scenario, axes, points, _Store(directory), digest=digest)
+    store = Store(directory, scenario.file, remark)
+    maker = _Maker(scenario, axes, points, store, digest=digest)
+    store.said()
     try:
         summaries = maker.make(jobs, progress)
     finally:
@@ -146,7 +145,7 @@ def _plan(
 ) -> tuple[dict[str, Sequence[Any]], list[Point]]:
     """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
     from anabranch import _engine
-    from anabranch.grid import axes_of, blame, points_to_check, sets_of
+    from anabranch.grid import MAX_POINTS, axes_of, blame, points_to_check, sets_of
 
     given = axes_of(grid)
     resolved = scenario.resolve()
@@ -164,7 +163,7 @@ def _plan(
     for values in points_to_check(axes):
         sets = sets_of(axes, values)
         try:
-            _engine.resolve(scenario.text, scenario.file, [*scenario.sets, *sets], first)
+            _engine.resolve(scenario.text, scenario.file, [*scenario.sets, *sets], first, untrusted=scenario.untrusted)
         except _engine.ScenarioError as error:
             raise blame(error, sets) from None
     points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
@@ -179,20 +178,21 @@ class _Maker:
         scenario: Scenario,
         axes: Mapping[str, Sequence[Any]],
         points: Sequence[Point],
-        store: _Store,
+        store: Store,
         *,
         digest: bool,
     ) -> None:
         from anabranch.grid import sets_of
 
         self.digest = digest
+        self.untrusted = scenario.untrusted
         self.store = store
         text = scenario.text
         self.sets = [sets_of(axes, p.values) for p in points]
         self.work: list[tuple[str, str, list[str], int | None]] = [
             (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
         ]
-        self.keys = [_key(job, digest) for job in self.work]
+        self.keys = [key(job, digest=digest, untrusted=self.untrusted) for job in self.work]
         self.done: dict[str, Summary] = {k: s for k in self.keys if (s := store.read(k)) is not None}
 
     def make(self, jobs: int | None, progress: Callable[[int, int], None] | None) -> list[Summary]:
@@ -238,11 +238,11 @@ class _Maker:
         from anabranch import _engine
 
         work = [self.work[i] for i in chunk]
-        results = _engine.run_many(work, threads=threads, digest=self.digest, progress=report)
+        results = _engine.run_many(work, threads=threads, digest=self.digest, untrusted=self.untrusted, progress=report)
         for i, run in zip(chunk, results, strict=True):
             summary: Summary = json.loads(run.summary_json)
             self.done[self.keys[i]] = summary
-            self.store.write(self.keys[i], summary)
+            self.store.write(self.keys[i], summary, run.depends)
 
 
 def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
@@ -272,73 +272,6 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
     ):
         walk(singular, summary.get(section, {}))
     return flat
-
-
-class _Store:
-    """Finished points on disk, one small file each, so that an interrupted sweep goes on where it stopped."""
-
-    def __init__(self, directory: Path | None) -> None:
-        self.directory = directory
-        self.ours: set[str] = set()
-        if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-            manifest = read_manifest(directory)
-            if manifest is None:
-                self.note()
-            else:
-                self.ours.update(manifest.get("files", []))
-
-    def path(self, key: str) -> Path | None:
-        return None if self.directory is None else self.directory / self._name(key)
-
-    def read(self, key: str) -> Summary | None:
-        path = self.path(key)
-        if path is None:
-            return None
-        try:
-            summary = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            return None
-        if not isinstance(summary, dict) or "flows" not in summary:
-            return None
-        # Named by a hash of the work: a sweep that was killed wrote it, and could not note it any more.
-        self.ours.add(self._name(key))
-        return cast("Summary", summary)
-
-    def write(self, key: str, summary: Summary) -> None:
-        path = self.path(key)
-        if path is not None:
-            write_whole(path, to_json(summary))
-            self.ours.add(self._name(key))
-
-    def note(self) -> None:
-        """Write the manifest: what we wrote and nothing else."""
-        if self.directory is not None:
-            write_manifest(self.directory, "sweep", {f for f in self.ours if (self.directory / f).is_file()})
-
-    def finish(self, result: SweepResult) -> None:
-        import io
-
-        if self.directory is None:
-            return
-        for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer, compression="zstd")
-            write_whole(self.directory / name, buffer.getvalue())
-            self.ours.add(name)
-        self.note()
-
-    @staticmethod
-    def _name(key: str) -> str:
-        return f"points/{key}.json"
-
-
-def _key(job: tuple[str, str, list[str], int | None], digest: bool) -> str:
-    from anabranch import _engine
-
-    text, _, sets, seed = job
-    content = json.dumps([_engine.version(), text, sets, seed, digest])
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
 
 
 def _frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:

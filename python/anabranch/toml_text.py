@@ -22,6 +22,8 @@ else:
 
 Path = tuple[str | int, ...]
 
+NESTED = "tables or lists are nested too deeply; a few levels were expected"
+
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -42,6 +44,8 @@ def parse(text: str, file: str) -> dict[str, Any]:
     """
     try:
         values: dict[str, Any] = tomllib.loads(text)
+    except RecursionError:
+        raise UserError(NESTED, file=file or None) from None
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         at = _AT.search(message)
@@ -59,9 +63,15 @@ def parse(text: str, file: str) -> dict[str, Any]:
 
 
 def parse_value(text: str) -> Any:
-    """A single TOML value; text that is not TOML is a string (the rule of ``--set``)."""
+    """A single TOML value; text that is not TOML is a string (the rule of ``--set``).
+
+    Raises:
+        UserError: It is nested too deeply.
+    """
     try:
         document = tomllib.loads(f"value = {text}")
+    except RecursionError:
+        raise UserError(NESTED) from None
     except tomllib.TOMLDecodeError:
         return text
     return document["value"] if set(document) == {"value"} else text

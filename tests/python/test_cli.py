@@ -39,7 +39,8 @@ def test_help(anabranch: Call) -> None:
         "  validate  Run scenarios in both engines and say how far apart they are.\n"
         "  shell     Open a shell inside a host of a scenario.\n"
         "  cc        Congestion controls in the running kernel, as eBPF programs.\n\n"
-        "  Exit status: 0 done, 1 the run or a check failed, 2 bad input.\n"
+        "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
+        "  ended by a signal.\n"
     )
 
 
@@ -273,7 +274,7 @@ def test_interrupted(anabranch: Call, scenario_file: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(_engine, "run", stop)
     done = anabranch("run", scenario_file)
-    assert (done.status, done.out, done.err) == (1, "", "error: interrupted\n")
+    assert (done.status, done.out, done.err) == (130, "", "error: interrupted\n")
 
 
 def test_sweep(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from anabranch import _engine
 from anabranch.errors import UserError
 from anabranch.output import check_parent, check_target, read_manifest, whole_directory, write_whole
 
@@ -178,3 +180,83 @@ def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Pa
     assert ".part" not in done.stderr
     if command != "sweep":
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"{", b"[]", b"null", b"{}", b'{"kind": 1}', b'{"kind": []}', b'{"kind": "run", "files": 3}',
+        b'{"kind": "run", "files": [1]}', b'{"kind": "run", "files": [""]}', b'{"kind": "run", "files": ["/"]}',
+        b'{"kind": "run", "files": ["."]}', b'{"kind": "run", "files": ["../x"]}',
+        b'{"kind": "run", "files": [[["x"]]]}',
+        b'{"kind": "run", "files": ["\\u0000"]}', b"\xff\xfe", b"\0" * 10, b"[" * 200_000, b'{"kind":' * 50_000,
+    ],
+)  # fmt: skip
+def test_a_manifest_that_is_not_ours_protects_the_directory(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "anabranch.json").write_bytes(content)
+    (tmp_path / "mine").write_text("mine")
+    for kind in ("run", "sweep"):
+        with pytest.raises(UserError, match="was not written by anabranch"):
+            check_target(tmp_path, kind)
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_manifest_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "anabranch.json")
+    with pytest.raises(UserError, match="was not written by anabranch"):
+        check_target(tmp_path, "run")
+
+
+def test_a_name_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be the name of a directory"):
+        check_target(tmp_path / "a\0b", "run")
+
+
+@pytest.mark.parametrize("has_exchange", [True, False])
+def test_results_are_replaced_with_or_without_an_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_exchange: bool
+) -> None:
+    if not has_exchange:
+        monkeypatch.setattr(_engine, "exchange", lambda *_: False)
+    target = tmp_path / "out"
+    for name in ("a", "b"):
+        with whole_directory(target, "run") as aside:
+            (aside / name).write_text(name)
+    assert sorted(path.name for path in target.iterdir()) == ["anabranch.json", "b"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_target_is_there_at_every_moment(tmp_path: Path) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("there is no exchange")
+    target = tmp_path / "out"
+    with whole_directory(target, "run"):
+        pass
+    gone = threading.Event()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            if not target.exists():
+                gone.set()
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(50):
+            with whole_directory(target, "run"):
+                pass
+    finally:
+        over.set()
+        looking.join()
+    assert not gone.is_set()
+
+
+def test_what_was_put_there_during_the_run_is_not_destroyed(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with whole_directory(target, "run") as aside:
+        (aside / "a").write_text("a")
+    refused = pytest.raises(UserError, match=rf"{target} holds files that are not ours \(mine\)")
+    with refused, whole_directory(target, "run"):
+        (target / "mine").write_text("mine")
+    assert sorted(path.name for path in target.iterdir()) == ["a", "anabranch.json", "mine"]

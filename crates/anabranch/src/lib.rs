@@ -32,7 +32,9 @@
 //! are built with [`network::Builder`].
 #![forbid(unsafe_code)]
 
-pub use anabranch_core::{digest, math, packet, registry, reordering, rng, trace, tunnel, units};
+pub use anabranch_core::{
+    digest, interrupt::Interrupt, math, packet, registry, reordering, rng, trace, tunnel, units,
+};
 pub use anabranch_elements::{
     aggregation,
     body::{self, Body, Length, Octets},

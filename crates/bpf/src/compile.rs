@@ -1,11 +1,17 @@
 //! Compiling a control's file with a compiler of the system's, in a folder that goes away.
+//!
+//! [`child`] bounds what the compiler may take: time, memory, output. The folder's name says which process it belongs
+//! to ([`owner`]), so that a later command can remove it where that process was killed.
+
+mod child;
+mod owner;
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process::Command,
 };
 
+use anabranch_core::interrupt::Interrupt;
 use tempfile::TempDir;
 
 use crate::{Error, Source, shipped};
@@ -22,12 +28,15 @@ const SHOWN: usize = 3;
 pub(crate) struct Workshop<'a> {
     source: &'a Source,
     folder: TempDir,
+    interrupt: Interrupt,
 }
 
 impl<'a> Workshop<'a> {
-    pub(crate) fn new(source: &'a Source) -> Result<Self, Error> {
+    pub(crate) fn new(source: &'a Source, interrupt: &Interrupt) -> Result<Self, Error> {
         let write = || -> io::Result<TempDir> {
-            let folder = tempfile::Builder::new().prefix("anabranch-").tempdir()?;
+            let folder = tempfile::Builder::new()
+                .prefix(&format!("anabranch-{}-", owner::mark()))
+                .tempdir()?;
             for (path, text) in shipped::HEADERS {
                 let path = folder.path().join("include").join(path);
                 if let Some(parent) = path.parent() {
@@ -41,7 +50,11 @@ impl<'a> Workshop<'a> {
         let folder = write().map_err(|error| {
             Error::System(format!("cannot write a folder to compile in: {error}"))
         })?;
-        Ok(Self { source, folder })
+        Ok(Self {
+            source,
+            folder,
+            interrupt: interrupt.clone(),
+        })
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {
@@ -51,24 +64,27 @@ impl<'a> Workshop<'a> {
     /// Runs `compiler` with the folders to look for headers in, then `arguments`; what `file!` stands for
     /// is the control.
     pub(crate) fn run(&self, compiler: &str, arguments: &[&str]) -> Result<(), Error> {
-        let mut command = Command::new(compiler);
-        command.current_dir(self.folder.path()).env("LC_ALL", "C");
+        let mut command = child::bounded(compiler);
+        command.current_dir(self.folder.path());
         command.arg("-I").arg("include");
         if let Some(folder) = &self.source.folder {
             let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
             command.arg("-iquote").arg(folder);
         }
-        let output = command.args(arguments).output().map_err(|error| {
-            Error::System(format!(
-                "cannot run the compiler `{compiler}`: {error}; install it {PACKAGES}"
-            ))
-        })?;
-        if output.status.success() {
-            return Ok(());
-        }
+        let done = child::finish(command.args(arguments), None, &self.interrupt)
+            .map_err(|error| missing(compiler, &error))?;
+        let message = match done.end {
+            child::End::Succeeded => return Ok(()),
+            child::End::Failed if done.is_missing => {
+                return Err(missing(compiler, &"it is not installed"));
+            }
+            child::End::Failed => self.shortened(&String::from_utf8_lossy(&done.errors)),
+            child::End::OutOfTime => child::out_of_time(compiler),
+            child::End::Interrupted => child::interrupted(compiler),
+        };
         Err(Error::Compile {
             file: self.source.name.clone(),
-            message: self.shortened(&String::from_utf8_lossy(&output.stderr)),
+            message,
         })
     }
 
@@ -110,6 +126,13 @@ impl<'a> Workshop<'a> {
     }
 }
 
+/// The error where a compiler cannot be started.
+fn missing(compiler: &str, reason: &dyn std::fmt::Display) -> Error {
+    Error::System(format!(
+        "cannot run the compiler `{compiler}`: {reason}; install it {PACKAGES}"
+    ))
+}
+
 /// The control's own object file and the shared object made of it, for the machine we run on.
 pub(crate) struct Native {
     pub object: Vec<u8>,
@@ -119,8 +142,8 @@ pub(crate) struct Native {
 }
 
 /// The control with what it includes, as [`native`] compiles it.
-pub(crate) fn preprocessed(source: &Source) -> Result<Vec<u8>, Error> {
-    let workshop = Workshop::new(source)?;
+pub(crate) fn preprocessed(source: &Source, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
+    let workshop = Workshop::new(source, interrupt)?;
     workshop.run(
         "cc",
         &["-std=gnu11", "-O2", "-E", "-P", FILE, "-o", "control.i"],
@@ -129,8 +152,8 @@ pub(crate) fn preprocessed(source: &Source) -> Result<Vec<u8>, Error> {
         .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
 }
 
-pub(crate) fn native(source: &Source) -> Result<Native, Error> {
-    let workshop = Workshop::new(source)?;
+pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, Error> {
+    let workshop = Workshop::new(source, interrupt)?;
     let mut compile = vec!["-std=gnu11", "-O2", "-fPIC", "-fno-common"];
     // Newer compilers have these as errors anyway.
     compile.extend([
@@ -177,47 +200,38 @@ const FOR_KERNEL: [&str; 6] = [
 /// included. No file is written, so that none can stay.
 #[cfg(feature = "kernel")]
 pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
-    use std::{io::Write as _, process::Stdio};
-
     let mut whole = text.to_owned();
     for (path, header) in shipped::HEADERS {
         whole = whole.replace(&format!("#include <{path}>"), header);
     }
-    let told = |error: io::Error| {
-        Error::System(format!(
-            "cannot run the compiler `clang`: {error}; install it {PACKAGES}"
-        ))
-    };
-    let mut clang = Command::new("clang")
-        .env("LC_ALL", "C")
+    let mut clang = child::bounded("clang");
+    clang
         .args(FOR_KERNEL)
-        .args(["-c", "-x", "c", "-", "-o", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(told)?;
-    // It reads all before it writes anything; what it could not read it complains about itself.
-    let _ = clang
-        .stdin
-        .take()
-        .map(|mut stdin| stdin.write_all(whole.as_bytes()));
-    let output = clang.wait_with_output().map_err(told)?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let error = said.lines().find(|line| line.contains("error: "));
+        .args(["-c", "-x", "c", "-", "-o", "-"]);
+    let done = child::finish(&mut clang, Some(whole.into_bytes()), &Interrupt::default())
+        .map_err(|error| missing("clang", &error))?;
+    let message = match done.end {
+        child::End::Succeeded => return Ok(done.output),
+        child::End::Failed if done.is_missing => {
+            return Err(missing("clang", &"it is not installed"));
+        }
+        child::End::OutOfTime => child::out_of_time("clang"),
+        child::End::Failed | child::End::Interrupted => {
+            let said = String::from_utf8_lossy(&done.errors);
+            let error = said.lines().find(|line| line.contains("error: "));
+            error.unwrap_or(said.trim()).to_owned()
+        }
+    };
     Err(Error::Compile {
         file: name.to_owned(),
-        message: error.unwrap_or(said.trim()).to_owned(),
+        message,
     })
 }
 
 /// The object file for the kernel.
 #[cfg(feature = "kernel")]
 pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
-    let workshop = Workshop::new(source)?;
+    let workshop = Workshop::new(source, &Interrupt::default())?;
     workshop.run(
         "clang",
         &[&FOR_KERNEL[..], &["-c", FILE, "-o", "control.o"]].concat(),

@@ -23,23 +23,24 @@ mod library;
 
 use std::sync::Arc;
 
+use anabranch_core::interrupt::Interrupt;
 use anabranch_elements::cc;
 
 use self::adapter::Adapter;
 use crate::{Error, Source};
 
-/// Makes the controls of connections from a file, which is compiled now.
+/// Makes the controls of connections from a file, which is compiled now. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// The file does not compile, is no control, or uses what the simulator does not have.
-pub fn factory(source: &Source) -> Result<cc::Factory, Error> {
+pub fn factory(source: &Source, interrupt: &Interrupt) -> Result<cc::Factory, Error> {
     if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
         return Err(Error::System(
             "eBPF controls run on 64-bit Linux only, in the simulator too; choose a built-in control"
                 .to_owned(),
         ));
     }
-    let loaded = library::load(source)?;
+    let loaded = library::load(source, interrupt)?;
     Ok(Arc::new(move |init| {
         Box::new(Adapter::new(Arc::clone(&loaded), init))
     }))

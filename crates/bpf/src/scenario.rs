@@ -2,21 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_core::interrupt::Interrupt;
 use anabranch_elements::cc;
 use serde_json::{Value, json};
 
 use crate::{Source, native, shipped};
 
 /// Makes controls from what stands beside `kind = "bpf"`: `file`, a path beside the scenario's own file
-/// in `folder`, or `name`, a control that ships.
+/// in `folder`, or `name`, a control that ships. Raising `interrupt` ends the compiler.
 ///
 /// For `Extensions::congestion_control` of the crate `anabranch-model`.
 pub fn extension(
     folder: PathBuf,
+    interrupt: Interrupt,
 ) -> impl Fn(&Value) -> Result<cc::Factory, String> + Send + Sync + 'static {
     move |params| {
         let source = source_of(params, &folder)?;
-        native::factory(&source).map_err(|error| error.to_string())
+        native::factory(&source, &interrupt).map_err(|error| error.to_string())
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod digest;
 pub mod histogram;
+pub mod interrupt;
 pub mod math;
 pub mod packet;
 pub mod registry;

@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 
 use anabranch_core::{
+    interrupt::Interrupt,
     packet::PacketId,
     trace::{ElementId, Fate},
     units::{Duration, Instant},
@@ -93,9 +94,23 @@ pub struct Network<B: Body> {
     delivered_packets: u64,
     output: Output<B>,
     element_names: Vec<String>,
+    interrupt: Interrupt,
 }
 
+/// Events between two looks at the interrupt: a few milliseconds of real time at most.
+const BATCH: u32 = 4096;
+
 impl<B: Body> Network<B> {
+    /// From here on `interrupt` ends every run of events early, however little simulated time passes. What the network
+    /// then holds is no result.
+    pub fn interrupt_by(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+    /// Whether the interrupt has been raised.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupt.is_raised()
+    }
     /// The time that has been reached.
     #[must_use]
     pub fn now(&self) -> Instant {
@@ -192,11 +207,16 @@ impl<B: Body> Network<B> {
 
     fn run_events_before(&mut self, until: Instant) {
         let until = Entry::new(until, Source::new(Class::GroupTimer, 0));
-        loop {
+        while !self.is_interrupted() && self.run_batch_before(until) {}
+    }
+
+    /// Handles at most [`BATCH`] events; whether there may be more before `until`.
+    fn run_batch_before(&mut self, until: Entry) -> bool {
+        for _ in 0..BATCH {
             let (arrival, timer) = (self.fabric.arrivals.peek(), self.fabric.timers.peek());
             if arrival < timer {
                 if arrival >= until {
-                    break;
+                    return false;
                 }
                 self.fabric.now = arrival.time();
                 let index = arrival.source().index();
@@ -216,7 +236,7 @@ impl<B: Body> Network<B> {
                 }
             } else {
                 if timer >= until {
-                    break;
+                    return false;
                 }
                 self.fabric.now = timer.time();
                 self.fabric.timers.pop();
@@ -232,6 +252,7 @@ impl<B: Body> Network<B> {
                 self.reach(packet);
             }
         }
+        true
     }
 
     /// A packet reaches the next element of its route, now.

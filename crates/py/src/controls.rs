@@ -4,6 +4,8 @@ use anabranch_bpf::{Source, shipped};
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
 
+use crate::interruptible::quietly;
+
 create_exception!(
     anabranch._engine,
     ControlError,
@@ -29,15 +31,15 @@ pub fn cc_list() -> String {
 /// the kernel, the file that holds it, and where a BPF file system was mounted for that, as JSON.
 /// Raises `ControlError`.
 #[pyfunction]
-pub fn cc_load(py: Python<'_>, what: &str, is_file: bool) -> PyResult<String> {
-    py.detach(|| {
+pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> {
+    quietly(py, move |_| {
         let source = if is_file {
             Source::file(what.as_ref())
         } else {
-            Source::shipped(what)
+            Source::shipped(&what)
         };
         kernel::load(&source.map_err(|error| error.to_string())?)
-    })
+    })?
     .map_err(ControlError::new_err)
 }
 

@@ -5,7 +5,10 @@
 //! `PanicException`.
 
 mod controls;
+mod depends;
 mod error;
+mod exchange;
+mod interruptible;
 mod live;
 mod run;
 mod scenario;
@@ -21,7 +24,11 @@ mod _engine {
     #[pymodule_export]
     use super::controls::{ControlError, cc_list, cc_load, cc_unload};
     #[pymodule_export]
+    use super::depends::file_hash;
+    #[pymodule_export]
     use super::error::ScenarioError;
+    #[pymodule_export]
+    use super::exchange::exchange;
     #[pymodule_export]
     use super::live::{
         LiveUnavailableError, check_live, live_hosts, live_send_buffer, prepare_live, run_live,

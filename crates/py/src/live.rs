@@ -43,7 +43,7 @@ pub fn prepare_live() -> PyResult<()> {
 /// `LiveUnavailableError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, packets = false, samples_ms = None, captures = None, limits = None,
-    shell = None, trace = None, progress = None))]
+    shell = None, trace = None, untrusted = false, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_live(
@@ -58,6 +58,7 @@ pub fn run_live(
     limits: Option<(f64, f64, u64)>,
     shell: Option<Shell>,
     trace: Option<(String, bool)>,
+    untrusted: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let job = crate::scenario::Job {
@@ -65,6 +66,7 @@ pub fn run_live(
         file,
         sets,
         seed,
+        untrusted,
     };
     let recording = Recording {
         packets,
@@ -92,6 +94,7 @@ pub fn check_live(
         file,
         sets,
         seed,
+        untrusted: false,
     };
     engine::check(py, &job, machine)
 }
@@ -132,6 +135,7 @@ pub fn live_send_buffer(
         file,
         sets,
         seed,
+        untrusted: false,
     };
     engine::send_buffer(py, &job)
 }
@@ -174,7 +178,7 @@ mod engine {
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod engine {
     use anabranch::{
-        AckSample, Finished, FlowSample, Resolved, Samples, Scenario,
+        AckSample, Finished, FlowSample, Interrupt, Resolved, Samples, Scenario,
         packet::FlowId,
         scenario,
         tcp::Snapshot,
@@ -191,6 +195,7 @@ mod engine {
         Shell,
     };
     use crate::{
+        depends::Depends,
         error::raise,
         run::tapping,
         scenario::Job,
@@ -203,7 +208,9 @@ mod engine {
 
     pub fn check(py: Python<'_>, job: &Job, machine: bool) -> PyResult<f64> {
         let checked = py.detach(|| {
-            let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
+            let scenario = job
+                .parse_for(true, &Depends::default(), &Interrupt::default())
+                .map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
             let live = Live::new(&resolved).folder(job.folder().to_owned());
             let refused = |refusal: &Refusal| Failure::Scenario(of_scenario(&scenario, refusal));
@@ -221,7 +228,7 @@ mod engine {
 
     pub fn send_buffer(py: Python<'_>, job: &Job) -> PyResult<u64> {
         let found = py.detach(|| {
-            let scenario = job.parse_for(true)?;
+            let scenario = job.parse_for(true, &Depends::default(), &Interrupt::default())?;
             let resolved = scenario.resolve(job.seed)?;
             Ok(Live::new(&resolved).first_send_buffer())
         });
@@ -294,7 +301,9 @@ mod engine {
         let tracing = tracing(recording.trace.as_ref())?;
         let mut raised = None;
         let result = py.detach(|| {
-            let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
+            let scenario = job
+                .parse_for(true, &Depends::default(), &Interrupt::default())
+                .map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
             let captures = recording.captures.as_ref();
             let captures = captures

@@ -1,14 +1,13 @@
 //! Runs from Python: one with a progress report, or many on all cores.
 
 use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
-    mpsc,
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use anabranch::{
-    Body, Finished, Length, Progress, Resolved, Simulation, packet::Direction, record::Tapping,
-    units::Duration,
+    Body, Finished, Interrupt, Length, Progress, Resolved, Simulation, packet::Direction,
+    record::Tapping, units::Duration,
 };
 use pyo3::{
     exceptions::{PyRuntimeError, PyValueError},
@@ -18,7 +17,9 @@ use rayon::prelude::*;
 
 use crate::{
     Text,
+    depends::Depends,
     error::raise,
+    interruptible::{interruptible, quietly},
     scenario::Job,
     stopwatch::{Stopwatch, peak_rss_bytes},
     table::ArrowTable,
@@ -28,8 +29,9 @@ use crate::{
 /// The result of one run.
 #[pyclass(frozen, module = "anabranch._engine")]
 pub struct Run {
-    finished: Mutex<Box<dyn Left>>,
+    finished: Arc<Mutex<Box<dyn Left>>>,
     summary_json: String,
+    depends: Vec<(String, String)>,
 }
 
 /// What a run of either engine left behind.
@@ -54,8 +56,13 @@ impl Run {
     pub fn new<B: Body>(finished: Finished<B>) -> serde_json::Result<Self> {
         Ok(Self {
             summary_json: serde_json::to_string(&finished.summary)?,
-            finished: Mutex::new(Box::new(finished)),
+            finished: Arc::new(Mutex::new(Box::new(finished))),
+            depends: Vec::new(),
         })
+    }
+    fn depending(mut self, depends: &Depends) -> Self {
+        self.depends = depends.list();
+        self
     }
 }
 
@@ -66,23 +73,32 @@ impl Run {
     fn summary_json(&self) -> &str {
         &self.summary_json
     }
+    /// The files that the run has read, with a hash of what was read (see `file_hash`).
+    #[getter]
+    fn depends(&self) -> Vec<(String, String)> {
+        self.depends.clone()
+    }
     /// One of the tables `flows`, `links`, `samples`, `link_samples`, `group_samples`, `packets`,
     /// `window_events`.
-    fn table(&self, name: &str) -> PyResult<ArrowTable> {
-        self.finished
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .table(name)
+    fn table(&self, py: Python<'_>, name: String) -> PyResult<ArrowTable> {
+        let finished = Arc::clone(&self.finished);
+        quietly(py, move |_| {
+            let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished.table(&name)
+        })?
     }
     /// The capture of a link (both directions, or one) as a pcapng file's content. Raises
     /// `ValueError` if it was not asked for.
     #[pyo3(signature = (link, direction = None))]
-    fn pcapng(&self, link: &str, direction: Option<&str>) -> PyResult<Vec<u8>> {
-        let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+    fn pcapng(&self, py: Python<'_>, link: String, direction: Option<&str>) -> PyResult<Vec<u8>> {
+        let finished = Arc::clone(&self.finished);
         let which = directions(direction)?;
-        finished
-            .pcapng(link, &which)
-            .ok_or_else(|| PyValueError::new_err(format!("the link {link:?} was not captured")))
+        quietly(py, move |_| {
+            let finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+            finished
+                .pcapng(&link, &which)
+                .ok_or_else(|| PyValueError::new_err(format!("the link {link:?} was not captured")))
+        })?
     }
 }
 
@@ -137,6 +153,8 @@ struct Recording {
 enum Failure {
     Scenario(anabranch::scenario::Error),
     Stopped,
+    /// More is asked for than can be held.
+    TooMuch(String),
     Other(String),
 }
 
@@ -145,6 +163,7 @@ impl Failure {
         match self {
             Self::Scenario(error) => raise(py, &error),
             Self::Stopped => PyRuntimeError::new_err("the run was stopped"),
+            Self::TooMuch(message) => PyValueError::new_err(message),
             Self::Other(message) => PyRuntimeError::new_err(message),
         }
     }
@@ -160,42 +179,80 @@ pub fn interval(samples_ms: Option<f64>) -> PyResult<Option<Duration>> {
     }
 }
 
-fn make(
-    job: &Job,
+/// The most samples of a run, which are held in memory: some 10 GB.
+const MAX_SAMPLES: u64 = 100_000_000;
+
+/// Every flow and both directions of every link have a sample each time.
+fn check_samples(resolved: &Resolved, every: Option<Duration>) -> Result<(), Failure> {
+    let Some(every) = every else {
+        return Ok(());
+    };
+    let each = (resolved.flows.len() + 2 * resolved.links.len()) as u64;
+    let count = (resolved.duration.as_picos() / every.as_picos().max(1)).saturating_mul(each);
+    if count <= MAX_SAMPLES {
+        return Ok(());
+    }
+    let least = resolved.duration.as_millis_f64() * each as f64 / MAX_SAMPLES as f64;
+    Err(Failure::TooMuch(format!(
+        "a sample every {every} makes {count} in {}, one for each flow and each direction of a link; at most \
+         {MAX_SAMPLES} were expected: --samples {}",
+        resolved.duration,
+        least.ceil()
+    )))
+}
+
+/// What is asked of one run besides its job.
+struct Order<'a> {
     recording: Recording,
-    captures: Option<&Captures>,
-    report: &mut dyn FnMut(f64) -> Progress,
-) -> Result<Run, Failure> {
+    captures: Option<&'a Captures>,
+    interrupt: &'a Interrupt,
+}
+
+fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run, Failure> {
     let stopwatch = Stopwatch::start();
-    let resolved = job.resolve().map_err(Failure::Scenario)?;
+    let (depends, recording) = (Depends::default(), order.recording);
+    let resolved = job
+        .resolve(&depends, order.interrupt)
+        .map_err(Failure::Scenario)?;
+    check_samples(&resolved, recording.samples)?;
     let simulation = Simulation::<Length>::new(&resolved)
         .digest(recording.digest)
         .fast_path(recording.fast_path)
         .samples(recording.samples)
         .packet_log(recording.packets)
+        .interrupt(order.interrupt.clone())
         .tap(
-            captures
+            order
+                .captures
                 .map(|captures| tapping(&resolved, captures))
                 .transpose()
                 .map_err(Failure::Other)?,
         );
-    let mut finished = simulation.run_with(report).map_err(|error| match error {
+    let done = simulation.run_with(&mut |share| {
+        report(share);
+        Progress::Continue
+    });
+    let mut finished = done.map_err(|error| match error {
         anabranch::RunError::Stopped => Failure::Stopped,
         other => Failure::Other(other.to_string()),
     })?;
     finished.summary.engine_stats.cpu_s = Some(stopwatch.cpu_s());
     finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());
     finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
-    Run::new(finished).map_err(|error| Failure::Other(error.to_string()))
+    let run = Run::new(finished).map_err(|error| Failure::Other(error.to_string()))?;
+    Ok(run.depending(&depends))
 }
 
-/// Makes one run. `progress` is called with the share that is done, 0 to 1; what it raises, and
-/// Ctrl-C, ends the run. Raises `ScenarioError`.
+/// Makes one run. `progress` is called many times a second with the share that is done, 0 to 1; what it raises, and
+/// signals, end the run. `untrusted` is as of `resolve`. Raises `ScenarioError`.
 #[pyfunction]
 #[pyo3(signature = (text, file, sets, *, seed = None, digest = true, samples_ms = None, packets = false,
-    fast_path = true, captures = None, progress = None))]
+    fast_path = true, captures = None, untrusted = false, progress = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
-#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+#[expect(
+    clippy::fn_params_excessive_bools,
+    reason = "keywords of a Python function"
+)]
 pub fn run(
     py: Python<'_>,
     text: Text,
@@ -207,6 +264,7 @@ pub fn run(
     packets: bool,
     fast_path: bool,
     captures: Option<Captures>,
+    untrusted: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Run> {
     let job = Job {
@@ -214,6 +272,7 @@ pub fn run(
         file,
         sets,
         seed,
+        untrusted,
     };
     let recording = Recording {
         digest,
@@ -221,42 +280,41 @@ pub fn run(
         packets,
         fast_path,
     };
-    let mut raised = None;
-    let result = py.detach(|| {
-        make(&job, recording, captures.as_ref(), &mut |share| {
-            let told = Python::attach(|py| {
-                py.check_signals()?;
-                progress
-                    .as_ref()
-                    .map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
-            });
-            match told {
-                Ok(()) => Progress::Continue,
-                Err(error) => {
-                    raised = Some(error);
-                    Progress::Stop
-                }
-            }
+    let share = Arc::new(AtomicU64::new(0));
+    let reached = Arc::clone(&share);
+    let mut pulse = |py: Python<'_>| {
+        let share = f64::from_bits(share.load(Ordering::Relaxed));
+        progress
+            .as_ref()
+            .map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
+    };
+    let made = interruptible(py, &mut pulse, move |interrupt| {
+        let order = Order {
+            recording,
+            captures: captures.as_ref(),
+            interrupt,
+        };
+        make(&job, &order, &mut |share| {
+            reached.store(share.to_bits(), Ordering::Relaxed);
         })
-    });
-    match raised {
-        Some(error) => Err(error),
-        None => result.map_err(|failure| failure.raise(py)),
-    }
+    })?;
+    let run = made.map_err(|failure| failure.raise(py))?;
+    pulse(py)?;
+    Ok(run)
 }
 
 /// Makes many runs on `threads` threads (default: all cores); result `i` belongs to job `i`.
 /// `progress` is called with the number of finished jobs. The first job with an error, by number,
-/// raises it; Ctrl-C ends all.
+/// raises it; signals end all. `untrusted` is as of `resolve`.
 #[pyfunction]
-#[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, progress = None))]
-#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+#[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, untrusted = false, progress = None))]
 pub fn run_many(
     py: Python<'_>,
     jobs: Vec<(Text, String, Vec<String>, Option<u64>)>,
     threads: Option<usize>,
     digest: bool,
     samples_ms: Option<f64>,
+    untrusted: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<Run>> {
     let jobs: Vec<Job> = jobs
@@ -266,6 +324,7 @@ pub fn run_many(
             file,
             sets,
             seed,
+            untrusted,
         })
         .collect();
     let recording = Recording {
@@ -278,57 +337,31 @@ pub fn run_many(
         .num_threads(threads.unwrap_or(0))
         .build()
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-    let stop = AtomicBool::new(false);
-    let finished = AtomicUsize::new(0);
-    let (results, raised) = py.detach(|| {
-        let (tell, told) = mpsc::channel();
+    let finished = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&finished);
+    let mut pulse = |py: Python<'_>| {
+        let done = finished.load(Ordering::Relaxed);
+        progress
+            .as_ref()
+            .map_or(Ok(()), |progress| progress.call1(py, (done,)).map(drop))
+    };
+    let results = interruptible(py, &mut pulse, move |interrupt| {
+        let order = Order {
+            recording,
+            captures: None,
+            interrupt,
+        };
         let work = |job: &Job| {
-            let result = make(job, recording, None, &mut |_| {
-                if stop.load(Ordering::Relaxed) {
-                    Progress::Stop
-                } else {
-                    Progress::Continue
-                }
-            });
-            finished.fetch_add(1, Ordering::Relaxed);
+            if interrupt.is_raised() {
+                return Err(Failure::Stopped);
+            }
+            let result = make(job, &order, &mut |_| {});
+            counted.fetch_add(1, Ordering::Relaxed);
             result
         };
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let results: Vec<Result<Run, Failure>> =
-                    workers.install(|| jobs.par_iter().map(work).collect());
-                // The receiver lives until it has this.
-                drop(tell.send(results));
-            });
-            let mut raised = None;
-            loop {
-                match told.recv_timeout(std::time::Duration::from_millis(100)) {
-                    Ok(results) => return (results, raised),
-                    Err(mpsc::RecvTimeoutError::Disconnected) => return (Vec::new(), raised),
-                    Err(mpsc::RecvTimeoutError::Timeout) if raised.is_none() => {
-                        let answer = Python::attach(|py| {
-                            py.check_signals()?;
-                            let done = finished.load(Ordering::Relaxed);
-                            progress
-                                .as_ref()
-                                .map_or(Ok(()), |progress| progress.call1(py, (done,)).map(drop))
-                        });
-                        if let Err(error) = answer {
-                            stop.store(true, Ordering::Relaxed);
-                            raised = Some(error);
-                        }
-                    }
-                    Err(mpsc::RecvTimeoutError::Timeout) => {}
-                }
-            }
-        })
-    });
-    if let Some(error) = raised {
-        return Err(error);
-    }
-    if let Some(progress) = progress.as_ref() {
-        progress.call1(py, (results.len(),))?;
-    }
+        workers.install(|| jobs.par_iter().map(work).collect::<Vec<_>>())
+    })?;
+    pulse(py)?;
     results
         .into_iter()
         .map(|result| result.map_err(|failure| failure.raise(py)))

@@ -4,30 +4,34 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch::{Extensions, Resolved, Scenario, scenario::Error};
+use anabranch::{Extensions, Interrupt, Resolved, Scenario, cc, scenario::Error};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{Text, error::raise};
+use crate::{Text, depends::Depends, error::raise, interruptible::quietly};
 
-/// A scenario as Python hands it over: the text of a file, its name, what is set over it, and a
-/// seed instead of the file's.
+/// A scenario as Python hands it over: the text of a file, its name, what is set over it, a seed instead of the file's,
+/// and whether its author is trusted.
 pub struct Job {
     pub text: Text,
     pub file: String,
     pub sets: Vec<String>,
     pub seed: Option<u64>,
+    pub untrusted: bool,
 }
 
 /// The largest file that a scenario may name, in bytes: what is recorded is held in memory.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Reads a file that a scenario names.
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let bytes = fs::metadata(path).map_err(|error| error.to_string())?.len();
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let found = fs::metadata(path).map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let bytes = found.len();
     if bytes > MAX_FILE_BYTES {
         return Err(format!(
             "it has {bytes} bytes; at most {MAX_FILE_BYTES} are read"
@@ -36,25 +40,48 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
 }
 
+/// Where a file really is, if that is inside `folder`: links are followed first.
+fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
+    let folder = if folder == Path::new("") {
+        Path::new(".")
+    } else {
+        folder
+    };
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| error.to_string());
+    let place = real(path)?;
+    if place.starts_with(real(folder)?) {
+        return Ok(place);
+    }
+    Err("it is outside the scenario's folder, which --untrusted refuses".to_owned())
+}
+
+/// Why `--untrusted` runs no eBPF control. Text after the `"; "` is help.
+const NO_PROGRAM: &str = "an eBPF control is compiled and runs as a part of this program, which --untrusted refuses; \
+                          name a built-in control, or read the file and leave --untrusted out";
+
 impl Job {
-    pub fn parse(&self) -> Result<Scenario, Error> {
-        self.parse_for(false)
+    pub fn parse(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Scenario, Error> {
+        self.parse_for(false, depends, interrupt)
     }
-    /// For one of the two engines.
-    pub fn parse_for(&self, live: bool) -> Result<Scenario, Error> {
-        self.parse_with(live, read)
-    }
-    /// The same, with what reads the files that the scenario names.
-    fn parse_with(
+    /// For one of the two engines. The files that the scenario names are noted as they are read.
+    pub fn parse_for(
         &self,
         live: bool,
-        read: impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static,
+        depends: &Depends,
+        interrupt: &Interrupt,
     ) -> Result<Scenario, Error> {
         let folder = self.folder();
         let extensions = Extensions::default()
-            .files(read)
+            .files(self.reading(depends))
             .live(live)
-            .congestion_control("bpf", anabranch_bpf::extension(folder.to_owned()));
+            .untrusted(self.untrusted);
+        let extensions = if self.untrusted {
+            let refuse = |_: &Value| -> Result<cc::Factory, String> { Err(NO_PROGRAM.to_owned()) };
+            extensions.congestion_control("bpf", refuse)
+        } else {
+            let controls = anabranch_bpf::extension(folder.to_owned(), interrupt.clone());
+            extensions.congestion_control("bpf", controls)
+        };
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,
@@ -64,12 +91,34 @@ impl Job {
         }
         Ok(scenario)
     }
+    /// What reads the files that the scenario names.
+    fn reading(
+        &self,
+        depends: &Depends,
+    ) -> impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static {
+        let (depends, untrusted, folder) =
+            (depends.clone(), self.untrusted, self.folder().to_owned());
+        move |path| {
+            let content = if untrusted {
+                read(&inside(&folder, path)?)?
+            } else {
+                read(path)?
+            };
+            depends.note(path, &content);
+            Ok(content)
+        }
+    }
     /// Where the scenario's file stands: what it names is beside it.
     pub fn folder(&self) -> &Path {
         Path::new(&self.file).parent().unwrap_or(Path::new(""))
     }
-    pub fn resolve(&self) -> Result<Resolved, Error> {
-        self.parse()?.resolve(self.seed)
+    /// What the engine builds, and the files that it depends on.
+    pub fn resolve(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Resolved, Error> {
+        let resolved = self.parse(depends, interrupt)?.resolve(self.seed)?;
+        for program in programs(&resolved, self.folder()) {
+            depends.note_program(&program);
+        }
+        Ok(resolved)
     }
 }
 
@@ -86,9 +135,10 @@ fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, the files whose content it stands for, and the
-/// scenario with every default written out. `live`: for the live engine, which knows more keys. Raises `ScenarioError`.
+/// scenario with every default written out. `live`: for the live engine, which knows more keys. `untrusted`: without what a
+/// stranger's scenario may not do. Raises `ScenarioError`.
 #[pyfunction]
-#[pyo3(signature = (text, file, sets, seed = None, live = false))]
+#[pyo3(signature = (text, file, sets, seed = None, live = false, *, untrusted = false))]
 pub fn resolve(
     py: Python<'_>,
     text: Text,
@@ -96,44 +146,43 @@ pub fn resolve(
     sets: Vec<String>,
     seed: Option<u64>,
     live: bool,
+    untrusted: bool,
 ) -> PyResult<String> {
     let job = Job {
         text,
         file,
         sets,
         seed,
+        untrusted,
     };
-    let described = py.detach(|| {
-        let named = Arc::new(Mutex::new(BTreeSet::new()));
-        let scenario = job.parse_with(live, {
-            let named = Arc::clone(&named);
-            move |path| {
-                let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
-                named.insert(path.to_owned());
-                read(path)
-            }
-        })?;
-        let resolved = scenario.resolve(job.seed)?;
-        let mut files = named.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        files.append(&mut programs(&resolved, job.folder()));
-        let sweep = scenario.sweep()?;
-        let grid: Map<String, Value> = sweep
-            .grid
-            .into_iter()
-            .map(|(path, values)| (path, Value::Array(values)))
-            .collect();
-        Ok(json!({
-            "title": resolved.title,
-            "seed": resolved.seed,
-            "duration_s": resolved.duration.as_secs_f64(),
-            "warmup_s": resolved.warmup.as_secs_f64(),
-            "flows": resolved.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
-            "links": resolved.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
-            "files": files,
-            "sweep": { "repeat": sweep.repeat, "grid": grid },
-            "resolved_scenario": resolved.json,
-        })
-        .to_string())
-    });
-    described.map_err(|error: Error| raise(py, &error))
+    quietly(py, move |interrupt| described(&job, live, interrupt))?
+        .map_err(|error| raise(py, &error))
+}
+
+fn described(job: &Job, live: bool, interrupt: &Interrupt) -> Result<String, Error> {
+    let depends = Depends::default();
+    let scenario = job.parse_for(live, &depends, interrupt)?;
+    let resolved = scenario.resolve(job.seed)?;
+    for program in programs(&resolved, job.folder()) {
+        depends.note_program(&program);
+    }
+    let files: Vec<String> = depends.list().into_iter().map(|(path, _)| path).collect();
+    let sweep = scenario.sweep()?;
+    let grid: Map<String, Value> = sweep
+        .grid
+        .into_iter()
+        .map(|(path, values)| (path, Value::Array(values)))
+        .collect();
+    Ok(json!({
+        "title": resolved.title,
+        "seed": resolved.seed,
+        "duration_s": resolved.duration.as_secs_f64(),
+        "warmup_s": resolved.warmup.as_secs_f64(),
+        "flows": resolved.flows.iter().map(|flow| &flow.name).collect::<Vec<_>>(),
+        "links": resolved.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
+        "files": files,
+        "sweep": { "repeat": sweep.repeat, "grid": grid },
+        "resolved_scenario": resolved.json,
+    })
+    .to_string())
 }

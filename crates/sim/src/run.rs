@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::{
+    interrupt::Interrupt,
+    units::{Duration, Instant},
+};
 use anabranch_elements::{
     body::{Body, Length},
     host::Host,
@@ -28,7 +31,7 @@ pub enum Error {
         "a group's `oracle` needs the arrivals beforehand, and the hosts of the flow `{0}` can make one run only"
     )]
     Unforeseeable(String),
-    /// The progress report asked to stop.
+    /// The progress report or the interrupt asked to stop.
     #[error("the run was stopped")]
     Stopped,
 }
@@ -41,6 +44,7 @@ pub struct Simulation<'a, B: Body = Length> {
     sample_every: Option<Duration>,
     hosts: Hosts<B>,
     tapping: Option<Tapping>,
+    interrupt: Interrupt,
 }
 
 /// What a run left behind.
@@ -82,7 +86,15 @@ impl<'a, B: Body> Simulation<'a, B> {
             sample_every: None,
             hosts: Vec::new(),
             tapping: None,
+            interrupt: Interrupt::default(),
         }
+    }
+    /// Another thread may end the run by raising `interrupt`. The run looks at it every few thousand events, so that it
+    /// stops within milliseconds of real time, however slowly simulated time passes.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: Interrupt) -> Self {
+        self.interrupt = interrupt;
+        self
     }
     /// Plain links as arithmetic, or every packet through every step. Results are the same.
     #[must_use]
@@ -146,15 +158,19 @@ impl<'a, B: Body> Simulation<'a, B> {
             ..
         } = compile_tapped::<B>(self.resolved, engine, Vec::new(), None)
             .map_err(Error::NoSuchFlow)?;
+        network.interrupt_by(self.interrupt.clone());
         let end = network.end();
         for step in 1..=REPORTS {
             let until = end.as_picos() / REPORTS * step;
             network.run_before(Instant::from_picos(until));
-            if report(0.0) == Progress::Stop {
+            if report(0.0) == Progress::Stop || network.is_interrupted() {
                 return Err(Error::Stopped);
             }
         }
         network.run_through(end);
+        if network.is_interrupted() {
+            return Err(Error::Stopped);
+        }
         let mut known = self.resolved.clone();
         let link = &mut known.links[place];
         let id = groups.iter().find(|(name, _)| *name == link.name);
@@ -190,6 +206,7 @@ impl<'a, B: Body> Simulation<'a, B> {
     /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report was answered so.
     pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
         let (resolved, every) = (self.resolved, self.sample_every);
+        let interrupt = self.interrupt.clone();
         let known = self.forecast(report)?;
         let simulation = Simulation {
             resolved: known.as_ref().unwrap_or(resolved),
@@ -201,6 +218,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             groups,
             gateways,
         } = simulation.compile()?;
+        network.interrupt_by(interrupt);
         let end = network.end();
         let mut samples = Samples::default();
         let mut next_sample = every.map_or(Instant::NEVER, |_| Instant::START);
@@ -212,6 +230,9 @@ impl<'a, B: Body> Simulation<'a, B> {
                 break;
             }
             network.run_before(until);
+            if network.is_interrupted() {
+                return Err(Error::Stopped);
+            }
             if until == next_sample
                 && let Some(every) = every
             {
@@ -226,6 +247,9 @@ impl<'a, B: Body> Simulation<'a, B> {
             }
         }
         network.run_through(end);
+        if network.is_interrupted() {
+            return Err(Error::Stopped);
+        }
         network.note_windows();
         let about = About {
             scenario: resolved.title.clone(),

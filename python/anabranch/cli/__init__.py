@@ -1,16 +1,80 @@
-"""The command line: ``anabranch``. Exit status 0 done, 1 the run or a check failed, 2 bad input."""
+"""The command line: ``anabranch``.
+
+Exit status 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
 
 
 def main() -> None:
     """Entry point of the ``anabranch`` command."""
     import sys
 
-    from anabranch.cli.app import app
+    from anabranch import interrupt
 
+    _open_streams()
+    interrupt.listen()
+    status: int | str | None = 0
+    try:
+        from anabranch.cli.common import guarded
+
+        with guarded():
+            from anabranch.cli.app import app
+
+            status = _run(app)
+    except SystemExit as ended:
+        status = ended.code
+    except KeyboardInterrupt:
+        status = 1
+    if status != 0:
+        interrupt.leave()
+    sys.exit(status)
+
+
+def _run(app: typer.Typer) -> int:
+    """The command's exit status; what is wrong with the arguments is shown as text."""
+    import io
+
+    import click
+
+    from anabranch.cli.common import note
+
+    try:
+        status = app(standalone_mode=False)
+    except click.ClickException as error:
+        said = io.StringIO()
+        error.show(said)
+        note(said.getvalue().rstrip("\n"))
+        return error.exit_code
+    except click.Abort:
+        return 1
+    return status if isinstance(status, int) else 0
+
+
+def _open_streams() -> None:
+    """Let closed standard streams lead nowhere, and show what a terminal cannot as an escape.
+
+    A stream that the caller closed (``>&-``) would leave its number to the next file that is opened.
+    """
+    import os
+    import sys
+
+    for number, name, flags in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_WRONLY), (2, "stderr", os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, flags)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False, encoding="utf-8"))  # noqa: SIM115 - it is the stream
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show "±" shows an escape instead of a traceback.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    app()

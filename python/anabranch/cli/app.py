@@ -16,7 +16,7 @@ from anabranch.limits import SAMPLES_MS
 app = typer.Typer(
     name="anabranch",
     help="Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.",
-    epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input.",
+    epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,6 +52,13 @@ EngineOption = Annotated[
 Jobs = Annotated[
     Optional[int],  # noqa: UP045 - see above
     typer.Option("--jobs", metavar="N", help="Threads; all cores when left out."),
+]
+Untrusted = Annotated[
+    bool,
+    typer.Option(
+        "--untrusted",
+        help="For a stranger's scenario: refuse files outside its folder, exec, attach and bpf.",
+    ),
 ]
 Digest = Annotated[bool, typer.Option("--digest/--no-digest", help="Hash every packet observation.")]
 
@@ -119,6 +126,7 @@ def run(
             help="With --engine live: show the figures of a run whose engine was too late or lost packets, marked.",
         ),
     ] = False,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run one scenario once."""
     with exit_status():
@@ -142,6 +150,7 @@ def run(
                 trace,
                 all_flows,
                 allow_tainted,
+                untrusted,
             ),
         )
 
@@ -190,15 +199,17 @@ def sweep(
     json: Json = False,
     out: Out = None,
     digest: Digest = True,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run a scenario over a grid, on all cores.
 
-    With --out an interrupted sweep goes on where it stopped.
+    With --out an interrupted sweep goes on where it stopped. A point is made again if the scenario, a file that it
+    names, or this program has changed.
     """
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_sweep
 
-        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest))
+        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest, untrusted))
 
 
 @app.command("list")
@@ -310,6 +321,7 @@ def validate(
     allow_tainted: Annotated[
         bool, typer.Option("--allow-tainted", help="Show the figures of tainted live runs as well, marked.")
     ] = False,
+    untrusted: Untrusted = False,
 ) -> None:
     """Run scenarios in both engines and say how far apart they are."""
     with exit_status():
@@ -324,6 +336,7 @@ def validate(
             host_times=host_times,
             allow_tainted=allow_tainted,
             as_json=json,
+            untrusted=untrusted,
         )
 
 

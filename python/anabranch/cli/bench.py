@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 import shutil
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 
 def run_bench(json: bool) -> None:
@@ -27,10 +30,23 @@ def run_bench(json: bool) -> None:
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
     command = [cargo, "run", "--release", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
-    done = subprocess.run(command, cwd=checkout, stdout=subprocess.PIPE, check=False)  # noqa: S603 - our own program
-    if done.returncode != 0:
-        raise RunFailedError(f"the benchmark failed with status {done.returncode}")
+    status, printed = _finish(command, checkout)
+    if status != 0:
+        raise RunFailedError(f"the benchmark failed with status {status}")
     if json:
         # One document and nothing else: a program that printed more is caught here, not by the reader.
-        json_module.loads(done.stdout)
-    sys.stdout.write(done.stdout.decode())
+        json_module.loads(printed)
+    sys.stdout.write(printed.decode())
+
+
+def _finish(command: list[str], directory: Path) -> tuple[int, bytes]:
+    """Exit status and output of a program; it and all that it started end with us."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        command, cwd=directory, stdout=subprocess.PIPE, start_new_session=True
+    ) as program:
+        try:
+            printed, _ = program.communicate()
+        except BaseException:
+            os.killpg(program.pid, signal.SIGKILL)
+            raise
+    return program.returncode, printed

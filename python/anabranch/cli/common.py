@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +15,14 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from anabranch.scenario import Scenario
 
 FAILED = 1
 BAD_INPUT = 2
+INTERRUPTED = 130
+TERMINATED = 143
 
 
 ENGINES = ("sim", "live")
@@ -27,10 +32,13 @@ ENGINES = ("sim", "live")
 @contextmanager
 def exit_status() -> Iterator[None]:
     """Turn what went wrong into a message on standard error and the contract's exit status."""
+    from anabranch import owner
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
+    from anabranch.interrupt import Terminated
 
     try:
+        owner.remove_dead(Path(tempfile.gettempdir()))
         yield
         sys.stdout.flush()
     except (ScenarioError, UserError) as error:
@@ -43,9 +51,16 @@ def exit_status() -> Iterator[None]:
         # A number wider than the engine's: every option has its own check, so this is one in a library call.
         complain(f"a number is out of range: {error}")
         raise typer.Exit(BAD_INPUT) from None
-    except KeyboardInterrupt:
-        complain("interrupted")
+    except RecursionError:
+        complain("the input is nested too deeply")
+        raise typer.Exit(BAD_INPUT) from None
+    except MemoryError:
+        complain("there is not enough memory")
         raise typer.Exit(FAILED) from None
+    except KeyboardInterrupt as signal:
+        ended = isinstance(signal, Terminated)
+        complain("terminated" if ended else "interrupted")
+        raise typer.Exit(TERMINATED if ended else INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nothing is wrong, and nobody is left to tell.
         _silence()
@@ -53,46 +68,131 @@ def exit_status() -> Iterator[None]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}")
+        _silence()
         raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """The frame of every command: arguments are text, and what no command expects is one line.
+
+    An error that arrives here is a fault of ours. A traceback would say the same to us and nothing to the user.
+    """
+    for position, argument in enumerate(sys.argv[1:], 1):
+        if any(0xD800 <= ord(c) <= 0xDFFF for c in argument):
+            complain(f"argument {position}, {argument!r}, is not UTF-8 text; rename the file, or type it anew")
+            raise SystemExit(BAD_INPUT)
+    try:
+        yield
+    except BrokenPipeError:
+        _silence()
+        raise SystemExit(0) from None
+    except OSError as error:
+        complain(str(error.strerror or error))
+        _silence()
+        raise SystemExit(FAILED) from None
+    except Exception as error:
+        complain(f"a fault of anabranch, please report it: {type(error).__name__}: {error} ({_where(error)})")
+        raise SystemExit(FAILED) from None
+    finally:
+        _flush()
+
+
+def _where(error: BaseException) -> str:
+    """File and line of the innermost step of ours."""
+    trace, place = error.__traceback__, "?"
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if f"anabranch{os.sep}" in name:
+            place = f"{Path(name).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def _flush() -> None:
+    """Write out what is buffered; where that fails the interpreter's own attempt would end with status 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _silence()
 
 
 def _silence() -> None:
     """Let what is still buffered go nowhere, so that the interpreter's own last flush does not complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    try:
+        # What was given in place of a stream may have no number.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(nowhere, sys.stdout.fileno())
+    finally:
+        os.close(nowhere)
 
 
 def complain(message: str) -> None:
     """A message on standard error."""
-    sys.stderr.write(f"error: {message}\n")
+    _say(f"error: {message}")
 
 
 def note(message: str) -> None:
     """A remark on standard error, so that standard output stays the result."""
-    sys.stderr.write(f"{message}\n")
+    _say(message)
+
+
+def _say(message: str) -> None:
+    from anabranch import shown
+
+    # Whoever closed standard error does not want to know.
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(f"{shown.terminal(message)}\n")
+        sys.stderr.flush()
 
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     from anabranch.output import to_json
 
-    sys.stdout.write(to_json(value).decode())
+    write_json(to_json(value).decode())
+
+
+def write_json(document: str) -> None:
+    """A finished JSON document on standard output; a terminal that shows it obeys nothing in it."""
+    from anabranch import shown
+
+    sys.stdout.write(shown.printable_json(document))
     sys.stdout.flush()
 
 
 def console(*, error: bool = False) -> Console:
-    """Standard output for people, or standard error; on a pipe as wide as its content."""
+    """Standard output for people, or standard error; on a pipe as wide as its content.
+
+    Text is data: it is printed as it is, and :func:`styled` says what is bold. Rich's mark-up and emoji codes are off.
+    """
     from rich.console import Console
 
-    class Piped(Console):
-        """A console that leaves a reader who went away to :func:`exit_status`; rich's own ends with status 1."""
+    from anabranch import shown
+
+    class Plain(Console):
+        """A console that obeys nothing in what it prints, and leaves a reader who went away to :func:`exit_status`."""
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(shown.terminal(text), **options)
 
         def on_broken_pipe(self) -> None:
+            # Rich's own ends with status 1.
             raise BrokenPipeError
 
     width = None if (sys.stderr if error else sys.stdout).isatty() else 160
-    return Piped(highlight=False, width=width, stderr=error)
+    return Plain(highlight=False, markup=False, emoji=False, width=width, stderr=error)
+
+
+def styled(text: str, style: str = "bold") -> Text:
+    """Text in a style, for :func:`console`."""
+    from rich.text import Text
+
+    from anabranch import shown
+
+    return Text(shown.terminal(text), style=style, end="")
 
 
 def later(what: str, hint: str | None = None) -> NoReturn:
@@ -119,8 +219,8 @@ def is_live(engine: str) -> bool:
     return engine == "live"
 
 
-def load_scenario(file: Path, sets: list[str], *, seed: int | None = None) -> Scenario:
-    """A scenario file with the changes of ``--set``.
+def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
+    """A scenario file with the changes of ``--set``; ``untrusted`` for a stranger's.
 
     Raises:
         UserError: The file cannot be read, a change is not PATH=VALUE, or it would be undone by another or by ``seed``.
@@ -129,6 +229,7 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None) -> Sc
     from anabranch.scenario import Scenario
 
     scenario = Scenario.from_file(file)
+    scenario.untrusted = untrusted
     seen: dict[str, str] = {}
     for change in sets:
         path, equals, _ = change.partition("=")

@@ -12,7 +12,6 @@ from anabranch.cli.common import console, note, print_json
 def list_controls(json: bool) -> None:
     """Print the controls that ship, those loaded, and those that the kernel has."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from anabranch import _engine
@@ -32,7 +31,7 @@ def list_controls(json: bool) -> None:
             parts[0] = "loaded by `anabranch cc load`"
         if name in allowed:
             parts.append("any user may choose it")
-        table.add_row(escape(name), escape(shipped.get(name, "")), escape(", ".join(parts)))
+        table.add_row(name, shipped.get(name, ""), ", ".join(parts))
     console().print(table)
     if listed["loaded"] is None and listed["available"] is not None:
         note("which of them `anabranch cc load` has loaded only root may see: they are kept in /sys/fs/bpf")

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from anabranch.cli import keys
-from anabranch.cli.common import console, print_json
+from anabranch.cli.common import console, print_json, styled
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
 """Names that the engine takes without its registry saying so."""
@@ -61,7 +61,6 @@ def list_kinds(kind: str | None, json: bool) -> None:
         UserError: There is no such kind.
     """
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from anabranch.errors import UserError, nearest
@@ -83,7 +82,7 @@ def list_kinds(kind: str | None, json: bool) -> None:
     for item in items:
         shown = item["kind"] if item["kind"] != previous else ""
         previous = item["kind"]
-        table.add_row(shown, escape(", ".join([item["name"], *aliases(item)])), escape(_line(item)))
+        table.add_row(shown, ", ".join([item["name"], *aliases(item)]), _line(item))
     console().print(table)
 
 
@@ -134,7 +133,6 @@ def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
 def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], *, json: bool) -> None:
     """Print where a key stands, what it takes, and what the stack profiles make of it."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     switch = any(key.table == keys.TRANSPORT for key in found)
@@ -147,13 +145,13 @@ def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], 
         print_json({"kind": "key", "name": name, "places": places, "profiles": profiles})
         return
     out = console()
-    out.print(f"[bold]{escape(name)}[/bold] (key)\n")
+    out.print(styled(name), "(key)\n")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("in", "type", "default", "meaning"):
         table.add_column(heading)
     for key in found:
         default = "the profile's" if key.table == keys.TRANSPORT else _value(key.default)
-        table.add_row(*map(escape, (key.place, key.value_type, default, key.meaning)))
+        table.add_row(key.place, key.value_type, default, key.meaning)
     out.print(table)
     if stacks:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -161,7 +159,7 @@ def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], 
         table.add_column(name)
         for item in stacks:
             names = ", ".join([item["name"], *aliases(item)])
-            table.add_row(escape(names), escape(_switch(name, item["details"][name], _sizes())))
+            table.add_row(names, _switch(name, item["details"][name], _sizes()))
         out.print(table)
 
 
@@ -177,7 +175,6 @@ def _switch(name: str, value: Any, sizes: set[str]) -> str:
 def _print_profile(details: dict[str, Any]) -> None:
     """The switches of a stack profile, each with its reason, and what is not modelled."""
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     out, sizes, reasons = console(), _sizes(), details.get("reasons", {})
@@ -187,35 +184,34 @@ def _print_profile(details: dict[str, Any]) -> None:
     table.add_column("why")
     for name, value in details.items():
         if name not in ("aliases", "reasons", "not_modelled"):
-            table.add_row(*map(escape, (name, _switch(name, value, sizes), reasons.get(name, ""))))
+            table.add_row(name, _switch(name, value, sizes), reasons.get(name, ""))
     out.print(table)
     if details.get("not_modelled"):
         out.print("Not modelled in this version:")
         for line in details["not_modelled"]:
-            out.print(f"- {escape(line)}", soft_wrap=True)
+            out.print(f"- {line}", soft_wrap=True)
 
 
 def _print(item: dict[str, Any]) -> None:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     out = console()
-    out.print(f"[bold]{escape(item['name'])}[/bold] ({escape(item['kind'])}): {escape(item['title'])}\n")
+    out.print(styled(item["name"]), f"({item['kind']}): {item['title']}\n")
     if aliases(item):
-        out.print(f"Also called: {escape(', '.join(aliases(item)))}\n")
+        out.print(f"Also called: {', '.join(aliases(item))}\n")
     if item["summary"]:
-        out.print(escape(item["summary"]) + "\n")
+        out.print(item["summary"] + "\n")
     if item["sources"]:
         cited = (", ".join([source["id"], *source["items"]]) for source in item["sources"])
-        out.print(f"Source: {escape('; '.join(cited))}\n")
+        out.print(f"Source: {'; '.join(cited)}\n")
     if item["parameters"]:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for heading in ("parameter", "type", "default", "bounds", "meaning"):
             table.add_column(heading)
         for p in item["parameters"]:
             table.add_row(
-                *(escape(str(v)) for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"]))
+                *(str(v) for v in (p["name"], _type(p), _value(p.get("default")), _bounds(p), p["description"]))
             )
         out.print(table)
     if item["kind"] == "stack":
@@ -227,7 +223,7 @@ def _print(item: dict[str, Any]) -> None:
         for key, value in item["details"].items():
             if key == "aliases":
                 continue
-            table.add_row(escape(str(key)), escape(_value(value)))
+            table.add_row(str(key), _value(value))
         out.print(table)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from anabranch.cli.common import console, is_live, load_scenario, note
+from anabranch import interrupt, shown
+from anabranch.cli.common import console, is_live, load_scenario, note, styled, write_json
 from anabranch.cli.why import print_why, with_why
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class RunOptions:
     trace: str | None = None
     all_flows: bool = False
     allow_tainted: bool = False
+    untrusted: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -64,12 +65,14 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         raise UserError("--why reads the trace, and --trace off makes none", hint="give one of them")
     if live:
         _check_live()
+    else:
+        interrupt.watch()
     check_seed(options.seed)
     check_samples(options.samples_ms)
     snap_length = SNAP_LENGTH if options.snap_length is None else options.snap_length
     check_snap_length(snap_length)
     _check_together(options)
-    scenario = load_scenario(file, sets, seed=options.seed)
+    scenario = load_scenario(file, sets, seed=options.seed, untrusted=options.untrusted)
     if options.out is not None:
         check_target(options.out, "run")
     captures = _captures(file, scenario, options)
@@ -99,6 +102,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 snap_length=snap_length,
                 progress=progress.update,
             )
+    interrupt.watch()
     for told in remarks(result.live) if result.live is not None else ():
         note(told)
     _check_taint(result, options)
@@ -114,7 +118,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
         document = result.summary_json.rstrip()
-        sys.stdout.write((document if why is None else with_why(document, why)) + "\n")
+        write_json((document if why is None else with_why(document, why)) + "\n")
     else:
         # A capture on standard output has it for itself.
         out = console(error=any(capture.is_standard_output for capture in captures))
@@ -182,7 +186,9 @@ def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[Captu
     if not options.pcap:
         return []
     live = options.engine == "live"
-    resolved = json.loads(_engine.resolve(scenario.text, scenario.file, scenario.sets, options.seed, live))
+    resolved = json.loads(
+        _engine.resolve(scenario.text, scenario.file, scenario.sets, options.seed, live, untrusted=scenario.untrusted)
+    )
     captures = capture_files(options.pcap, [file, *map(Path, resolved["files"])], options.out)
     for capture in captures:
         if capture.is_standard_output and options.json:
@@ -211,18 +217,18 @@ _MANY_COPIES = 20
 
 def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from anabranch.report.format import figure
 
     summary = result.summary
     title = summary.get("scenario") or "scenario"
+    engine = "live" if summary.get("engine") == "live" else "simulated"
     out.print(
-        f"[bold]{escape(title)}[/bold]  seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s "
-        + ("live" if summary.get("engine") == "live" else "simulated")
-        + ("  [bold red]TAINTED: no result[/bold red]" if summary.get("tainted") else "")
+        styled(shown.plain(title)), f" seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}"
     )
+    if summary.get("tainted"):
+        out.print(styled("TAINTED: no result", "bold red"))
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",
                     "retrans-\nmitted", "fast re-\ncoveries", "timeouts", "reordered"):  # fmt: skip
@@ -245,7 +251,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     if copies:
         out.print("--all-flows prints every copy; --json and --out have them all.")
     for remark in (*limits(result, copies), *times(result, copies)):
-        out.print(escape(remark), soft_wrap=True)
+        out.print(remark, soft_wrap=True)
     links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
                     "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
@@ -290,11 +296,11 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     if result.digest:
         out.print(f"digest {result.digest}")
     if result.live is not None:
-        out.print(escape(_audit(result.live)), soft_wrap=True)
-        out.print(escape(_trace(result.live)), soft_wrap=True)
+        out.print(_audit(result.live), soft_wrap=True)
+        out.print(_trace(result.live), soft_wrap=True)
         return
     for remark in not_modelled(result):
-        out.print(escape(remark), soft_wrap=True)
+        out.print(remark, soft_wrap=True)
 
 
 def _audit(live: LiveSummary) -> str:

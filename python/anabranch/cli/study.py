@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json
+from anabranch import interrupt
+from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
     from anabranch.progress import Progress
     from anabranch.study import ClaimResult, Study, StudyResult, StudyTable
@@ -70,6 +72,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     if live:
         _run_live(studies, targets, options)
         return
+    interrupt.watch()
     documents = []
     failed: list[str] = []
     for study, target in zip(studies, targets, strict=True):
@@ -184,25 +187,23 @@ def _announce(name: str, runs: int, seconds: float) -> None:
 
 def _print_live(result: LiveStudyResult) -> None:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     out = console()
-    out.print(f"[bold]{escape(result.definition.title)}: live[/bold]\n{escape(result.definition.about)}")
+    out.print(styled(f"{result.definition.title}: live\n"), result.definition.about, sep="")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, ratio in (("", None), ("accept if", 3), ("simulator", 3), ("verdict", None), ("live", 3),
                            ("verdict", None), ("control", None)):  # fmt: skip
         table.add_column(heading, ratio=ratio)
     for simulated, live in result.claims:
-        cells = [simulated.claim.id, escape(simulated.claim.accept_if)]
+        cells: list[str | Text] = [simulated.claim.id, simulated.claim.accept_if]
         for item in (simulated, live):
-            why = f"\n[dim]{escape(item.why)}[/dim]" if item.why else ""
-            cells += [escape(item.plain.measured) + why, item.verdict]
+            cells += [_with(item.plain.measured, item.why), item.verdict]
         table.add_row(*cells, live.control.word if live.control else "none")
     out.print(table)
     for pair in result.tables:
         for engine, made in zip(("simulator", "live"), pair, strict=True):
-            out.print(f"[bold]{escape(made.table.title)}: {engine}[/bold]")
+            out.print(styled(f"{made.table.title}: {engine}"))
             out.print(_table(made))
     audit = result.audit
     out.print(
@@ -210,36 +211,34 @@ def _print_live(result: LiveStudyResult) -> None:
         f"{audit.seconds:.0f} s; control: the live check on its wrong system"
     )
     for reason, n in audit.reasons.most_common():
-        out.print(f"tainted, {n} times: {escape(reason)}")
+        out.print(f"tainted, {n} times: {reason}")
 
 
 def _print(result: StudyResult, elapsed_s: float) -> None:
-    from rich.markup import escape
 
     from anabranch.report.study_output import legend
 
     out = console()
-    out.print(f"[bold]{escape(result.definition.title)}[/bold]\n{escape(result.definition.source)}")
+    out.print(styled(f"{result.definition.title}\n"), result.definition.source, sep="")
     for title, claims in result.by_section:
         if title:
-            out.print(f"[bold]{escape(title)}[/bold]")
+            out.print(styled(title))
         out.print(_claims(claims))
     for made in result.tables:
-        out.print(f"[bold]{escape(made.table.title)}[/bold]")
+        out.print(styled(made.table.title))
         out.print(_table(made))
         if made.table.note:
-            out.print(escape(made.table.note), style="dim")
+            out.print(made.table.note, style="dim")
     said = "; ".join(_counted(title, claims) for title, claims in result.by_section)
     for remark in legend(result):
-        out.print(escape(remark), style="dim", soft_wrap=True)
-    out.print(f"{escape(said)}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
+        out.print(remark, style="dim", soft_wrap=True)
+    out.print(f"{said}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
     for remark in result.notes:
         out.print(remark)
 
 
 def _claims(claims: list[ClaimResult]) -> Table:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from anabranch.report.format import share
@@ -256,24 +255,29 @@ def _claims(claims: list[ClaimResult]) -> Table:
     for item in claims:
         colour = colours.get(item.verdict, "magenta")
         control = item.control.word if item.control else "none"
-        measured = escape(item.plain.measured) + (f"\n[dim]{escape(item.why)}[/dim]" if item.why else "")
-        verdict = f"[{colour}]{item.verdict}[/{colour}]"
+        measured = _with(item.plain.measured, item.why)
+        verdict = styled(item.verdict, colour)
         shares = (share(item.robustness, stale=item.stale), share(item.jitter))
-        claim = f"{escape(item.claim.claim)}\n[dim]accept if: {escape(item.claim.accept_if)}[/dim]"
-        table.add_row(item.claim.id, claim, escape(item.claim.published), measured, verdict, *shares, control)
+        claim = _with(item.claim.claim, f"accept if: {item.claim.accept_if}")
+        table.add_row(item.claim.id, claim, item.claim.published, measured, verdict, *shares, control)
     return table
+
+
+def _with(text: str, remark: str) -> Text:
+    """A cell with a remark below it, in grey."""
+    cell = styled(text, "")
+    return cell.append_text(styled(f"\n{remark}", "dim")) if remark else cell
 
 
 def _table(made: StudyTable) -> Table:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, heading in enumerate(made.head()):
-        table.add_column(escape(heading), justify="right" if i else "left")
+        table.add_column(heading, justify="right" if i else "left")
     for row in made.rows():
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     return table
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import interrupt
 from anabranch.cli.common import console, later, load_scenario, note, print_json
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class SweepOptions:
     json: bool
     out: Path | None
     digest: bool
+    untrusted: bool = False
 
 
 def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptions) -> None:
@@ -39,7 +41,8 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
 
     if options.ray is not None:
         later("--ray", "leave it out to use the cores of this machine")
-    scenario = load_scenario(file, sets)
+    interrupt.watch()
+    scenario = load_scenario(file, sets, untrusted=options.untrusted)
     grid: dict[str, list[Any]] = {}
     for path, values in map(parse_grid, grids):
         if path in grid:
@@ -53,7 +56,13 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
 
         try:
             result = scenario.sweep(
-                grid, repeat=options.repeat, jobs=options.jobs, digest=options.digest, out=options.out, progress=report
+                grid,
+                repeat=options.repeat,
+                jobs=options.jobs,
+                digest=options.digest,
+                out=options.out,
+                progress=report,
+                remark=note,
             )
         except KeyboardInterrupt:
             if options.out is not None:
@@ -122,6 +131,7 @@ def _print(result: SweepResult) -> None:
     from rich.table import Table
 
     from anabranch.report.format import interval
+    from anabranch.shown import plain
 
     flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
              if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
@@ -146,7 +156,7 @@ def _print(result: SweepResult) -> None:
     for i, (point, first) in enumerate(columns[0] if columns else []):
         deterministic |= bool(first and first.deterministic)
         n = str(first.interval.n) if first else "–"
-        table.add_row(*[str(v) for v in point], n, *[interval(column[i][1]) for column in columns])
+        table.add_row(*[plain(str(v)) for v in point], n, *[interval(column[i][1]) for column in columns])
     out = console()
     out.print(table)
     if deterministic:

@@ -30,6 +30,7 @@ def run_validate(
     host_times: Path | None,
     allow_tainted: bool = False,
     as_json: bool,
+    untrusted: bool = False,
 ) -> None:
     """Compare, print, and fail where the engines do not agree.
 
@@ -51,7 +52,7 @@ def run_validate(
     if out is not None:
         check_target(out, "validate")
     times = HostTimes.read(host_times or MEASURED)
-    scenarios = [load_scenario(file, sets) for file in files]
+    scenarios = [load_scenario(file, sets, untrusted=untrusted) for file in files]
     for scenario in scenarios:
         # What is wrong with the last file is told before the first is run.
         scenario.resolve()

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 def print_why(why: Why, out: Console) -> None:
     """Print the counts of each flow, then its episodes."""
-    from rich.markup import escape
-
+    from anabranch.cli.common import styled
     from anabranch.why import Retransmission, text
 
     if not any(flow.episodes for flow in why.flows):
@@ -22,16 +21,16 @@ def print_why(why: Why, out: Console) -> None:
         return
     for flow in why.flows:
         out.print()
-        out.print(f"[bold]{escape(flow.flow)}[/bold]: {text.headline(flow)}", soft_wrap=True)
+        out.print(styled(flow.flow).append(f": {text.headline(flow)}", style="not bold"), soft_wrap=True)
         for number, episode in enumerate(flow.episodes, 1):
             out.print()
-            out.print(f"[bold]{escape(text.episode_line(number, episode))}[/bold]", soft_wrap=True)
+            out.print(styled(text.episode_line(number, episode)), soft_wrap=True)
             for item in episode.timeline():
                 if isinstance(item, Retransmission):
                     style = "yellow" if item.needed is False else ""
-                    out.print(f"   {escape(text.retransmission_line(item))}", style=style, soft_wrap=True)
+                    out.print(f"   {text.retransmission_line(item)}", style=style, soft_wrap=True)
                 else:
-                    out.print(f"   {escape(text.event_line(item))}", soft_wrap=True)
+                    out.print(f"   {text.event_line(item)}", soft_wrap=True)
 
 
 def with_why(summary_json: str, why: Why) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, new_figure, thin, thin_points
+from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, new_figure, thin, thin_points
 from anabranch.report.columns import RunColumns
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from anabranch.report.columns import Chart
 
@@ -25,22 +25,19 @@ def figures(columns: RunColumns) -> Iterator[tuple[str, Figure]]:
 
 def _draw(chart: Chart) -> Figure:
     figure, axes = new_figure()
+    lines: list[Line2D] = []
     for i, series in enumerate(chart.series):
         colour = COLOURS[i % len(COLOURS)]
         if series.kind == "line":
             x, y = thin(series.x, series.y)
-            axes.plot(x, y, color=colour, label=series.label, linestyle="--" if series.faint else "-")
+            lines += axes.plot(x, y, color=colour, linestyle="--" if series.faint else "-")
         else:
             x, y = thin_points(series.x, series.y)
             marks: dict[str, Any] = {"rasterized": len(x) > MAX_VECTOR_MARKS}
-            axes.plot(x, y, ".", markersize=2.5, color=colour, label=series.label, **marks)
+            lines += axes.plot(x, y, ".", markersize=2.5, color=colour, **marks)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel(chart.y_label)
     axes.set_ylim(bottom=0)
-    _legend(axes, len(chart.series))
+    if 1 < len(lines) <= _LEGEND_LIMIT:
+        add_legend(axes, lines, [series.label for series in chart.series], loc="best")
     return figure
-
-
-def _legend(axes: Axes, count: int) -> None:
-    if 1 < count <= _LEGEND_LIMIT:
-        axes.legend(loc="best", fontsize=8)

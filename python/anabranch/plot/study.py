@@ -9,16 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import shown
 from anabranch.errors import UserError
-from anabranch.plot.style import COLOURS, MARKERS, new_figure, thin
+from anabranch.plot.style import COLOURS, MARKERS, add_legend, new_figure, thin
 from anabranch.study.definition import Axis
 from anabranch.study.definition import Figure as FigureDefinition
+from anabranch.study.document import FILE_NAME, FILE_NAME_HINT
 from anabranch.study.results import Results
 from anabranch.study.series import NoValueError, Series, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 
 MOST_INSIDE = 5
@@ -29,6 +32,8 @@ LETTER = 0.0175
 """Part of a panel's width that a letter of a tick's label takes."""
 GAP = 0.01
 """And the least between two labels."""
+MOST_LABEL = 120
+"""Characters of an axis' label."""
 MOST_TICKS = 10
 """Values of an axis that find room below a panel."""
 BAND = 1.5
@@ -106,6 +111,8 @@ def figures(results: Results) -> Iterator[tuple[str, str, Figure]]:
 def _declared(definition: FigureDefinition, results: Results) -> Figure:
     figure, axes = new_figure()
     drawn = 0
+    lines: list[Line2D] = []
+    names: list[str] = []
     for label, expression in definition.lines:
         value = expression.evaluate(results, {}, definition.experiment)
         if not isinstance(value, Series):
@@ -117,16 +124,17 @@ def _declared(definition: FigureDefinition, results: Results) -> Figure:
             text = label or (results.definition.variants[variant].label if variant else "")
             marker = MARKERS[(place + again) % len(MARKERS)]
             zero = _zero(results.definition.axes.get(definition.x)) if definition.x_scale == "log" else None
-            _line(axes, part, definition, _Style(text, COLOURS[colour], marker, again > 0), zero)
+            lines.append(_line(axes, part, definition, _Style(COLOURS[colour], marker, again > 0), zero))
+            names.append(text)
             drawn += 1
-    axes.set_xlabel(definition.x_label)
-    axes.set_ylabel(definition.y_label)
+    axes.set_xlabel(shown.figure(definition.x_label, MOST_LABEL))
+    axes.set_ylabel(shown.figure(definition.y_label, MOST_LABEL))
     _scales(axes, definition, results)
     if drawn > MOST_INSIDE:
         figure.set_size_inches(5.0 + BESIDE, 3.1)
-        figure.legend(loc="outside right upper", fontsize=8)
+        add_legend(figure, lines, names, loc="outside right upper")
     elif drawn > 1:
-        axes.legend(loc="best", fontsize=8)
+        add_legend(axes, lines, names, loc="best")
     return figure
 
 
@@ -207,14 +215,13 @@ def _apart(values: Sequence[float], begin: float | None = None) -> list[str]:
 class _Style:
     """How a line is told from the others."""
 
-    label: str
     colour: str
     marker: str
     hollow: bool
     """The colours have been used once."""
 
 
-def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style, zero: float | None) -> None:
+def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style, zero: float | None) -> Line2D:
     import numpy as np
 
     if definition.x == "time_s" and "seed" in part.axes:
@@ -224,8 +231,7 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style,
     xs, ys = _points(part.collapsed(), definition.x)
     if definition.x == "time_s":
         x, y = thin(np.array(xs, dtype=float), np.array(ys, dtype=float))
-        axes.plot(x, y, color=style.colour, label=style.label, linestyle="--" if style.hollow else "-")
-        return
+        return axes.plot(x, y, color=style.colour, linestyle="--" if style.hollow else "-")[0]
     _band(axes, part, definition.x, style.colour, zero)
     joined = "none" if definition.kind == "points" else "--" if style.hollow else "-"
     inside = "none" if style.hollow else style.colour
@@ -234,7 +240,7 @@ def _line(axes: Axes, part: Series, definition: FigureDefinition, style: _Style,
         # By itself: a line to it would show values that nobody measured.
         axes.plot([zero], ys[:1], linestyle="none", **looks)
         xs, ys = xs[1:], ys[1:]
-    axes.plot(xs, ys, linestyle=joined, label=style.label, **looks)
+    return axes.plot(xs, ys, linestyle=joined, **looks)[0]
 
 
 def _band(axes: Axes, part: Series, x: str, colour: str, zero: float | None) -> None:
@@ -276,7 +282,10 @@ def _own(path: Path, drawing: Drawing) -> Iterator[tuple[str, str, Figure]]:
     if not callable(draw):
         raise UserError("has no function figures(study)", file=str(path), hint="see docs/studies.md")
     try:
-        yield from draw(drawing)
+        for name, title, figure in draw(drawing):
+            if not FILE_NAME.fullmatch(name):
+                raise UserError(f'figures() gives a figure the name "{name}"', file=str(path), hint=FILE_NAME_HINT)
+            yield name, title, figure
     except UserError:
         raise
     except Exception as error:

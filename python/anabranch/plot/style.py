@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import shown
+
 if TYPE_CHECKING:
     import numpy as np
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
@@ -66,8 +70,18 @@ def new_figure(width: float = 5.0, height: float = 3.1) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+def add_legend(owner: Axes | Figure, lines: Sequence[Artist], names: Sequence[str], **options: Any) -> None:
+    """A legend with these names as they are: matplotlib takes a leading underscore for "no entry"."""
+    legend = owner.legend(lines, [" "] * len(lines), fontsize=8, **options)
+    for text, name in zip(legend.get_texts(), names, strict=True):
+        text.set_text(shown.figure(name))
+
+
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write ``stem``.pdf, .svg and .png, without dates, so that equal figures are equal files."""
+    """Write ``stem``.pdf, .svg and .png, without dates, so that equal figures are equal files.
+
+    A character that the font does not have (it has no CJK) is drawn as a box.
+    """
     stem.parent.mkdir(parents=True, exist_ok=True)
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": "anabranch"},
@@ -79,7 +93,11 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         path = stem.with_name(f"{stem.name}.{suffix}")
         # In memory first: of a disk that fills up matplotlib makes an error of its own.
         drawn = io.BytesIO()
-        figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
+        with warnings.catch_warnings():
+            # Names are data: neither is a fault of ours, and the terminal is not the place.
+            warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from")
+            warnings.filterwarnings("ignore", message="constrained_layout not applied")
+            figure.savefig(drawn, format=suffix, metadata=metadata[suffix])
         path.write_bytes(drawn.getbuffer())
         paths.append(path)
     return paths

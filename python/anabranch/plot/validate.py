@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import shown
 from anabranch.plot.style import COLOURS
 from anabranch.validate import WINDOW
 from anabranch.validate.measure import COMPLETION, GOODPUT, RETRANSMITTED, SHARES, SRTT
@@ -46,7 +47,10 @@ def distances(comparisons: Sequence[Comparison]) -> Figure:
     for panel, (metric, title) in zip(panels, PANELS, strict=True):
         _panel(panel, metric, [comparison.results.get(metric) for comparison in comparisons])
         panel.set_xlabel(title)
-    names = [Path(comparison.file).stem + (" (tainted)" if comparison.tainted else "") for comparison in comparisons]
+    names = [
+        shown.figure(Path(comparison.file).stem) + (" (tainted)" if comparison.tainted else "")
+        for comparison in comparisons
+    ]
     panels[0].set_yticks(range(len(comparisons)), names)
     panels[0].set_ylim(len(comparisons) - 0.4, -0.6)
     handles, labels = panels[0].get_legend_handles_labels()

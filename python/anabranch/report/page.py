@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import html
-import json
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from anabranch import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ def page(title: str, body: str, *, charts: Sequence[Chart] = ()) -> str:
         style += (vendor / "uPlot.min.css").read_text(encoding="utf-8")
         licence = (vendor / "uPlot-LICENSE").read_text(encoding="utf-8").strip()
         library = (vendor / "uPlot.iife.min.js").read_text(encoding="utf-8")
-        data = json.dumps([_chart(c) for c in charts], ensure_ascii=False).replace("</", "<\\/")
+        data = shown.script([_chart(c) for c in charts])
         tail = (
             f'<script type="application/json" id="charts">{data}</script>\n'
             f"<script>/* uPlot 1.6.32\n{licence}\n*/\n{library}</script>\n"
@@ -44,7 +44,7 @@ def page(title: str, body: str, *, charts: Sequence[Chart] = ()) -> str:
 
 def text(value: object) -> str:
     """``value`` as text of the page."""
-    return html.escape(str(value))
+    return shown.html(value)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, raw: bool = False) -> str:
@@ -61,9 +61,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int =
 
 def image(svg: bytes, alt: str) -> str:
     """A figure inside the page."""
-    return (
-        f'<img alt="{html.escape(alt, quote=True)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
-    )
+    return f'<img alt="{shown.html(alt)}" src="data:image/svg+xml;base64,{base64.b64encode(svg).decode()}">'
 
 
 def pack_times(times: NDArray[np.float64]) -> tuple[str, float]:

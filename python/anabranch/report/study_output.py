@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch import shown
 from anabranch.output import to_json, whole_directory, write_parquet
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
@@ -95,32 +98,32 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
 def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
     """The report as Markdown, its figures beside it."""
     definition = result.definition
-    lines = [f"# {definition.title}", "", definition.source, "", _facts(result), ""]
+    lines = [f"# {shown.markdown(definition.title)}", "", *_prose(definition.source), "", _facts(result), ""]
     if definition.about:
-        lines += [definition.about, ""]
+        lines += [*_prose(definition.about), ""]
     for title, claims in result.by_section:
-        lines += ["", f"## {title}", ""] if title else []
+        lines += ["", f"## {shown.markdown(title)}", ""] if title else []
         lines += _markdown_table(
             ("", "claim", "published", "accept if", "measured", "verdict", "robustness", "jitter", "control"),
             (
                 (c.claim.id, c.claim.claim, c.claim.published, c.claim.accept_if, c.plain.measured,
-                 f"**{c.verdict}**{': ' + c.why if c.why else ''}", share(c.robustness, stale=c.stale),
+                 _Verdict(c.verdict, c.why), share(c.robustness, stale=c.stale),
                  share(c.jitter), c.control.word if c.control else "none")
                 for c in claims
             ),
         )  # fmt: skip
     for remark in (*legend(result), *result.notes):
-        lines += ["", remark]
+        lines += ["", *_prose(remark)]
     for made in result.tables:
-        lines += ["", f"## {made.table.title}", "", *_markdown_table(made.head(), made.rows())]
-        lines += ["", made.table.note] if made.table.note else []
+        lines += ["", f"## {shown.markdown(made.table.title)}", "", *_markdown_table(made.head(), made.rows())]
+        lines += ["", *_prose(made.table.note)] if made.table.note else []
     if figures:
         lines += ["", "## Figures"]
         for name, title in figures:
-            lines += ["", f"![{title}](figures/{name}.png)", "", title]
+            lines += ["", f"![{shown.markdown(title)}](figures/{name}.png)", "", shown.markdown(title)]
     lines += ["", "## Setting", ""]
     if definition.setting_why:
-        lines += [definition.setting_why, ""]
+        lines += [*_prose(definition.setting_why), ""]
     rows = [(p, _plain(v)) for p, v in definition.setting.items()]
     if rows:
         lines += [*_markdown_table(("key", "value"), rows), ""]
@@ -222,13 +225,30 @@ def _wrong(result: StudyResult, claim: ClaimResult) -> str:
 
 def _command(result: StudyResult) -> str:
     quick = " --quick" if result.mode == "quick" else ""
-    return f"anabranch study {result.definition.name}{quick} --out DIR"
+    return f"anabranch study {shown.plain(shlex.quote(result.definition.name))}{quick} --out DIR"
 
 
 def _markdown_table(headings: Sequence[str], rows: Any) -> list[str]:
-    def cell(value: str) -> str:
-        return value.replace("|", "\\|").replace("\n", " ")
+    def cell(value: object) -> str:
+        return value.markdown() if isinstance(value, _Verdict) else shown.markdown(str(value).replace("\n", " "))
 
-    out = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
-    out += [f"| {' | '.join(cell(str(v)) for v in row)} |" for row in rows]
+    out = [f"| {' | '.join(map(cell, headings))} |", f"|{'---|' * len(headings)}"]
+    out += [f"| {' | '.join(map(cell, row))} |" for row in rows]
     return out
+
+
+def _prose(text: str) -> list[str]:
+    """Lines of text as Markdown that shows them."""
+    return [shown.markdown(line) for line in text.splitlines()]
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """A cell with a word in bold."""
+
+    word: str
+    why: str
+
+    def markdown(self) -> str:
+        why = f": {shown.markdown(self.why.replace(chr(10), ' '))}" if self.why else ""
+        return f"**{shown.markdown(self.word)}**{why}"

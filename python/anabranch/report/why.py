@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+from anabranch import shown
 from anabranch.report.page import table
 from anabranch.report.page import text as as_text
 from anabranch.why import text
@@ -31,7 +31,7 @@ def told_on_click(why: Why, flow: str) -> str:
     if not packets:
         return ""
     hint = HINT if len(packets) <= MAX_TOLD else f"{HINT} Only the first {MAX_TOLD:,} of {len(packets):,} can be asked."
-    data = json.dumps({"packets": packets[:MAX_TOLD], "episodes": episodes}, ensure_ascii=False).replace("</", "<\\/")
+    data = shown.script({"packets": packets[:MAX_TOLD], "episodes": episodes})
     return (
         f"<pre id='why-told' data-hint='{as_text(hint)}'>{as_text(hint)}</pre>"
         f'<script type="application/json" id="why">{data}</script>'

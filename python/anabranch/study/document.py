@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from anabranch import toml_text
 from anabranch.errors import UserError, nearest
 
 Number = (int, float)
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What becomes the name of a file: of a figure, of a table."""
+FILE_NAME_HINT = "it becomes a file's name: letters, digits, dots, dashes and underscores, at most 100"
 
 
 class Node:
@@ -58,6 +63,13 @@ class Node:
         value = self._get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self.error(f"{key} must be a whole number of at least 1", key)
+        return value
+
+    def file_name(self, key: str) -> str:
+        """A text that becomes the name of a file."""
+        value = self.text(key)
+        if not FILE_NAME.fullmatch(value):
+            raise self.error(f'"{value}" cannot be the name of a file', key, hint=FILE_NAME_HINT)
         return value
 
     def flag(self, key: str, default: bool) -> bool:

@@ -410,7 +410,7 @@ class _Parser:
         variants = tuple(node.texts("variants", self.names.variants, "variant") or self.names.variants)
         lines = self.lines(node, variants)
         return Figure(
-            id=node.text("id"),
+            id=node.file_name("id"),
             title=node.text("title"),
             lines=lines,
             x=x,

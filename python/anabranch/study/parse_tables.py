@@ -63,7 +63,7 @@ def read_table(reader: Reader, node: Node) -> Table:
         ["id", "title", "section", "experiment", "experiments", "rows", "variants", "column", "columns", "value",
          "digits", "percent", "interval", "note"]
     )  # fmt: skip
-    identifier = node.text("id")
+    identifier = node.file_name("id")
     if not _FILE_NAME.match(identifier):
         raise node.error(f'"{identifier}" cannot be the name of a file', "id", hint="letters, digits, - and _")
     experiment = reader.experiment_name(node)

@@ -6,6 +6,7 @@ import fnmatch
 import itertools
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -69,6 +70,8 @@ class Outcome:
     tables: Mapping[str, pl.DataFrame]
     demands: Mapping[str, float] = field(default_factory=dict)
     """What each flow asks for, in Mbit/s: see :func:`anabranch.fairness.demands_of`."""
+    depends: tuple[tuple[str, str], ...] = ()
+    """The files that the run has read, seen from the study's directory, with a hash of the content of each."""
 
 
 def plan(definition: Definition, condition: Condition, first_seed: Callable[[Path], int]) -> list[Job]:
@@ -175,7 +178,9 @@ class Pool:
         names = {q.table for q in self.definition.quantities.values() if q.table} if samples else set()
         tables = {name: pl.DataFrame(run.table(name)) for name in sorted(names) if name is not None}
         demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
-        return Outcome(flatten(summary, distributions=self._distributions), summary.get("digest"), tables, demands)
+        depends = sorted((os.path.relpath(file, self.definition.directory), hashed) for file, hashed in run.depends)
+        figures = flatten(summary, distributions=self._distributions)
+        return Outcome(figures, summary.get("digest"), tables, demands, tuple(depends))
 
 
 class Results:
@@ -197,6 +202,10 @@ class Results:
     def digests(self) -> list[str | None]:
         """The digest of every run, in order: what the engine answered."""
         return [o.digest for _, o in self.runs]
+
+    def files(self) -> list[tuple[str, str]]:
+        """The files that the runs have read, with a hash of the content of each."""
+        return sorted({read for _, o in self.runs for read in o.depends})
 
     def axis(self, name: str, experiment: str | None) -> Series:
         """An axis as a series of itself."""

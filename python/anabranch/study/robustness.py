@@ -111,12 +111,14 @@ def inputs_digest(definition: Definition, quick: Results) -> str:
     """A hash of everything that decides the verdicts; wording does not count."""
     from anabranch import _engine
 
-    content = {
+    content: dict[str, Any] = {
         "study": _deciding(definition.values),
         "scenarios": {str(path): text for path, text in sorted(definition.texts.items())},
         "engine": _engine.version(),
         "runs": quick.digests(),
     }
+    if files := quick.files():
+        content["files"] = files
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

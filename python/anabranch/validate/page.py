@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from anabranch import shown
 from anabranch.live import MAX_TAINTED
 from anabranch.report.format import NONE, figure
 from anabranch.validate import Comparison, Result
@@ -92,7 +93,8 @@ def verdicts(comparisons: Sequence[Comparison]) -> Iterator[str]:
             )
         if comparison.left_out:
             seeds = ", ".join(map(str, comparison.left_out))
-            yield f"{Path(comparison.file).name}: left out for want of two live runs that are not tainted: seed {seeds}"
+            name = shown.plain(Path(comparison.file).name)
+            yield f"{name}: left out for want of two live runs that are not tainted: seed {seeds}"
     tainted = sum(comparison.tainted_runs for comparison in comparisons)
     runs = sum(comparison.live_runs for comparison in comparisons)
     yield f"{tainted} of {runs} live runs tainted; at most {MAX_TAINTED:.0%} is expected"
@@ -108,5 +110,6 @@ def page(comparisons: Sequence[Comparison]) -> str:
     """The same in Markdown."""
     lines = [f"- {line}" for line in verdicts(comparisons)]
     lines += ["", f"| {' | '.join(HEADINGS)} |", f"|{' --- |' * len(HEADINGS)}"]
-    lines += [f"| {' | '.join(row)} |" for row in rows(comparisons)]
+    named = ([shown.markdown(name), *cells] for name, *cells in rows(comparisons))
+    lines += [f"| {' | '.join(cells)} |" for cells in named]
     return "\n".join(lines) + "\n"

@@ -137,6 +137,7 @@ class Simulated:
             "machine": {"kernel": "6.18", "machine": "x86_64", "processors": 2},
         }
         self.summary_json = json.dumps(summary)
+        self.depends = run.depends
 
     def table(self, name: str) -> Any:
         return self.run.table(name)

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use anabranch_core::interrupt::Interrupt;
 use libloading::Library;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
@@ -39,10 +40,10 @@ impl Loaded {
 type Key = (Source, Vec<u8>);
 
 /// Compiles and loads a control, or finds it where that was done before.
-pub(super) fn load(source: &Source) -> Result<Arc<Loaded>, Error> {
+pub(super) fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Loaded>, Error> {
     static LOADED: Mutex<BTreeMap<Key, Arc<Loaded>>> = Mutex::new(BTreeMap::new());
     let whole = match &source.folder {
-        Some(_) => compile::preprocessed(source)?,
+        Some(_) => compile::preprocessed(source, interrupt)?,
         None => Vec::new(),
     };
     let key = (source.clone(), whole);
@@ -50,7 +51,7 @@ pub(super) fn load(source: &Source) -> Result<Arc<Loaded>, Error> {
     if let Some(found) = loaded.get(&key) {
         return Ok(Arc::clone(found));
     }
-    let native = compile::native(source)?;
+    let native = compile::native(source, interrupt)?;
     refuse_variables(source, &native.object)?;
     let made = Arc::new(open(source, &native.shared)?);
     loaded.insert(key, Arc::clone(&made));

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_core::{
+    interrupt::Interrupt,
     packet::{FlowId, Pool},
     trace::ElementId,
     units::{Duration, Instant, Rate},
@@ -270,6 +271,7 @@ impl<B: Body> Builder<B> {
             delivered_packets: 0,
             output: Output::default(),
             element_names: Vec::new(),
+            interrupt: Interrupt::default(),
         };
         for (at, change) in self.changes {
             network.schedule(at, change);

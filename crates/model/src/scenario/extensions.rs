@@ -35,6 +35,7 @@ pub struct Extensions {
     /// Reads the files that scenarios name.
     files: Option<Files>,
     live: bool,
+    untrusted: bool,
 }
 
 type Files = Arc<dyn Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync>;
@@ -157,6 +158,17 @@ impl Extensions {
     }
     pub(super) const fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// Refuses what only a trusted author's scenario may ask for: programs to run (`exec`) and interfaces of this
+    /// machine (`attach`). Files are up to [`Self::files`].
+    #[must_use]
+    pub fn untrusted(mut self, on: bool) -> Self {
+        self.untrusted = on;
+        self
+    }
+    pub(super) const fn is_untrusted(&self) -> bool {
+        self.untrusted
     }
 
     /// The content of a file.

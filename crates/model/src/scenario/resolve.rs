@@ -389,6 +389,9 @@ pub(super) fn typed(
     }
     let file: File = read(root, extensions)
         .map_err(|fault| sources.fault(mistyped_table(root, fault), root.place))?;
+    if extensions.is_untrusted() {
+        refuse_untrusted(root, sources, &file)?;
+    }
     if extensions.is_live() {
         return Ok(file);
     }
@@ -404,6 +407,26 @@ pub(super) fn typed(
         )),
         None => Ok(file),
     }
+}
+
+/// What runs programs or reaches interfaces of this machine is not for a stranger's scenario.
+fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), Error> {
+    for (name, host) in &file.host.0 {
+        let asked = [
+            ("exec", host.exec.is_some(), "runs a program"),
+            ("attach", host.attach.is_some(), "names an interface"),
+        ];
+        for (key, _, what) in asked.into_iter().filter(|(_, is_there, _)| *is_there) {
+            return Err(sources.error(
+                root.locate(&["host", name, key]),
+                format!("`{key}` {what} of this machine, which --untrusted refuses"),
+                vec![format!(
+                    "remove `{key}`, or leave --untrusted out where you trust the author"
+                )],
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A table that a path of `--set` created on its way, and that lacks its main keys, was meant to be another. One that
@@ -488,7 +511,7 @@ pub(super) fn resolve(
         ));
     }
     let (flows, settings) = flow::flows(&resolver, &file, &graph, &routes)?;
-    wire::check_open_loop(&resolver, &links, &gateways, &flows)?;
+    wire::check_open_loop(&resolver, file.duration, &links, (&gateways, &flows))?;
     let changes = change::changes(&resolver, &file, &links, &gateways, &routes)?;
     let title = file
         .title

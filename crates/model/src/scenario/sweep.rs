@@ -10,6 +10,9 @@ use super::{
     tree::{Entry, Node, Table, Value},
 };
 
+/// The most runs of a sweep. More is a mistake in the grid.
+const MAX_RUNS: u64 = 1_000_000;
+
 /// A grid of runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sweep {
@@ -38,6 +41,12 @@ pub(super) fn sweep(
             Fault::new(format!("`sweep` is {}", node.noun())).help("expected a table"),
         ));
     };
+    check_runs(table, extensions).map_err(fail)?;
+    // What a value is tried in need not have the lists of values as well.
+    let mut base = root.clone();
+    if let Value::Table(top) = &mut base.value {
+        top.0.retain(|entry| entry.key != "sweep");
+    }
     for entry in &table.0 {
         if entry.key == "repeat" {
             let repeat: std::num::NonZeroU32 = read(&entry.node, extensions).map_err(fail)?;
@@ -49,12 +58,36 @@ pub(super) fn sweep(
         exists(&path, root).map_err(|fault| fail(fault.at(entry.key_place)))?;
         let mut json = Vec::new();
         for value in values {
-            attempt(root, &path, value, sources, extensions)?;
+            attempt(&base, &path, value, sources, extensions)?;
             json.push(value.to_json().map_err(fail)?);
         }
         sweep.grid.push((entry.key.clone(), json));
     }
     Ok(sweep)
+}
+
+/// Counts the runs before any list is gone through.
+fn check_runs(table: &Table, extensions: &Extensions) -> Result<(), Fault> {
+    let mut runs: u64 = 1;
+    for entry in &table.0 {
+        let more = if entry.key == "repeat" {
+            let repeat: std::num::NonZeroU32 = read(&entry.node, extensions)?;
+            u64::from(repeat.get())
+        } else {
+            values(entry)?.len() as u64
+        };
+        runs = runs.saturating_mul(more);
+        if runs > MAX_RUNS {
+            return Err(
+                Fault::new(format!("with `{}` the sweep has {runs} runs", entry.key))
+                    .help(format!(
+                        "expected {MAX_RUNS} at most: all lists and `repeat`, multiplied"
+                    ))
+                    .at(entry.key_place),
+            );
+        }
+    }
+    Ok(())
 }
 
 fn values(entry: &Entry) -> Result<&[Node], Fault> {

@@ -76,6 +76,26 @@ impl Node {
             .find_map(|length| self.find(&path[..length]))
             .map_or(self.place, |node| node.place)
     }
+    /// Whether two values are written alike, wherever they stand.
+    pub(super) fn says(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Value::String(one), Value::String(other)) => one == other,
+            (Value::Integer(one), Value::Integer(other)) => one == other,
+            (Value::Float(one), Value::Float(other)) => one.total_cmp(other).is_eq(),
+            (Value::Boolean(one), Value::Boolean(other)) => one == other,
+            (Value::List(one), Value::List(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(a, b)| a.says(b))
+            }
+            (Value::Table(one), Value::Table(other)) => {
+                let has = |entry: &Entry| {
+                    let same = other.get(&entry.key);
+                    same.is_some_and(|node| node.says(&entry.node))
+                };
+                one.0.len() == other.0.len() && one.0.iter().all(has)
+            }
+            _ => false,
+        }
+    }
     /// What the value is, for messages.
     pub(super) fn noun(&self) -> &'static str {
         match self.value {

@@ -1,5 +1,6 @@
 //! What people see when a scenario is wrong.
 
+mod bounds;
 mod input;
 mod network;
 mod value;

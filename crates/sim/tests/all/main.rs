@@ -13,6 +13,7 @@ mod gateway;
 mod golden;
 mod group;
 mod impairments;
+mod interrupt;
 mod invariants;
 mod link_down;
 #[path = "common/logged.rs"]

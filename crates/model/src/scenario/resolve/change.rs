@@ -1,5 +1,7 @@
 //! Changes in mid-run.
 
+use std::collections::BTreeMap;
+
 use anabranch_core::{
     packet::Direction,
     units::{Instant, text::LinkRate},
@@ -18,7 +20,7 @@ use crate::scenario::{
     format::{Anything, At, File, Group, Named, Queue},
     kind::Kind,
     path::{Path, no_such},
-    tree::Node,
+    tree::{Entry, Node},
     types::queue,
 };
 
@@ -56,11 +58,15 @@ pub(super) fn changes(
             .root
             .find(&["at", &index, "set"])
             .and_then(Node::as_table);
+        let mut given = Given::default();
         for entry in set.into_iter().flat_map(|table| &table.0) {
             let place = entry.key_place;
             let fail = |fault: Fault| resolver.sources.fault(fault, place);
             let path = Path::of_key(&entry.key, place).map_err(fail)?;
             let link_index = changeable(&path, entry, links, resolver.root)
+                .map_err(|fault| fail(fault.at(place)))?;
+            given
+                .add(&path, entry)
                 .map_err(|fault| fail(fault.at(place)))?;
             path.set(&mut tree, entry.node.clone()).map_err(fail)?;
             let later = Resolver {
@@ -118,10 +124,47 @@ pub(super) fn changes(
     Ok(changes)
 }
 
+/// What one `[[at]]` sets: by section, link and key of the link, each with its direction (if any), the rest of the path,
+/// and the entry.
+#[derive(Default)]
+struct Given<'a>(BTreeMap<[String; 3], Vec<(Option<String>, Vec<String>, &'a Entry)>>);
+
+impl<'a> Given<'a> {
+    /// Refuses what contradicts an earlier entry: a table has no order that would say which of them holds. Equal values
+    /// do not contradict each other.
+    fn add(&mut self, path: &Path, entry: &'a Entry) -> Result<(), Fault> {
+        let mut names = path.names().into_iter().map(str::to_owned);
+        let mut next = || names.next().unwrap_or_default();
+        let (section, link, mut key) = (next(), next(), next());
+        let mut direction = None;
+        if key == "forward" || key == "reverse" {
+            direction = Some(std::mem::replace(&mut key, next()));
+        }
+        let rest: Vec<String> = names.collect();
+        let others = self.0.entry([section, link, key]).or_default();
+        for (other_direction, other_rest, other) in &*others {
+            let meet =
+                direction.is_none() || other_direction.is_none() || direction == *other_direction;
+            let shared = rest.len().min(other_rest.len());
+            let nested = rest[..shared] == other_rest[..shared];
+            let same = rest.len() == other_rest.len() && entry.node.says(&other.node);
+            if meet && nested && !same {
+                return Err(Fault::new(format!(
+                    "`{}` contradicts `{}`, which changes at the same time",
+                    entry.key, other.key
+                ))
+                .help("expected each value once in one `[[at]]`"));
+            }
+        }
+        others.push((direction, rest, entry));
+        Ok(())
+    }
+}
+
 /// The link that `path` changes, if it names something that can change.
 fn changeable(
     path: &Path,
-    entry: &crate::scenario::tree::Entry,
+    entry: &Entry,
     links: &[ResolvedLink],
     root: &Node,
 ) -> Result<usize, Fault> {

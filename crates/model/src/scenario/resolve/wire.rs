@@ -1,6 +1,6 @@
 //! What joins two nodes: links, and groups, which are resolved as links and then have members.
 
-use anabranch_core::packet::Direction;
+use anabranch_core::{packet::Direction, units::Duration};
 use anabranch_elements::aggregation::{control, members};
 
 use super::{
@@ -151,12 +151,39 @@ pub(super) fn group(
     }))
 }
 
+/// The most bins of a run whose arrivals are recorded: 80 MB of counts.
+const MAX_BINS: u64 = 10_000_000;
+
+/// The oracle holds a count for every bin of the run, and makes its schedule from all of them.
+fn check_bins(
+    resolver: &Resolver<'_>,
+    duration: Duration,
+    link: &ResolvedLink,
+) -> Result<(), Error> {
+    let control = link.group.as_ref().map(|group| &group.control);
+    let Some(control::Config::Oracle(params)) = control else {
+        return Ok(());
+    };
+    let bin = params.bin.get();
+    let bins = duration.as_picos() / bin.as_picos().max(1);
+    if bins <= MAX_BINS {
+        return Ok(());
+    }
+    Err(resolver.error(
+        &["group", &link.name, "control", "bin"],
+        format!("a run of {duration} has {bins} bins of {bin}"),
+        vec![format!(
+            "expected {MAX_BINS} at most: a longer `bin`, or a shorter `duration`"
+        )],
+    ))
+}
+
 /// A controller that knows the arrivals needs traffic that does not react, and to be the only one.
 pub(super) fn check_open_loop(
     resolver: &Resolver<'_>,
+    duration: Duration,
     links: &[ResolvedLink],
-    gateways: &[ResolvedGateway],
-    flows: &[ResolvedFlow],
+    (gateways, flows): (&[ResolvedGateway], &[ResolvedFlow]),
 ) -> Result<(), Error> {
     let knows = |link: &ResolvedLink| {
         let group = link.group.as_ref();
@@ -177,6 +204,7 @@ pub(super) fn check_open_loop(
         ));
     }
     let name = &links[index].name;
+    check_bins(resolver, duration, &links[index])?;
     let crosses = |flow: &&ResolvedFlow| {
         let steps = flow.route.iter().chain(&flow.return_route);
         steps

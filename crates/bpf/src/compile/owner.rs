@@ -1,0 +1,26 @@
+//! Which process a temporary directory belongs to, as a part of its name.
+
+use std::{fs, process};
+
+/// The place of a process's start time among the fields of `/proc/PID/stat` (proc(5), field 22), after the name.
+const START: usize = 19;
+
+/// Number and start time of this process, and where these hold: the running kernel and its PID namespace. The Python
+/// package writes and reads the same form (`anabranch.owner`).
+pub(super) fn mark() -> String {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name, in parentheses, may hold anything.
+    let start = stat
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.split_whitespace().nth(START))
+        .unwrap_or("0");
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = boot.get(..8).unwrap_or("0");
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let space: String = space
+        .to_string_lossy()
+        .chars()
+        .filter(char::is_ascii_digit)
+        .collect();
+    format!("{}-{start}-{boot}{space}", process::id())
+}

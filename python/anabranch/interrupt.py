@@ -1,0 +1,99 @@
+"""Ctrl-C and SIGTERM end a command at once, with status 130 or 143.
+
+Python's handler raises an exception in the main thread, which unwinds the command: what is finished stays, what is half
+done is removed. Work in the engine runs in threads of its own (``crates/py/src/interruptible.rs``), so that the main
+thread is free to do so. Where a library keeps the main thread busy (a figure, a large table), a second thread ends the
+process when its patience is over. Results appear whole or not at all, so that this loses nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+PATIENCE_S = 0.1
+"""Seconds that a command has to unwind."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. What handles Ctrl-C handles it as well."""
+
+
+class _State:
+    received: int | None = None
+    """The signal that ends this command."""
+    is_watched = False
+    swaps = 0
+    """Steps that must not be cut in two, now being made."""
+
+
+_state = _State()
+
+
+def listen() -> None:
+    """Raise :class:`KeyboardInterrupt` and :class:`Terminated` in the main thread; for commands, not for libraries.
+
+    A signal that the caller ignores stays ignored (``nohup``, a shell's background job).
+    """
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _raise)
+
+
+def leave() -> None:
+    """End the process now if a signal ended the command: taking the interpreter apart may take longer than there is."""
+    if _state.received is not None:
+        _end(_state.received)
+
+
+def watch() -> None:
+    """Start the second thread. Not before a live run: entering a user namespace takes a process with one thread."""
+    if _state.is_watched or signal.getsignal(signal.SIGTERM) is not _raise:
+        return
+    _state.is_watched = True
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    threading.Thread(target=_wait, args=(told,), name="signals", daemon=True).start()
+
+
+@contextmanager
+def whole_step() -> Iterator[None]:
+    """Do not end the process inside this block."""
+    _state.swaps += 1
+    try:
+        yield
+    finally:
+        _state.swaps -= 1
+
+
+def _raise(number: int, _frame: FrameType | None) -> NoReturn:
+    _state.received = number
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _wait(told: int) -> None:
+    """Wait for a signal, then for the command to unwind; in the end, end it."""
+    while True:
+        number = os.read(told, 1)[0]
+        if number in _SIGNALS:
+            break
+    time.sleep(PATIENCE_S)
+    while _state.swaps:
+        time.sleep(0.005)
+    _end(number)
+
+
+def _end(number: int) -> NoReturn:
+    from anabranch import owner
+
+    owner.abandon()
+    os._exit(128 + number)

@@ -1,0 +1,74 @@
+"""Names, titles and file names as data, wherever they are shown: one function for each place.
+
+Whoever wrote a scenario chose its names. None of them may be read as mark-up, a formula, a control sequence or a part
+of a page's structure.
+"""
+
+from __future__ import annotations
+
+import html as html_module
+import json as json_module
+import re
+from typing import Any
+
+MAX_LABEL = 60
+"""Characters of a name in a figure; more would leave no room for the curves."""
+
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1: a terminal obeys them
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # line ends, and directions that reorder what surrounds them
+    "\ud800-\udfff\ufeff\ufff9-\uffff\U000e0000-\U000e007f]"  # halves of characters, marks that nobody sees
+)
+_LINES = re.compile(r"[\n\t]")
+_MARKDOWN = re.compile(r"([\\`*\[\]<|~$&]|^[#>+-]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+"""What begins emphasis, code, links, tags, entities, cells, headings or lists; not the underscore inside a name."""
+_UNPRINTABLE_JSON = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\uffff]"
+)
+
+
+def plain(text: str) -> str:
+    """``text`` without a character that controls anything: each becomes one that can be seen, as wide as before."""
+    return _CONTROL.sub(_visible, text)
+
+
+def terminal(text: str) -> str:
+    """Text for a terminal. It may have several lines and tabs; nothing in it moves the cursor or changes a colour."""
+    return "".join(part if _LINES.fullmatch(part) else plain(part) for part in re.split(r"([\n\t])", text))
+
+
+def html(value: object) -> str:
+    """A value as text, or as an attribute in quotation marks, of a page."""
+    return html_module.escape(terminal(str(value)), quote=True)
+
+
+def script(value: Any) -> str:
+    """A value as JSON inside ``<script>``: nothing in it begins a tag, a comment or a line."""
+    text = json_module.dumps(value, ensure_ascii=False, allow_nan=False)
+    return printable_json(text).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def printable_json(document: str) -> str:
+    """The same JSON document, without characters that a terminal obeys: they can only stand inside its texts."""
+    return _UNPRINTABLE_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def markdown(value: object) -> str:
+    """A value as text of one line, also inside a table."""
+    return _MARKDOWN.sub(r"\\\1", plain(str(value)))
+
+
+def figure(text: str, most: int = MAX_LABEL) -> str:
+    """A name or title as text of a figure: no formula, one line, of at most ``most`` characters."""
+    shown = plain(text)
+    if len(shown) > most:
+        shown = shown[: most - 1] + "…"
+    # A dollar sign that is escaped begins no formula; where none does, matplotlib removes the backslash.
+    return shown.replace("$", r"\$")
+
+
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"

@@ -1,0 +1,129 @@
+"""Ctrl-C and SIGTERM end a command soon in real time, whatever simulated time does."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+LIMIT_S = 3.0
+"""The rule is 0.2 s; a busy machine may take longer. Simulated time would take minutes in each of these scenarios."""
+
+PATH = """
+duration = "{duration}"
+[link.a]
+between = ["S", "R"]
+{link}
+[flow.m]
+from = "S"
+to = "R"
+stack = "rfc"
+transport = {{ receive_window = "64 KiB" }}
+"""
+HARDLY_ANY_TIME = PATH.format(duration="1 s", link='delay = "1 ps"')
+YEARS = PATH.format(duration="7200000 s", link='rate = "100 Mbit/s"\ndelay = "10 ms"')
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
+
+
+def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+    """A command of ours, once its handlers are installed and its work has begun."""
+    command = [sys.executable, "-m", "anabranch", *map(str, arguments)]
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    # The engine's own thread stands for work that has begun.
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        names = [task / "comm" for task in Path(f"/proc/{process.pid}/task").glob("*")]
+        if any(name.read_text().strip() == "anabranch" for name in names if name.exists()):
+            break
+        time.sleep(0.02)
+    time.sleep(0.2)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[float, str]:
+    """Seconds from a signal to the end, and what was said; the exit status is the signal's."""
+    began = time.monotonic()
+    process.send_signal(number)
+    out, told = process.communicate(timeout=60)
+    assert process.returncode == STATUS[number], told
+    assert "Traceback" not in told
+    assert out == ""
+    return time.monotonic() - began, told
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [(HARDLY_ANY_TIME, signal.SIGINT), (HARDLY_ANY_TIME, signal.SIGTERM), (YEARS, signal.SIGTERM)],
+)
+def test_a_signal_ends_a_run(tmp_path: Path, text: str, number: signal.Signals) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    process = started("run", "a.toml", "--out", "out", "--no-packets", "--samples", "1000000", cwd=tmp_path)
+    seconds, _ = ended(process, number)
+    assert seconds < LIMIT_S
+    assert [path.name for path in tmp_path.iterdir()] == ["a.toml"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_signal_leaves_finished_points_of_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(YEARS)
+    short = ",".join(f"'{n} ms'" for n in range(100, 132))
+    grid = ["--grid", f"duration={short},'7200000 s'", "--jobs", "1", "--out", "out"]
+    process = started("sweep", "a.toml", *grid, cwd=tmp_path)
+    points = tmp_path / "out" / "points"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and len(list(points.glob("*.json"))) < 32:
+        time.sleep(0.05)
+    seconds, _ = ended(process, signal.SIGTERM)
+    assert seconds < LIMIT_S
+    kept = list(points.iterdir())
+    assert len(kept) == 32
+    assert all(json.loads(point.read_bytes())["summary"]["flows"] for point in kept)
+
+
+def test_a_library_that_keeps_the_main_thread_busy_is_ended(tmp_path: Path) -> None:
+    program = (
+        "import hashlib\n"
+        "from pathlib import Path\n"
+        "from anabranch import interrupt, owner\n"
+        "interrupt.listen()\n"
+        "interrupt.watch()\n"
+        "half = owner.beside(Path('results'))\n"
+        "half.mkdir()\n"
+        "(half / 'table').write_text('half')\n"
+        "print('ready', flush=True)\n"
+        # The main thread hears of no signal here, as in a call into a library.
+        "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)\n"
+    )
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], 60)[0]
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 143
+    process.stdout.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    program = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from anabranch import interrupt\n"
+        "interrupt.listen()\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, env={**os.environ})  # noqa: S603 - our own
+    assert done.returncode == 0
