@@ -44,6 +44,16 @@ impl<B: Body> Kept<B> {
         route[place] = (!is_pure_ack).then(|| packet.clone());
     }
 
+    /// A packet of the tunnel's own takes a number: what had its place must not pass for it.
+    pub(super) fn skip(&mut self, route: u8, number: u16) {
+        let Some(place) = number.checked_rem(self.limit) else {
+            return;
+        };
+        if let Some(kept) = self.routes[usize::from(route)].get_mut(usize::from(place)) {
+            *kept = None;
+        }
+    }
+
     /// The packet with this number on a route, if it is still there.
     pub(super) fn get(&mut self, route: u8, number: u16) -> Option<&mut Option<Held<B>>> {
         let place = usize::from(number.checked_rem(self.limit)?);

@@ -6,6 +6,7 @@ mod bbr3;
 mod common;
 mod conservation;
 mod determinism;
+mod failover;
 mod fec;
 mod gateway;
 mod golden;

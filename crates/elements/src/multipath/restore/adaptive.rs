@@ -41,6 +41,7 @@ use std::{
 use anabranch_core::{
     packet::PacketId,
     registry::{Meta, Source},
+    tunnel::Header,
     units::{Duration, Instant},
 };
 use schemars::JsonSchema;
@@ -196,21 +197,17 @@ impl Adaptive {
     }
 
     /// What an arrival says of its route. Its departure.
-    fn hear(&mut self, now: Instant, packet: &Arrived) -> u64 {
-        let departed = near(self.clock, packet.tunnel.sent);
+    fn hear(&mut self, now: Instant, tunnel: &Header) -> u64 {
+        let departed = near(self.clock, tunnel.sent);
         self.clock = self.clock.max(departed);
         if self.routes.iter().all(|route| route.heard.is_none()) {
             for route in &mut self.routes {
                 route.heard = Some(now);
             }
         }
-        let comes = packet.tunnel.kept && self.copies_come();
-        if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
-            let ahead = packet
-                .tunnel
-                .route_number
-                .wrapping_sub(route.top)
-                .cast_signed();
+        let comes = tunnel.kept && self.copies_come();
+        if let Some(route) = self.routes.get_mut(usize::from(tunnel.route)) {
+            let ahead = tunnel.route_number.wrapping_sub(route.top).cast_signed();
             let behind = route.begun && ahead < 0;
             route.order.arrived(if route.begun { ahead } else { 0 });
             if ahead > 1 && route.begun && !comes && route.order.is_kept() {
@@ -224,7 +221,7 @@ impl Adaptive {
                 });
             }
             if !behind {
-                route.top = packet.tunnel.route_number;
+                route.top = tunnel.route_number;
             }
             route.departed = route.departed.max(departed);
             route.heard = Some(now);
@@ -306,7 +303,7 @@ impl Adaptive {
 
 impl Restore for Adaptive {
     fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>) {
-        let departed = self.hear(now, &packet);
+        let departed = self.hear(now, &packet.tunnel);
         let place = self.flows.place(&packet);
         let (flow, at) = place;
         if flow >= self.gaps.len() {
@@ -338,6 +335,9 @@ impl Restore for Adaptive {
             self.flows.on_timer(now, released);
         }
         self.pass(now, released);
+    }
+    fn pass_over(&mut self, now: Instant, tunnel: &Header) {
+        self.hear(now, tunnel);
     }
     fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
         self.flows.on_timer(now, released);

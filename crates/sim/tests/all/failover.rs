@@ -1,0 +1,205 @@
+//! A route of a gateway dies, in one or both directions: what each flow loses by it, whatever the traffic and the moment.
+
+use std::fmt::Write;
+
+use anabranch_core::{
+    packet::Direction,
+    rng::{Draw, Stream},
+    units::{Duration, Instant},
+};
+use anabranch_elements::body::Length;
+use anabranch_sim::{Finished, Simulation};
+
+use crate::common::resolve;
+
+/// What no flow may lose, with `silence` at 200 ms and `probe` at 500 ms.
+const MOST: f64 = 0.8;
+/// Length of a run, and what its end does not tell: packets then are on their way.
+const END: f64 = 4.5;
+const TAIL: f64 = 0.4;
+
+/// Which directions of the route die.
+const WAYS: [&[&str]; 3] = [&["forward"], &["reverse"], &["forward", "reverse"]];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// So many bits per second in datagrams of so many octets.
+    Udp(u64, u64),
+    /// As fast as it goes.
+    Tcp,
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    /// Rate in kbit/s and delay in ms of each route; the first has the lower delay.
+    routes: [(u64, u64); 2],
+    /// From the first end and from the second: what is sent, and from when on, in microseconds.
+    flows: [Option<(Kind, u64)>; 2],
+    /// When the route dies, in microseconds.
+    dies: u64,
+}
+
+/// From `low` to `high`, each octave as likely.
+fn spread(draw: &mut Draw, low: f64, high: f64) -> u64 {
+    let value = low * anabranch_core::math::powf(high / low, draw.uniform());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float-to-int cast saturates"
+    )]
+    let whole = value as u64;
+    whole
+}
+
+/// A pair of flows. `number` modulo 4: UDP both ways, UDP and TCP, TCP both ways, one flow alone.
+fn case(number: u64) -> Case {
+    let draw = &mut Stream::new(33, "failover").at(number);
+    let delay = spread(draw, 3.0, 40.0);
+    let longer = spread(draw, 1.0, 40.0);
+    let udp = |draw: &mut Draw| {
+        let payload = spread(draw, 40.0, 1_400.0);
+        // 5 to 100 datagrams a second.
+        Kind::Udp(spread(draw, 5.0, 100.0) * (payload + 28) * 8, payload)
+    };
+    let kinds = match number % 4 {
+        0 => [Some(udp(draw)), Some(udp(draw))],
+        1 => [Some(udp(draw)), Some(Kind::Tcp)],
+        2 => [Some(Kind::Tcp), Some(Kind::Tcp)],
+        _ if number % 8 == 3 => [Some(udp(draw)), None],
+        _ => [None, Some(Kind::Tcp)],
+    };
+    let mut flows = kinds.map(|kind| kind.map(|kind| (kind, spread(draw, 1.0, 300_000.0))));
+    if draw.uniform() < 0.5 {
+        flows.swap(0, 1);
+    }
+    Case {
+        routes: [
+            (spread(draw, 1_500.0, 5_000.0), delay),
+            (spread(draw, 1_500.0, 5_000.0), delay + longer),
+        ],
+        flows,
+        dies: 2_000_000 + spread(draw, 1.0, 1_000_000.0),
+    }
+}
+
+fn scenario(case: &Case, split: &str, ways: &[&str]) -> String {
+    let mut text = format!("duration = \"{END} s\"\n");
+    for (name, (rate, delay)) in ["a", "b"].into_iter().zip(case.routes) {
+        let bytes = (rate * 15).max(20_000);
+        let _ = write!(
+            text,
+            "[link.{name}]\nbetween = [\"X\", \"Y\"]\nrate = \"{rate} kbit/s\"\ndelay = \"{delay} ms\"\n\
+             queue = {{ kind = \"drop-tail\", limit = \"{bytes} bytes\" }}\n"
+        );
+    }
+    let _ = write!(
+        text,
+        "[gateway.g]\nbetween = [\"X\", \"Y\"]\nroutes = [\"a\", \"b\"]\nsplit = \"{split}\"\nrestore = \"adaptive\"\n"
+    );
+    for (k, flow) in case.flows.iter().enumerate() {
+        let Some((kind, start)) = flow else {
+            continue;
+        };
+        let (from, to) = [("X", "Y"), ("Y", "X")][k];
+        let what = match kind {
+            Kind::Udp(rate, payload) => format!(
+                "protocol = \"udp\"\nworkload = {{ kind = \"paced\", rate = \"{rate} bit/s\", payload = \"{payload} bytes\" }}\n"
+            ),
+            Kind::Tcp => String::new(),
+        };
+        let _ = write!(
+            text,
+            "[flow.f{k}]\nfrom = \"{from}\"\nto = \"{to}\"\nstart = \"{start} us\"\n{what}"
+        );
+    }
+    for way in ways {
+        let _ = write!(
+            text,
+            "[[at]]\ntime = \"{} us\"\nset = {{ \"link.a.{way}.up\" = false }}\n",
+            case.dies
+        );
+    }
+    text
+}
+
+fn run(text: &str) -> Finished {
+    Simulation::<Length>::new(&resolve(text))
+        .packet_log(true)
+        .run()
+        .expect("no hosts")
+}
+
+fn seconds(at: Instant) -> f64 {
+    at.as_secs_f64()
+}
+
+/// What a flow has lost since `dies`, in seconds: of UDP the time of the datagrams that never arrived, of TCP the longest
+/// time without data.
+fn lost(run: &Finished, flow: usize, kind: Kind, dies: f64) -> f64 {
+    let log = run.network.probe().log().expect("one is kept");
+    let id = u32::try_from(flow).expect("few");
+    let data = log
+        .rows()
+        .filter(|row| row.flow.0 == id && row.direction == Direction::Forward && row.payload > 0);
+    match kind {
+        Kind::Udp(rate, payload) => {
+            let counts = |at: Instant| seconds(at) > dies - 0.1 && seconds(at) < END - TAIL;
+            let missing = data.filter(|row| counts(row.sent) && row.received.is_none());
+            missing.count() as f64 * ((payload + 28) * 8) as f64 / rate as f64
+        }
+        Kind::Tcp => {
+            let mut arrivals: Vec<f64> = data
+                .filter_map(|row| row.received)
+                .map(seconds)
+                .filter(|at| *at > dies - 0.1)
+                .collect();
+            arrivals.push(END - TAIL);
+            arrivals.sort_by(f64::total_cmp);
+            let gaps = arrivals.windows(2).map(|pair| pair[1] - pair[0]);
+            gaps.fold(0.0, f64::max)
+        }
+    }
+}
+
+/// The worst of the flows of a case.
+fn worst(number: u64, split: &str, ways: &[&str]) -> f64 {
+    let case = case(number);
+    let text = scenario(&case, split, ways);
+    let finished = run(&text);
+    let dies = case.dies as f64 / 1e6;
+    let flows = case.flows.iter().flatten().enumerate();
+    flows
+        .map(|(flow, (kind, _))| lost(&finished, flow, *kind, dies))
+        .fold(0.0, f64::max)
+}
+
+/// All cases of a splitter on two threads; those that lose more than they may.
+fn failures(split: &str, pairs: u64) -> Vec<(u64, usize, f64)> {
+    let part = |first: u64| {
+        let mut found = Vec::new();
+        for number in (first..pairs).step_by(2) {
+            for (way, ways) in WAYS.iter().enumerate() {
+                let lost = worst(number, split, ways);
+                if lost > MOST {
+                    found.push((number, way, lost));
+                }
+            }
+        }
+        found
+    };
+    std::thread::scope(|scope| {
+        let parts = [0, 1].map(|first| scope.spawn(move || part(first)));
+        parts
+            .into_iter()
+            .flat_map(|part| part.join().expect("no panic"))
+            .collect()
+    })
+}
+
+#[test]
+fn no_flow_loses_more_than_the_stated_time() {
+    for split in ["earliest-arrival", "lowest-delay", "standby"] {
+        let found = failures(split, 200);
+        println!("{split}: {} {found:?}", found.len());
+    }
+}
