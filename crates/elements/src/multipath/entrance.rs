@@ -128,7 +128,8 @@ impl<B: Body> Entrance<B> {
         if header.content == Content::Packet {
             self.kept.keep(packet);
         } else {
-            self.kept.skip(packet.tunnel.route, packet.tunnel.route_number);
+            self.kept
+                .skip(packet.tunnel.route, packet.tunnel.route_number);
         }
         if self.window.contains(now) {
             self.report.sent(route, packet.size);

@@ -147,7 +147,10 @@ mod tests {
         ];
         assert_eq!(silence(&lost), ms(310));
         // At the end nothing is delivered any more.
-        assert_eq!(silence(&[&lost[..3], &[(700, "enters", 2)]].concat()), ms(680));
+        assert_eq!(
+            silence(&[&lost[..3], &[(700, "enters", 2)]].concat()),
+            ms(680)
+        );
         // The last packet is lost, and nothing follows.
         assert_eq!(silence(&lost[..3]), ms(20));
     }

@@ -209,7 +209,9 @@ impl Shared {
     fn next(&mut self, is_due: impl Fn(&Seen) -> bool) -> Option<Report> {
         let routes = self.seen.len();
         let places = (1..=routes).map(|step| (self.reported + step) % routes);
-        let place = places.into_iter().find(|place| is_due(&self.seen[*place]))?;
+        let place = places
+            .into_iter()
+            .find(|place| is_due(&self.seen[*place]))?;
         self.reported = place;
         self.seen[place].is_fresh = false;
         if !self.seen.iter().any(|route| route.is_fresh) {

@@ -250,7 +250,11 @@ impl Routes {
         if is_probe {
             self.look_after(now);
         }
-        if is_probe { Content::Probe } else { Content::Report }
+        if is_probe {
+            Content::Probe
+        } else {
+            Content::Report
+        }
     }
 
     /// Looks after the routes for a while.
@@ -279,7 +283,8 @@ impl Routes {
         routes: &mut Vec<u16>,
     ) {
         for (route, known) in self.all.iter_mut().enumerate() {
-            let may_deliver = over_all || known.rank() == Rank::Alive && !known.is_late;
+            // It may be late itself only because its reports came by the chosen route's other direction.
+            let may_deliver = over_all || known.rank() == Rank::Alive;
             let has_room = known.is_idle(now, COPY_PAUSE) && known.backlog(now).is_zero();
             if route != chosen && may_deliver && has_room {
                 known.send(now, size, true);

@@ -91,7 +91,12 @@ impl State {
     }
 
     /// A packet with this number that left at `sent` is reported.
-    pub(super) fn reported(self, now: Instant, (number, sent): (u64, Instant), timing: &Timing) -> Self {
+    pub(super) fn reported(
+        self,
+        now: Instant,
+        (number, sent): (u64, Instant),
+        timing: &Timing,
+    ) -> Self {
         match self {
             Self::Unknown | Self::Alive => Self::Alive,
             Self::Silent { from } if number < from && timing.late_is_alive => Self::Alive,
