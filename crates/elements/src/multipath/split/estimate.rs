@@ -380,7 +380,8 @@ impl Routes {
 
     /// How long after it has left a packet is to be reported.
     fn answer(&self, route: usize) -> Duration {
-        let known = |route: &Route| route.answers.map(Smoothed::most);
+        let limit = self.timing.silence / 2;
+        let known = |route: &Route| route.answers.map(|answers| answers.most(limit));
         known(&self.all[route])
             .or_else(|| self.all.iter().filter_map(known).max())
             .unwrap_or(UNKNOWN_ROUND_TRIP)

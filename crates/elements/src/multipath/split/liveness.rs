@@ -4,7 +4,7 @@
 //! within [`Timing::step`] of an arrival, with a packet of its own if none travels back. So a sender may count on a report:
 //!
 //! - A route is **late** when the oldest packet that wants a report should have been reported, by the round trips seen so far
-//!   (their mean plus four times their variation, as in RFC 6298), and no newer one has been. A late route without traffic
+//!   (their mean plus four times their variation, as in RFC 6298, but at most half of `silence`), and no newer one has been. A late route without traffic
 //!   gets probes, four per `silence`, so that one lost packet or report does not make it silent. What it carries is copied over
 //!   routes that are alive and have nothing else to carry, a packet every 10 ms at most.
 //! - It is **silent** when it has been late for `silence`. It takes no more traffic, and a probe per `probe`. Those of its packets
@@ -149,9 +149,10 @@ impl Smoothed {
             deviation: self.deviation + (away - self.deviation) / 4.0,
         }
     }
-    /// What hardly any value exceeds.
-    pub(super) fn most(self) -> Duration {
-        Duration::from_secs_f64(self.mean + 4.0 * self.deviation)
+    /// What hardly any value exceeds: four deviations above the mean, but no more than `limit`.
+    pub(super) fn most(self, limit: Duration) -> Duration {
+        Duration::from_secs_f64(self.mean)
+            + Duration::from_secs_f64(4.0 * self.deviation).min(limit)
     }
 }
 
