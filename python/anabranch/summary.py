@@ -170,6 +170,7 @@ class GatewaySummary(TypedDict, total=False):
     max_held_bytes: int
     mean_wait_ms: float | None
     p95_wait_ms: float | None
+    silent_ms: float
 
 
 class FairnessSummary(TypedDict, total=False):

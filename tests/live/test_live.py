@@ -219,6 +219,53 @@ def test_order_is_restored_on_real_packets(live_run: Run) -> None:
     assert ordered["gateways"]["pair"]["forward"]["held_packets"] > 100
 
 
+CALL = """
+duration = "4 s"
+
+[link.fibre]
+between = ["office", "exit"]
+rate = "50 Mbit/s"
+delay = "10 ms"
+
+[link.lte]
+between = ["office", "exit"]
+rate = "20 Mbit/s"
+delay = "30 ms"
+
+[gateway.bond]
+between = ["office", "exit"]
+routes = ["fibre", "lte"]
+split = "earliest-arrival"
+restore = "adaptive"
+
+[flow.call_up]
+from = "office"
+to = "exit"
+protocol = "udp"
+workload = { kind = "paced", rate = "68.8 kbit/s", payload = "172 bytes" }
+
+[flow.call_down]
+from = "exit"
+to = "office"
+protocol = "udp"
+workload = { kind = "paced", rate = "68.8 kbit/s", payload = "172 bytes" }
+
+[[at]]
+time = "1.5 s"
+set = { "link.fibre.up" = false }
+"""
+
+
+def test_a_call_survives_the_failure_of_a_route(live_run: Run) -> None:
+    """Both directions of the better route die: the gateway notices, whatever the packets carry."""
+    bond = live_run(CALL)["gateways"]["bond"]
+    for direction in ("forward", "reverse"):
+        # 50 packets a second for 4 s, of which those of 0.8 s may be lost.
+        assert bond[direction]["silent_ms"] <= 800
+        assert bond[direction]["released_packets"] >= 155
+        assert bond[direction]["routes"]["lte"]["sent_packets"] >= 80
+
+
 SERVER = 'import socket; s = socket.create_server((\\"\\", 7)); c = s.accept()[0]; c.sendall(c.recv(99)); c.recv(1)'
 CLIENT = (
     "import socket, time, sys; time.sleep(0.5); c = socket.create_connection((sys.argv[1], 7)); "

@@ -3,7 +3,7 @@
 use anabranch::{
     Length,
     multipath::{
-        Entrance, EntranceParts, Exit, ExitParts, Peer,
+        Entrance, EntranceParts, Exit, ExitParts, Meter, Peer,
         restore::{self, adaptive, in_order, none, timed},
         split::{self, earliest_arrival, weighted_round_robin},
     },
@@ -45,7 +45,7 @@ pub fn stops(
     let has_header = split.needs_header() || restore.needs_header();
     let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
     let rate = Rate::new(rate.bits_per_s() / ROUTES)?;
-    let mut stops = ["forward", "reverse"]
+    let ends = ["forward", "reverse"]
         .into_iter()
         .enumerate()
         .map(|(way, direction)| {
@@ -58,27 +58,34 @@ pub fn stops(
                 .collect();
             let overhead = if has_header { 52 } else { 0 };
             let window = builder.window();
+            let meter = Meter::default();
             let entrance = Entrance::new(EntranceParts {
                 split: split.build(&split::Init {
                     rates: vec![Some(rate); count],
+                    names: (0..count).map(|k| format!("route-{k}")).collect(),
                 }),
                 overhead,
                 routes: count,
                 keeps: split.keeps(),
                 peer: peers[way].clone(),
                 window,
+                meter: meter.clone(),
             });
             let exit = Exit::new(ExitParts {
                 restore: restore.build(&restore::Init { routes: count }),
                 overhead,
                 peer: peers[1 - way].clone(),
                 window,
+                meter,
             });
             let ids: [MiddleboxId; 2] = [
                 builder.middlebox(Box::new(entrance), ports),
                 builder.middlebox(Box::new(exit), Vec::new()),
             ];
-            ids.map(Stop::Middlebox).to_vec()
+            ids
         });
-    Some([stops.next()?, stops.next()?])
+    let ends: Vec<[MiddleboxId; 2]> = ends.collect();
+    let ends = <[_; 2]>::try_from(ends).ok()?;
+    builder.pair(ends);
+    Some(ends.map(|ids| ids.map(Stop::Middlebox).to_vec()))
 }

@@ -11,6 +11,11 @@ pub struct FlowId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
+impl ConnectionId {
+    /// Of packets that belong to no connection: those that a gateway sends for itself.
+    pub const NONE: Self = Self(u32::MAX);
+}
+
 /// Which way along a link (first to second name of `between`) or a flow (`from` to `to`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -1,6 +1,18 @@
 //! What a gateway's tunnel says of a packet, as the packet carries it. The octets of it are the business of
 //! the elements.
 
+/// What is behind the header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Content {
+    /// A packet that the gateway carries.
+    #[default]
+    Packet,
+    /// Nothing: the header was sent for its report, and needs no answer.
+    Report,
+    /// Nothing: the other end is to report its arrival.
+    Probe,
+}
+
 /// What stands in the header of the tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
@@ -16,6 +28,8 @@ pub struct Header {
     pub sent: u32,
     /// The sender keeps what it sends on the route just now, and sends it again where it is asked to.
     pub kept: bool,
+    /// What is behind it.
+    pub content: Content,
     /// What the sender has seen of a route that leads to it.
     pub report: Option<Report>,
 }

@@ -18,6 +18,7 @@ mod entrance;
 mod exit;
 pub mod header;
 mod kept;
+mod meter;
 mod order;
 pub mod params;
 mod peer;
@@ -28,6 +29,7 @@ pub mod split;
 pub use duplicates::WINDOW as DUPLICATE_WINDOW;
 pub use entrance::{Entrance, EntranceParts};
 pub use exit::{Exit, ExitParts};
+pub use meter::Meter;
 pub use peer::Peer;
 pub use report::{Report, RestoreReport, SplitReport};
 

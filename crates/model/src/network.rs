@@ -77,6 +77,10 @@ struct MiddleboxSlot<B: Body> {
     middlebox: Box<dyn Middlebox<B>>,
     element: ElementId,
     ports: Vec<u32>,
+    /// Where the packets that it sends for itself go from its ports: a place in the table of routes.
+    onward: Option<u32>,
+    /// Another whose timer depends on what happens here.
+    wakes: Option<usize>,
     armed: Instant,
 }
 
@@ -298,8 +302,15 @@ impl<B: Body> Network<B> {
 
     fn after_middlebox(&mut self, index: usize) {
         let mut output = std::mem::take(&mut self.output);
-        for (port, packet, made) in output.drain() {
+        for (port, mut packet, made) in output.drain() {
             let slot = &self.middleboxes[index];
+            if made == Some(Fate::Injected) {
+                // It is on no flow's route.
+                let Some(onward) = slot.onward else {
+                    continue;
+                };
+                packet.hop = onward;
+            }
             if let Some(fate) = made {
                 self.fabric.made += 1;
                 self.fabric
@@ -318,6 +329,13 @@ impl<B: Body> Network<B> {
             }
         }
         self.output = output;
+        self.arm_middlebox(index);
+        if let Some(other) = self.middleboxes[index].wakes {
+            self.arm_middlebox(other);
+        }
+    }
+
+    fn arm_middlebox(&mut self, index: usize) {
         let slot = &mut self.middleboxes[index];
         // What was due already is due now.
         let due = slot

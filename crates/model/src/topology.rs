@@ -11,7 +11,7 @@ use anabranch_elements::{
     body::Body,
     host::Host,
     link::service::Traced,
-    multipath::{Entrance, EntranceParts, Exit, ExitParts, Peer, restore, split},
+    multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
     tcp::Settings,
 };
 
@@ -364,7 +364,9 @@ fn gateways<B: Body>(
             let rate = |hop: Hop| resolved.links[hop.link].total_rate(hop.direction);
             let init = split::Init {
                 rates: routes().map(rate).collect(),
+                names: routes().map(|hop| links[hop.link].0.clone()).collect(),
             };
+            let meter = Meter::default();
             let ports = routes().map(|hop| links[hop.link].1[hop.direction as usize]);
             let name = format!("gateway.{}.{}", gateway.name, direction.name());
             let entrance = Entrance::new(EntranceParts {
@@ -374,12 +376,14 @@ fn gateways<B: Body>(
                 keeps: gateway.split.keeps(),
                 peer: peers[direction as usize].clone(),
                 window: builder.window(),
+                meter: meter.clone(),
             });
             let exit = Exit::new(ExitParts {
                 restore: gateway.restore.build(&restore::Init { routes: count }),
                 overhead: gateway.overhead,
                 peer: peers[direction.opposite() as usize].clone(),
                 window: builder.window(),
+                meter,
             });
             [
                 builder.named_middlebox(
@@ -390,6 +394,7 @@ fn gateways<B: Body>(
                 builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
             ]
         });
+        builder.pair(ends);
         let name = |hop: &Hop| links[hop.link].0.clone();
         all.push(CompiledGateway {
             name: gateway.name.clone(),

@@ -280,7 +280,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     if result.gateways:
         gateways = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for heading in ("gateway", "direction", "released\npackets", "held", "gaps\ngiven up", "duplicates\ndropped",
-                        "max held\npackets", "mean wait\nms", "p95 wait\nms"):  # fmt: skip
+                        "max held\npackets", "mean wait\nms", "p95 wait\nms", "silent\nms"):  # fmt: skip
             gateways.add_column(heading, justify="left" if heading in ("gateway", "direction") else "right")
         for name, both in result.gateways.items():
             for direction, gateway in both.items():
@@ -288,7 +288,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
                     name, direction, figure(gateway.get("released_packets")), figure(gateway.get("held_packets")),
                     figure(gateway.get("gaps_given_up")), figure(gateway.get("duplicates_dropped")),
                     figure(gateway.get("max_held_packets")), figure(gateway.get("mean_wait_ms")),
-                    figure(gateway.get("p95_wait_ms")),
+                    figure(gateway.get("p95_wait_ms")), figure(gateway.get("silent_ms")),
                 )  # fmt: skip
         out.print(gateways)
     if len(result.flows) > 1:

@@ -141,13 +141,13 @@ def _gateways(result: RunResult) -> str:
     rows = (
         (name, direction, figure(k.get("released_packets")), figure(k.get("held_packets")),
          figure(k.get("gaps_given_up")), figure(k.get("duplicates_dropped")), figure(k.get("max_held_packets")),
-         figure(k.get("mean_wait_ms")), figure(k.get("p95_wait_ms")))
+         figure(k.get("mean_wait_ms")), figure(k.get("p95_wait_ms")), figure(k.get("silent_ms")))
         for name, directions in result.gateways.items()
         for direction, k in directions.items()
     )  # fmt: skip
     return "<h2>Gateways</h2>" + table(
         ("gateway", "direction", "released (packets)", "held", "gaps given up", "duplicates dropped",
-         "max held (packets)", "mean wait (ms)", "p95 wait (ms)"), rows, left=2,
+         "max held (packets)", "mean wait (ms)", "p95 wait (ms)", "silent (ms)"), rows, left=2,
     )  # fmt: skip
 
 

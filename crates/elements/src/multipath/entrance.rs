@@ -1,22 +1,25 @@
 //! Where packets are spread over the routes.
 
 use anabranch_core::{
+    packet::{ConnectionId, Direction, Ecn, Packet},
     trace::Fate,
-    tunnel::{self, Header},
+    tunnel::{self, Content, Header},
     units::{Duration, Instant},
 };
 
 use super::{
     kept::Kept,
+    meter::Meter,
     micros,
     peer::Peer,
     report::{Report, SplitReport},
-    split::{AnySplit, Missing, Split, View},
+    split::{AnySplit, Due, Missing, Split, View},
 };
 use crate::{
     body::Body,
     link::Window,
     middlebox::{Held, Middlebox, Output, connection_of},
+    transport::Transport,
 };
 
 /// How often an entrance that keeps packets looks whether the other end asks for any, or whether there is anything to ask for:
@@ -24,9 +27,6 @@ use crate::{
 const PULSE: Duration = Duration::from_millis(5);
 /// How long after the last packet it does so.
 const ATTENTION: Duration = Duration::from_secs(1);
-/// The largest packet, in bytes, of which a copy goes out where there is something to ask for and no packet to do so. On a wire
-/// the header goes alone; here a packet of the tunnel without one inside does not exist. The other end drops the copy.
-const CARRIES_ASKING: u32 = 200;
 
 /// What an entrance is made of.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub struct EntranceParts {
     pub peer: Option<Peer>,
     /// When counts are taken.
     pub window: Window,
+    /// Shared with the exit of this direction.
+    pub meter: Meter,
 }
 
 /// The end of a gateway where packets come in; its ports are the routes, in order.
@@ -52,6 +54,7 @@ pub struct Entrance<B: Body> {
     overhead: u32,
     peer: Option<Peer>,
     window: Window,
+    meter: Meter,
     /// By flow: the next number.
     numbers: Vec<u32>,
     /// By route: the next number.
@@ -60,13 +63,13 @@ pub struct Entrance<B: Body> {
     report: SplitReport,
     /// The routes of the packet at hand.
     routes: Vec<u16>,
-    /// What the other end has told that is not dealt with.
+    /// What the other end has reported that is not dealt with.
     heard: Vec<tunnel::Report>,
+    /// What the splitter wants done.
+    due: Due,
     /// When to look again, and when the last packet came.
     pulse: Option<Instant>,
     last: Instant,
-    /// The last small packet.
-    small: Option<Held<B>>,
 }
 
 impl<B: Body> Entrance<B> {
@@ -78,15 +81,16 @@ impl<B: Body> Entrance<B> {
             overhead: parts.overhead,
             peer: parts.peer,
             window: parts.window,
+            meter: parts.meter,
             numbers: Vec::new(),
             route_numbers: vec![0; parts.routes],
             kept: Kept::new(parts.routes, parts.keeps),
             report: SplitReport::new(parts.routes),
             routes: Vec::new(),
             heard: Vec::new(),
+            due: Due::default(),
             pulse: None,
             last: Instant::START,
-            small: None,
         }
     }
 
@@ -121,13 +125,18 @@ impl<B: Body> Entrance<B> {
             ..header
         };
         *next = next.wrapping_add(1);
-        self.kept.keep(packet);
+        if header.content == Content::Packet {
+            self.kept.keep(packet);
+        } else {
+            self.kept
+                .skip(packet.tunnel.route, packet.tunnel.route_number);
+        }
         if self.window.contains(now) {
             self.report.sent(route, packet.size);
         }
     }
 
-    /// What the other end has told since the last packet. What it asks for goes first.
+    /// What the other end has reported since the last packet. What it asks for goes first.
     fn hear(&mut self, now: Instant, out: &mut Output<B>) {
         let Some(peer) = &self.peer else {
             return;
@@ -168,33 +177,92 @@ impl<B: Body> Entrance<B> {
         out.create(Some(route), copy, Fate::Duplicated);
     }
 
-    /// Sends what there is to ask for, if no packet has come that could take it along.
-    fn ask(&mut self, now: Instant, out: &mut Output<B>) {
-        let (Some(peer), Some(small)) = (&self.peer, &self.small) else {
-            return;
-        };
-        if !peer.asks() {
-            return;
-        }
-        let mut copy = small.clone();
+    /// Sends a header without a packet.
+    fn send_own(
+        &mut self,
+        now: Instant,
+        (route, content): (u16, Content),
+        report: Option<tunnel::Report>,
+        out: &mut Output<B>,
+    ) {
         let header = Header {
             sent: micros(now),
-            kept: false,
-            report: peer.report(),
-            ..copy.tunnel
+            kept: self.kept.is_used() && self.split.keeps(),
+            content,
+            report,
+            ..Header::default()
         };
-        let view = View {
-            size: copy.size,
-            connection: connection_of(&copy),
-            index: copy.index,
+        let mut packet = Packet {
+            connection: ConnectionId::NONE,
+            index: 0,
+            size: self.overhead,
+            hop: 0,
+            direction: Direction::Forward,
+            retransmission: false,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            tunnel: header,
+            payload: Transport::Datagram(B::default()),
         };
-        self.split.split(now, view, &mut self.routes);
+        self.address(now, route, &mut packet, header);
+        out.create(Some(route), packet, Fate::Injected);
+    }
+
+    /// Sends a report by itself; `for_traffic`: of packets of flows.
+    fn report_alone(&mut self, now: Instant, for_traffic: bool, out: &mut Output<B>) {
+        let Some(report) = self.peer.as_ref().and_then(Peer::report) else {
+            return;
+        };
         let mut routes = std::mem::take(&mut self.routes);
+        let content = self
+            .split
+            .split_own(now, self.overhead, for_traffic, &mut routes);
         for route in routes.drain(..) {
-            self.address(now, route, &mut copy, header);
-            out.create(Some(route), copy.clone(), Fate::Duplicated);
+            self.send_own(now, (route, content), Some(report), out);
         }
         self.routes = routes;
+    }
+
+    /// When reports must go by themselves, and whether they are of packets of flows.
+    fn reports_due(&self) -> Option<(Instant, bool)> {
+        let within = self.split.reports_within()?;
+        let owed = self.peer.as_ref()?.owed()?;
+        Some((owed.since + within, owed.is_traffic))
+    }
+
+    /// Reports that no packet has taken along in time.
+    fn report_due(&mut self, now: Instant, out: &mut Output<B>) {
+        for _ in 0..self.route_numbers.len() {
+            match self.reports_due() {
+                Some((due, for_traffic)) if due <= now => {
+                    self.report_alone(now, for_traffic, out);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Does what the splitter wants done for its routes.
+    fn look_after_routes(&mut self, now: Instant, out: &mut Output<B>) {
+        let mut due = std::mem::take(&mut self.due);
+        self.split.on_timer(now, self.overhead, &mut due);
+        for route in due.probes.drain(..) {
+            // It may be lost, so nothing counts as reported by it.
+            let report = self.peer.as_ref().and_then(Peer::repetition);
+            self.send_own(now, (route, Content::Probe), report, out);
+        }
+        for fallen in due.silent.drain(..) {
+            if let Some(peer) = &self.peer {
+                peer.renew(now);
+            }
+            let Ok(route) = u8::try_from(fallen.route) else {
+                continue;
+            };
+            for k in 0..fallen.packets {
+                self.resend(now, route, fallen.first.wrapping_add(k), out);
+            }
+        }
+        self.due = due;
     }
 }
 
@@ -208,6 +276,7 @@ const fn flow_of(connection: u32) -> u16 {
 impl<B: Body> Middlebox<B> for Entrance<B> {
     fn on_packet(&mut self, now: Instant, mut packet: Held<B>, out: &mut Output<B>) {
         packet.size = packet.size.saturating_add(self.overhead);
+        self.meter.entered(now, packet.connection, packet.index);
         self.hear(now, out);
         let connection = connection_of(&packet);
         let view = View {
@@ -231,24 +300,31 @@ impl<B: Body> Middlebox<B> for Entrance<B> {
         if self.kept.is_used() {
             self.last = now;
             self.pulse.get_or_insert(now + PULSE);
-            if packet.size <= CARRIES_ASKING {
-                self.small = Some(packet.clone());
-            }
         }
         out.emit(first, packet);
         self.routes = routes;
     }
     fn on_timer(&mut self, now: Instant, out: &mut Output<B>) {
-        if self.pulse.is_none_or(|pulse| pulse > now) {
-            return;
+        if self.split.timer().is_some_and(|due| due <= now) {
+            self.hear(now, out);
+            self.look_after_routes(now, out);
         }
-        self.hear(now, out);
-        self.ask(now, out);
-        let watches = now.saturating_since(self.last) < ATTENTION;
-        self.pulse = watches.then_some(now + PULSE);
+        if self.pulse.is_some_and(|pulse| pulse <= now) {
+            self.hear(now, out);
+            if self.peer.as_ref().is_some_and(Peer::asks) {
+                self.report_alone(now, false, out);
+            }
+            let watches = now.saturating_since(self.last) < ATTENTION;
+            self.pulse = watches.then_some(now + PULSE);
+        }
+        self.report_due(now, out);
     }
     fn timer(&self) -> Option<Instant> {
-        self.pulse
+        let reports = self.reports_due().map(|(due, _)| due);
+        [self.pulse, self.split.timer(), reports]
+            .into_iter()
+            .flatten()
+            .min()
     }
     fn report(&self) -> Option<Report> {
         Some(Report::Split(self.report.clone()))

@@ -2,11 +2,13 @@
 
 use anabranch_core::{
     packet::{PacketId, Pool},
+    tunnel::Content,
     units::Instant,
 };
 
 use super::{
     duplicates::Duplicates,
+    meter::Meter,
     micros,
     peer::Peer,
     report::{Report, RestoreReport},
@@ -30,6 +32,8 @@ pub struct ExitParts {
     pub peer: Option<Peer>,
     /// When counts are taken.
     pub window: Window,
+    /// Shared with the entrance of this direction.
+    pub meter: Meter,
 }
 
 /// The end of a gateway where packets go out. It keeps those that the restorer holds back.
@@ -40,6 +44,7 @@ pub struct Exit<B: Body> {
     peer: Option<Peer>,
     duplicates: Duplicates,
     window: Window,
+    meter: Meter,
     held: Pool<Transport<B>>,
     /// When each of those held arrived, by handle; never, where a handle is free.
     arrived: Vec<Instant>,
@@ -61,6 +66,7 @@ impl<B: Body> Exit<B> {
             peer: parts.peer,
             duplicates: Duplicates::default(),
             window: parts.window,
+            meter: parts.meter,
             held: Pool::default(),
             arrived: Vec::new(),
             held_bytes: 0,
@@ -70,13 +76,19 @@ impl<B: Body> Exit<B> {
         }
     }
 
-    /// Whether it is another copy of what has arrived, and what the header says is noted.
+    /// Whether it ends here: it is another copy of what has arrived, or the tunnel's own. What the header says is noted.
     fn hear(&mut self, now: Instant, packet: &Held<B>) -> bool {
         let Some(peer) = &self.peer else {
             return false;
         };
-        peer.arrived(micros(now), &packet.tunnel);
-        self.duplicates.is_copy(&packet.tunnel)
+        peer.arrived(now, micros(now), &packet.tunnel);
+        let ends_here = packet.tunnel.content != Content::Packet;
+        if ends_here || self.duplicates.is_copy(&packet.tunnel) {
+            self.restore.pass_over(now, &packet.tunnel);
+            self.report.duplicates += u64::from(!ends_here && self.window.contains(now));
+            return true;
+        }
+        false
     }
 
     fn release(&mut self, now: Instant, gaps_before: u64, out: &mut Output<B>) {
@@ -89,10 +101,15 @@ impl<B: Body> Exit<B> {
                 "a restorer lets each packet go once"
             );
             self.held_bytes -= u64::from(packet.size);
+            self.meter
+                .delivered(now, (packet.connection, packet.index), self.window);
             if measured {
                 self.report.released(now.saturating_since(arrived));
             }
             out.forward(packet);
+        }
+        if !self.held.is_empty() {
+            self.meter.waits(now);
         }
         if measured {
             self.report.holds(self.held.len() as u64, self.held_bytes);
@@ -105,7 +122,6 @@ impl<B: Body> Middlebox<B> for Exit<B> {
     fn on_packet(&mut self, now: Instant, mut packet: Held<B>, out: &mut Output<B>) {
         if self.hear(now, &packet) {
             self.discarded += 1;
-            self.report.duplicates += u64::from(self.window.contains(now));
             return;
         }
         packet.size = packet.size.saturating_sub(self.overhead);
@@ -140,7 +156,9 @@ impl<B: Body> Middlebox<B> for Exit<B> {
         self.restore.timer()
     }
     fn report(&self) -> Option<Report> {
-        Some(Report::Restore(Box::new(self.report.clone())))
+        let mut report = self.report.clone();
+        report.silent = self.meter.longest(self.window);
+        Some(Report::Restore(Box::new(report)))
     }
     fn kept(&self) -> Kept {
         Kept {

@@ -16,12 +16,14 @@
 //! 20  report: delay of that packet, microseconds (4)
 //! ```
 //!
-//! Flag 2 says that what is lost just before this packet on its route is kept and can be asked for. Flag 1 says that there is a report; without it the octets from 14 on are zero. Reading believes nothing: what is
+//! Flag 1 says that there is a report; without it the octets from 14 on are zero. Flag 2 says that what is lost just before this
+//! packet on its route is kept and can be asked for. Flag 4 marks a header without a packet that was sent for its report, flag 8
+//! one that was sent as a probe, whose arrival the other end reports; both together have no meaning. Reading believes nothing: what is
 //! too short, of another version, or has flags that the version does not know is refused, since a flag may change
 //! what follows. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
 //! header is as it is: `docs/decisions/018-tunnel-header.md`.
 
-use anabranch_core::tunnel::{Header, Report};
+use anabranch_core::tunnel::{Content, Header, Report};
 
 /// Octets of a header.
 pub const OCTETS: usize = 24;
@@ -35,6 +37,10 @@ const VERSION: u8 = 1;
 const REPORT: u8 = 1;
 /// What is lost just before can be asked for.
 const KEPT: u8 = 2;
+/// No packet follows: sent for its report.
+const ALONE: u8 = 4;
+/// No packet follows: sent as a probe.
+const PROBE: u8 = 8;
 
 /// Why octets are no header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +60,12 @@ pub enum DecodeError {
 #[must_use]
 pub fn encode(header: &Header) -> [u8; OCTETS] {
     let mut octets = [0; OCTETS];
-    octets[0] = VERSION << 4 | if header.kept { KEPT } else { 0 };
+    let content = match header.content {
+        Content::Packet => 0,
+        Content::Report => ALONE,
+        Content::Probe => PROBE,
+    };
+    octets[0] = VERSION << 4 | content | if header.kept { KEPT } else { 0 };
     octets[1] = header.route;
     octets[2..4].copy_from_slice(&header.flow.to_be_bytes());
     octets[4..8].copy_from_slice(&header.number.to_be_bytes());
@@ -83,9 +94,12 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
     if version != VERSION {
         return Err(DecodeError::Version(version));
     }
-    if flags & !(REPORT | KEPT) != 0 {
-        return Err(DecodeError::Flags(flags & !(REPORT | KEPT)));
-    }
+    let content = match flags & (ALONE | PROBE) {
+        0 => Content::Packet,
+        ALONE => Content::Report,
+        PROBE => Content::Probe,
+        both => return Err(DecodeError::Flags(both)),
+    };
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let header = Header {
@@ -94,6 +108,7 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
         number: four(4),
         sent: four(8),
         kept: flags & KEPT != 0,
+        content,
         route_number: two(12),
         report: (flags & REPORT != 0).then(|| Report {
             route: head[14],

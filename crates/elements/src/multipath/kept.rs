@@ -24,6 +24,24 @@ struct Route<B: Body> {
 }
 
 impl<B: Body> Route<B> {
+    /// A packet with this number goes out. Its place, once emptied: when numbers have gone round, what had the place must
+    /// not pass for this packet.
+    fn advance(&mut self, number: u16, limit: u16) -> Option<usize> {
+        // The first, or the one behind the last.
+        let ahead = if self.count == 0 {
+            1
+        } else {
+            number.wrapping_sub(self.newest)
+        };
+        self.count += u64::from(ahead);
+        self.newest = number;
+        let place = self.place(number, limit)?;
+        if let Some(kept) = self.places.get_mut(place) {
+            *kept = None;
+        }
+        Some(place)
+    }
+
     /// Where the packet with this number is, if it is one of the last `limit`.
     fn place(&self, number: u16, limit: u16) -> Option<usize> {
         let behind = self.newest.wrapping_sub(number);
@@ -59,26 +77,20 @@ impl<B: Body> Kept<B> {
         }
         let is_pure_ack = TcpPlace::of(&packet.payload).is_some_and(|tcp| tcp.is_pure_ack());
         let route = &mut self.routes[usize::from(packet.tunnel.route)];
-        let number = packet.tunnel.route_number;
-        // The first, or the one behind the last.
-        let ahead = if route.count == 0 {
-            1
-        } else {
-            number.wrapping_sub(route.newest)
-        };
-        route.count += u64::from(ahead);
-        route.newest = number;
-        let Some(place) = route.place(number, self.limit) else {
-            return;
-        };
-        if place >= route.places.len() {
-            if is_pure_ack {
-                return;
+        let place = route.advance(packet.tunnel.route_number, self.limit);
+        if let Some(place) = place.filter(|_| !is_pure_ack) {
+            if place >= route.places.len() {
+                route.places.resize_with(place + 1, || None);
             }
-            route.places.resize_with(place + 1, || None);
+            route.places[place] = Some(packet.clone());
         }
-        // What had the place goes in any case: when numbers have gone round it must not pass for this one.
-        route.places[place] = (!is_pure_ack).then(|| packet.clone());
+    }
+
+    /// A packet of the tunnel's own takes a number.
+    pub(super) fn skip(&mut self, route: u8, number: u16) {
+        if self.is_used() {
+            self.routes[usize::from(route)].advance(number, self.limit);
+        }
     }
 
     /// The packet with this number on a route, if it is still there.

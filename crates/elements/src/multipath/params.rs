@@ -15,6 +15,10 @@ quantity! {
     Silence, Duration, Duration::from_millis(1), Duration::from_secs(3_600)
 }
 quantity! {
+    /// How long a route that was silent is watched before it takes packets again.
+    Hold, Duration, Duration::ZERO, Duration::from_secs(3_600)
+}
+quantity! {
     /// How much may wait in front of a route, in time.
     Backlog, Duration, Duration::ZERO, Duration::from_secs(60)
 }
@@ -36,7 +40,7 @@ macro_rules! millis {
         }
     )*};
 }
-millis!(Wait Silence Backlog);
+millis!(Wait Silence Hold Backlog);
 
 /// How many packets of each route an entrance keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,13 +7,16 @@ use std::{fmt, sync::Arc};
 
 use anabranch_core::{
     packet::ConnectionId,
-    tunnel::Report,
-    units::{Instant, Rate},
+    tunnel::{Content, Report},
+    units::{Duration, Instant, Rate},
 };
 
 use crate::component::{self, components};
 
 mod estimate;
+mod liveness;
+
+pub use liveness::{Due, Fallen};
 
 /// What a splitter may see of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +45,36 @@ pub trait Split: fmt::Debug + Send {
     /// Adds the routes that this packet takes to `routes`, each a number below [`Init::rates`]'s
     /// length: one as a rule, several for copies, never none.
     fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>);
-    /// The other end has told what it sees of a route; comes before the [`Split::split`] of the packet that goes by it.
+    /// The other end reports a route; comes before the [`Split::split`] of the packet that goes by it.
     fn hear(&mut self, _now: Instant, _report: &Report) {}
+    /// Within what time of an arrival the other end must report it, with a packet of its own if no other travels; `None`: reports
+    /// come only with packets that travel anyway.
+    fn reports_within(&self) -> Option<Duration> {
+        None
+    }
+    /// Adds the routes of a packet of the tunnel's own with a report, of this size; `for_traffic`: it reports packets of flows.
+    /// Whether it is a probe as well, [`Content::Probe`], or not, [`Content::Report`].
+    fn split_own(
+        &mut self,
+        now: Instant,
+        size: u32,
+        _for_traffic: bool,
+        routes: &mut Vec<u16>,
+    ) -> Content {
+        let view = View {
+            size,
+            connection: ConnectionId::NONE,
+            index: 0,
+        };
+        self.split(now, view, routes);
+        Content::Report
+    }
+    /// The time asked for has come. A probe has this size.
+    fn on_timer(&mut self, _now: Instant, _size: u32, _due: &mut Due) {}
+    /// When to call [`Split::on_timer`]; asked after every other call.
+    fn timer(&self) -> Option<Instant> {
+        None
+    }
     /// Whether the packet that was split last would be sent again if its route lost it.
     fn keeps(&self) -> bool {
         false
@@ -59,6 +90,8 @@ pub trait Split: fmt::Debug + Send {
 pub struct Init {
     /// The line rate of each route in this direction at the start; `None` where it is unlimited.
     pub rates: Vec<Option<Rate>>,
+    /// The name of each route.
+    pub names: Vec<String>,
 }
 
 /// Makes a splitter from outside the workspace.
@@ -75,6 +108,7 @@ components! {
     lowest_delay::LowestDelay,
     earliest_arrival::EarliestArrival,
     redundant::Redundant,
+    standby::Standby,
 }
 
 impl Config {
@@ -86,7 +120,7 @@ impl Config {
             | Self::Deficit(_)
             | Self::LowestDelay(_)
             | Self::EarliestArrival(_) => true,
-            Self::Redundant(_) | Self::Custom(_) => false,
+            Self::Redundant(_) | Self::Standby(_) | Self::Custom(_) => false,
         }
     }
     /// Whether the tunnel must write its header: reports come in it, and copies are told by it.
@@ -97,6 +131,7 @@ impl Config {
             Self::LowestDelay(_)
             | Self::EarliestArrival(_)
             | Self::Redundant(_)
+            | Self::Standby(_)
             | Self::Custom(_) => true,
         }
     }
@@ -105,9 +140,10 @@ impl Config {
     pub fn keeps(&self) -> u16 {
         match self {
             Self::EarliestArrival(params) => params.keep.get(),
+            Self::LowestDelay(params) => params.keep.get(),
+            Self::Standby(params) => params.keep.get(),
             Self::WeightedRoundRobin(_)
             | Self::Deficit(_)
-            | Self::LowestDelay(_)
             | Self::Redundant(_)
             | Self::Custom(_) => 0,
         }
@@ -120,6 +156,24 @@ impl Split for AnySplit {
     }
     fn hear(&mut self, now: Instant, report: &Report) {
         each!(self, s => s.hear(now, report));
+    }
+    fn reports_within(&self) -> Option<Duration> {
+        each!(self, s => s.reports_within())
+    }
+    fn split_own(
+        &mut self,
+        now: Instant,
+        size: u32,
+        for_traffic: bool,
+        routes: &mut Vec<u16>,
+    ) -> Content {
+        each!(self, s => s.split_own(now, size, for_traffic, routes))
+    }
+    fn on_timer(&mut self, now: Instant, size: u32, due: &mut Due) {
+        each!(self, s => s.on_timer(now, size, due));
+    }
+    fn timer(&self) -> Option<Instant> {
+        each!(self, s => s.timer())
     }
     fn keeps(&self) -> bool {
         each!(self, s => s.keeps())

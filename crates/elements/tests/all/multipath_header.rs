@@ -1,6 +1,6 @@
 //! The tunnel's header as octets: golden bytes, there and back, and nothing believed.
 
-use anabranch_core::tunnel::{Header, Report};
+use anabranch_core::tunnel::{Content, Header, Report};
 use anabranch_elements::multipath::header::{DecodeError, OCTETS, SIZE, decode, encode};
 use proptest::prelude::*;
 
@@ -11,6 +11,7 @@ const HEADER: Header = Header {
     route_number: 0x0708,
     sent: 0x090a_0b0c,
     kept: false,
+    content: Content::Packet,
     report: Some(Report {
         route: 5,
         loss: 0x0d0e,
@@ -61,8 +62,10 @@ fn what_is_no_header_is_refused() {
     assert_eq!(with(0x11), Ok(HEADER));
     assert_eq!(with(0x21), Err(DecodeError::Version(2)));
     assert_eq!(with(0x01), Err(DecodeError::Version(0)));
-    assert_eq!(with(0x14), Err(DecodeError::Flags(4)));
-    assert_eq!(with(0x19), Err(DecodeError::Flags(8)));
+    let alone = |content| Ok(Header { content, ..HEADER });
+    assert_eq!(with(0x15), alone(Content::Report));
+    assert_eq!(with(0x19), alone(Content::Probe));
+    assert_eq!(with(0x1d), Err(DecodeError::Flags(12)));
     for length in 0..OCTETS {
         assert_eq!(decode(&good[..length]), Err(DecodeError::TooShort(length)));
     }
@@ -81,16 +84,18 @@ fn any_header() -> impl Strategy<Value = Header> {
         });
     (
         any::<(u8, u16, u32, u16, u32, bool)>(),
+        prop::sample::select(vec![Content::Packet, Content::Report, Content::Probe]),
         prop::option::of(report),
     )
         .prop_map(
-            |((route, flow, number, route_number, sent, kept), report)| Header {
+            |((route, flow, number, route_number, sent, kept), content, report)| Header {
                 route,
                 flow,
                 number,
                 route_number,
                 sent,
                 kept,
+                content,
                 report,
             },
         )

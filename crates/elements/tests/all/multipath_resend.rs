@@ -13,7 +13,7 @@ use anabranch_elements::{
     link::Window,
     middlebox::{Held, Middlebox, Output},
     multipath::{
-        Entrance, EntranceParts, Exit, ExitParts, Peer, Report as Counts, RestoreReport,
+        Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, Report as Counts, RestoreReport,
         params::Keep,
         restore::{self, Arrived, Restore, TcpPlace, adaptive},
         split::{self, AnySplit, Missing, Split, View, earliest_arrival},
@@ -38,6 +38,7 @@ fn splitter(keep: u16) -> split::Config {
 fn build(config: &split::Config) -> AnySplit {
     config.build(&split::Init {
         rates: vec![Rate::new(20_000_000); ROUTES],
+        names: Vec::new(),
     })
 }
 
@@ -60,12 +61,14 @@ impl End {
                 keeps: config.keeps(),
                 peer: peer.clone(),
                 window: MEASURED,
+                meter: Meter::default(),
             }),
             exit: Exit::new(ExitParts {
                 restore: restore.build(&restore::Init { routes: ROUTES }),
                 overhead: 52,
                 peer,
                 window: MEASURED,
+                meter: Meter::default(),
             }),
         }
     }

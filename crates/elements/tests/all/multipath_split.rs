@@ -5,9 +5,13 @@ use anabranch_core::{
     tunnel::Report,
     units::{Instant, Rate},
 };
-use anabranch_elements::multipath::split::{
-    AnySplit, Config, Init, Split, View, deficit, earliest_arrival, lowest_delay, redundant,
-    weighted_round_robin::{Params, WeightedRoundRobin},
+use anabranch_elements::multipath::{
+    params::Silence,
+    split::{
+        AnySplit, Config, Due, Init, Split, View, deficit, earliest_arrival, lowest_delay,
+        redundant, standby,
+        weighted_round_robin::{Params, WeightedRoundRobin},
+    },
 };
 use proptest::prelude::*;
 
@@ -17,6 +21,7 @@ const LARGEST: u32 = 1_500;
 fn routes(rates: &[u64]) -> Init {
     Init {
         rates: rates.iter().map(|rate| Rate::new(*rate)).collect(),
+        names: (0..rates.len()).map(|k| format!("isp{k}")).collect(),
     }
 }
 
@@ -201,53 +206,275 @@ fn earliest_arrival_goes_by_delay_and_backlog() {
     }
 }
 
-/// A route that was bad once is tried again, by copies, and believed when it has become better.
-#[test]
-fn probes_are_copies() {
-    let config = Config::EarliestArrival(earliest_arrival::Params::default());
-    let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
-    assert_eq!(send_with_copies(&mut split, Instant::START), [0, 1]);
-    split.hear(Instant::START, &report(0, 0, 500, 0));
-    split.hear(Instant::START, &report(1, 0, 15, 0));
-    let at = |k: u64| Instant::from_millis(50 * k);
-    for k in 1..10 {
-        assert_eq!(send_with_copies(&mut split, at(k)), [1], "{k}");
-    }
-    assert_eq!(send_with_copies(&mut split, at(10)), [1, 0]);
-    split.hear(at(11), &report(0, 1, 12, 0));
-    assert_eq!(send_with_copies(&mut split, at(11)), [0]);
+/// Those that notice which routes deliver, with these times in milliseconds.
+fn noticing(silence: u64, probe: u64) -> [Config; 3] {
+    let (silence, probe) = (Silence::from_millis(silence), Silence::from_millis(probe));
+    [
+        Config::EarliestArrival(earliest_arrival::Params {
+            silence,
+            probe,
+            ..earliest_arrival::Params::default()
+        }),
+        Config::LowestDelay(lowest_delay::Params {
+            silence,
+            probe,
+            ..lowest_delay::Params::default()
+        }),
+        Config::Standby(standby::Params {
+            silence,
+            probe,
+            ..standby::Params::default()
+        }),
+    ]
 }
 
-/// A route of which nothing is heard takes no packets but probes, until something is; where nothing is heard at all, all do.
+/// What a splitter sent: when in milliseconds, by which route, and whether as a probe.
+type Sent = Vec<(u64, u16, bool)>;
+
+/// Lets a splitter send a packet every `pause` ms for so long over routes that take 10 ms and more, and reports each packet
+/// that `delivers` lets through after as long again.
+fn play(
+    split: &mut AnySplit,
+    (pause, until): (u64, u64),
+    delivers: impl Fn(u64, u16) -> bool,
+) -> Sent {
+    let mut sent = Sent::new();
+    let mut numbers = [0_u16; 2];
+    let mut reports: Vec<(u64, Report)> = Vec::new();
+    let mut due = Due::default();
+    for ms in 0..until {
+        let now = Instant::from_millis(ms);
+        while let Some(k) = reports.iter().position(|(at, _)| *at <= ms) {
+            split.hear(now, &reports.remove(k).1);
+        }
+        let mut taken: Vec<(u16, bool)> = Vec::new();
+        if split.timer().is_some_and(|at| at <= now) {
+            split.on_timer(now, 52, &mut due);
+            taken.extend(due.probes.drain(..).map(|route| (route, true)));
+            due.silent.clear();
+        }
+        if ms % pause == 0 {
+            let routes = send_with_copies(split, now).into_iter();
+            taken.extend(routes.map(|route| (route, false)));
+        }
+        for (route, is_probe) in taken {
+            sent.push((ms, route, is_probe));
+            let number = &mut numbers[usize::from(route)];
+            if delivers(ms, route) {
+                let delay = 10 + 5 * u32::from(route);
+                let at = ms + 2 * u64::from(delay);
+                let route = u8::try_from(route).expect("small");
+                reports.push((at, report(route, *number, delay, 0)));
+            }
+            *number = number.wrapping_add(1);
+        }
+    }
+    sent
+}
+
+/// Packets, not probes, by this route from a time on and before another.
+fn packets(sent: &Sent, route: u16, [from, to]: [u64; 2]) -> usize {
+    let counts = |(at, taken, is_probe): &&(u64, u16, bool)| {
+        (from..to).contains(at) && *taken == route && !is_probe
+    };
+    sent.iter().filter(counts).count()
+}
+
 #[test]
-fn a_silent_route_is_left() {
-    let config = Config::EarliestArrival(earliest_arrival::Params::default());
-    let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
-    let at = |k: u64| Instant::from_millis(5 * k);
-    // By route: packets, and copies.
-    let send = |split: &mut AnySplit, from: u64, count: u64| -> [[u16; 2]; 2] {
-        let mut taken = [[0; 2]; 2];
-        for k in from..from + count {
-            for (place, route) in send_with_copies(split, at(k)).into_iter().enumerate() {
-                taken[usize::from(route)][place.min(1)] += 1;
+fn a_route_that_dies_is_left_and_used_again() {
+    for config in noticing(200, 500) {
+        for pause in [1, 20, 70, 300] {
+            let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+            // The first route is dead from 2 s to 4 s.
+            let delivers = |at, route| route != 0 || !(2_000..4_000).contains(&at);
+            let sent = play(&mut split, (pause, 7_000), delivers);
+            let name = config.name();
+            assert!(packets(&sent, 0, [1_000, 2_000]) > 2, "{name} {pause}");
+            // A packet, its round trip, `silence` and a step.
+            assert_eq!(
+                packets(&sent, 0, [2_350 + pause, 4_000]),
+                0,
+                "{name} {pause}"
+            );
+            let probes = sent.iter().filter(|(at, route, is_probe)| {
+                (3_000..4_000).contains(at) && *route == 0 && *is_probe
+            });
+            assert_eq!(probes.count(), 2, "{name} {pause}: one per `probe`");
+            // A probe, its round trip, the time it is watched, and a step or two.
+            let hold = if name == "standby" { 1_000 } else { 200 };
+            let back = 4_000 + 500 + 20 + hold + 100 + pause;
+            assert!(
+                packets(&sent, 0, [back, back + 2 * pause]) > 0,
+                "{name} {pause}"
+            );
+        }
+    }
+}
+
+/// A header alone, of which a probe is one, never a copy of a packet: those are for times when no route is alive.
+#[test]
+fn an_idle_route_gets_a_probe() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let sent = play(&mut split, (20, 5_000), |_, _| true);
+        let name = config.name();
+        assert_eq!(packets(&sent, 1, [100, 5_000]), 0, "{name}");
+        let probes = sent
+            .iter()
+            .filter(|(_, route, is_probe)| *route == 1 && *is_probe);
+        assert!((8..=10).contains(&probes.count()), "{name}");
+    }
+}
+
+/// Each packet takes all routes with room, and the first route that is heard of takes over.
+#[test]
+fn without_a_live_route_packets_are_copied() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let delivers = |at, route| !(2_000..4_000).contains(&at) || route == 1 && at >= 3_000;
+        let sent = play(&mut split, (20, 5_000), delivers);
+        let name = config.name();
+        for route in [0, 1] {
+            assert!(
+                packets(&sent, route, [2_600, 3_000]) >= 20,
+                "{name} {route}"
+            );
+        }
+        assert_eq!(packets(&sent, 0, [3_060, 4_000]), 0, "{name}");
+        assert_eq!(packets(&sent, 1, [3_060, 4_000]), 47, "{name}");
+    }
+}
+
+/// One packet in five is lost on the way, and as many reports.
+#[test]
+fn losses_are_no_silence() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let draws = anabranch_core::rng::Stream::new(5, "losses");
+        let delivers = |at: u64, route: u16| draws.at(2 * at + u64::from(route)).uniform() < 0.64;
+        let sent = play(&mut split, (20, 20_000), delivers);
+        assert!(
+            packets(&sent, 1, [1_000, 20_000]) <= 20,
+            "{}",
+            config.name()
+        );
+    }
+}
+
+/// The report of long ago is repeated while 65,536 probes and more are lost: it is no news when its number comes round.
+#[test]
+fn a_repeated_report_is_no_news() {
+    for config in noticing(40, 5) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let mut due = Due::default();
+        send_with_copies(&mut split, Instant::START);
+        for route in [0, 1] {
+            split.hear(Instant::from_millis(10), &report(route, 0, 10, 0));
+        }
+        let (mut probes, mut number, mut left) = (0, 0_u16, 0);
+        for k in 0..66_000 {
+            let now = Instant::from_millis(15 + 5 * k);
+            split.hear(now, &report(0, 0, 10, 0));
+            split.hear(now, &report(1, number, 10, 0));
+            if split.timer().is_some_and(|at| at <= now) {
+                split.on_timer(now, 52, &mut due);
+                for route in due.probes.drain(..) {
+                    probes += u32::from(route == 0);
+                    number = number.wrapping_add(route);
+                }
+            }
+            for route in send_with_copies(&mut split, now) {
+                left += u64::from(route == 0 && k > 100);
+                number = number.wrapping_add(route);
             }
         }
-        taken
-    };
-    assert_eq!(send_with_copies(&mut split, at(0)), [0, 1]);
-    for route in [0, 1] {
-        split.hear(at(1), &report(route, 0, 15, 0));
+        assert!(probes > 65_536, "{probes}");
+        assert_eq!(left, 0, "{}", config.name());
     }
-    // Nothing is heard of either.
-    let [[first, _], [second, _]] = send(&mut split, 2, 80);
-    assert!(first > 20 && second > 20, "{first} {second}");
-    // Now of the second alone.
-    split.hear(at(90), &report(1, second, 15, 0));
-    let [[none, copies], [all, _]] = send(&mut split, 90, 200);
-    assert_eq!((none, copies, all), (0, 2, 200));
-    // The second probe of the first has arrived.
-    split.hear(at(300), &report(0, first + copies, 15, 0));
-    assert!(send(&mut split, 600, 80)[0][0] > 20);
+}
+
+/// More packets are on their way than are remembered at first.
+#[test]
+fn a_long_fat_route_is_heard_of() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[10_000_000_000, 10_000_000_000]));
+        let mut silent = 0;
+        let mut due = Due::default();
+        let mut numbers = [0_u32; 2];
+        let mut told = [0_u32; 2];
+        for ms in 0..2_000 {
+            let now = Instant::from_millis(ms);
+            for _ in 0..200 {
+                for route in send_with_copies(&mut split, now) {
+                    numbers[usize::from(route)] += 1;
+                }
+            }
+            // What was sent 100 ms ago is reported: 20,000 packets are on their way.
+            for route in [0_u16, 1] {
+                let behind = numbers[usize::from(route)].saturating_sub(20_000);
+                if behind > told[usize::from(route)] {
+                    told[usize::from(route)] = behind;
+                    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
+                    let number = behind as u16;
+                    split.hear(
+                        now,
+                        &report(u8::try_from(route).expect("small"), number, 50, 0),
+                    );
+                }
+            }
+            if split.timer().is_some_and(|at| at <= now) {
+                split.on_timer(now, 52, &mut due);
+                due.probes
+                    .drain(..)
+                    .for_each(|route| numbers[usize::from(route)] += 1);
+                silent += due
+                    .silent
+                    .drain(..)
+                    .filter(|fallen| fallen.route == 0)
+                    .count();
+            }
+        }
+        assert_eq!(silent, 0, "{}", config.name());
+        assert!(told[0] > 100_000, "{}: {told:?}", config.name());
+    }
+}
+
+#[test]
+fn standby_takes_the_first_in_order() {
+    let names: Vec<String> = ["lte", "fibre", "dsl"].map(str::to_owned).to_vec();
+    let of = |order: &[&str]| standby::Params {
+        order: order.iter().map(|name| (*name).to_owned()).collect(),
+        ..standby::Params::default()
+    };
+    assert_eq!(of(&[]).places(&names), Ok(vec![0, 1, 2]));
+    let order = of(&["fibre", "dsl", "lte"]);
+    assert_eq!(order.places(&names), Ok(vec![1, 2, 0]));
+    assert_eq!(
+        of(&["fibre", "ltr"]).places(&names),
+        Err(standby::OrderError::Unknown(1))
+    );
+    let twice = of(&["fibre", "lte", "fibre"]);
+    assert_eq!(twice.places(&names), Err(standby::OrderError::Twice(2)));
+    let missing = standby::OrderError::Missing("dsl".to_owned());
+    assert_eq!(of(&["fibre", "lte"]).places(&names), Err(missing));
+
+    let mut split = Config::Standby(order).build(&Init {
+        rates: vec![None; 3],
+        names,
+    });
+    assert_eq!(send_with_copies(&mut split, Instant::START), [1, 0, 2]);
+    for route in [0, 1, 2] {
+        split.hear(
+            Instant::from_millis(20),
+            &report(route, 0, 90 - 40 * u32::from(route), 0),
+        );
+    }
+    let later = Instant::from_millis(30);
+    let taken: Vec<u16> = (0..100).map(|_| send(&mut split, later)).collect();
+    assert!(
+        taken.iter().all(|route| *route == 1),
+        "whatever the delay and the backlog"
+    );
 }
 
 #[test]
@@ -255,9 +482,10 @@ fn lowest_delay_fills_the_quickest_route_first() {
     let config = Config::LowestDelay(lowest_delay::Params::default());
     let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
     let now = Instant::START;
-    // Nothing is known: the first while no more than 20 ms wait, then the other, then the emptier one.
+    // Nothing is known: the first while no more than 20 ms wait, then the other, which has had a copy of the first packet, then
+    // the emptier one.
     let order: Vec<u16> = (0..8).map(|_| send(&mut split, now)).collect();
-    assert_eq!(order, [0, 0, 0, 1, 1, 1, 0, 1]);
+    assert_eq!(order, [0, 0, 0, 1, 1, 0, 1, 0]);
     split.hear(now, &report(0, 0, 60, 0));
     split.hear(now, &report(1, 0, 15, 0));
     let later = Instant::from_millis(200);

@@ -150,10 +150,21 @@ impl<B: Body> Builder<B> {
             name: name.into(),
             middlebox,
             ports,
+            onward: None,
+            wakes: None,
         });
         MiddleboxId(
             u32::try_from(self.middleboxes.len() - 1).expect("middleboxes are counted in 32 bits"),
         )
+    }
+    /// Makes a pair of gateways of these, by direction: where packets enter and where they come out. What an entrance sends for
+    /// itself ends at its exit. The exit of one direction and the entrance of the other stand in one box, so what arrives at
+    /// the one can give the other something to do.
+    pub fn pair(&mut self, ends: [[MiddleboxId; 2]; 2]) {
+        for ([entrance, exit], [other_entrance, _]) in ends.into_iter().zip([ends[1], ends[0]]) {
+            self.middleboxes[entrance.0 as usize].onward = Some(exit);
+            self.middleboxes[exit.0 as usize].wakes = Some(other_entrance);
+        }
     }
     /// Adds a host that takes a random time below `longest` over each packet that it sends. Its name keys
     /// its random stream: `host.NAME`.
@@ -223,6 +234,8 @@ impl<B: Body> Builder<B> {
             };
             links.push(placing.slot(spec, &mut elements));
         }
+        let onward: Vec<Option<MiddleboxId>> =
+            self.middleboxes.iter().map(|spec| spec.onward).collect();
         let middleboxes = self
             .middleboxes
             .into_iter()
@@ -230,6 +243,8 @@ impl<B: Body> Builder<B> {
                 middlebox: spec.middlebox,
                 element: elements.add(spec.name),
                 ports: spec.ports.into_iter().map(|link| link.0).collect(),
+                onward: None,
+                wakes: spec.wakes.map(|other| other.0 as usize),
                 armed: Instant::NEVER,
             })
             .collect();
@@ -286,6 +301,9 @@ impl<B: Body> Builder<B> {
             let ends =
                 ["sender", "receiver"].map(|end| elements.add(format!("flow.{}.{end}", spec.name)));
             network.add_flow(spec, ends, &mut placing);
+        }
+        for (slot, exit) in network.middleboxes.iter_mut().zip(onward) {
+            slot.onward = exit.map(|exit| network.fabric.add_end(exit.0));
         }
         network.element_names = elements.0;
         network

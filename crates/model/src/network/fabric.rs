@@ -141,6 +141,14 @@ pub(super) struct Identity {
     pub(super) connection: ConnectionId,
 }
 
+impl Identity {
+    /// That of packets which a gateway sends for itself.
+    const NONE: Self = Self {
+        flow: FlowId(u32::MAX),
+        connection: ConnectionId::NONE,
+    };
+}
+
 /// Links and what is on them.
 #[derive(Debug)]
 pub(super) struct Fabric<B: Body> {
@@ -171,6 +179,17 @@ pub(super) struct Fabric<B: Body> {
 }
 
 impl<B: Body> Fabric<B> {
+    /// A route that ends at a middlebox.
+    ///
+    /// # Panics
+    /// If there are 2^32 places in the table.
+    pub(super) fn add_end(&mut self, middlebox: u32) -> u32 {
+        let place = u32::try_from(self.routes.len()).expect("routes are counted in 32 bits");
+        self.routes
+            .extend([Target::Middlebox(middlebox), Target::End]);
+        place
+    }
+
     /// The next connection begins, as one of `flow`.
     ///
     /// # Panics
@@ -387,7 +406,8 @@ impl<B: Body> Fabric<B> {
         }
         let packet = &mut self.pool[id];
         packet.hop += 1;
-        let Identity { flow, connection } = self.identities[packet.connection.0 as usize];
+        let known = self.identities.get(packet.connection.0 as usize);
+        let Identity { flow, connection } = known.copied().unwrap_or(Identity::NONE);
         let connection = packet.payload.connection().unwrap_or(connection);
         let item = Item {
             packet: id,

@@ -142,6 +142,10 @@ impl Taps {
         let Some(&tap) = self.tap_of.get(&element) else {
             return;
         };
+        // The tunnel's header is not shown, and nothing is behind it.
+        if packet.connection == ConnectionId::NONE {
+            return;
+        }
         let (ip, ports) = self.addresses(flow, packet);
         let tap = &mut self.places[tap];
         let start = tap.octets.len();

@@ -193,6 +193,27 @@ fn gateways() {
                 "a parameter that a splitter has not",
                 bad("-robin\" }", "-robin\", weight = 3 }"),
             ),
+            (
+                "an unknown route in the order of standby",
+                bad(
+                    "\"weighted-round-robin\"",
+                    "\"standby\", order = [\"bottleneck\", \"spar\"]",
+                ),
+            ),
+            (
+                "a route twice in the order of standby",
+                bad(
+                    "\"weighted-round-robin\"",
+                    "\"standby\", order = [\"spare\", \"spare\"]",
+                ),
+            ),
+            (
+                "a route that the order of standby lacks",
+                bad(
+                    "\"weighted-round-robin\"",
+                    "\"standby\", order = [\"spare\"]",
+                ),
+            ),
             ("no restorer", bad("restore = \"none\"\n", "")),
             ("unknown restorer", bad("\"none\"", "\"nine\"")),
             ("too much overhead", and("overhead = \"2 kB\"\n")),

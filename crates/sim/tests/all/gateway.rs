@@ -52,6 +52,7 @@ fn pairs() -> Vec<[&'static str; 2]> {
         "lowest-delay",
         "earliest-arrival",
         "redundant",
+        "standby",
     ];
     let restorers = ["none", "in-order", "timed", "adaptive"];
     let pairs = splitters.map(|split| restorers.map(|restore| [split, restore]));

@@ -8,6 +8,7 @@ mod conservation;
 mod counters;
 mod determinism;
 mod ecn;
+mod failover;
 mod fec;
 mod gateway;
 mod golden;

@@ -41,6 +41,7 @@ use std::{
 use anabranch_core::{
     packet::PacketId,
     registry::{Meta, Source},
+    tunnel::Header,
     units::{Duration, Instant},
 };
 use schemars::JsonSchema;
@@ -210,10 +211,10 @@ impl Adaptive {
     }
 
     /// What an arrival says of its route. Its departure.
-    fn hear(&mut self, now: Instant, packet: &Arrived) -> u64 {
+    fn hear(&mut self, now: Instant, tunnel: &Header) -> u64 {
         let (latest, heard) = self.clock;
         let passed = now.saturating_since(heard).as_picos() / PICOS_PER_MICROSECOND;
-        let departed = near(latest + passed, packet.tunnel.sent);
+        let departed = near(latest + passed, tunnel.sent);
         if departed >= latest {
             self.clock = (departed, now);
         }
@@ -222,9 +223,9 @@ impl Adaptive {
                 route.heard = Some(now);
             }
         }
-        let comes = packet.tunnel.kept && self.copies_come();
-        if let Some(route) = self.routes.get_mut(usize::from(packet.tunnel.route)) {
-            let ahead = numbers_ahead(packet.tunnel.route_number, departed, route);
+        let comes = tunnel.kept && self.copies_come();
+        if let Some(route) = self.routes.get_mut(usize::from(tunnel.route)) {
+            let ahead = numbers_ahead(tunnel.route_number, departed, route);
             let behind = route.begun && ahead < 0;
             let direction = if route.begun { ahead.signum() } else { 0 };
             route.order.arrived(i16::try_from(direction).unwrap_or(0));
@@ -239,7 +240,7 @@ impl Adaptive {
                 });
             }
             if !behind {
-                route.top = packet.tunnel.route_number;
+                route.top = tunnel.route_number;
             }
             route.departed = route.departed.max(departed);
             route.heard = Some(now);
@@ -321,7 +322,7 @@ impl Adaptive {
 
 impl Restore for Adaptive {
     fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>) {
-        let departed = self.hear(now, &packet);
+        let departed = self.hear(now, &packet.tunnel);
         let place = self.flows.place(&packet);
         let (flow, at) = place;
         if flow >= self.gaps.len() {
@@ -353,6 +354,9 @@ impl Restore for Adaptive {
             self.flows.on_timer(now, released);
         }
         self.pass(now, released);
+    }
+    fn pass_over(&mut self, now: Instant, tunnel: &Header) {
+        self.hear(now, tunnel);
     }
     fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
         self.flows.on_timer(now, released);

@@ -4,13 +4,14 @@
 //! the rest of the way as the other end reports it (see [`estimate`](super::estimate)); the least sum wins, the earlier route
 //! where two are equal. As long as nothing is reported all rests are equal.
 //!
-//! A route of which nothing is heard any more, while something is of packets sent `silence` later on others, takes no packets. A
-//! route that has had none for as long as `probe` gets a copy of the next one, whose original goes where it should; the other end
-//! drops whichever comes later. So what a route is worth stays known, and a probe that is lost costs nothing but its bytes.
+//! A route that is silent takes no packets but probes (see [`liveness`](super::liveness): what counts as silent, and when a route
+//! returns). A route that has had no packet for `probe` gets a probe, a header without a packet, so that its worth stays
+//! known.
 //!
-//! What a route loses is sent again where the other end asks for it, on the route on which it will be there first. To TCP the
-//! routes together would else lose as much as the worst of them, and one congestion control answers for all. Two kinds of loss
-//! are left to the sender, which must learn that it sends too much. The header says so, and nobody asks or waits:
+//! What a route loses is retransmitted if the other end asks for it, on the route on which it will arrive first. Otherwise the
+//! routes together would lose as much as the worst of them, and one congestion control answers for all. If a route falls
+//! silent, the packets on it that were not reported are retransmitted too, as far as the share below allows. Two kinds of loss
+//! are left to the sender, which must learn that it sends too much. The header says so, and the other end neither asks nor waits:
 //!
 //! - of a packet that left while more waited in front of the routes than they carry in a round trip: even a window halved at once
 //!   then keeps them busy (Villamizar and Song 1994: a buffer of one bandwidth-delay product);
@@ -23,20 +24,21 @@
 //! - The schedulers of Multipath TCP in Linux go by round-trip time or by what waits, not by both.
 //!
 //! # Not implemented
-//! - Asking for what was lost at the end of a burst, before the route delivers something sent later.
+//! - Asking for what was lost at the end of a burst, before the route delivers something later or falls silent.
 //! - Learning a rate that is not the line rate: what it adds shows in the rest, one report later.
 
 use anabranch_core::{
     registry::{Meta, Source},
-    tunnel::Report,
+    tunnel::{Content, Report},
     units::{Duration, Instant},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Init, Missing, Split, View,
+    Due, Init, Missing, Split, View,
     estimate::{Routes, number},
+    liveness::{Rank, Timing},
 };
 use crate::multipath::params::{Keep, Silence};
 
@@ -66,9 +68,9 @@ pub const RESENT_AT_ONCE: f64 = 32.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// How far others may be ahead of a route of which nothing is heard before it counts as dead.
+    /// How long the report of a packet may be overdue before its route counts as silent and takes no more packets.
     pub silence: Silence,
-    /// How long a route may go without a packet before it gets a copy.
+    /// How long a route may go without a packet before it gets a probe.
     pub probe: Silence,
     /// How many packets of each route are kept, to be sent again where the other end asks for them; 0: none are.
     pub keep: Keep,
@@ -87,10 +89,8 @@ impl Default for Params {
 /// The splitter at work.
 #[derive(Debug)]
 pub struct EarliestArrival {
-    silence: Duration,
-    probe: Duration,
     routes: Routes,
-    /// The packet that was split last would be sent again.
+    /// The packet that was split last would be retransmitted.
     keeps: bool,
 }
 
@@ -98,25 +98,30 @@ impl EarliestArrival {
     /// Over these routes.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
-        Self {
+        let timing = Timing {
             silence: params.silence.get(),
             probe: params.probe.get(),
-            routes: Routes::new(init),
+            hold: params.silence.get(),
+            late_is_alive: true,
+        };
+        Self {
+            routes: Routes::new(timing, init),
             keeps: false,
         }
     }
 }
 
 impl EarliestArrival {
-    /// The route on which a packet of this size will be there first; one of which nothing is heard only where there is no other.
+    /// The route on which a packet of this size will arrive first, of those of the best rank.
     fn earliest(&self, now: Instant, size: u32) -> usize {
-        let mut chosen = (0, true, f64::INFINITY);
+        let least = self.routes.least();
+        let mut chosen = (0, Rank::Silent, f64::INFINITY);
         for (route, known) in self.routes.all.iter().enumerate() {
-            let silent = self.routes.is_silent(route, self.silence);
             let leaving = known.leaving(now, size).as_secs_f64() * 1e6;
-            let arrival = leaving + self.routes.rest(route);
-            if (silent, arrival) < (chosen.1, chosen.2) {
-                chosen = (route, silent, arrival);
+            let arrival = leaving + known.rest(least);
+            let rank = known.rank();
+            if (rank, arrival) < (chosen.1, chosen.2) {
+                chosen = (route, rank, arrival);
             }
         }
         chosen.0
@@ -124,7 +129,7 @@ impl EarliestArrival {
     /// A packet of this size takes a route.
     fn take(&mut self, now: Instant, route: usize, size: u32) {
         self.keeps = self.routes.all[route].can_afford() && !self.routes.are_full(now);
-        self.routes.all[route].send(now, size);
+        self.routes.send(now, route, size);
     }
 }
 
@@ -133,15 +138,29 @@ impl Split for EarliestArrival {
         let chosen = self.earliest(now, packet.size);
         self.take(now, chosen, packet.size);
         routes.push(number(chosen));
-        for (route, known) in self.routes.all.iter_mut().enumerate() {
-            if route != chosen && known.is_idle(now, self.probe) {
-                known.send(now, packet.size);
-                routes.push(number(route));
-            }
-        }
+        self.routes.copy(now, packet.size, chosen, routes);
     }
     fn hear(&mut self, now: Instant, report: &Report) {
         self.routes.hear(now, report);
+    }
+    fn reports_within(&self) -> Option<Duration> {
+        Some(self.routes.reports_within())
+    }
+    fn split_own(
+        &mut self,
+        now: Instant,
+        size: u32,
+        for_traffic: bool,
+        routes: &mut Vec<u16>,
+    ) -> Content {
+        let chosen = self.earliest(now, size);
+        self.routes.own(now, size, (chosen, for_traffic), routes)
+    }
+    fn on_timer(&mut self, now: Instant, size: u32, due: &mut Due) {
+        self.routes.on_timer(now, size, due);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.routes.timer()
     }
     fn keeps(&self) -> bool {
         self.keeps

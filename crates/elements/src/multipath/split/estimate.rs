@@ -3,23 +3,30 @@
 //! The time that a packet will take is what waits before it (the splitter's own packets, sent at the line rate: a route carries
 //! nothing else), its own transmission, and the rest: propagation, jitter, and whatever the line rate does not explain. The rest
 //! is a measurement, the reported delay of a packet less what was predicted for it when it left. The two ends' clocks differ by
-//! an unknown amount, the same for all routes, so rests can be compared and not told.
+//! an unknown amount, the same for all routes, so only differences between rests mean something.
 
 use anabranch_core::{
-    tunnel::Report,
+    tunnel::{Content, Report},
     units::{Duration, Instant, Rate, SerializationDelay},
 };
 
 use super::{
-    Init,
+    Init, Missing,
     earliest_arrival::{RESENT, RESENT_AT_ONCE},
+    liveness::{Due, Fallen, Rank, Smoothed, State, Timing},
 };
 
-/// Packets of a route whose predictions are remembered: reports of older ones are not used.
-const REMEMBERED: u16 = 2_048;
+/// Packets of a route that are remembered at first. As many as have not been reported are, up to the most that their numbers
+/// tell apart: otherwise a route that holds more would never be heard of.
+const REMEMBERED: usize = 2_048;
+const MOST_REMEMBERED: usize = 1 << 16;
 /// Weight of a new rest where reports follow each other closely, and the time after which one counts alone.
 const WEIGHT: f64 = 0.25;
 const FORGOTTEN: Duration = Duration::from_millis(200);
+/// How long a report may take as long as none has come.
+const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1_000);
+/// How often a route gets a copy at most of what another may not deliver.
+const COPY_PAUSE: Duration = Duration::from_millis(10);
 
 /// One route.
 #[derive(Debug)]
@@ -29,22 +36,29 @@ pub(super) struct Route {
     weight: f64,
     /// When all that was sent will have left, at the line rate.
     free: Instant,
-    /// The number of the next packet on the route.
-    next: u16,
-    /// By number.
+    /// The number of the next packet on the route; the low 16 bits are in its header.
+    next: u64,
+    /// By number, modulo the length: a power of two.
     sent: Vec<Departure>,
-    /// When the last packet was sent, and the first of which nothing has been heard.
-    last: Option<Instant>,
+    /// When a packet was sent last that wants a report, and its number.
+    last: Option<(Instant, u64)>,
+    /// When the oldest packet that wants a report and has none was to have left.
     unheard: Option<Instant>,
     /// The rest, in microseconds above that of the first report; `None` while nothing has been reported.
     rest: Option<f64>,
-    /// When that was heard.
+    /// When something newer was last reported.
     heard: Instant,
-    /// The number that was heard of last.
-    reported: Option<u16>,
-    /// The least time from a packet's departure until something was heard of it.
+    /// The number that was reported last, and number and delay as they came.
+    reported: Option<u64>,
+    last_report: Option<(u16, u32)>,
+    /// The least time from a packet's departure until it was reported.
     round_trip: Option<Duration>,
-    /// Packets that may be sent again.
+    /// The same time less what was predicted for the packet.
+    answers: Option<Smoothed>,
+    state: State,
+    /// The report of a packet is overdue, as of the last look.
+    is_late: bool,
+    /// Packets that may be retransmitted.
     allowance: f64,
 }
 
@@ -56,14 +70,26 @@ struct Departure {
     predicted: u32,
 }
 
+impl Departure {
+    const NONE: Self = Self {
+        at: Instant::START,
+        predicted: 0,
+    };
+    fn left(self) -> Instant {
+        self.at + Duration::from_micros(u64::from(self.predicted))
+    }
+}
+
 /// All routes of a splitter.
 #[derive(Debug)]
 pub(super) struct Routes {
     pub(super) all: Vec<Route>,
+    timing: Timing,
     /// The delay of the first report: rests are counted from it.
     origin: Option<u32>,
-    /// When the latest packet was sent of which something has been heard.
-    heard: Option<Instant>,
+    /// When to look after the routes, and until when while no packet comes.
+    tick: Option<Instant>,
+    active: Instant,
 }
 
 impl Route {
@@ -73,19 +99,17 @@ impl Route {
             weight: rate.map_or(0.0, |rate| rate.bits_per_s() as f64 / 8.0),
             free: Instant::START,
             next: 0,
-            sent: vec![
-                Departure {
-                    at: Instant::START,
-                    predicted: 0,
-                };
-                usize::from(REMEMBERED)
-            ],
+            sent: vec![Departure::NONE; REMEMBERED],
             last: None,
             unheard: None,
             rest: None,
             heard: Instant::START,
             reported: None,
+            last_report: None,
             round_trip: None,
+            answers: None,
+            state: State::Unknown,
+            is_late: false,
             allowance: RESENT_AT_ONCE,
         }
     }
@@ -93,10 +117,10 @@ impl Route {
     pub(super) fn backlog(&self, now: Instant) -> Duration {
         self.free.saturating_since(now)
     }
-    /// Whether nothing has been sent for so long.
-    pub(super) fn is_idle(&self, now: Instant, span: Duration) -> bool {
+    /// Whether nothing that wants a report has been sent for so long.
+    fn is_idle(&self, now: Instant, span: Duration) -> bool {
         self.last
-            .is_none_or(|last| now.saturating_since(last) >= span)
+            .is_none_or(|(last, _)| now.saturating_since(last) >= span)
     }
     /// How long until a packet of this size sent now has left.
     pub(super) fn leaving(&self, now: Instant, size: u32) -> Duration {
@@ -106,22 +130,50 @@ impl Route {
         self.backlog(now) + sending
     }
     /// A packet of this size is sent.
-    pub(super) fn send(&mut self, now: Instant, size: u32) {
+    fn send(&mut self, now: Instant, size: u32, wants_report: bool) {
         let leaving = self.leaving(now, size);
         self.free = now + leaving;
         let predicted = u32::try_from(leaving.as_nanos() / 1_000).unwrap_or(u32::MAX);
-        self.sent[usize::from(self.next % REMEMBERED)] = Departure { at: now, predicted };
-        self.last = Some(now);
-        self.unheard.get_or_insert(now);
-        self.next = self.next.wrapping_add(1);
+        let departure = Departure { at: now, predicted };
+        let place = self.place(self.next);
+        self.sent[place] = departure;
+        if wants_report {
+            self.last = Some((now, self.next));
+            self.unheard.get_or_insert(departure.left());
+        }
+        self.next += 1;
+        if self.next - self.reported.unwrap_or(0) >= self.sent.len() as u64 {
+            self.grow();
+        }
         self.allowance = (self.allowance + RESENT).min(RESENT_AT_ONCE);
     }
-    /// How many packets ago this number was sent, from 1; `None` if that is not remembered.
-    fn age(&self, number: u16) -> Option<u16> {
-        let age = self.next.wrapping_sub(number);
-        (1..=REMEMBERED).contains(&age).then_some(age)
+    /// Remembers twice as many packets.
+    #[cold]
+    fn grow(&mut self) {
+        let len = self.sent.len();
+        if len < MOST_REMEMBERED {
+            // Of the packets that are remembered, those whose place changes are where the next half begins.
+            self.sent.extend_from_within(..);
+        }
     }
-    /// Whether one more of its packets may be sent again.
+    #[expect(clippy::cast_possible_truncation, reason = "modulo the length")]
+    fn place(&self, number: u64) -> usize {
+        number as usize & (self.sent.len() - 1)
+    }
+    /// The packet with these low 16 bits that was sent last; `None` if it is not remembered.
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
+    fn full(&self, number: u16) -> Option<u64> {
+        let newest = self.next.checked_sub(1)?;
+        let age = u64::from((newest as u16).wrapping_sub(number));
+        newest
+            .checked_sub(age)
+            .filter(|_| age < self.sent.len() as u64)
+    }
+    /// See [`Rank`].
+    pub(super) const fn rank(&self) -> Rank {
+        self.state.rank()
+    }
+    /// Whether one more of its packets may be retransmitted.
     pub(super) fn can_afford(&self) -> bool {
         self.allowance >= 1.0
     }
@@ -133,15 +185,122 @@ impl Route {
         }
         affords
     }
+    /// The packets that were not reported.
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
+    fn unreported(&self) -> (u16, u16) {
+        let first = self.reported.map_or(0, |reported| reported + 1);
+        let packets = (self.next - first).min(u64::from(u16::MAX));
+        ((self.next - packets) as u16, packets as u16)
+    }
+    /// A packet is reported that is newer than what was reported before.
+    fn progress(&mut self, now: Instant, number: u64, timing: &Timing) -> Departure {
+        let departure = self.sent[self.place(number)];
+        self.reported = Some(number);
+        let waits = self.last.is_some_and(|(_, last)| last > number);
+        self.unheard = waits.then(|| self.sent[self.place(number + 1)].left());
+        let round_trip = now.saturating_since(departure.at);
+        let least = self.round_trip.unwrap_or(round_trip);
+        self.round_trip = Some(least.min(round_trip));
+        let answer = now.saturating_since(departure.left()).as_secs_f64();
+        self.answers = Some(match self.answers {
+            None => Smoothed::first(answer),
+            Some(before) => before.next(answer),
+        });
+        self.state = self.state.reported(now, (number, departure.at), timing);
+        self.is_late = false;
+        departure
+    }
 }
 
 impl Routes {
-    pub(super) fn new(init: &Init) -> Self {
+    pub(super) fn new(timing: Timing, init: &Init) -> Self {
         Self {
             all: init.rates.iter().map(|rate| Route::new(*rate)).collect(),
+            timing,
             origin: None,
-            heard: None,
+            tick: None,
+            active: Instant::START,
         }
+    }
+
+    /// A packet takes a route.
+    pub(super) fn send(&mut self, now: Instant, route: usize, size: u32) {
+        self.all[route].send(now, size, true);
+        self.look_after(now);
+    }
+
+    /// A packet of the tunnel's own takes the chosen route, and as long as none is alive, all. A report of traffic is a probe
+    /// from time to time, so that a sender of nothing but reports learns whether they arrive.
+    pub(super) fn own(
+        &mut self,
+        now: Instant,
+        size: u32,
+        (chosen, for_traffic): (usize, bool),
+        routes: &mut Vec<u16>,
+    ) -> Content {
+        let is_probe = for_traffic && self.all[chosen].is_idle(now, self.timing.urgent());
+        let is_alone = self.all[chosen].rank() != Rank::Silent;
+        for route in 0..self.all.len() {
+            if is_alone && route != chosen {
+                continue;
+            }
+            self.all[route].send(now, size, is_probe);
+            routes.push(number(route));
+        }
+        if is_probe {
+            self.look_after(now);
+        }
+        if is_probe {
+            Content::Probe
+        } else {
+            Content::Report
+        }
+    }
+
+    /// Looks after the routes for a while.
+    fn look_after(&mut self, now: Instant) {
+        self.active = now + self.timing.attention();
+        if self.tick.is_none() {
+            self.tick = Some(now + self.timing.step());
+        }
+    }
+
+    /// If the chosen route may be dead, sends a copy over each other route that has had nothing for a while and has room: if it is
+    /// late, over those that are alive, and if it is silent, since no other is alive, over all.
+    pub(super) fn copy(&mut self, now: Instant, size: u32, chosen: usize, routes: &mut Vec<u16>) {
+        let is_silent = self.all[chosen].rank() == Rank::Silent;
+        if is_silent || self.all[chosen].is_late {
+            self.copy_over(now, size, (chosen, is_silent), routes);
+        }
+    }
+
+    #[cold]
+    fn copy_over(
+        &mut self,
+        now: Instant,
+        size: u32,
+        (chosen, over_all): (usize, bool),
+        routes: &mut Vec<u16>,
+    ) {
+        for (route, known) in self.all.iter_mut().enumerate() {
+            // It may be late itself only because its reports came by the chosen route's other direction.
+            let may_deliver = over_all || known.rank() == Rank::Alive;
+            let has_room = known.is_idle(now, COPY_PAUSE) && known.backlog(now).is_zero();
+            if route != chosen && may_deliver && has_room {
+                known.send(now, size, true);
+                routes.push(number(route));
+            }
+        }
+    }
+
+    /// A packet that a route has lost takes another, as long as the lossy route's share allows.
+    pub(super) fn resend(&mut self, now: Instant, missing: Missing, chosen: usize) -> Option<u16> {
+        let lost = self.all.get_mut(usize::from(missing.route))?;
+        if !lost.afford() {
+            return None;
+        }
+        self.send(now, chosen, missing.size);
+        Some(number(chosen))
     }
 
     /// The other end reports.
@@ -150,29 +309,22 @@ impl Routes {
         let Some(route) = self.all.get_mut(usize::from(report.route)) else {
             return;
         };
-        let Some(age) = route.age(report.route_number) else {
-            return;
-        };
-        // What is asked for twice comes with what was known the first time. Of numbers that are forgotten nobody knows which is later.
-        let before = route.reported.and_then(|before| route.age(before));
-        if before.is_some_and(|before| age >= before) {
+        // A report that is repeated is no news, also when numbers have gone round meanwhile.
+        let told = (report.route_number, report.delay);
+        if route.last_report == Some(told) {
             return;
         }
-        route.reported = Some(report.route_number);
-        let Departure {
-            at: sent,
-            predicted,
-        } = route.sent[usize::from(report.route_number % REMEMBERED)];
-        let following = report.route_number.wrapping_add(1);
-        let next = route.sent[usize::from(following % REMEMBERED)].at;
-        route.unheard = (age > 1).then_some(next);
-        self.heard = self.heard.max(Some(sent));
-        let round_trip = now.saturating_since(sent);
-        let least = route.round_trip.unwrap_or(round_trip);
-        route.round_trip = Some(least.min(round_trip));
-        let delay = report.delay.wrapping_sub(origin).cast_signed();
-        let rest = f64::from(delay) - f64::from(predicted);
+        let Some(number) = route.full(report.route_number) else {
+            return;
+        };
+        if route.reported.is_some_and(|before| number <= before) {
+            return;
+        }
+        route.last_report = Some(told);
         let since = now.saturating_since(route.heard).as_secs_f64() / FORGOTTEN.as_secs_f64();
+        let departure = route.progress(now, number, &self.timing);
+        let delay = report.delay.wrapping_sub(origin).cast_signed();
+        let rest = f64::from(delay) - f64::from(departure.predicted);
         route.rest = Some(match route.rest {
             None => rest,
             Some(before) => before + since.clamp(WEIGHT, 1.0) * (rest - before),
@@ -180,14 +332,64 @@ impl Routes {
         route.heard = now;
     }
 
-    /// Whether a route is silent: of a packet sent there nothing has been heard, though something has of one sent `silence`
-    /// later elsewhere, besides what the route is known to take longer. Where nothing at all is heard no route is silent.
-    pub(super) fn is_silent(&self, route: usize, silence: Duration) -> bool {
-        let longer = Duration::from_secs_f64(self.rest(route) * 1e-6);
-        match (self.all[route].unheard, self.heard) {
-            (Some(unheard), Some(heard)) => heard.saturating_since(unheard) > silence + longer,
-            _ => false,
+    /// When to look after the routes.
+    pub(super) const fn timer(&self) -> Option<Instant> {
+        self.tick
+    }
+
+    /// Looks after the routes: see [`liveness`](super::liveness). Probes have this size.
+    pub(super) fn on_timer(&mut self, now: Instant, size: u32, due: &mut Due) {
+        if self.tick.is_none_or(|tick| tick > now) {
+            return;
         }
+        let timing = self.timing;
+        let is_active = now < self.active;
+        let mut waits = false;
+        let is_any_alive = self.all.iter().any(|route| route.rank() != Rank::Silent);
+        for place in 0..self.all.len() {
+            let answer = self.answer(place);
+            let route = &mut self.all[place];
+            let late = route.unheard.map(|left| route.heard.max(left + answer));
+            if route.rank() != Rank::Silent
+                && late.is_some_and(|late| now.saturating_since(late) >= timing.silence)
+            {
+                let (first, packets) = route.unreported();
+                due.silent.push(Fallen {
+                    route: number(place),
+                    first,
+                    packets,
+                });
+                route.state = State::Silent { from: route.next };
+            }
+            route.state = route.state.held(now, route.heard, &timing);
+            route.is_late = late.is_some_and(|late| now >= late);
+            let pause = match route.rank() {
+                Rank::Alive if route.is_late => timing.urgent(),
+                Rank::Returning => timing.urgent(),
+                Rank::Silent if !is_any_alive => timing.urgent(),
+                Rank::Alive | Rank::Silent => timing.probe,
+            };
+            if is_active && route.is_idle(now, pause) {
+                route.send(now, size, true);
+                due.probes.push(number(place));
+            }
+            waits |= route.rank() != Rank::Silent && route.unheard.is_some();
+        }
+        self.tick = (is_active || waits).then(|| now + timing.step());
+    }
+
+    /// How long after it has left a packet is to be reported.
+    fn answer(&self, route: usize) -> Duration {
+        let limit = self.timing.silence / 2;
+        let known = |route: &Route| route.answers.map(|answers| answers.most(limit));
+        known(&self.all[route])
+            .or_else(|| self.all.iter().filter_map(known).max())
+            .unwrap_or(UNKNOWN_ROUND_TRIP)
+    }
+
+    /// Within what time the other end reports an arrival.
+    pub(super) fn reports_within(&self) -> Duration {
+        self.timing.step()
     }
 
     /// Whether so much waits in front of all routes together as they carry in a round trip of each. A window of congestion
@@ -204,16 +406,18 @@ impl Routes {
         waiting > carried
     }
 
-    /// The smallest rest that has been reported of any route.
-    fn least(&self) -> f64 {
+    /// The smallest rest that has been reported of any route; 0 while none has been.
+    pub(super) fn least(&self) -> f64 {
         let rests = self.all.iter().filter_map(|route| route.rest);
-        rests.fold(f64::INFINITY, f64::min)
+        let least = rests.fold(f64::INFINITY, f64::min);
+        if least.is_finite() { least } else { 0.0 }
     }
+}
 
-    /// The rest of a route above the smallest, in microseconds. Nothing known counts as nothing, so that it becomes known.
-    pub(super) fn rest(&self, route: usize) -> f64 {
-        let rest = self.all[route].rest;
-        rest.map_or(0.0, |rest| rest - self.least())
+impl Route {
+    /// The rest above the smallest, in microseconds. Nothing known counts as nothing, so that it becomes known.
+    pub(super) fn rest(&self, least: f64) -> f64 {
+        self.rest.map_or(0.0, |rest| rest - least)
     }
 }
 

@@ -14,7 +14,7 @@ use anabranch_elements::{
     link::Window,
     middlebox::{Held, Middlebox, Output},
     multipath::{
-        Entrance, EntranceParts, Exit, ExitParts, Peer, Report, RestoreReport,
+        Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, Report, RestoreReport,
         restore::AnyRestore,
         split::{Init, weighted_round_robin},
     },
@@ -131,19 +131,25 @@ pub fn run(trial: &Trial, restore: AnyRestore, promise: Promise) -> Result<Outco
     let rates = vec![Rate::new(1_000_000); trial.routes];
     let split = weighted_round_robin::Params::default();
     let split = anabranch_elements::multipath::split::Config::WeightedRoundRobin(split);
+    let meter = Meter::default();
     let mut entrance = Entrance::new(EntranceParts {
-        split: split.build(&Init { rates }),
+        split: split.build(&Init {
+            rates,
+            names: Vec::new(),
+        }),
         overhead: 52,
         routes: trial.routes,
         keeps: 0,
         peer: peers[0].clone(),
         window: NONE_YET,
+        meter: meter.clone(),
     });
     let mut exit: Exit<Octets> = Exit::new(ExitParts {
         restore,
         overhead: 52,
         peer: peers[1].clone(),
         window: NONE_YET,
+        meter,
     });
     let (arrivals, known) = send(trial, &mut entrance, promise.order);
     receive(&mut exit, arrivals, &known, promise)

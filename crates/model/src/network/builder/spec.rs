@@ -237,4 +237,8 @@ pub(super) struct MiddleboxSpec<B: Body> {
     pub(super) middlebox: Box<dyn Middlebox<B>>,
     /// The links that its ports lead into.
     pub(super) ports: Vec<LinkId>,
+    /// Where the packets that it sends for itself come out, behind its ports.
+    pub(super) onward: Option<MiddleboxId>,
+    /// Another whose timer depends on what happens here.
+    pub(super) wakes: Option<MiddleboxId>,
 }

@@ -38,6 +38,8 @@ pub struct GatewaySummary {
     pub mean_wait_ms: Option<f64>,
     /// 95th percentile of the same.
     pub p95_wait_ms: Option<f64>,
+    /// The longest time without a delivered packet while packets were waiting or being sent.
+    pub silent_ms: f64,
 }
 
 /// What was sent over a route.
@@ -69,6 +71,7 @@ impl GatewaySummary {
             max_held_bytes: restored.max_held_bytes,
             mean_wait_ms: restored.mean_wait_ms(),
             p95_wait_ms: restored.p95_wait().map(Duration::as_millis_f64),
+            silent_ms: restored.silent.as_millis_f64(),
         }
     }
 }

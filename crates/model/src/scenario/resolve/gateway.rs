@@ -1,7 +1,10 @@
 //! Gateways: which links are their routes.
 
 use anabranch_core::{packet::Direction, units::Bytes};
-use anabranch_elements::multipath::{header, restore, split};
+use anabranch_elements::multipath::{
+    header, restore,
+    split::{self, standby::OrderError},
+};
 
 use super::{Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
 use crate::scenario::{
@@ -34,6 +37,7 @@ pub(super) fn gateways(
         let ends = ends(resolver, graph, name, table)?;
         let routes = routes(resolver, graph, &gateways, (name, table), ends)?;
         let split = resolver.build(&table.split, &["gateway", name, "split"])?;
+        let split = ordered(resolver, (name, table), split)?;
         let restore = resolver.build(&table.restore, &["gateway", name, "restore"])?;
         let overhead = overhead(resolver, (name, table), &split, &restore)?;
         gateways.push(ResolvedGateway {
@@ -46,6 +50,45 @@ pub(super) fn gateways(
         });
     }
     Ok(gateways)
+}
+
+/// The splitter with the order of its routes written out, if it has one.
+fn ordered(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+    split: split::Config,
+) -> Result<split::Config, Error> {
+    let split::Config::Standby(mut params) = split else {
+        return Ok(split);
+    };
+    let order = match params.places(&table.routes) {
+        Ok(order) => order,
+        Err(wrong) => {
+            let expected = "expected each route of the gateway once, the primary first";
+            let (index, message, help) = match wrong {
+                OrderError::Unknown(k) => (
+                    Some(k.to_string()),
+                    format!("`{}` is no route of the gateway `{name}`", params.order[k]),
+                    choice(&params.order[k], &table.routes),
+                ),
+                OrderError::Twice(k) => (
+                    Some(k.to_string()),
+                    format!("`{}` stands in the order twice", params.order[k]),
+                    vec![expected.to_owned()],
+                ),
+                OrderError::Missing(route) => (
+                    None,
+                    format!("the order lacks `{route}`, a route of the gateway `{name}`"),
+                    vec![expected.to_owned()],
+                ),
+            };
+            let mut place = vec!["gateway", name, "split", "order"];
+            place.extend(index.as_deref());
+            return Err(resolver.error(&place, message, help));
+        }
+    };
+    params.order = order.into_iter().map(|k| table.routes[k].clone()).collect();
+    Ok(split::Config::Standby(params))
 }
 
 /// What the tunnel adds to each packet: what the file says, or as much as is needed.

@@ -1,0 +1,157 @@
+//! How long one direction of a gateway has delivered nothing.
+//!
+//! A silence begins with the packet that enters when none is on its way, or with a delivery when others are; it ends with the
+//! next delivery. Packets are on their way while the one that entered last has not been delivered. A silence at the end of the
+//! run counts up to the last packet that entered: after that nothing was sent.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use anabranch_core::{
+    packet::ConnectionId,
+    units::{Duration, Instant},
+};
+
+use crate::link::Window;
+
+/// No silence has begun.
+const NONE: u64 = u64::MAX;
+
+#[derive(Debug)]
+struct Shared {
+    /// The packet that entered last, by connection and number, and when.
+    newest: AtomicU64,
+    entered: AtomicU64,
+    /// When the silence began.
+    since: AtomicU64,
+    /// The longest that has ended, in picoseconds.
+    longest: AtomicU64,
+}
+
+/// Shared by the two ends of one direction; clones are the same meter. One thread at a time uses it.
+#[derive(Debug, Clone)]
+pub struct Meter(Arc<Shared>);
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self(Arc::new(Shared {
+            newest: AtomicU64::new(NONE),
+            entered: AtomicU64::new(0),
+            since: AtomicU64::new(NONE),
+            longest: AtomicU64::new(0),
+        }))
+    }
+}
+
+const fn name(connection: ConnectionId, index: u32) -> u64 {
+    (connection.0 as u64) << 32 | index as u64
+}
+
+impl Meter {
+    /// A packet enters.
+    pub(super) fn entered(&self, now: Instant, connection: ConnectionId, index: u32) {
+        let Shared {
+            newest,
+            entered,
+            since,
+            ..
+        } = &*self.0;
+        newest.store(name(connection, index), Relaxed);
+        entered.store(now.as_picos(), Relaxed);
+        if since.load(Relaxed) == NONE {
+            since.store(now.as_picos(), Relaxed);
+        }
+    }
+
+    /// A packet is delivered.
+    pub(super) fn delivered(
+        &self,
+        now: Instant,
+        (connection, index): (ConnectionId, u32),
+        window: Window,
+    ) {
+        let shared = &*self.0;
+        self.ends(now, window);
+        let is_newest = shared.newest.load(Relaxed) == name(connection, index);
+        let next = if is_newest { NONE } else { now.as_picos() };
+        shared.since.store(next, Relaxed);
+    }
+
+    /// Packets wait at the exit after a delivery.
+    pub(super) fn waits(&self, now: Instant) {
+        if self.0.since.load(Relaxed) == NONE {
+            self.0.since.store(now.as_picos(), Relaxed);
+        }
+    }
+
+    fn ends(&self, now: Instant, window: Window) {
+        let since = self.0.since.load(Relaxed);
+        if since != NONE {
+            let silent = window.overlap(Instant::from_picos(since), now).as_picos();
+            if silent > self.0.longest.load(Relaxed) {
+                self.0.longest.store(silent, Relaxed);
+            }
+        }
+    }
+
+    /// The longest silence in the measured time.
+    pub(super) fn longest(&self, window: Window) -> Duration {
+        let ended = Duration::from_picos(self.0.longest.load(Relaxed));
+        let since = self.0.since.load(Relaxed);
+        if since == NONE {
+            return ended;
+        }
+        let entered = Instant::from_picos(self.0.entered.load(Relaxed));
+        ended.max(window.overlap(Instant::from_picos(since), entered))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window::new(Instant::START, Instant::from_millis(10_000));
+
+    fn silence(events: &[(u64, &str, u32)]) -> Duration {
+        let meter = Meter::default();
+        for &(ms, what, index) in events {
+            let now = Instant::from_millis(ms);
+            match what {
+                "enters" => meter.entered(now, ConnectionId(0), index),
+                _ => meter.delivered(now, (ConnectionId(0), index), WINDOW),
+            }
+        }
+        meter.longest(WINDOW)
+    }
+
+    #[test]
+    fn silence_counts_while_packets_are_on_their_way() {
+        let ms = Duration::from_millis;
+        // Nothing is sent from 30 to 5,000.
+        let paused = [
+            (0, "enters", 0),
+            (20, "leaves", 0),
+            (5_000, "enters", 1),
+            (5_030, "leaves", 1),
+        ];
+        assert_eq!(silence(&paused), ms(30));
+        // 1 is lost; 2 was on its way.
+        let lost = [
+            (0, "enters", 0),
+            (10, "enters", 1),
+            (20, "leaves", 0),
+            (30, "enters", 2),
+            (330, "leaves", 2),
+        ];
+        assert_eq!(silence(&lost), ms(310));
+        // At the end nothing is delivered any more.
+        assert_eq!(
+            silence(&[&lost[..3], &[(700, "enters", 2)]].concat()),
+            ms(680)
+        );
+        // The last packet is lost, and nothing follows.
+        assert_eq!(silence(&lost[..3]), ms(20));
+    }
+}

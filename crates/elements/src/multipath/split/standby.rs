@@ -1,0 +1,190 @@
+//! Standby: all packets take the first route of an order that delivers; the others stand by.
+//!
+//! The first route of `order` is the primary, the others are its backups. A route that is silent takes no packets but probes
+//! (see [`liveness`](super::liveness) for what counts as silent), and the next in order takes its place. Traffic comes back to a
+//! better route once its probes have been reported for `hold`: the wait-to-restore time of linear protection, which keeps a route
+//! that fails on and off from taking the traffic down each time. Backups get a probe per `probe`, so that it is known beforehand
+//! which of them delivers.
+//!
+//! Source: RFC 6378, whose 1:1 protection with a revertive mode it is, for any number of routes; RFC 5880 for the detection by
+//! what is heard, in both directions. MPTCP names such routes backups (RFC 8684 §3.3.8).
+//!
+//! # Differs from Linux
+//! - The bonding driver's `active-backup` mode goes by the carrier of an interface or by ARP, not by what arrives at the other end.
+//!
+//! # Not implemented
+//! - The operator's commands of RFC 6378: forced switch, lockout of protection.
+//! - Coordination: each direction chooses by itself, so that the two may take different routes.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    tunnel::{Content, Report},
+    units::{Duration, Instant},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Due, Init, Missing, Split, View,
+    estimate::{Routes, number},
+    liveness::{Rank, Timing},
+};
+use crate::multipath::params::{Hold, Keep, Silence};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "standby",
+    title: "Standby",
+    summary: "All packets take the first route of an order that delivers; the others stand by.",
+    sources: &[
+        Source {
+            id: "RFC 6378",
+            items: &["1:1 protection", "wait-to-restore timer"],
+        },
+        Source {
+            id: "RFC 8684",
+            items: &["§3.3.8"],
+        },
+    ],
+};
+
+/// Parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// The gateway's routes by name, the primary first, each once; by default as `routes` lists them.
+    pub order: Vec<String>,
+    /// How long the report of a packet may be overdue before its route counts as silent and takes no more packets.
+    pub silence: Silence,
+    /// How long a route may go without a packet before it gets a probe.
+    pub probe: Silence,
+    /// How many packets of each route are kept, to be retransmitted if it falls silent; 0: none.
+    pub keep: Keep,
+    /// How long a route that was silent must deliver its probes before it takes packets again.
+    pub hold: Hold,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            order: Vec::new(),
+            silence: Silence::from_millis(200),
+            probe: Silence::from_millis(500),
+            keep: Keep::DEFAULT,
+            hold: Hold::from_millis(1_000),
+        }
+    }
+}
+
+/// What is wrong with an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OrderError {
+    /// The name at this place is no route's.
+    Unknown(usize),
+    /// The name at this place stands before.
+    Twice(usize),
+    /// This route is missing.
+    Missing(String),
+}
+
+impl Params {
+    /// The routes in order, as places in `names`.
+    ///
+    /// # Errors
+    /// [`OrderError`] unless the order has each name once, or none at all.
+    pub fn places(&self, names: &[String]) -> Result<Vec<usize>, OrderError> {
+        if self.order.is_empty() {
+            return Ok((0..names.len()).collect());
+        }
+        let mut places = Vec::with_capacity(names.len());
+        for (k, name) in self.order.iter().enumerate() {
+            let place = names.iter().position(|known| known == name);
+            let place = place.ok_or(OrderError::Unknown(k))?;
+            if places.contains(&place) {
+                return Err(OrderError::Twice(k));
+            }
+            places.push(place);
+        }
+        match (0..names.len()).find(|place| !places.contains(place)) {
+            Some(missing) => Err(OrderError::Missing(names[missing].clone())),
+            None => Ok(places),
+        }
+    }
+}
+
+/// The splitter at work.
+#[derive(Debug)]
+pub struct Standby {
+    order: Vec<usize>,
+    routes: Routes,
+}
+
+impl Standby {
+    /// Over these routes.
+    ///
+    /// # Panics
+    /// If the order does not have each route's name once.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let timing = Timing {
+            silence: params.silence.get(),
+            probe: params.probe.get(),
+            hold: params.hold.get(),
+            late_is_alive: false,
+        };
+        Self {
+            order: params
+                .places(&init.names)
+                .expect("a scenario with another order is refused"),
+            routes: Routes::new(timing, init),
+        }
+    }
+
+    /// The first in order of the best rank.
+    fn choose(&self) -> usize {
+        let mut chosen = self.order[0];
+        let mut best = Rank::Silent;
+        for &route in &self.order {
+            let rank = self.routes.all[route].rank();
+            if rank < best {
+                (chosen, best) = (route, rank);
+            }
+        }
+        chosen
+    }
+}
+
+impl Split for Standby {
+    fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
+        let chosen = self.choose();
+        self.routes.send(now, chosen, packet.size);
+        routes.push(number(chosen));
+        self.routes.copy(now, packet.size, chosen, routes);
+    }
+    fn hear(&mut self, now: Instant, report: &Report) {
+        self.routes.hear(now, report);
+    }
+    fn reports_within(&self) -> Option<Duration> {
+        Some(self.routes.reports_within())
+    }
+    fn split_own(
+        &mut self,
+        now: Instant,
+        size: u32,
+        for_traffic: bool,
+        routes: &mut Vec<u16>,
+    ) -> Content {
+        let chosen = self.choose();
+        self.routes.own(now, size, (chosen, for_traffic), routes)
+    }
+    fn on_timer(&mut self, now: Instant, size: u32, due: &mut Due) {
+        self.routes.on_timer(now, size, due);
+    }
+    fn timer(&self) -> Option<Instant> {
+        self.routes.timer()
+    }
+    fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
+        let chosen = self.choose();
+        self.routes.resend(now, missing, chosen)
+    }
+}
