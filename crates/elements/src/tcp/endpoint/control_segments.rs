@@ -108,6 +108,10 @@ impl<B: Body> Endpoint<B> {
         let answers = self.state == State::SynReceived;
         let retransmission = (!self.board.is_empty()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
+            // Where both ends opened at once, the answer is the first of its kind.
+            if self.cold.passive || self.expiries > 0 {
+                self.note_retransmitted_syn();
+            }
             self.board.resent(0, now, false, false);
         } else {
             self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
@@ -169,6 +173,7 @@ impl<B: Body> Endpoint<B> {
         let edge = self.snd_edge.min(self.buffer.end());
         let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
         if permitted > 0 {
+            self.note_probe_answered();
             let len = u32::try_from(permitted).unwrap_or(self.smss);
             return Some(self.transmit_rarely(now, len, place));
         }
