@@ -87,8 +87,11 @@ class FlowSummary(TypedDict, total=False):
     gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
     late packets may explain.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
-    it is requests and responses, ``fec`` without it. Over UDP all that is TCP's is ``None``; the one-way delays, from
-    a datagram's sending to its arrival, are ``None`` over TCP.
+    it is requests and responses, ``fec`` without it.
+    ``ended`` is ``completed`` (all of a file arrived, or the application stopped at ``stop``), ``running``, ``reset``,
+    ``gave-up`` (nothing answered for too long) or ``refused`` (a reset answered the SYN), ``ended_at_s`` the time since
+    the start of the run, ``None`` while it runs. Workloads of many transfers have neither. Over UDP all that is TCP's
+    is ``None``; the one-way delays, from a datagram's sending to its arrival, are ``None`` over TCP.
     """
 
     goodput_mbit_s: float | None
@@ -103,6 +106,8 @@ class FlowSummary(TypedDict, total=False):
     mean_srtt_ms: float | None
     min_rtt_ms: float | None
     flow_completion_time_s: float | None
+    ended: str | None
+    ended_at_s: float | None
     reordered_ratio: float | None
     reordering_extent_p95_packets: int | None
     reordering: ReorderingSummary | None

@@ -85,16 +85,21 @@ impl Default for Counted {
 }
 
 impl Counted {
-    fn add(&mut self, info: &TcpInfo, before: &TcpInfo) {
+    fn add(&mut self, writing: &Writing) -> io::Result<()> {
+        let (info, before) = (&TcpInfo::of(&writing.stream)?, &writing.before);
         let since = |of: fn(&TcpInfo) -> u64| of(info).saturating_sub(of(before));
-        self.sent_packets += since(|info| info.data_segs_out.into());
-        self.retransmitted_packets += since(|info| info.total_retrans.into());
+        let again = since(|info| info.total_retrans.into());
+        let sent = writing.sent(info).saturating_sub(writing.sent(before));
+        // A FIN by itself is retransmitted, too, and carries no data.
+        self.sent_packets += sent.max(again);
+        self.retransmitted_packets += again;
         self.spurious_retransmissions += since(|info| info.dsack_dups.into());
         let timeouts = since(|info| info.total_rto.into());
         self.timeouts = self
             .timeouts
             .filter(|_| info.knows_total_rto)
             .map(|sum| sum + timeouts);
+        Ok(())
     }
 }
 
@@ -126,6 +131,16 @@ struct Writing {
     size: u64,
     /// What had been counted when the measured time began.
     before: TcpInfo,
+    /// Retransmissions of the SYN, once the connection has opened.
+    opening: Option<u32>,
+}
+
+impl Writing {
+    /// Packets sent: with data, and every SYN that was retransmitted.
+    fn sent(&self, info: &TcpInfo) -> u64 {
+        let opening = self.opening.unwrap_or(info.total_retrans);
+        u64::from(info.data_segs_out) + u64::from(info.total_retrans.min(opening))
+    }
 }
 
 impl Source {
@@ -201,7 +216,7 @@ impl Source {
                 let ended = open.swap_remove(index);
                 self.ledger.lock().remove(&ended.port);
                 if !is_final {
-                    counted.add(&TcpInfo::of(&ended.stream)?, &ended.before);
+                    counted.add(&ended)?;
                 }
             }
         }
@@ -241,13 +256,14 @@ impl Source {
             content: self.content.numbered(begun.number),
             size: begun.size,
             before: TcpInfo::default(),
+            opening: None,
         })
     }
 }
 
 fn count_open(counted: &mut Counted, open: &[Writing]) -> io::Result<()> {
     for writing in open {
-        counted.add(&TcpInfo::of(&writing.stream)?, &writing.before);
+        counted.add(writing)?;
     }
     Ok(())
 }
@@ -303,7 +319,12 @@ impl Writing {
             let part = left.min(chunk.len()).min(PART);
             self.content.peek(&mut chunk[..part]);
             match (&self.stream).write(&chunk[..part]) {
-                Ok(n) => self.content.advance(n as u64),
+                Ok(n) => {
+                    if self.opening.is_none() {
+                        self.opening = Some(TcpInfo::of(&self.stream)?.total_retrans);
+                    }
+                    self.content.advance(n as u64);
+                }
                 Err(error) if is_late(&error) || is_under_way(&error) => return Ok(true),
                 Err(error) if is_lost(&error) => return Ok(false),
                 Err(error) => return Err(error),

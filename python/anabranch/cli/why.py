@@ -6,17 +6,23 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
+    from anabranch.summary import FlowSummary
     from anabranch.why import Why
 
 
-def print_why(why: Why, out: Console) -> None:
-    """Print the counts of each flow, then its episodes."""
+def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
+    """Print which connections ended badly, the counts of each flow, then its episodes."""
     from rich.markup import escape
 
     from anabranch.why import Retransmission, text
 
+    for name, summary in flows.items():
+        if told := text.ending(summary):
+            out.print(f"[bold]{escape(name)}[/bold] {told}", soft_wrap=True)
     if not any(flow.episodes for flow in why.flows):
         out.print("nothing was sent again")
         return
