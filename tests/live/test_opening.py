@@ -33,9 +33,9 @@ class Case:
     def text(self) -> str:
         """Its link and its flow. The handshake's own packets come before the data: a SYN and an acknowledgment."""
         way = "reverse" if self.what == "syn-acks" else "forward"
-        first = 2 if self.what in ("data", "segment") else 0
-        size = 1000 if self.what == "segment" else 10 * SEGMENT
-        lost = list(range(first, first + self.lost))
+        first = 2 if self.what == "data" else 0
+        # A list names something; so many packets never come.
+        lost = [*range(first, first + self.lost), 1_000_000]
         return f"""
 [link.{self.name}]
 between = ["A", "B"]
@@ -48,7 +48,7 @@ from = "A"
 to = "B"
 route = ["{self.name}"]
 return_route = ["{self.name}"]
-workload = {{ kind = "file", size = "{size} bytes" }}
+workload = {{ kind = "file", size = "{10 * SEGMENT} bytes" }}
 """
 
 
@@ -66,7 +66,7 @@ def compare(live_run: Run, cases: Iterable[Case], duration_s: int) -> None:
             wrong.append(f"{case.name}: {times[0]} s simulated, {times[1]} s live")
             continue
         assert (ours["ended"], theirs["ended"]) == ("completed", "completed")
-        if case.what in ("syns", "segment"):
+        if case.what == "syns":
             counts = [flow["retransmitted_packets"] for flow in (ours, theirs)]
             if counts[0] != counts[1]:
                 wrong.append(f"{case.name}: {counts[0]} retransmissions simulated, {counts[1]} live")
@@ -77,8 +77,7 @@ def test_first_losses_cost_the_same_time(live_run: Run) -> None:
     """Fails for a SYN that backs off at once, for a full initial window, for 3 s after a lost SYN."""
     rtts = (1, 100, 600)
     few = [Case("syns", lost, rtt) for lost in range(6) for rtt in rtts]
-    few += [Case("data", lost, rtt) for lost in (1, 2, 5, 9) for rtt in rtts]
-    few += [Case("segment", lost, rtt) for lost in (1, 2, 3) for rtt in rtts]
+    few += [Case("data", lost, rtt) for lost in (1, 2, 5, 7) for rtt in rtts]
     few += [Case("syn-acks", lost, 100) for lost in (0, 1, 2)]
     compare(live_run, few, 9)
 
@@ -88,6 +87,4 @@ def test_first_losses_cost_the_same_time_all(live_run: Run) -> None:
     """0 to 7 of each lost, at round trips from 1 to 600 ms."""
     rtts = (1, 10, 40, 100, 250, 600)
     every = [Case(what, lost, rtt) for what in ("syns", "syn-acks", "data") for lost in range(8) for rtt in rtts]
-    # The timeout doubles seven times: from 750 ms that takes 95 s.
-    every += [Case("segment", lost, rtt) for lost in range(8) for rtt in rtts if rtt < 600]
-    compare(live_run, every, 110)
+    compare(live_run, every, 20)

@@ -20,10 +20,12 @@ def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
 
     from anabranch.why import Retransmission, text
 
-    for name, summary in flows.items():
-        if told := text.ending(summary):
-            out.print(f"[bold]{escape(name)}[/bold] {told}", soft_wrap=True)
+    endings = [(name, told) for name, summary in flows.items() if (told := text.ending(summary))]
+    for name, told in endings:
+        out.print(f"[bold]{escape(name)}[/bold] {told}", soft_wrap=True)
     if not any(flow.episodes for flow in why.flows):
+        if endings:
+            return
         out.print("nothing was sent again")
         return
     for flow in why.flows:

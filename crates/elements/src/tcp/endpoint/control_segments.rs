@@ -54,8 +54,10 @@ impl<B: Body> Endpoint<B> {
             });
         }
         if self.wanted.syn {
-            self.wanted.syn = false;
-            self.wanted.urgent = self.wanted.probe || self.wanted.ack;
+            let trouble = self.cold.trouble.as_mut();
+            self.wanted.syn =
+                trouble.is_some_and(|trouble| std::mem::take(&mut trouble.opening.two));
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
             return Some(self.syn(now, place));
         }
         if self.wanted.probe {

@@ -36,6 +36,8 @@ pub(super) struct Opening {
     pub(super) timed_out: bool,
     /// The timestamp of the first.
     pub(super) first: u32,
+    /// Another leaves at the same time, one for the timer and one for the peer's SYN.
+    pub(super) two: bool,
 }
 
 impl Opening {

@@ -5,7 +5,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Ending, Endpoint};
+use super::{Ending, Endpoint, timers::Timer};
 use crate::{
     body::Body,
     tcp::{
@@ -241,7 +241,14 @@ impl<B: Body> Endpoint<B> {
             if !self.may_challenge(now) {
                 return;
             }
-            // Measured: the timer counts from this answer.
+            // Measured: a timer that ends with the arrival comes first, and the next counts from this answer.
+            if self.timer == Timer::Retransmit && self.timer_at <= now {
+                self.on_retransmission_timeout(now);
+                if self.state != State::SynReceived {
+                    return;
+                }
+                self.cold.trouble().opening.two = true;
+            }
             self.restart_retransmission_timer(now);
         }
         self.want_syn();
