@@ -36,6 +36,8 @@ class Case:
         first = 2 if self.what == "data" else 0
         # A list names something; so many packets never come.
         lost = [*range(first, first + self.lost), 1_000_000]
+        # Two initial windows of data: the FIN, which leaves by itself live, tells nothing of the first.
+        segments = 20 if self.what == "data" else 10
         return f"""
 [link.{self.name}]
 between = ["A", "B"]
@@ -48,8 +50,18 @@ from = "A"
 to = "B"
 route = ["{self.name}"]
 return_route = ["{self.name}"]
-workload = {{ kind = "file", size = "{10 * SEGMENT} bytes" }}
+workload = {{ kind = "file", size = "{segments * SEGMENT} bytes" }}
 """
+
+
+def also_possible(case: Case, simulated: Any) -> list[float]:
+    """Times of the simulator that are right, too.
+
+    The kernel's timer of an answer ends with the arrival of the next SYN, give or take a tick of 32 ms: two answers
+    leave, one for each, or only the SYN's. In the second case the next one gets through a second later.
+    """
+    later = Case(case.what, case.lost + 1, case.rtt_ms).name
+    return [simulated[later]["flow_completion_time_s"]] if case.what == "syn-acks" and later in simulated else []
 
 
 def compare(live_run: Run, cases: Iterable[Case], duration_s: int) -> None:
@@ -62,7 +74,8 @@ def compare(live_run: Run, cases: Iterable[Case], duration_s: int) -> None:
     for case in cases:
         ours, theirs = simulated[case.name], live[case.name]
         times = ours["flow_completion_time_s"], theirs["flow_completion_time_s"]
-        if None in times or abs(times[0] - times[1]) > max(SHARE * times[0], SLACK_S):
+        expected = [times[0], *also_possible(case, simulated)]
+        if None in times or not any(abs(time - times[1]) <= max(SHARE * time, SLACK_S) for time in expected):
             wrong.append(f"{case.name}: {times[0]} s simulated, {times[1]} s live")
             continue
         assert (ours["ended"], theirs["ended"]) == ("completed", "completed")
@@ -78,7 +91,7 @@ def test_first_losses_cost_the_same_time(live_run: Run) -> None:
     rtts = (1, 100, 600)
     few = [Case("syns", lost, rtt) for lost in range(6) for rtt in rtts]
     few += [Case("data", lost, rtt) for lost in (1, 2, 5, 7) for rtt in rtts]
-    few += [Case("syn-acks", lost, 100) for lost in (0, 1, 2)]
+    few += [Case("syn-acks", lost, 100) for lost in (0, 1, 2, 3)]
     compare(live_run, few, 9)
 
 

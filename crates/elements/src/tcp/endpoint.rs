@@ -157,7 +157,7 @@ struct Wanted {
     wake: bool,
     /// A segment sent before, whatever the window.
     retransmit: Retransmit,
-    /// Some of `syn`, `probe` and `ack`, or a RST ([`Cold::reset`]).
+    /// Some of `syn`, `probe` and `ack`, or a RST ([`give_up::Trouble::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
@@ -301,8 +301,6 @@ struct Cold<B> {
     irs: u32,
     /// Number of the peer's FIN, once seen.
     peer_fin: Option<Seq>,
-    /// A reset to send: its number, and what it acknowledges.
-    reset: Option<Box<(u32, Option<u32>)>>,
     /// It waited for the SYN.
     passive: bool,
     /// Made when something gets no answer, or the connection ends badly.
@@ -474,7 +472,6 @@ impl<B: Body> Endpoint<B> {
                 rcv_rounded: 0,
                 irs: 0,
                 peer_fin: None,
-                reset: None,
                 passive: role == Role::Passive,
                 trouble: None,
                 default_mss: handshake::DEFAULT_MSS,

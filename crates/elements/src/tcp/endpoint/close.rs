@@ -74,7 +74,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
-        self.cold.reset = Some(Box::new((seq, ack)));
+        self.cold.trouble().reset = Some((seq, ack));
         self.wanted.urgent = true;
         self.wanted.wake = true;
     }

@@ -28,9 +28,9 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         self.wanted.urgent = false;
-        if let Some(reset) = self.cold.reset.take() {
+        let trouble = self.cold.trouble.as_mut();
+        if let Some((seq, ack)) = trouble.and_then(|trouble| trouble.reset.take()) {
             self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
-            let (seq, ack) = *reset;
             let mut flags = Flags::RST;
             if ack.is_some() {
                 flags |= Flags::ACK;

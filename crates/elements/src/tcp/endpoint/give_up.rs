@@ -32,7 +32,7 @@ fn patience(base: Duration, max_rto: Duration, retries: u32) -> Duration {
     Duration::from_picos(sum.saturating_add(rest.as_picos()))
 }
 
-/// What is known of a connection that gets no answer.
+/// What is known of a connection that gets no answer, is reset or resets.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     pub(super) opening: Opening,
@@ -42,6 +42,8 @@ pub(super) struct Trouble {
     pub(super) unanswered: u16,
     /// How the connection ended other than by FIN, and when.
     pub(super) ended: Option<(Ending, Instant)>,
+    /// A reset to send: its number, and what it acknowledges.
+    pub(super) reset: Option<(u32, Option<u32>)>,
 }
 
 impl<B: Body> Endpoint<B> {
@@ -92,7 +94,7 @@ impl<B: Body> Endpoint<B> {
         self.snd_nxt = self.snd_una;
         self.expiries = 0;
         self.rtt = RttEstimator::new(self.settings.initial_rto);
-        self.cold.trouble = None;
+        self.cold.trouble().opening = Opening::default();
         self.agreed.scaling = false;
         (self.agreed.snd_scale, self.agreed.rcv_scale) = (0, 0);
         self.receive_window = self.settings.first_receive_window();
