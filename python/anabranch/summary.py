@@ -89,8 +89,11 @@ class FlowSummary(TypedDict, total=False):
     The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window, the
     send buffer or the application limited the sender; the rest is pacing and recovery.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
-    it is requests and responses, ``fec`` without it. Over UDP all that is TCP's is ``None``; the one-way delays, from
-    a datagram's sending to its arrival, are ``None`` over TCP.
+    it is requests and responses, ``fec`` without it.
+    ``ended`` is ``completed`` (all of a file arrived, or the application stopped at ``stop``), ``running``, ``reset``,
+    ``gave-up`` (nothing answered for too long) or ``refused`` (a reset answered the SYN), ``ended_at_s`` the time since
+    the start of the run, ``None`` while it runs. Workloads of many transfers have neither. Over UDP all that is TCP's
+    is ``None``; the one-way delays, from a datagram's sending to its arrival, are ``None`` over TCP.
     """
 
     goodput_mbit_s: float | None
@@ -109,6 +112,8 @@ class FlowSummary(TypedDict, total=False):
     sndbuf_limited_share: float | None
     application_limited_share: float | None
     flow_completion_time_s: float | None
+    ended: str | None
+    ended_at_s: float | None
     reordered_ratio: float | None
     reordering_extent_p95_packets: int | None
     reordering: ReorderingSummary | None

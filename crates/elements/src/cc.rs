@@ -51,6 +51,9 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// The last [`Self::on_congestion`] or [`Self::on_rto`] proved spurious. The default keeps the
     /// reduction.
     fn on_spurious(&mut self, _event: &Spurious) {}
+    /// The connection opens, and its SYN or the answer to it was lost more than once: the window is one segment (RFC
+    /// 5681 §3.1, RFC 6928 §2). The default keeps the initial window.
+    fn on_lost_syns(&mut self) {}
     /// Sending starts again after an idle time.
     fn on_idle(&mut self, _event: &Idle) {}
     /// The window was not in use (RFC 7661). The default keeps it.
@@ -169,6 +172,9 @@ impl CongestionControl for Control {
     }
     fn on_spurious(&mut self, event: &Spurious) {
         each!(self, c => c.on_spurious(event));
+    }
+    fn on_lost_syns(&mut self) {
+        each!(self, c => c.on_lost_syns());
     }
     fn on_idle(&mut self, event: &Idle) {
         each!(self, c => c.on_idle(event));

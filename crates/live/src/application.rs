@@ -10,6 +10,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_model::{
+    network::Ended,
     scenario::{Family, Protocol, Resolved, ResolvedFlow},
     topology,
     workload::{Config, Pace, RequestResponse},
@@ -26,7 +27,9 @@ use crate::{
     directory::Directory,
     namespace::Namespace,
     settings::{SocketSettings, connects_back},
-    socket::{accept, family, listen_at, prepare, read_while, write_now, write_while},
+    socket::{
+        Connection, accept, ending, family, listen_at, prepare, read_while, write_now, write_while,
+    },
     stage::{LOOK, Side, Stage},
     stream::{Check, Stream, Wrong},
     transfers,
@@ -37,6 +40,8 @@ use crate::{
 pub struct Outcome {
     /// When the last byte of a file had arrived.
     pub completed: Option<Instant>,
+    /// How the connection ended other than by FIN, and when.
+    pub broken: Option<(Ended, Instant)>,
     /// When each request was written, and how long its response took; `None` for one that has none yet.
     pub exchanges: Vec<(Instant, Option<Duration>)>,
     /// Octets given to TCP.
@@ -164,21 +169,27 @@ impl Application {
         let Some(clock) = stage.line.wait() else {
             return Ok(Outcome::default());
         };
+        let mut outcome = Outcome::default();
         let stream = match &listener {
             Some(listener) => accept(listener, stage)?,
-            None => self.connect(clock, stage)?,
+            None => self.connect(clock, stage, &mut outcome)?,
         };
         let Some(stream) = stream else {
-            return Ok(Outcome::default());
+            return Ok(outcome);
         };
         if listener.is_some() {
             prepare(&stream)?;
             stage.sockets.add(self.flow, self.side, &stream)?;
         }
-        self.play(&stream, clock, stage)
+        self.play(&Connection::new(stream, clock), clock, stage)
     }
 
-    fn connect(&self, clock: Clock, stage: &Stage) -> io::Result<Option<TcpStream>> {
+    fn connect(
+        &self,
+        clock: Clock,
+        stage: &Stage,
+        outcome: &mut Outcome,
+    ) -> io::Result<Option<TcpStream>> {
         if !stage.wait_until(clock, self.start) {
             return Ok(None);
         }
@@ -191,15 +202,19 @@ impl Application {
             match connect(&socket, &self.address) {
                 Ok(()) | Err(Errno::ISCONN) => return Ok(Some(TcpStream::from(socket))),
                 Err(Errno::INPROGRESS | Errno::ALREADY | Errno::AGAIN | Errno::INTR) => {}
-                // A path that lets nothing through is no failure of ours.
-                Err(Errno::TIMEDOUT | Errno::HOSTUNREACH) => return Ok(None),
-                Err(error) => return Err(error.into()),
+                Err(error) => {
+                    // A path that lets nothing through is no failure of ours.
+                    let error = io::Error::from(error);
+                    let ended = ending(&error).ok_or(error)?;
+                    outcome.broken = Some((ended, clock.now()));
+                    return Ok(None);
+                }
             }
         }
         Ok(None)
     }
 
-    fn play(&self, stream: &TcpStream, clock: Clock, stage: &Stage) -> io::Result<Outcome> {
+    fn play(&self, stream: &Connection, clock: Clock, stage: &Stage) -> io::Result<Outcome> {
         let mut outcome = Outcome::default();
         let mut writing = Stream::written_by(self.flow, self.side as usize);
         let mut reading = Check::of(Stream::written_by(self.flow, 1 - self.side as usize));
@@ -230,7 +245,7 @@ impl Application {
             Role::Sink(size) => {
                 let most = size.unwrap_or(u64::MAX);
                 let going = || {
-                    self.settings.hold_window(stream);
+                    self.settings.hold_window(&**stream);
                     !stage.is_over()
                 };
                 let read = read_while(stream, &mut reading, most, going)?;
@@ -276,6 +291,7 @@ impl Application {
         }
         // The socket stays until all is over: what it counted is still to be read.
         (outcome.written, outcome.read) = (writing.position(), reading.read());
+        outcome.broken = stream.broken();
         outcome.wrong = reading.wrong().map(|octet| Wrong { octet, part: None });
         Ok(outcome)
     }
@@ -285,7 +301,7 @@ impl Application {
     fn write_paced(
         &self,
         pace: Pace,
-        (stream, content): (&TcpStream, &mut Stream),
+        (stream, content): (&Connection, &mut Stream),
         clock: Clock,
         stage: &Stage,
     ) -> io::Result<Histogram<7>> {

@@ -452,8 +452,10 @@ impl Connection {
     }
 
     fn outcome(&self) -> Outcome {
+        let broken = self.endpoint.ending().zip(self.endpoint.ended_at());
         let mut outcome = Outcome {
             completed: self.completed,
+            broken: broken.map(|(ending, at)| (ending.into(), at)),
             ..Outcome::default()
         };
         match &self.app {
@@ -537,6 +539,7 @@ impl Connection {
         let stats = self.endpoint.stats();
         let ending = self.endpoint.ending().map(|ending| match ending {
             Ending::Reset => "reset",
+            Ending::Refused => "refused",
             Ending::Aborted => "aborted",
             Ending::TimedOut => "timed-out",
         });

@@ -9,8 +9,8 @@ use anabranch_core::{
 };
 use anabranch_elements::link::Window;
 use anabranch_model::{
-    network::Completions,
-    record::summary::{ExchangeSummary, TransferSummary, jain_index},
+    network::{Completions, Ends as FlowEnds},
+    record::summary::{ExchangeSummary, TransferSummary, jain_index, seconds},
     scenario::{Resolved, ResolvedFlow},
     workload::Config,
 };
@@ -32,6 +32,10 @@ use crate::{
 
 /// `TCP_ESTABLISHED`.
 const ESTABLISHED: u8 = 1;
+/// `TCP_SYN_SENT`.
+const SYN_SENT: u8 = 2;
+/// `TCP_CLOSE`.
+const CLOSED: u8 = 7;
 /// What the kernel says where there is no round-trip time yet.
 const NO_RTT: u32 = u32::MAX;
 
@@ -64,7 +68,7 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
         }
         let of = |side| -> Vec<Sample> {
             let own = samples.iter().filter(|s| s.flow == index && s.side == side);
-            own.copied().collect()
+            knowing(own.copied().collect())
         };
         let figures = Figures {
             window: window(flow, resolved, outcomes),
@@ -87,6 +91,9 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
         limits::write(summary, &figures.sender, figures.window, is_paced(flow));
         let took = completion(flow, resolved, outcomes).map(|at| (at - flow.start).as_secs_f64());
         summary.insert("flow_completion_time_s".into(), took.into());
+        let (ended, at) = flow_ends(flow, resolved, outcomes).first();
+        summary.insert("ended".into(), json!(ended));
+        summary.insert("ended_at_s".into(), at.map(seconds).into());
         if crate::settings::connects_back(flow) {
             let completions = completions(&receiver.exchanges, asked_window(flow, resolved));
             let exchanges = ExchangeSummary::from(&completions);
@@ -102,6 +109,30 @@ pub fn fill_in(flows: &mut Map<String, Value>, resolved: &Resolved, done: &Done)
 /// Whether a flow's data may wait for its time.
 fn is_paced(flow: &ResolvedFlow) -> bool {
     flow.stack.pacing || flow.cc.sets_its_rate()
+}
+
+/// What is known of the end of a flow of one connection.
+fn flow_ends(flow: &ResolvedFlow, resolved: &Resolved, outcomes: &[Outcome; 2]) -> FlowEnds {
+    let stop = flow
+        .stop
+        .filter(|stop| *stop < Instant::START + resolved.duration);
+    let stops = outcomes[1].read > 0 && !matches!(flow.workload, Config::File(_));
+    FlowEnds {
+        completed: completion(flow, resolved, outcomes),
+        broken: [outcomes[0].broken, outcomes[1].broken],
+        stopped: stop.filter(|_| stops),
+    }
+}
+
+/// The samples that have counters. A socket whose connect() failed is as new: the kernel clears what it counted.
+fn knowing(samples: Vec<Sample>) -> Vec<Sample> {
+    let opened = samples.iter().any(|s| s.info.state == ESTABLISHED);
+    let waits = samples.iter().any(|s| s.info.state == SYN_SENT);
+    if opened || !waits {
+        return samples;
+    }
+    let kept = samples.into_iter();
+    kept.filter(|s| s.info.state != CLOSED).collect()
 }
 
 /// Requests and responses in the measured time, each by its own: a response that was asked for before counts, and so does a request
@@ -375,6 +406,13 @@ impl Figures {
         Some((bytes, to.saturating_since(from)))
     }
 
+    /// Retransmissions of the SYN, or of the answer to one: all that there were when the connection opened.
+    fn opening(&self) -> u32 {
+        let open = self.sender.iter().find(|s| s.info.state == ESTABLISHED);
+        let last = open.or(self.sender.last());
+        last.map_or(0, |sample| sample.info.total_retrans)
+    }
+
     fn goodput_mbit_s(&self) -> Option<f64> {
         let (bytes, time) = self
             .delivered()
@@ -394,8 +432,13 @@ impl Figures {
         if let Some([(_, before), (_, after)]) = self.edges(&self.sender) {
             // The kernel's counters have 32 bits and wrap.
             let count = |of: fn(&TcpInfo) -> u32| of(&after).wrapping_sub(of(&before));
-            put("sent_packets", count(|info| info.data_segs_out).into());
+            let opening = self.opening();
+            let syns = |info: &TcpInfo| info.total_retrans.min(opening);
             let retransmitted = count(|info| info.total_retrans);
+            let sent = u64::from(count(|info| info.data_segs_out))
+                + u64::from(syns(&after).saturating_sub(syns(&before)));
+            // A FIN by itself is retransmitted, too, and carries no data.
+            put("sent_packets", sent.max(retransmitted.into()).into());
             put("retransmitted_packets", retransmitted.into());
             // A DSACK also reports a copy that the network made, of a segment that was sent once.
             let duplicates = count(|info| info.dsack_dups);

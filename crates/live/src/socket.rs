@@ -2,12 +2,16 @@
 //! so that nobody waits for long.
 
 use std::{
+    cell::Cell,
     io::{self, Read},
     net::{SocketAddr, TcpListener, TcpStream},
+    ops::Deref,
     os::fd::AsFd,
     time::Duration as Pause,
 };
 
+use anabranch_core::units::Instant;
+use anabranch_model::network::Ended;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -17,6 +21,7 @@ use rustix::{
 };
 
 use crate::{
+    clock::Clock,
     settings::{OptionError, SocketOption, SocketSettings},
     stage::{LOOK, Stage},
     stream::{Check, Stream},
@@ -107,6 +112,63 @@ pub(crate) fn accept(listener: &TcpListener, stage: &Stage) -> io::Result<Option
     Ok(None)
 }
 
+/// A connection that stood, and what broke it off.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    clock: Clock,
+    broken: Cell<Option<(Ended, Instant)>>,
+}
+
+impl Connection {
+    pub const fn new(stream: TcpStream, clock: Clock) -> Self {
+        let broken = Cell::new(None);
+        Self {
+            stream,
+            clock,
+            broken,
+        }
+    }
+
+    /// How it ended other than by FIN, and when a call first said so.
+    pub fn broken(&self) -> Option<(Ended, Instant)> {
+        self.broken.get()
+    }
+
+    /// Whether this error of a call means that the connection is gone, which is noted.
+    fn is_broken_by(&self, error: &io::Error) -> bool {
+        let ended = ending(error);
+        if let Some(ended) = ended
+            && self.broken.get().is_none()
+        {
+            self.broken.set(Some((ended, self.clock.now())));
+        }
+        ended.is_some()
+    }
+}
+
+impl Deref for Connection {
+    type Target = TcpStream;
+    fn deref(&self) -> &TcpStream {
+        &self.stream
+    }
+}
+
+/// How a connection has ended of which a call returns this error; `None` if it has not. A call that took too long
+/// returns `EAGAIN`, so `ETIMEDOUT` is the kernel's giving up.
+pub fn ending(error: &io::Error) -> Option<Ended> {
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable,
+        NetworkUnreachable, TimedOut,
+    };
+    match error.kind() {
+        ConnectionRefused => Some(Ended::Refused),
+        TimedOut | HostUnreachable | NetworkUnreachable => Some(Ended::GaveUp),
+        BrokenPipe | ConnectionAborted | ConnectionReset => Some(Ended::Reset),
+        _ => None,
+    }
+}
+
 /// Whether a call only took too long, or was interrupted.
 pub fn is_late(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
@@ -116,7 +178,7 @@ pub fn is_late(error: &io::Error) -> bool {
 /// Writes `bytes` bytes of `content`, and says how many were. Room is waited for outside of writes: one that ended by a time-out would be
 /// made again, and every write sends what TCP had let wait for more.
 pub(crate) fn write_while(
-    stream: &TcpStream,
+    stream: &Connection,
     content: &mut Stream,
     bytes: u64,
     going: impl Fn() -> bool,
@@ -133,7 +195,7 @@ pub(crate) fn write_while(
         let part = made
             .len()
             .min(usize::try_from(bytes - written).unwrap_or(CHUNK));
-        match send(stream, &chunk[made.start..made.start + part], AT_ONCE) {
+        match send(&**stream, &chunk[made.start..made.start + part], AT_ONCE) {
             Ok(n) => {
                 written += n as u64;
                 made.start += n;
@@ -144,9 +206,8 @@ pub(crate) fn write_while(
                 }
             }
             Err(Errno::AGAIN) => wait_for_room(stream)?,
-            // The path is given up: the next one is told that the connection is gone.
-            Err(Errno::INTR | Errno::TIMEDOUT) => {}
-            Err(error) if is_lost(&error.into()) => break,
+            Err(Errno::INTR) => {}
+            Err(error) if stream.is_broken_by(&error.into()) => break,
             Err(error) => return Err(error.into()),
         }
     }
@@ -162,21 +223,21 @@ fn wait_for_room(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Writes as much of `bytes` bytes as the socket takes at once, and says how much that was.
-pub(crate) fn write_now(stream: &TcpStream, content: &mut Stream, bytes: u64) -> io::Result<u64> {
+pub(crate) fn write_now(stream: &Connection, content: &mut Stream, bytes: u64) -> io::Result<u64> {
     let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
     let mut written = 0;
     while written < bytes {
         let left = usize::try_from(bytes - written).unwrap_or(CHUNK);
         let part = left.min(chunk.len());
         content.peek(&mut chunk[..part]);
-        match send(stream, &chunk[..part], AT_ONCE) {
+        match send(&**stream, &chunk[..part], AT_ONCE) {
             Ok(n) => {
                 written += n as u64;
                 content.advance(n as u64);
             }
-            Err(Errno::INTR | Errno::TIMEDOUT) => {}
+            Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => break,
-            Err(error) if is_lost(&error.into()) => break,
+            Err(error) if stream.is_broken_by(&error.into()) => break,
             Err(error) => return Err(error.into()),
         }
     }
@@ -185,7 +246,7 @@ pub(crate) fn write_now(stream: &TcpStream, content: &mut Stream, bytes: u64) ->
 
 /// Reads up to `bytes` bytes, and says how many there were.
 pub(crate) fn read_while(
-    mut stream: &TcpStream,
+    stream: &Connection,
     content: &mut Check,
     bytes: u64,
     going: impl Fn() -> bool,
@@ -196,14 +257,14 @@ pub(crate) fn read_while(
         let part = chunk
             .len()
             .min(usize::try_from(bytes - read).unwrap_or(CHUNK));
-        match stream.read(&mut chunk[..part]) {
+        match (&**stream).read(&mut chunk[..part]) {
             Ok(0) => break,
             Ok(n) => {
                 content.take(&chunk[..n]);
                 read += n as u64;
             }
+            Err(error) if stream.is_broken_by(&error) => break,
             Err(error) if is_late(&error) => {}
-            Err(error) if is_lost(&error) => break,
             Err(error) => return Err(error),
         }
     }
@@ -212,11 +273,7 @@ pub(crate) fn read_while(
 
 /// Whether the path ended a connection: it gave up, or the peer did.
 pub fn is_lost(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, HostUnreachable};
-    matches!(
-        error.kind(),
-        BrokenPipe | ConnectionAborted | ConnectionReset | HostUnreachable
-    )
+    ending(error).is_some()
 }
 
 #[cfg(test)]
@@ -236,6 +293,19 @@ mod tests {
 
     fn here(port: u16) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, port).into()
+    }
+
+    #[test]
+    fn errors_of_calls_say_how_a_connection_ended() {
+        let of = |errno: Errno| ending(&errno.into());
+        assert_eq!(of(Errno::TIMEDOUT), Some(Ended::GaveUp));
+        assert_eq!(of(Errno::HOSTUNREACH), Some(Ended::GaveUp));
+        assert_eq!(of(Errno::CONNREFUSED), Some(Ended::Refused));
+        assert_eq!(of(Errno::CONNRESET), Some(Ended::Reset));
+        assert_eq!(of(Errno::PIPE), Some(Ended::Reset));
+        for still_there in [Errno::AGAIN, Errno::INTR, Errno::INPROGRESS, Errno::ALREADY] {
+            assert_eq!(of(still_there), None);
+        }
     }
 
     /// Fails for settings that are made of the listening socket when a connection is there, or of nobody.

@@ -85,19 +85,24 @@ impl Default for Counted {
 }
 
 impl Counted {
-    fn add(&mut self, info: &TcpInfo, before: &TcpInfo) {
+    fn add(&mut self, writing: &Writing) -> io::Result<()> {
+        let (info, before) = (&TcpInfo::of(&writing.stream)?, &writing.before);
         // The kernel's counters have 32 bits and wrap.
         let since = |of: fn(&TcpInfo) -> u32| u64::from(of(info).wrapping_sub(of(before)));
-        self.sent_packets += since(|info| info.data_segs_out);
         let retransmitted = since(|info| info.total_retrans);
+        let syns = writing.syns(info).saturating_sub(writing.syns(before));
+        let sent = since(|info| info.data_segs_out) + u64::from(syns);
+        // A FIN by itself is retransmitted, too, and carries no data.
+        self.sent_packets += sent.max(retransmitted);
         self.retransmitted_packets += retransmitted;
         // A DSACK also reports a copy that the network made, of a segment that was sent once.
         self.spurious_retransmissions += since(|info| info.dsack_dups).min(retransmitted);
-        let timeouts = u64::from(info.total_rto.wrapping_sub(before.total_rto));
+        let timeouts = since(|info| info.total_rto);
         self.timeouts = self
             .timeouts
             .filter(|_| info.knows_total_rto)
             .map(|sum| sum + timeouts);
+        Ok(())
     }
 }
 
@@ -129,6 +134,16 @@ struct Writing {
     size: u64,
     /// What had been counted when the measured time began.
     before: TcpInfo,
+    /// Retransmissions of the SYN, once the connection has opened.
+    opening: Option<u32>,
+}
+
+impl Writing {
+    /// SYNs that were retransmitted.
+    fn syns(&self, info: &TcpInfo) -> u32 {
+        let opening = self.opening.unwrap_or(info.total_retrans);
+        info.total_retrans.min(opening)
+    }
 }
 
 impl Source {
@@ -204,7 +219,7 @@ impl Source {
                 let ended = open.swap_remove(index);
                 self.ledger.lock().remove(&ended.port);
                 if !is_final {
-                    counted.add(&TcpInfo::of(&ended.stream)?, &ended.before);
+                    counted.add(&ended)?;
                 }
             }
         }
@@ -244,13 +259,14 @@ impl Source {
             content: self.content.numbered(begun.number),
             size: begun.size,
             before: TcpInfo::default(),
+            opening: None,
         })
     }
 }
 
 fn count_open(counted: &mut Counted, open: &[Writing]) -> io::Result<()> {
     for writing in open {
-        counted.add(&TcpInfo::of(&writing.stream)?, &writing.before);
+        counted.add(writing)?;
     }
     Ok(())
 }
@@ -306,7 +322,12 @@ impl Writing {
             let part = left.min(chunk.len()).min(PART);
             self.content.peek(&mut chunk[..part]);
             match (&self.stream).write(&chunk[..part]) {
-                Ok(n) => self.content.advance(n as u64),
+                Ok(n) => {
+                    if self.opening.is_none() {
+                        self.opening = Some(TcpInfo::of(&self.stream)?.total_retrans);
+                    }
+                    self.content.advance(n as u64);
+                }
                 Err(error) if is_late(&error) || is_under_way(&error) => return Ok(true),
                 Err(error) if is_lost(&error) => return Ok(false),
                 Err(error) => return Err(error),

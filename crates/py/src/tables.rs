@@ -75,13 +75,14 @@ fn flags<T>(rows: &[T], of: impl Fn(&T) -> bool) -> ArrayRef {
 }
 
 /// Figures of the summary that are ratios, rates and times; the others are counts.
-const FLOW_FLOATS: [&str; 9] = [
+const FLOW_FLOATS: [&str; 10] = [
     "goodput_mbit_s",
     "throughput_mbit_s",
     "mean_cwnd_packets",
     "mean_srtt_ms",
     "min_rtt_ms",
     "flow_completion_time_s",
+    "ended_at_s",
     "reordered_ratio",
     "mean_one_way_delay_ms",
     "p95_one_way_delay_ms",
@@ -133,6 +134,8 @@ fn flows(flows: &Map<String, Value>) -> Columns {
     let rows: Vec<&Value> = flows.values().collect();
     let mut columns: Columns = vec![("flow", strings(&names, |name| Some((*name).clone())))];
     columns.extend(figures(&rows, &FLOW_FLOATS, &FLOW_COUNTS));
+    let ended = |row: &&Value| row["ended"].as_str().map(str::to_owned);
+    columns.push(("ended", strings(&rows, ended)));
     columns
 }
 

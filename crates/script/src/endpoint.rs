@@ -154,9 +154,8 @@ impl EndpointTarget {
                 self.flush();
                 Answer::Error("EINPROGRESS")
             }
-            Some(end) if end.ending().is_some() => Answer::Error("ECONNREFUSED"),
             Some(end) if end.state().is_synchronized() => Answer::Value(0),
-            Some(_) => Answer::Error("EALREADY"),
+            Some(end) => Answer::Error(broken(end).unwrap_or("EALREADY")),
         }
     }
 }
@@ -166,6 +165,7 @@ fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
     use anabranch_elements::tcp::Ending;
     match end.ending() {
         Some(Ending::Reset) => Some("ECONNRESET"),
+        Some(Ending::Refused) => Some("ECONNREFUSED"),
         Some(Ending::TimedOut) => Some("ETIMEDOUT"),
         Some(Ending::Aborted) => Some("EPIPE"),
         None => None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +125,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
         out = console(error=any(capture.is_standard_output for capture in captures))
         _print(result, out, all_flows=options.all_flows)
         if why is not None:
-            print_why(why, out)
+            print_why(why, out, result.flows)
 
 
 def _check_taint(result: RunResult, options: RunOptions) -> None:
@@ -219,7 +220,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     from rich import box
     from rich.table import Table
 
-    from anabranch.report.format import figure
+    from anabranch.report.format import end, figure
 
     summary = result.summary
     title = summary.get("scenario") or "scenario"
@@ -230,22 +231,28 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     if summary.get("tainted"):
         out.print(styled("TAINTED: no result", "bold red"))
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("flow", "goodput\nMbit/s", "throughput\nMbit/s", "srtt\nms", "cwnd\npackets", "sent\npackets",
-                    "retrans-\nmitted", "fast re-\ncoveries", "timeouts", "reordered"):  # fmt: skip
-        flows.add_column(heading, justify="left" if heading == "flow" else "right")
+    columns = _flow_figures(result)
+    ends = any(flow.get("ended") for flow in result.flows.values())
+    for heading in ("flow", *(heading for heading, *_ in columns), *(("ended",) if ends else ())):
+        flows.add_column(heading, justify="left" if heading in ("flow", "ended") else "right")
     copies = {} if all_flows else _copies(result)
     for name, flow in result.flows.items():
         table = name.partition("/")[0]
         if table not in copies:
-            flows.add_row(name, *(figure(_of(flow, key), ratio=ratio) for key, ratio in _FLOW_FIGURES))
+            flows.add_row(
+                name,
+                *(figure(_of(flow, key), ratio=ratio) for _, key, ratio in columns),
+                *((end(flow),) if ends else ()),
+            )
         elif name == copies[table][0]:
             for word, reckon in (("mean", _mean), ("least", min), ("most", max)):
-                values = ([_of(result.flows[n], key) for n in copies[table]] for key, _ in _FLOW_FIGURES)
+                values = ([_of(result.flows[n], key) for n in copies[table]] for _, key, _ in columns)
                 told = ([v for v in column if v is not None] for column in values)
                 cells = (reckon(v) if v else None for v in told)
                 flows.add_row(
                     f"{table}: {word} of {len(copies[table]):,}" if word == "mean" else f"  {word}",
-                    *(figure(cell, ratio=ratio) for cell, (_, ratio) in zip(cells, _FLOW_FIGURES, strict=True)),
+                    *(figure(cell, ratio=ratio) for cell, (*_, ratio) in zip(cells, columns, strict=True)),
+                    *((_ends(result, copies[table]) if word == "mean" else "",) if ends else ()),
                 )
     out.print(flows)
     if copies:
@@ -325,11 +332,26 @@ def _trace(live: LiveSummary) -> str:
 
 
 _FLOW_FIGURES = (
-    ("goodput_mbit_s", False), ("throughput_mbit_s", False), ("mean_srtt_ms", False), ("mean_cwnd_packets", False),
-    ("sent_packets", False), ("retransmitted_packets", False), ("fast_recoveries", False), ("timeouts", False),
-    ("reordered_ratio", True),
+    ("goodput\nMbit/s", "goodput_mbit_s", False), ("throughput\nMbit/s", "throughput_mbit_s", False),
+    ("srtt\nms", "mean_srtt_ms", False), ("cwnd\npackets", "mean_cwnd_packets", False),
+    ("sent\npackets", "sent_packets", False), ("retrans-\nmitted", "retransmitted_packets", False),
+    ("fast re-\ncoveries", "fast_recoveries", False), ("timeouts", "timeouts", False),
+    ("reordered", "reordered_ratio", True),
 )  # fmt: skip
-"""What the table of flows shows of each, and whether it is a ratio."""
+"""What the table of flows shows of each: the heading, the figure, and whether it is a ratio."""
+_COMPLETION = ("completion\ntime s", "flow_completion_time_s", False)
+
+
+def _flow_figures(result: RunResult) -> tuple[tuple[str, str, bool], ...]:
+    """The columns of the table of flows; completion times where a flow transfers a file."""
+    completes = any(flow.get("flow_completion_time_s") is not None for flow in result.flows.values())
+    return (*_FLOW_FIGURES, _COMPLETION) if completes else _FLOW_FIGURES
+
+
+def _ends(result: RunResult, names: list[str]) -> str:
+    """How many of some flows ended in each way."""
+    counts = Counter(result.flows[name].get("ended") for name in names)
+    return ", ".join(f"{count:,} {ended}" for ended, count in counts.most_common() if ended)
 
 
 def _of(flow: FlowSummary, key: str) -> float | None:

@@ -6,17 +6,25 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
+    from anabranch.summary import FlowSummary
     from anabranch.why import Why
 
 
-def print_why(why: Why, out: Console) -> None:
-    """Print the counts of each flow, then its episodes."""
+def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
+    """Print which connections ended badly, the counts of each flow, then its episodes."""
     from anabranch.cli.common import styled
     from anabranch.why import Retransmission, text
 
+    endings = [(name, told) for name, summary in flows.items() if (told := text.ending(summary))]
+    for name, told in endings:
+        out.print(styled(name).append(f" {told}", style="not bold"), soft_wrap=True)
     if not any(flow.episodes for flow in why.flows):
+        if endings:
+            return
         out.print("nothing was sent again")
         return
     for flow in why.flows:

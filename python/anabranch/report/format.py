@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from anabranch.summary import FlowSummary
     from anabranch.sweep import Estimate
 
 NONE = "–"
@@ -19,6 +20,18 @@ def figure(value: float | None, *, ratio: bool = False) -> str:
     if float(value).is_integer() and abs(value) < 1e12:
         return f"{int(value):,}"
     return f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+
+
+BROKEN = {"reset": "was reset", "gave-up": "gave up", "refused": "was refused"}
+"""How a connection ended badly, in words."""
+
+
+def end(flow: FlowSummary) -> str:
+    """How a flow ended, and when in seconds from the start of the run."""
+    ended, at = flow.get("ended"), flow.get("ended_at_s")
+    if ended is None:
+        return NONE
+    return ended if at is None else f"{ended} {figure(at)} s"
 
 
 def interval(estimate: Estimate | None) -> str:

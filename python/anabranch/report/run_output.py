@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from anabranch.output import whole_directory, write_parquet
 from anabranch.report.columns import RunColumns, sequence_flow
-from anabranch.report.format import figure
+from anabranch.report.format import end, figure
 from anabranch.report.page import page, table, text
 from anabranch.report.why import episodes, told_on_click
 
@@ -115,12 +115,13 @@ def _flows(result: RunResult) -> str:
         (name, figure(f.get("goodput_mbit_s")), figure(f.get("throughput_mbit_s")), figure(f.get("mean_srtt_ms")),
          figure(f.get("mean_cwnd_packets")), figure(f.get("sent_packets")), figure(f.get("retransmitted_packets")),
          figure(f.get("spurious_retransmissions")), figure(f.get("fast_recoveries")), figure(f.get("timeouts")),
-         figure(f.get("reordered_ratio"), ratio=True))
+         figure(f.get("reordered_ratio"), ratio=True), figure(f.get("flow_completion_time_s")), end(f))
         for name, f in result.flows.items()
     )  # fmt: skip
     return "<h2>Flows</h2>" + table(
         ("flow", "goodput (Mbit/s)", "throughput (Mbit/s)", "srtt (ms)", "cwnd (packets)", "sent (packets)",
-         "retransmitted", "of them needless", "fast recoveries", "timeouts", "reordered"), rows,
+         "retransmitted", "of them needless", "fast recoveries", "timeouts", "reordered", "completion time (s)",
+         "ended"), rows,
     )  # fmt: skip
 
 

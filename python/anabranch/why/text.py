@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from anabranch.report.format import figure
+from typing import TYPE_CHECKING
+
+from anabranch.report.format import BROKEN, figure
 from anabranch.why.episodes import Episode, FlowWhy
 from anabranch.why.retransmissions import Retransmission
 from anabranch.why.window import WindowEvent
+
+if TYPE_CHECKING:
+    from anabranch.summary import FlowSummary
 
 
 def headline(flow: FlowWhy) -> str:
@@ -18,6 +23,19 @@ def headline(flow: FlowWhy) -> str:
         counts += f", {len(again) - needed - needless} undecided when the run ended"
     causes = ", ".join(f"{cause} {n}{_of_them(m)}" for cause, (n, m) in flow.by_cause().items())
     return f"{counts}; {plural(len(flow.episodes), 'episode')}" + (f". Triggered by {causes}" if causes else "")
+
+
+def ending(flow: FlowSummary) -> str:
+    """How a connection ended badly, when, and why; nothing of one that did not."""
+    ended, at = flow.get("ended"), flow.get("ended_at_s")
+    if ended not in BROKEN or at is None:
+        return ""
+    cause = {
+        "reset": "a reset broke the connection off",
+        "gave-up": "retransmissions went unanswered for as long as the stack tries",
+        "refused": "a reset answered the SYN",
+    }[ended]
+    return f"{BROKEN[ended]} at {figure(at)} s: {cause}"
 
 
 def _of_them(needless: int) -> str:

@@ -228,6 +228,9 @@ impl CongestionControl for Bbr {
         model.cwnd = model.cwnd.max(model.prior_cwnd);
     }
 
+    fn on_lost_syns(&mut self) {
+        self.0.cwnd = self.0.smss;
+    }
     fn on_idle(&mut self, _event: &Idle) {
         // Draft 00 §4.3.4.4: at the bandwidth at once, without looking for more.
         let model = &mut *self.0;

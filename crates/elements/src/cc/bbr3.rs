@@ -300,6 +300,9 @@ impl CongestionControl for Bbr3 {
     }
 
     /// HandleRestartFromIdle
+    fn on_lost_syns(&mut self) {
+        self.0.cwnd = self.0.smss;
+    }
     fn on_idle(&mut self, event: &Idle) {
         let model = &mut *self.0;
         model.idle_restart = true;

@@ -252,6 +252,9 @@ impl CongestionControl for Bic {
         }
     }
 
+    fn on_lost_syns(&mut self) {
+        self.state.window.cwnd = 1.0;
+    }
     fn on_idle(&mut self, event: &Idle) {
         let initial = self.standard.initial_cwnd;
         self.state.window.on_idle(event, initial);

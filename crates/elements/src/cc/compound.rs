@@ -378,6 +378,9 @@ impl CongestionControl for Compound {
         }
     }
 
+    fn on_lost_syns(&mut self) {
+        self.window.restart(1.0);
+    }
     fn on_idle(&mut self, event: &Idle) {
         let sum = self.window.sum();
         let restart = event.restart_window(sum, self.standard.initial_cwnd);

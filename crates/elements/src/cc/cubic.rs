@@ -341,6 +341,9 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn on_lost_syns(&mut self) {
+        self.window.cwnd = 1.0;
+    }
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
             let window = &mut self.window;

@@ -172,6 +172,9 @@ impl CongestionControl for CubicPlus {
         self.restarted = false;
         self.cubic.on_spurious(event);
     }
+    fn on_lost_syns(&mut self) {
+        self.cubic.on_lost_syns();
+    }
     fn on_idle(&mut self, event: &Idle) {
         self.cubic.on_idle(event);
     }

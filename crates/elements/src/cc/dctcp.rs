@@ -164,6 +164,9 @@ impl CongestionControl for Dctcp {
     fn on_spurious(&mut self, event: &Spurious) {
         self.reno.on_spurious(event);
     }
+    fn on_lost_syns(&mut self) {
+        self.reno.on_lost_syns();
+    }
     fn on_idle(&mut self, event: &Idle) {
         self.reno.on_idle(event);
     }

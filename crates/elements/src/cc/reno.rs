@@ -289,6 +289,9 @@ impl CongestionControl for Reno {
         }
     }
 
+    fn on_lost_syns(&mut self) {
+        self.window.cwnd = self.smss;
+    }
     fn on_idle(&mut self, event: &Idle) {
         if event.idle > event.rto {
             let cwnd = self.window.cwnd as f64;

@@ -260,6 +260,9 @@ impl CongestionControl for Vegas {
         }
     }
 
+    fn on_lost_syns(&mut self) {
+        self.window.cwnd = 1.0;
+    }
     fn on_idle(&mut self, event: &Idle) {
         self.window.on_idle(event, self.standard.initial_cwnd);
         self.forget_round();

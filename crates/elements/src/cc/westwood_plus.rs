@@ -218,6 +218,9 @@ impl CongestionControl for WestwoodPlus {
     fn on_spurious(&mut self, event: &Spurious) {
         self.reno.on_spurious(event);
     }
+    fn on_lost_syns(&mut self) {
+        self.reno.on_lost_syns();
+    }
     fn on_idle(&mut self, event: &Idle) {
         self.began = None;
         self.delivered = Bytes::ZERO;

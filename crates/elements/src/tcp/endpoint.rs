@@ -12,6 +12,7 @@ mod close;
 mod control_segments;
 mod ecn;
 mod fast_recovery;
+mod give_up;
 mod growth;
 mod handshake;
 mod header;
@@ -159,7 +160,7 @@ struct Wanted {
     wake: bool,
     /// A segment sent before, whatever the window.
     retransmit: Retransmit,
-    /// Some of `syn`, `probe` and `ack`, or a RST ([`Cold::reset`]).
+    /// Some of `syn`, `probe` and `ack`, or a RST ([`give_up::Trouble::reset`]).
     urgent: bool,
     /// SYN, with or without acknowledgment.
     syn: bool,
@@ -298,16 +299,14 @@ struct Cold<B> {
     irs: u32,
     /// Number of the peer's FIN while it waits for what is before it; [`Seq::END`] otherwise.
     peer_fin: Seq,
-    /// A reset to send: its number, and what it acknowledges.
-    reset: Option<Box<(u32, Option<u32>)>>,
-    /// The SYN's timer expired (RFC 6298 (5.7)).
-    syn_timeout: bool,
+    /// It waited for the SYN.
+    passive: bool,
+    /// Made when something gets no answer, or the connection ends badly.
+    trouble: Option<Box<give_up::Trouble>>,
     /// Octets of the largest segment that a peer takes which tells of none.
     default_mss: u16,
     /// Made when it is needed.
     extras: Option<Box<Extras>>,
-    /// The connection ended by RST or by giving up.
-    reset_by: Option<Ending>,
     /// How long each limit has held.
     limits: LimitAccount,
     /// The send buffer had no room for all of the last write.
@@ -358,6 +357,13 @@ impl<B> Cold<B> {
     fn extras(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
+    fn trouble(&mut self) -> &mut give_up::Trouble {
+        self.trouble.get_or_insert_default()
+    }
+    /// How the connection ended other than by FIN, and when.
+    fn ended(&self) -> Option<(Ending, Instant)> {
+        self.trouble.as_ref()?.ended
+    }
 }
 
 /// How a connection ended other than by FIN.
@@ -365,6 +371,8 @@ impl<B> Cold<B> {
 pub enum Ending {
     /// The peer reset it.
     Reset,
+    /// The peer answered the SYN by a reset: nobody listens.
+    Refused,
     /// This end aborted it.
     Aborted,
     /// Too many timeouts without progress (RFC 9293 §3.8.3).
@@ -469,11 +477,10 @@ impl<B: Body> Endpoint<B> {
                 rcv_rounded: 0,
                 irs: 0,
                 peer_fin: Seq::END,
-                reset: None,
-                syn_timeout: false,
+                passive: role == Role::Passive,
+                trouble: None,
                 default_mss: handshake::DEFAULT_MSS,
                 extras: None,
-                reset_by: None,
                 limits: LimitAccount::default(),
                 write_was_cut: false,
             }),
@@ -511,7 +518,7 @@ impl<B: Body> Endpoint<B> {
         matches!(
             self.state,
             State::FinWait1 | State::FinWait2 | State::Closing | State::LastAck | State::TimeWait
-        ) || self.cold.reset_by.is_some()
+        ) || self.cold.ended().is_some()
     }
 
     fn transit(&mut self, event: Event) {

@@ -5,8 +5,8 @@
 //! octet of new data; without one, nothing has to be taken back when the peer discards it.
 //!
 //! # Differs from Linux
-//! - Not compared. The interval follows RFC 9293 §3.8.6.1: the retransmission timeout at first, then
-//!   with its exponential backoff.
+//! - Not compared but for the number of probes that nothing answers. The interval follows RFC 9293
+//!   §3.8.6.1: the retransmission timeout at first, then with its exponential backoff.
 
 use anabranch_core::units::Duration;
 

@@ -125,10 +125,25 @@ pub struct Settings {
     /// loss probes (RFC 8985 §6.3, §7.2) end with a tick: one that is to last for x with the ⌈(x + 2 ms) ÷ tick⌉ + 1st from
     /// when it is set. CUBIC in whole segments reads its time off that clock. Zero: no ticks.
     pub clock_tick: Duration,
-    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3).
+    /// Timeouts without progress before the connection is given up (R2 of RFC 9293 §3.8.3); probes of a closed
+    /// window that nothing answers count alike.
     pub retries: u32,
-    /// The same for a SYN.
+    /// With more than zero `retries` stands for a time: a timeout gives the connection up once so much has passed
+    /// since the first retransmission as `retries` timeouts take of which the first is this one and each is twice the
+    /// last, up to `max_rto` (Linux: `tcp_retries2`). Zero: timeouts are counted.
+    pub retries_base_rto: Duration,
+    /// Retransmissions of a SYN before the connection is given up, besides `syn_linear_timeouts`.
     pub syn_retries: u32,
+    /// So many timeouts of a SYN come at intervals of `initial_rto` before the interval doubles with each (Linux:
+    /// `tcp_syn_linear_timeouts`).
+    pub syn_linear_timeouts: u32,
+    /// Retransmissions of the answer to a SYN before the listener forgets the connection (Linux:
+    /// `tcp_synack_retries`).
+    pub syn_ack_retries: u32,
+    /// After a timeout of a SYN, or of the answer to one, timestamps tell the round-trip time of the handshake; RFC
+    /// 6298 (5.7) holds only where they do not, and a probe may leave before the first round-trip time is known. If
+    /// not, RFC 6298 (5.7) always holds.
+    pub rtt_after_syn_timeout: bool,
     /// Bytes accepted from the application and not yet acknowledged, at most.
     pub send_buffer: Limit,
     /// Bytes received in order and not yet read, at most: the largest window offered.

@@ -47,6 +47,8 @@ pub enum Event {
     FinAcknowledged,
     /// Twice the maximum segment lifetime has passed in TIME-WAIT.
     TimeWaitOver,
+    /// A valid RST came for a connection that was opened passively and is not open yet, or the timer gave it up.
+    PassiveReset,
     /// A valid RST came, the user aborted, or the timer gave up.
     Reset,
 }
@@ -102,6 +104,7 @@ impl State {
                 Self::TimeWait
             }
             (Self::FinWait1, Event::FinAcknowledged) => Self::FinWait2,
+            (Self::SynReceived, Event::PassiveReset) => Self::Listen,
             (Self::LastAck, Event::FinAcknowledged)
             | (Self::TimeWait, Event::TimeWaitOver)
             | (_, Event::Reset) => Self::Closed,
@@ -156,7 +159,7 @@ mod tests {
     use super::{Event::*, State, State::*};
 
     /// Every arrow of RFC 9293 figure 5; there is no other but the reset from anywhere.
-    const ARROWS: [(State, super::Event, State); 18] = [
+    const ARROWS: [(State, super::Event, State); 19] = [
         (Closed, ActiveOpen, SynSent),
         (Listen, ActiveOpen, SynSent),
         (Listen, Syn, SynReceived),
@@ -165,6 +168,7 @@ mod tests {
         (SynReceived, SynAcknowledged, Established),
         (SynReceived, SendFin, FinWait1),
         (SynReceived, Fin, CloseWait),
+        (SynReceived, PassiveReset, Listen),
         (Established, SendFin, FinWait1),
         (Established, Fin, CloseWait),
         (CloseWait, SendFin, LastAck),
@@ -188,6 +192,7 @@ mod tests {
             Fin,
             FinAcknowledged,
             TimeWaitOver,
+            PassiveReset,
         ];
         for state in State::ALL {
             for event in events {

@@ -12,7 +12,7 @@ pub struct Stats {
     pub sent_packets: u64,
     /// IP bytes of everything sent.
     pub sent_bytes: u64,
-    /// Segments with payload sent again.
+    /// Retransmissions of payload and of the SYN, or the answer to one; not of a lone FIN.
     pub retransmitted_packets: u64,
     /// Segments without payload sent.
     pub sent_acks: u64,
@@ -38,6 +38,8 @@ pub struct Stats {
     pub ecn_reductions: u64,
     /// Segments received with Congestion Experienced.
     pub ce_segments: u64,
+    /// Of `retransmitted_packets`, those of the SYN, or the answer to one: no more than there are retries.
+    pub retransmitted_syns: u32,
     /// Duplicates that the peer has reported (RFC 2883).
     pub duplicates_reported: u32,
     /// Reductions taken back because they proved needless (RFC 4015).
@@ -61,6 +63,7 @@ impl Stats {
             sent_packets: self.sent_packets - earlier.sent_packets,
             sent_bytes: self.sent_bytes - earlier.sent_bytes,
             retransmitted_packets: self.retransmitted_packets - earlier.retransmitted_packets,
+            retransmitted_syns: self.retransmitted_syns - earlier.retransmitted_syns,
             sent_acks: self.sent_acks - earlier.sent_acks,
             received_packets: self.received_packets - earlier.received_packets,
             delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
@@ -90,6 +93,7 @@ impl Stats {
             sent_packets: self.sent_packets + other.sent_packets,
             sent_bytes: self.sent_bytes + other.sent_bytes,
             retransmitted_packets: self.retransmitted_packets + other.retransmitted_packets,
+            retransmitted_syns: self.retransmitted_syns + other.retransmitted_syns,
             sent_acks: self.sent_acks + other.sent_acks,
             received_packets: self.received_packets + other.received_packets,
             delivered_bytes: self.delivered_bytes + other.delivered_bytes,

@@ -126,6 +126,63 @@ fn a_syn_without_answer_is_given_up() {
     assert_eq!((syns, end.state()), (3, State::Closed));
 }
 
+/// RFC 9293 §3.10.7.4: an attempt that times out, or is reset, leaves the listener where it was.
+#[test]
+fn a_listener_that_gives_up_accepts_the_next_syn() {
+    let segment = |flags, seq, ack| Segment {
+        seq,
+        ack,
+        window: 1000,
+        flags,
+        timestamps: None,
+        options: Options::None,
+        body: Length(0),
+    };
+    let s = Settings {
+        syn_ack_retries: 1,
+        ..settings()
+    };
+    for resets in [false, true] {
+        let mut end: Endpoint<Length> = endpoint(&s, Role::Passive, 1);
+        end.on_segment(ms(0), &segment(Flags::SYN, 7, 0), Ecn::NotEct);
+        let mut answers = drain(&mut end, ms(0)).len();
+        let mut now = ms(10);
+        if resets {
+            end.on_segment(now, &segment(Flags::RST, 8, 0), Ecn::NotEct);
+        }
+        while end.deadline() != Instant::NEVER {
+            now = end.deadline();
+            end.on_deadline(now);
+            answers += drain(&mut end, now).len();
+        }
+        assert_eq!(answers, if resets { 1 } else { 2 });
+        assert_eq!((end.state(), end.ending()), (State::Listen, None));
+        end.on_segment(now, &segment(Flags::SYN, 900, 0), Ecn::NotEct);
+        assert_eq!(drain(&mut end, now).len(), 1);
+        end.on_segment(now, &segment(Flags::ACK, 901, 2), Ecn::NotEct);
+        assert_eq!(end.state(), State::Established);
+    }
+}
+
+#[test]
+fn a_reset_that_answers_the_syn_refuses_the_connection() {
+    let mut end: Endpoint<Length> = endpoint(&settings(), Role::Active, 1);
+    end.open(Instant::START);
+    drain(&mut end, Instant::START);
+    let reset = Segment {
+        seq: 0,
+        ack: 2,
+        window: 0,
+        flags: Flags::RST | Flags::ACK,
+        timestamps: None,
+        options: Options::None,
+        body: Length(0),
+    };
+    end.on_segment(ms(20), &reset, Ecn::NotEct);
+    let refused = Some(anabranch_elements::tcp::Ending::Refused);
+    assert_eq!((end.ending(), end.ended_at()), (refused, Some(ms(20))));
+}
+
 #[test]
 fn options_are_used_only_if_both_ends_want_them() {
     for (sack, timestamps, scaling) in [
@@ -206,7 +263,7 @@ fn an_abort_resets_the_peer() {
     net.open();
     net.ends[0].write_endless();
     net.run_until(ms(200));
-    net.ends[0].abort();
+    net.ends[0].abort(net.now);
     net.flush();
     net.run(net.events + 10_000);
     assert_eq!(net.states(), [State::Closed; 2]);

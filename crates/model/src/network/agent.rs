@@ -208,6 +208,12 @@ impl<B: Body> AgentSlot<B> {
         }
     }
 
+    /// Whether it waits for a SYN, as before one came or after it gave up an attempt.
+    pub(super) fn listens(&self) -> bool {
+        let tcp = self.end.tcp();
+        tcp.is_some_and(|(endpoint, _)| endpoint.state() == State::Listen)
+    }
+
     /// Whether nothing more will come of it: both ways closed.
     pub(super) fn is_over(&self) -> bool {
         match &self.end {

@@ -14,7 +14,11 @@ use anabranch_elements::{
     tcp::{LimitTimes, Refusals, Seq, Settings, Snapshot, Stats},
 };
 
-use super::{App, End, Network, datagrams::OneWayDelay};
+use super::{
+    App, End, Network,
+    datagrams::OneWayDelay,
+    ended::{Ended, Ends},
+};
 use crate::record::{ReceiverMeter, Resent, SenderMeter};
 
 /// A connection of a flow.
@@ -181,6 +185,8 @@ pub struct FlowReport {
     pub is_tcp: bool,
     /// From the start to the last in-order delivery of a file.
     pub completion_time: Option<Duration>,
+    /// How the connection ended, and when; `None` for UDP, for hosts from outside and for workloads of many.
+    pub ended: Option<(Ended, Option<Instant>)>,
     /// Reordering at the receiver.
     pub reordering: Option<reordering::Summary>,
     /// Transfers, where a workload makes them one by one.
@@ -377,11 +383,22 @@ impl<B: Body> Network<B> {
         let end = now.min(flow.window.end());
         let last = conn.receiver.last_delivery;
         let completed = conn.delivered >= conn.size && last <= end;
+        let stops = conn.size == u64::MAX && conn.delivered > 0;
+        let stopped = Some(flow.window.end()).filter(|stop| stops && *stop < now);
         let end = if completed { last } else { end };
         let (mean_cwnd_bytes, mean_srtt_ms) = conn.sender.finish(end);
         let summary = conn.receiver.reordering.summary();
         let tcp = self.agents[connection * 2].end.tcp();
         let snapshot = tcp.map(|(endpoint, _)| endpoint.snapshot());
+        let broken = [0, 1].map(|side| {
+            let (endpoint, _) = self.agents[connection * 2 + side].end.tcp()?;
+            Some((endpoint.ending()?.into(), endpoint.ended_at()?))
+        });
+        let ends = Ends {
+            completed: completed.then_some(last),
+            broken,
+            stopped,
+        };
         let receiver = &self.agents[connection * 2 + 1].end;
         let (exchanges, one_way_delay) = match receiver {
             End::Tcp(_, App::Scripted(script)) | End::Protected(_, App::Scripted(script)) => {
@@ -405,6 +422,7 @@ impl<B: Body> Network<B> {
             smss: flow.smss(),
             is_tcp: snapshot.is_some(),
             completion_time: completed.then(|| end.saturating_since(conn.started)),
+            ended: snapshot.is_some().then(|| ends.first()),
             reordering: Some(summary),
             completions: None,
             exchanges,
@@ -448,6 +466,7 @@ impl<B: Body> Network<B> {
             smss: flow.smss(),
             is_tcp: true,
             completion_time: None,
+            ended: None,
             reordering: None,
             completions: Some(Completions {
                 started: flow.totals.started,

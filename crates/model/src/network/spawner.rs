@@ -98,7 +98,7 @@ impl<B: Body> Network<B> {
     /// way are known by their numbers.
     pub(super) fn retire_if_over(&mut self, place: usize) {
         let over = self.agents[place * 2].is_over()
-            && self.agents[place * 2 + 1].is_over()
+            && (self.agents[place * 2 + 1].is_over() || self.agents[place * 2 + 1].listens())
             && !matches!(self.agents[place * 2].end, End::Vacant);
         if !over {
             return;

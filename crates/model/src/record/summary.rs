@@ -4,12 +4,16 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::{packet::FlowId, reordering, units::Duration};
+use anabranch_core::{
+    packet::FlowId,
+    reordering,
+    units::{Duration, Instant},
+};
 use anabranch_elements::{
     aggregation::energy::PortTimes,
     body::Body,
     fec,
-    tcp::{LimitTimes, Refusal},
+    tcp::{LimitTimes, Refusal, Stats},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -20,7 +24,7 @@ pub use gateway::{GatewaySummary, RouteSummary};
 
 use crate::{
     network::{
-        Completions, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network, OneWayDelay,
+        Completions, Ended, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network, OneWayDelay,
     },
     topology::CompiledGateway,
 };
@@ -101,9 +105,9 @@ pub struct FlowSummary {
     pub throughput_mbit_s: Option<f64>,
     /// In-order application bytes.
     pub delivered_bytes: u64,
-    /// Packets with data, retransmissions included.
+    /// Packets with data, and every retransmission.
     pub sent_packets: Option<u64>,
-    /// Packets sent again.
+    /// Retransmissions of data, and of a SYN or the answer to one.
     pub retransmitted_packets: Option<u64>,
     /// Of those, the ones whose data arrived anyway.
     pub spurious_retransmissions: Option<u64>,
@@ -128,6 +132,10 @@ pub struct FlowSummary {
     pub application_limited_share: Option<f64>,
     /// From the start to the last in-order delivery of a file.
     pub flow_completion_time_s: Option<f64>,
+    /// How the connection ended; `null` for UDP, for hosts from outside and for workloads of many.
+    pub ended: Option<Ended>,
+    /// When, in seconds from the start of the run; `null` while it runs.
+    pub ended_at_s: Option<f64>,
     /// Share of packets that arrived reordered (RFC 4737 §4.1).
     pub reordered_ratio: Option<f64>,
     /// 95th percentile of the reordering extent of those (RFC 4737 §4.2).
@@ -358,6 +366,17 @@ impl From<&GroupReport> for GroupSummary {
     }
 }
 
+/// Packets with data, and every retransmission: of data, or of a SYN.
+const fn sent_packets(sender: &Stats) -> u64 {
+    sender.sent_packets + sender.retransmitted_syns as u64
+}
+
+/// A time of the run in seconds.
+#[must_use]
+pub fn seconds(at: Instant) -> f64 {
+    at.saturating_since(Instant::START).as_secs_f64()
+}
+
 fn mbit_s(bytes: u64, time: Duration) -> Option<f64> {
     (!time.is_zero()).then(|| bytes as f64 * 8.0 / time.as_secs_f64() / 1e6)
 }
@@ -377,7 +396,8 @@ impl From<&FlowReport> for FlowSummary {
             goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
             throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
             delivered_bytes: report.receiver.delivered_bytes,
-            sent_packets: sends.then_some(report.sender.sent_packets),
+            sent_packets: sends
+                .then(|| sent_packets(&report.sender)),
             retransmitted_packets: tcp(report.sender.retransmitted_packets),
             spurious_retransmissions: tcp(report.spurious_retransmissions),
             fast_recoveries: tcp(report.sender.fast_recoveries),
@@ -395,6 +415,8 @@ impl From<&FlowReport> for FlowSummary {
             sndbuf_limited_share: share(|limits| limits.send_buffer),
             application_limited_share: share(|limits| limits.application),
             flow_completion_time_s: report.completion_time.map(Duration::as_secs_f64),
+            ended: report.ended.map(|(ended, _)| ended),
+            ended_at_s: report.ended.and_then(|(_, at)| at).map(seconds),
             reordered_ratio: order.filter(|o| o.arrived > 0).map(|o| o.reordered_ratio),
             reordering_extent_p95_packets: order
                 .and_then(|o| o.extent.as_ref())

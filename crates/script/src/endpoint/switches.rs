@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::error::choices;
 
-const SYSCTLS: [&str; 15] = [
+const SYSCTLS: [&str; 19] = [
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_timestamps",
@@ -26,6 +26,10 @@ const SYSCTLS: [&str; 15] = [
     "net.ipv4.tcp_slow_start_after_idle",
     "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_rto_min_us",
+    "net.ipv4.tcp_retries2",
+    "net.ipv4.tcp_syn_retries",
+    "net.ipv4.tcp_syn_linear_timeouts",
+    "net.ipv4.tcp_synack_retries",
 ];
 
 /// The congestion control of that name, with its defaults.
@@ -137,6 +141,10 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
             };
         }
         "net.ipv4.tcp_moderate_rcvbuf" => s.receive_autotuning = on,
+        "net.ipv4.tcp_retries2" => s.retries = count,
+        "net.ipv4.tcp_syn_retries" => s.syn_retries = count,
+        "net.ipv4.tcp_syn_linear_timeouts" => s.syn_linear_timeouts = count,
+        "net.ipv4.tcp_synack_retries" => s.syn_ack_retries = count,
         "net.ipv4.tcp_rto_min_us" => s.min_rto = Duration::from_micros(u64::from(count)),
         _ => return unknown(),
     }

@@ -38,6 +38,9 @@ pub enum How {
     BelievesAcks,
     /// The first acknowledgment after a retransmission acknowledges all.
     TakesTimeoutsForSpurious,
+    /// It takes every answer to its SYN, and every acknowledgment of its answer, for one of the first: what it
+    /// retransmitted was not lost.
+    TakesSynsForSpurious,
     /// It takes octets for the next ones, wherever they belong.
     IgnoresNumbers,
     /// Every timestamp is new enough.
@@ -59,7 +62,7 @@ pub enum How {
 }
 
 impl How {
-    pub const ALL: [(&'static str, Self); 20] = [
+    pub const ALL: [(&'static str, Self); 21] = [
         ("verifies-no-checksum", Self::VerifiesNoChecksum),
         ("takes-fragments", Self::TakesFragments),
         ("takes-short-packets", Self::TakesShortPackets),
@@ -74,6 +77,7 @@ impl How {
             "takes-timeouts-for-spurious",
             Self::TakesTimeoutsForSpurious,
         ),
+        ("takes-syns-for-spurious", Self::TakesSynsForSpurious),
         ("ignores-numbers", Self::IgnoresNumbers),
         ("checks-no-timestamps", Self::ChecksNoTimestamps),
         ("needs-no-ack", Self::NeedsNoAck),
@@ -103,6 +107,8 @@ pub struct Wrong {
     again: bool,
     /// Its newest timestamp from the peer.
     recent: Option<u32>,
+    /// The timestamp of its first SYN.
+    first: Option<u32>,
 }
 
 impl Wrong {
@@ -114,6 +120,7 @@ impl Wrong {
             next: None,
             again: false,
             recent: None,
+            first: None,
         }
     }
 
@@ -153,6 +160,11 @@ impl Wrong {
             }
             How::IgnoresNumbers if !flags.any(Flags::SYN) => put(&mut packet, 4, self.expected),
             How::ChecksNoTimestamps => self.renew_timestamp(&mut packet),
+            How::TakesSynsForSpurious => {
+                if let (Some(at), Some(first)) = (timestamps(&packet), self.first) {
+                    put(&mut packet, at + 6 - TCP, first);
+                }
+            }
             How::NeedsNoAck if !flags.any(Flags::SYN | Flags::ACK) => {
                 packet[TCP + 13] |= 16;
                 put(&mut packet, 8, self.next?);
@@ -181,9 +193,7 @@ impl Wrong {
     }
 
     fn renew_timestamp(&mut self, packet: &mut [u8]) {
-        let end = TCP + usize::from(packet[TCP + 12] >> 4) * 4;
-        let place = (OPTIONS..end.saturating_sub(9)).find(|&at| packet[at..at + 2] == [8, 10]);
-        let Some(at) = place else {
+        let Some(at) = timestamps(packet) else {
             return;
         };
         let value = u32::from_be_bytes(std::array::from_fn(|i| packet[at + 2 + i]));
@@ -214,6 +224,11 @@ impl Wrong {
             }
         }
         self.again |= again;
+        if flags.any(Flags::SYN)
+            && let Some(at) = timestamps(&packet)
+        {
+            self.first.get_or_insert(get(&packet, at + 2 - TCP));
+        }
         match self.how {
             How::SendsNoReset if flags.any(Flags::RST) => return None,
             How::SendsNoAcknowledgment if taken == 0 && !flags.any(Flags::RST) => return None,
@@ -226,6 +241,12 @@ impl Wrong {
         }
         Some(packet)
     }
+}
+
+/// Where the option of timestamps stands.
+fn timestamps(packet: &[u8]) -> Option<usize> {
+    let end = TCP + usize::from(packet[TCP + 12] >> 4) * 4;
+    (OPTIONS..end.saturating_sub(9)).find(|&at| packet[at..at + 2] == [8, 10])
 }
 
 fn flags(packet: &[u8]) -> Flags {

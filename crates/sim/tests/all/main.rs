@@ -21,6 +21,7 @@ mod link_down;
 mod logged;
 mod ncr;
 mod open_loop;
+mod opening;
 mod processing;
 mod queue_identity;
 mod queues_delay;

@@ -291,9 +291,12 @@ impl<B: Body> Endpoint<B> {
             if !same {
                 self.cold.max_snd_wnd = self.cold.max_snd_wnd.max(window);
             }
-            if self.timer == Timer::Persist && self.snd_edge > self.snd_nxt {
-                self.cold.probes = 0;
-                self.stop_timer();
+            if self.timer == Timer::Persist {
+                self.note_probe_answered();
+                if self.snd_edge > self.snd_nxt {
+                    self.cold.probes = 0;
+                    self.stop_timer();
+                }
             }
         }
         same

@@ -35,19 +35,20 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Ends the connection at once; the peer is told by a RST.
-    pub fn abort(&mut self) {
+    pub fn abort(&mut self, now: Instant) {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
             self.want_reset(self.snd_nxt.wire(), None);
         }
-        self.end(Ending::Aborted);
+        self.end(Ending::Aborted, now);
     }
 
     /// The connection is no more.
-    pub(super) fn end(&mut self, ending: Ending) {
+    pub(super) fn end(&mut self, ending: Ending, now: Instant) {
+        self.close_limits(now);
         if self.state != State::Closed {
-            self.cold.reset_by = Some(ending);
+            self.cold.trouble().ended = Some((ending, now));
         }
         self.transit(Event::Reset);
         self.board = super::Scoreboard::default();
@@ -74,7 +75,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
-        self.cold.reset = Some(Box::new((seq, ack)));
+        self.cold.trouble().reset = Some((seq, ack));
         self.wanted.urgent = true;
         self.wanted.wake = true;
     }

@@ -28,9 +28,9 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Option<Departure> {
         self.wanted.urgent = false;
-        if let Some(reset) = self.cold.reset.take() {
+        let trouble = self.cold.trouble.as_mut();
+        if let Some((seq, ack)) = trouble.and_then(|trouble| trouble.reset.take()) {
             self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
-            let (seq, ack) = *reset;
             let mut flags = Flags::RST;
             if ack.is_some() {
                 flags |= Flags::ACK;
@@ -54,8 +54,10 @@ impl<B: Body> Endpoint<B> {
             });
         }
         if self.wanted.syn {
-            self.wanted.syn = false;
-            self.wanted.urgent = self.wanted.probe || self.wanted.ack;
+            let trouble = self.cold.trouble.as_mut();
+            self.wanted.syn =
+                trouble.is_some_and(|trouble| std::mem::take(&mut trouble.opening.two));
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
             return Some(self.syn(now, place));
         }
         if self.wanted.probe {
@@ -108,6 +110,10 @@ impl<B: Body> Endpoint<B> {
         let answers = self.state == State::SynReceived;
         let retransmission = (!self.board.is_empty()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
+            // Where both ends opened at once, the answer is the first of its kind.
+            if self.cold.passive || self.expiries > 0 {
+                self.note_retransmitted_syn();
+            }
             self.board.resent(0, now, false, false);
         } else {
             self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
@@ -169,6 +175,7 @@ impl<B: Body> Endpoint<B> {
         let edge = self.snd_edge.min(self.buffer.end());
         let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
         if permitted > 0 {
+            self.note_probe_answered();
             let len = u32::try_from(permitted).unwrap_or(self.smss);
             return Some(self.transmit_rarely(now, len, place));
         }

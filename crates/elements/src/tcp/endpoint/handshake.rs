@@ -1,10 +1,17 @@
 //! Opening a connection (RFC 9293 §3.5, §3.10.1, §3.10.7.2, §3.10.7.3).
 
-use anabranch_core::{packet::Ecn, units::Instant};
+use anabranch_core::{
+    packet::Ecn,
+    units::{Duration, Instant},
+};
 
-use super::{Ending, Endpoint, Finder, header::age_tick};
+use super::{
+    Ending, Endpoint, Finder,
+    header::{age_tick, timestamp},
+};
 use crate::{
     body::Body,
+    cc::CongestionControl,
     tcp::{
         recovery::watch::Watch,
         refusal::Refusal,
@@ -23,10 +30,37 @@ const DEFAULT_MSS_IPV6: u16 = 1280 - 60;
 /// The smallest MSS taken from a peer: less would be an attack, not a path.
 const LEAST_MSS: u32 = 64;
 
+/// What is known of a SYN, or the answer to one, that was retransmitted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Opening {
+    /// Retransmissions.
+    pub(super) again: u16,
+    /// The timer called for one of them.
+    pub(super) timed_out: bool,
+    /// The timestamp of the first.
+    pub(super) first: u32,
+    /// Another leaves at the same time, one for the timer and one for the peer's SYN.
+    pub(super) two: bool,
+}
+
+impl Opening {
+    /// Whether this echoes the timestamp of the first, which has got through: what was retransmitted was not lost
+    /// (RFC 6928 §2).
+    fn is_spurious(&self, echo: Option<u32>) -> bool {
+        echo == Some(self.first)
+    }
+
+    /// Whether the initial window is one segment (RFC 5681 §3.1; RFC 6928 §2: once it was retransmitted more than
+    /// once).
+    fn is_lossy(&self, echo: Option<u32>) -> bool {
+        self.timed_out && self.again > 1 && !self.is_spurious(echo)
+    }
+}
+
 impl<B: Body> Endpoint<B> {
     /// Opens the connection: a SYN leaves. Does nothing unless the end is closed or listening.
     pub fn open(&mut self, now: Instant) {
-        if !matches!(self.state, State::Closed | State::Listen) || self.cold.reset_by.is_some() {
+        if !matches!(self.state, State::Closed | State::Listen) || self.cold.ended().is_some() {
             return;
         }
         self.transit(Event::ActiveOpen);
@@ -79,7 +113,7 @@ impl<B: Body> Endpoint<B> {
         }
         if flags.any(Flags::RST) {
             if acknowledges {
-                self.end(Ending::Reset);
+                self.end(Ending::Refused, now);
             } else {
                 self.refuse(Refusal::BlindReset);
             }
@@ -162,13 +196,10 @@ impl<B: Body> Endpoint<B> {
         self.expiries = 0;
         self.wanted.syn = false;
         self.stop_timer();
-        if self.cold.syn_timeout {
-            self.rtt.after_syn_timeout();
-            if self.agreed.tlp {
-                self.note_unmeasured_start();
-            }
-        } else {
-            self.sample_rtt(now, segment, &delivered);
+        self.measure_handshake(now, segment, &delivered);
+        let echo = self.echo(segment);
+        if self.opening().is_lossy(echo) {
+            self.control.on_lost_syns();
         }
         self.recovery.recover = ack - 1;
         self.recovery.rescue = ack;
@@ -189,5 +220,51 @@ impl<B: Body> Endpoint<B> {
         self.cold.limits.open(now);
         self.write_anew();
         self.start_tuning(now);
+    }
+
+    /// The SYN, or the answer to one, leaves again.
+    pub(super) fn note_retransmitted_syn(&mut self) {
+        let last = self.board.get(0).map(|record| record.sent_at);
+        let opening = &mut self.cold.trouble().opening;
+        if opening.again == 0 {
+            opening.first = last.map_or(0, timestamp);
+        }
+        opening.again = opening.again.saturating_add(1);
+        self.stats.retransmitted_packets += 1;
+        self.stats.retransmitted_syns += 1;
+    }
+
+    fn opening(&self) -> Opening {
+        let trouble = self.cold.trouble.as_ref();
+        trouble.map_or_else(Opening::default, |trouble| trouble.opening)
+    }
+
+    /// The timestamp that a segment echoes.
+    fn echo(&self, segment: &Segment<B>) -> Option<u32> {
+        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps);
+        timestamps.map(|timestamps| timestamps.echo)
+    }
+
+    /// The round-trip time of the handshake, or the timeout that data begins with where it is not known.
+    fn measure_handshake(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
+        let handshake = self.opening();
+        if handshake.again == 0 {
+            self.sample_rtt(now, segment, delivered);
+        } else if self.settings.rtt_after_syn_timeout {
+            match self.echo(segment) {
+                Some(echo) => {
+                    let ticks = timestamp(now).wrapping_sub(echo).max(1);
+                    self.take_rtt(Duration::from_millis(u64::from(ticks)));
+                }
+                None => self.rtt.after_syn_timeout(),
+            }
+        } else if handshake.timed_out {
+            self.rtt.after_syn_timeout();
+            if self.agreed.tlp {
+                self.note_unmeasured_start();
+            }
+        } else {
+            self.sample_rtt(now, segment, delivered);
+        }
     }
 }

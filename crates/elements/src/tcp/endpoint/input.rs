@@ -8,6 +8,7 @@ use anabranch_core::{
 use super::{
     Ending, Endpoint,
     header::{OUTDATED, age_tick},
+    timers::Timer,
 };
 use crate::{
     body::Body,
@@ -181,8 +182,7 @@ impl<B: Body> Endpoint<B> {
         if flags.any(Flags::SYN) {
             if self.state == State::SynReceived && seq + 1 == self.rcv_nxt && !flags.any(Flags::ACK)
             {
-                // The peer's SYN again: ours was lost, or is late.
-                self.want_syn();
+                self.on_repeated_syn(now);
                 return;
             }
             if !(self.state == State::SynReceived
@@ -241,6 +241,25 @@ impl<B: Body> Endpoint<B> {
         self.on_payload(now, segment, seq);
     }
 
+    /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
+    fn on_repeated_syn(&mut self, now: Instant) {
+        if self.settings.limit_answers {
+            if !self.may_challenge(now) {
+                return;
+            }
+            // Measured: a timer that ends with the arrival comes first, and the next counts from this answer.
+            if self.timer == Timer::Retransmit && self.timer_at <= now {
+                self.on_retransmission_timeout(now);
+                if self.state != State::SynReceived {
+                    return;
+                }
+                self.cold.trouble().opening.two = true;
+            }
+            self.restart_retransmission_timer(now);
+        }
+        self.want_syn();
+    }
+
     /// Whether a timestamp is older than the last one, by more than is let pass.
     fn is_old(&self, value: u32) -> bool {
         let earliest = self.ts_recent.wrapping_sub(self.settings.paws_tolerance);
@@ -265,7 +284,11 @@ impl<B: Body> Endpoint<B> {
                 }
                 self.refuse(Refusal::OldTimestamp);
                 self.note_duplicate(segment, seq);
-                self.answer_invalid(now, segment);
+                if segment.flags.any(Flags::SYN) {
+                    self.challenge(now);
+                } else {
+                    self.answer_invalid(now, segment);
+                }
                 false
             }
             Some(_) => true,
@@ -335,7 +358,12 @@ impl<B: Body> Endpoint<B> {
             self.start_time_wait(now);
         }
         self.note_duplicate(segment, seq);
-        self.answer_invalid(now, segment);
+        if flags.any(Flags::SYN) {
+            // RFC 5961 §4.2: whatever its number.
+            self.challenge(now);
+        } else {
+            self.answer_invalid(now, segment);
+        }
         // A closed window takes no data, but acknowledgments all the same.
         if seq == self.rcv_nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
             self.on_acknowledgment(now, segment);
@@ -366,9 +394,10 @@ impl<B: Body> Endpoint<B> {
         if seq != self.rcv_nxt {
             self.refuse(Refusal::BlindReset);
             self.challenge(now);
+        } else if self.state == State::SynReceived && self.cold.passive {
+            self.listen_again();
         } else if self.state != State::TimeWait {
-            self.close_limits(now);
-            self.end(Ending::Reset);
+            self.end(Ending::Reset, now);
         } else {
             self.transit(Event::Reset);
             self.stop();
@@ -379,17 +408,22 @@ impl<B: Body> Endpoint<B> {
     /// flood of such segments is answered no more often than the settings allow (RFC 5961 §7).
     #[cold]
     pub(super) fn challenge(&mut self, now: Instant) {
+        if self.may_challenge(now) {
+            self.stats.challenge_acks = self.stats.challenge_acks.wrapping_add(1);
+            self.ack.at_once();
+        }
+    }
+
+    /// Whether `challenge_ack_interval` has passed since the last time that it had.
+    fn may_challenge(&mut self, now: Instant) -> bool {
         let notes = self.cold.notes.get_or_insert_default();
         let least = self.settings.challenge_ack_interval;
-        if notes
-            .challenged
-            .is_some_and(|last| now.saturating_since(last) < least)
-        {
-            return;
+        let last = notes.challenged;
+        let may = last.is_none_or(|last| now.saturating_since(last) >= least);
+        if may {
+            notes.challenged = Some(now);
         }
-        notes.challenged = Some(now);
-        self.stats.challenge_acks = self.stats.challenge_acks.wrapping_add(1);
-        self.ack.at_once();
+        may
     }
 
     /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).

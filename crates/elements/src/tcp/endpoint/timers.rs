@@ -5,7 +5,7 @@
 
 use anabranch_core::units::{Bytes, Instant};
 
-use super::{Ending, Endpoint, Retransmit};
+use super::{Endpoint, Retransmit};
 use crate::{
     body::Body,
     cc::{CongestionControl, Rto},
@@ -16,9 +16,6 @@ use crate::{
         state::{Event, State},
     },
 };
-
-/// More retries than this are as many as this.
-const MOST_RETRIES: u32 = u16::MAX as u32 - 1;
 
 /// What the deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +48,12 @@ impl<B: Body> Endpoint<B> {
                 Timer::Reorder => self.on_reordering_timeout(now),
                 Timer::Probe => self.on_probe_timeout(now),
                 Timer::Persist => {
-                    self.wanted.probe = true;
-                    self.wanted.urgent = true;
+                    if self.gives_up_probing() {
+                        self.give_up(now);
+                    } else {
+                        self.wanted.probe = true;
+                        self.wanted.urgent = true;
+                    }
                 }
                 Timer::TimeWait => {
                     self.transit(Event::TimeWaitOver);
@@ -124,20 +125,18 @@ impl<B: Body> Endpoint<B> {
         self.stats.timeouts += 1;
         self.expiries = self.expiries.saturating_add(1);
         let opening = matches!(self.state, State::SynSent | State::SynReceived);
-        let most = if opening {
-            self.settings.syn_retries
-        } else {
-            self.settings.retries
-        };
-        if u32::from(self.expiries) > most.min(MOST_RETRIES) {
-            self.close_limits(now);
-            self.end(Ending::TimedOut);
+        if self.gives_up(now) {
+            self.give_up(now);
             return;
         }
-        // RFC 6298 (5.5)
-        self.rtt.back_off(&bounds);
+        // RFC 6298 (5.5), but for the linear timeouts of a SYN.
+        if self.state != State::SynSent
+            || u32::from(self.expiries) > self.settings.syn_linear_timeouts
+        {
+            self.rtt.back_off(&bounds);
+        }
         if opening {
-            self.cold.syn_timeout = true;
+            self.cold.trouble().opening.timed_out = true;
             self.want_syn();
         } else {
             // RFC 5681 §3.1: FlightSize before anything is sent again.

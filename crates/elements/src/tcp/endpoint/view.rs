@@ -1,6 +1,6 @@
 //! An endpoint as those see it who look from outside.
 
-use anabranch_core::units::{Bytes, Duration};
+use anabranch_core::units::{Bytes, Duration, Instant};
 
 use super::{Ending, Endpoint};
 use crate::{
@@ -26,8 +26,14 @@ impl<B: Body> Endpoint<B> {
 
     /// How the connection ended, if not by FIN.
     #[must_use]
-    pub const fn ending(&self) -> Option<Ending> {
-        self.cold.reset_by
+    pub fn ending(&self) -> Option<Ending> {
+        self.cold.ended().map(|(ending, _)| ending)
+    }
+
+    /// When [`Self::ending`] came.
+    #[must_use]
+    pub fn ended_at(&self) -> Option<Instant> {
+        self.cold.ended().map(|(_, at)| at)
     }
 
     /// Counters.

@@ -117,6 +117,7 @@ pub(super) fn bsd44_lite() -> Profile {
             initial_rto: Duration::from_secs(6),
             retries: 12,
             syn_retries: 2,
+            syn_ack_retries: 2,
             send_buffer: Limit::Bytes(Bytes::new(8 << 10)),
             receive_window: Limit::Bytes(Bytes::new(8 << 10)),
             nagle: true,

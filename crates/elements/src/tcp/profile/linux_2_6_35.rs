@@ -76,6 +76,7 @@ pub(super) fn linux_2_6_35() -> Profile {
                 "RFC 2988 (2.1): 3 s, with which the five SYNs of tcp_syn_retries last the 180 s that its documentation gives",
             ),
             ("syn_retries", "tcp_syn_retries: 5"),
+            ("syn_ack_retries", "tcp_synack_retries: 5"),
             ("retries", "tcp_retries2: 15"),
             ("min_rto", "as later versions: TCP_RTO_MIN"),
             ("max_rto", "as later versions: TCP_RTO_MAX"),
@@ -149,6 +150,7 @@ pub(super) fn linux_2_6_35() -> Profile {
             max_rto: Duration::from_secs(120),
             initial_rto: Duration::from_secs(3),
             syn_retries: 5,
+            syn_ack_retries: 5,
             delayed_ack: DelayedAck::On(DelayedAckTable {
                 segments: 2,
                 timeout: Duration::from_millis(40),

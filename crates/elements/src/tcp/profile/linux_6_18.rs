@@ -214,6 +214,27 @@ pub(super) fn linux_6_18() -> Profile {
                 "each acknowledgment of new data restarts the timer",
             ),
             ("time_wait", "TCP_TIMEWAIT_LEN"),
+            ("retries", "tcp_retries2: 15"),
+            (
+                "retries_base_rto",
+                "TCP_RTO_MIN, whatever the route's: tcp_retries2 stands for 924.6 s; measured",
+            ),
+            (
+                "syn_retries",
+                "tcp_syn_retries: 6; a connect() that nobody answers fails after 131 s",
+            ),
+            (
+                "syn_linear_timeouts",
+                "tcp_syn_linear_timeouts: 4; measured: SYNs at 0, 1, 2, 3, 4, 5, 7, 11, 19, 35 and 67 s",
+            ),
+            (
+                "syn_ack_retries",
+                "tcp_synack_retries: 5; measured: after 63 s an acknowledgment is answered by a reset",
+            ),
+            (
+                "rtt_after_syn_timeout",
+                "measured: where the second SYN is answered after 100 ms, the timeout is 300 ms with timestamps and 3 s without; there a probe leaves after 1 s",
+            ),
             (
                 "accecn_option",
                 "tcp_ecn_option: 2 by default; 6.18 has that setting but takes no tcp_ecn above 2, so that ecn = \"accecn\" is what later kernels speak",
@@ -285,6 +306,10 @@ pub(super) fn linux_6_18() -> Profile {
             send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
             receive_window: Limit::Bytes(Bytes::new(16 << 20)),
             time_wait: Duration::from_secs(60),
+            retries_base_rto: Duration::from_millis(200),
+            syn_linear_timeouts: 4,
+            syn_ack_retries: 5,
+            rtt_after_syn_timeout: true,
             ..rfc().settings
         },
     }

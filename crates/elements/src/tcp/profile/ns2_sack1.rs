@@ -100,6 +100,7 @@ pub(super) fn ns2_sack1() -> Profile {
             clock_granularity: Duration::from_millis(40),
             retries: 1_000_000,
             syn_retries: 1_000_000,
+            syn_ack_retries: 1_000_000,
             send_buffer: Limit::Unlimited,
             receive_window: Limit::Unlimited,
             cwnd_validation: false,

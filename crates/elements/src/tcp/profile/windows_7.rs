@@ -82,6 +82,7 @@ pub(super) fn windows_7() -> Profile {
             ("initial_rto", "TcpInitialRTT: 3 s"),
             ("retries", "TcpMaxDataRetransmissions: 5"),
             ("syn_retries", "TcpMaxConnectRetransmissions: 2"),
+            ("syn_ack_retries", "TcpMaxConnectResponseRetransmissions: 2"),
             (
                 "max_rto",
                 "not documented; five retransmissions seldom get there",
@@ -116,6 +117,7 @@ pub(super) fn windows_7() -> Profile {
             initial_rto: Duration::from_secs(3),
             retries: 5,
             syn_retries: 2,
+            syn_ack_retries: 2,
             send_buffer: Limit::Unlimited,
             receive_window: Limit::Bytes(Bytes::new(65_535 << 8)),
             send_autotuning: true,

@@ -6,6 +6,8 @@
 //!   [`SLACK`], which is as much at 1,000 Hz.
 //! - A probe needs a round-trip time measured since the last one (§7.3), whatever that one was; whether
 //!   Linux asks for it has not been measured. With timestamps nearly every acknowledgment measures one.
+//!   The first probe of a connection needs none in Linux
+//!   ([`rtt_after_syn_timeout`](crate::tcp::Settings::rtt_after_syn_timeout)).
 //!
 //! # Not implemented
 //! - Nothing of §7.

@@ -154,6 +154,21 @@ impl Settings {
                 format!("{} is outside 0 to 10 s", self.timer_tick),
             );
         }
+        if self.syn_linear_timeouts > 127 {
+            return problem(
+                "syn_linear_timeouts",
+                format!("{} is outside 0 to 127", self.syn_linear_timeouts),
+            );
+        }
+        if self.retries_base_rto > self.max_rto {
+            return problem(
+                "retries_base_rto",
+                format!(
+                    "{} is outside 0 s to max_rto, {}",
+                    self.retries_base_rto, self.max_rto
+                ),
+            );
+        }
         if self.initial_rto.is_zero() || self.initial_rto > self.max_rto {
             return problem(
                 "initial_rto",

@@ -26,7 +26,7 @@ impl Settings {
             initial_cwnd sack dsack timestamps window_scaling recovery dupthresh adaptive_dupthresh
             max_dupthresh tlp max_ack_delay prr prr_at_marks frto eifel undo adapt_rto timeout_reduces_again limited_transmit
             recover_inclusive partial_ack_restarts_timer full_ack rtt_from_sack delayed_ack min_rto min_rto_over_srtt max_rto initial_rto rate_halving counted_pipe retransmission_restarts_timer
-            clock_granularity timer_tick clock_tick retries syn_retries send_buffer receive_window nagle cwnd_validation slow_start_half_full
+            clock_granularity timer_tick clock_tick retries retries_base_rto syn_retries syn_linear_timeouts syn_ack_retries rtt_after_syn_timeout send_buffer receive_window nagle cwnd_validation slow_start_half_full
             ecn time_wait hystart slow_start_limit reduce_from window_count
             first_epoch_growth reno_friendly cubic_interval cubic_count_outlives undo_restores_w_max
             paws_tolerance disordered_acks limit_answers sack_compression sack_compression_delay sack_compression_slack push_bursts defer_small_bursts lazy_window_updates lone_handshake_ack accecn_option challenge_ack_interval
@@ -225,9 +225,21 @@ pub struct Overrides {
     /// Timeouts without progress before the connection is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// The same for a SYN.
+    /// The first of `retries` timeouts that stand for a time instead of a count; 0 s: a count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries_base_rto: Option<Duration>,
+    /// Retransmissions of a SYN before the connection is given up, besides `syn_linear_timeouts`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syn_retries: Option<u32>,
+    /// Timeouts of a SYN before the interval between them doubles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syn_linear_timeouts: Option<u32>,
+    /// Retransmissions of the answer to a SYN before the listener forgets the connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub syn_ack_retries: Option<u32>,
+    /// Timestamps tell the round-trip time of a handshake whose SYN was retransmitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_after_syn_timeout: Option<bool>,
     /// Data not yet acknowledged, at most: a size, packets or `"unlimited"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Limit>,
