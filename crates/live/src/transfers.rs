@@ -97,7 +97,7 @@ impl Counted {
         self.retransmitted_packets += retransmitted;
         // A DSACK also reports a copy that the network made, of a segment that was sent once.
         self.spurious_retransmissions += since(|info| info.dsack_dups).min(retransmitted);
-        let timeouts = since(|info| info.total_rto);
+        let timeouts = u64::from(info.total_rto.wrapping_sub(before.total_rto));
         self.timeouts = self
             .timeouts
             .filter(|_| info.knows_total_rto)

@@ -105,7 +105,7 @@ fn every_packet(mode: EcnMode) -> Vec<(&'static str, bool, bool)> {
     // New sequence space, though no data: RFC 3168 is silent, and it is treated as new data.
     seen.push(("FIN", fin.ecn.is_capable(), true));
 
-    pair.ends[0].abort();
+    pair.ends[0].abort(pair.now);
     let rst = pair.take(0);
     assert!(rst.segment.flags.any(Flags::RST));
     seen.push(("RST", rst.ecn.is_capable(), false));
@@ -147,7 +147,7 @@ fn nothing_is_ecn_capable_after_a_peer_refuses_ecn() {
     assert_eq!(pair.open(), [true, false, false]);
     pair.ends[0].write_all(Length(1_000));
     assert!(!pair.take(0).ecn.is_capable());
-    pair.ends[0].abort();
+    pair.ends[0].abort(pair.now);
     assert!(!pair.take(0).ecn.is_capable());
     // A client that does not ask, and a server that would.
     let mut pair = Pair::new(EcnMode::Off, EcnMode::Dctcp);

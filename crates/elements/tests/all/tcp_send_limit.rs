@@ -328,7 +328,7 @@ fn the_account_ends_with_the_connection() {
     let mut net = net(&cubic(), [&settings, &settings], path(&[]));
     net.ends[0].write_endless();
     net.run_until(ms(2_000));
-    net.ends[1].abort();
+    net.ends[1].abort(net.now);
     net.flush();
     net.run_until(ms(3_000));
     let times = net.ends[0].limit_times(net.now).total();
