@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch.errors import RunFailedError, UserError
+from anabranch.files import MAX_TEXT_BYTES, read_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -184,7 +185,7 @@ def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = Non
 def read_manifest(directory: Path) -> dict[str, Any] | None:
     """The manifest of a directory we wrote; ``None`` if it is somebody else's."""
     try:
-        manifest = json.loads((directory / MANIFEST).read_bytes())
+        manifest = json.loads(read_bytes(directory / MANIFEST, most=MAX_TEXT_BYTES))
     except (OSError, ValueError):
         return None
     return manifest if isinstance(manifest, dict) and "kind" in manifest else None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import toml_text
 from anabranch.errors import UserError
+from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.limits import MAX_SEED, check_jobs, thread_count
 from anabranch.output import check_target, follow, read_manifest, to_json, write_manifest, write_whole
 from anabranch.statistics import Interval, mean_interval
@@ -296,7 +297,7 @@ class _Store:
         if path is None:
             return None
         try:
-            summary = json.loads(path.read_bytes())
+            summary = json.loads(read_bytes(path, most=MAX_RESULT_BYTES))
         except (OSError, ValueError):
             return None
         if not isinstance(summary, dict) or "flows" not in summary:
