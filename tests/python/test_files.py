@@ -141,7 +141,7 @@ def test_a_directory_says_which_command_takes_it(tmp_path: Path) -> None:
         assert hint in (refused.value.hint or "")
 
 
-@pytest.mark.parametrize("named", ["scenario"])
+@pytest.mark.parametrize("named", ["scenario", "side file"])
 @pytest.mark.parametrize("kind", ["fifo", "/dev/zero"])
 def test_no_command_waits_for_what_is_no_file(tmp_path: Path, named: str, kind: str) -> None:
     fifo = tmp_path / "fifo"

@@ -207,7 +207,7 @@ workload = { kind = \"replay\", file = \"data/x.pcap\" }
 ";
 
 fn resolve(content: Vec<u8>, sets: &[&str]) -> Result<Resolved, String> {
-    let extensions = Extensions::default().files(move |path: &Path| {
+    let extensions = Extensions::default().files(move |path: &Path, _| {
         if path == Path::new("some/where/data/x.pcap") {
             Ok(content.clone())
         } else {

@@ -1,8 +1,11 @@
 //! Congestion controls as eBPF programs: what ships, and what is in the kernel.
 
 use anabranch_bpf::{Source, shipped};
+use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
+
+use crate::signals;
 
 create_exception!(
     anabranch._engine,
@@ -32,13 +35,13 @@ pub fn cc_list() -> String {
 pub fn cc_load(py: Python<'_>, what: &str, is_file: bool) -> PyResult<String> {
     py.detach(|| {
         let source = if is_file {
-            Source::file(what.as_ref())
+            Source::file(what.as_ref(), &Files::default().stop(signals::interrupted))
         } else {
             Source::shipped(what)
         };
         kernel::load(&source.map_err(|error| error.to_string())?)
     })
-    .map_err(ControlError::new_err)
+    .map_err(|error| signals::take().unwrap_or_else(|| ControlError::new_err(error)))
 }
 
 /// Removes a control that `cc_load` left, by its name in the kernel. Raises `ControlError`.

@@ -9,6 +9,7 @@ mod error;
 mod live;
 mod run;
 mod scenario;
+mod signals;
 mod stopwatch;
 mod table;
 mod tables;

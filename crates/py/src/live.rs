@@ -181,7 +181,7 @@ mod engine {
         let checked = py.detach(|| {
             let scenario = job.parse_for(true).map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
-            let live = Live::new(&resolved).folder(job.folder().to_owned());
+            let live = Live::new(&resolved).folder(job.folder().to_owned(), Job::files());
             let refused = |refusal: &Refusal| Failure::Scenario(of_scenario(&scenario, refusal));
             live.check().map_err(|refusal| refused(&refusal))?;
             if machine {
@@ -257,7 +257,7 @@ mod engine {
                 .samples(recording.samples)
                 .tap(captures)
                 .trace(tracing)
-                .folder(job.folder().to_owned());
+                .folder(job.folder().to_owned(), Job::files());
             if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
                 live = live.limits(Limits {
                     p99_lateness_ms,

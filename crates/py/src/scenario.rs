@@ -2,16 +2,16 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use anabranch::{Extensions, Resolved, Scenario, scenario::Error};
+use anabranch_files::Files;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{Text, error::raise};
+use crate::{Text, error::raise, signals};
 
 /// A scenario as Python hands it over: the text of a file, its name, what is set over it, and a
 /// seed instead of the file's.
@@ -22,39 +22,27 @@ pub struct Job {
     pub seed: Option<u64>,
 }
 
-/// The largest file that a scenario may name, in bytes: what is recorded is held in memory.
-const MAX_FILE_BYTES: u64 = 1 << 30;
-
-/// Reads a file that a scenario names.
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let bytes = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if bytes > MAX_FILE_BYTES {
-        return Err(format!(
-            "it has {bytes} bytes; at most {MAX_FILE_BYTES} are read"
-        ));
-    }
-    fs::read(path).map_err(|error| error.to_string())
-}
-
 impl Job {
     pub fn parse(&self) -> Result<Scenario, Error> {
         self.parse_for(false)
     }
     /// For one of the two engines.
     pub fn parse_for(&self, live: bool) -> Result<Scenario, Error> {
-        self.parse_with(live, read)
+        self.parse_with(live, Self::files())
+    }
+    /// Reads the files that scenarios name.
+    pub fn files() -> Files {
+        Files::default().stop(signals::interrupted)
     }
     /// The same, with what reads the files that the scenario names.
-    fn parse_with(
-        &self,
-        live: bool,
-        read: impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static,
-    ) -> Result<Scenario, Error> {
-        let folder = self.folder();
+    fn parse_with(&self, live: bool, files: Files) -> Result<Scenario, Error> {
+        let folder = self.folder().to_owned();
+        let read = files.clone();
         let extensions = Extensions::default()
-            .files(read)
+            .files(move |path, most| read.read(path, most).map_err(|error| error.to_string()))
+            .stop(signals::interrupted)
             .live(live)
-            .congestion_control("bpf", anabranch_bpf::extension(folder.to_owned()));
+            .congestion_control("bpf", anabranch_bpf::extension(folder, files));
         let mut scenario = match &self.text {
             Text::Str(text) => Scenario::parse(text, &self.file, &extensions)?,
             Text::Bytes(bytes) => Scenario::parse_bytes(bytes, &self.file, &extensions)?,
@@ -71,18 +59,6 @@ impl Job {
     pub fn resolve(&self) -> Result<Resolved, Error> {
         self.parse()?.resolve(self.seed)
     }
-}
-
-/// The files of eBPF controls that flows have.
-fn programs(resolved: &Resolved, folder: &Path) -> BTreeSet<PathBuf> {
-    let controls = resolved
-        .flows
-        .iter()
-        .map(|flow| &resolved.json["flow"][&flow.table]["cc"]);
-    controls
-        .filter(|control| control["kind"] == "bpf")
-        .filter_map(|control| Some(folder.join(control["file"].as_str()?)))
-        .collect()
 }
 
 /// Checks a scenario and says what it is, as JSON: title, seed, times, names, sweep, the files whose content it stands for, and the
@@ -105,17 +81,15 @@ pub fn resolve(
     };
     let described = py.detach(|| {
         let named = Arc::new(Mutex::new(BTreeSet::new()));
-        let scenario = job.parse_with(live, {
-            let named = Arc::clone(&named);
-            move |path| {
-                let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
-                named.insert(path.to_owned());
-                read(path)
-            }
-        })?;
+        let note = Arc::clone(&named);
+        let files = Job::files().guard(move |path| {
+            let mut named = note.lock().unwrap_or_else(PoisonError::into_inner);
+            named.insert(path.to_owned());
+            Ok(())
+        });
+        let scenario = job.parse_with(live, files)?;
         let resolved = scenario.resolve(job.seed)?;
-        let mut files = named.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        files.append(&mut programs(&resolved, job.folder()));
+        let files = named.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sweep = scenario.sweep()?;
         let grid: Map<String, Value> = sweep
             .grid

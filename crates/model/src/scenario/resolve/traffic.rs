@@ -1,10 +1,10 @@
 //! What a flow's protocol and its workload ask of each other.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anabranch_core::units::{Bytes, Rate};
 
-use super::{Replayed, Resolver, tcp, workload};
+use super::{Replayed, Resolver, side_file, tcp, workload};
 use crate::{
     scenario::{
         error::Error,
@@ -254,15 +254,13 @@ pub(super) fn replayed(
         return Ok(None);
     };
     let path = ["flow", table, "workload", "file"];
-    let beside = Path::new(resolver.sources.file()).parent();
-    let place = beside.unwrap_or(Path::new("")).join(&replay.file);
-    let content = resolver.extensions.read(&place).map_err(|error| {
-        resolver.error(
-            &path,
-            format!("`{}` cannot be read: {error}", place.display()),
-            vec!["expected a capture (pcap or pcapng); its path counts from where the scenario's file is".to_owned()],
-        )
-    })?;
+    let named = side_file::Named {
+        path: &path,
+        file: &replay.file,
+        noun: "a capture (pcap or pcapng)",
+    };
+    let place = named.place(resolver);
+    let content = side_file::capture(resolver, named)?;
     let recording = Recording::parse(&content).map_err(|error| {
         let text = error.to_string();
         let (message, help) = text
