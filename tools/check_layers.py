@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _ELEMENTS = frozenset({"anabranch-core"})
 _MODEL = _ELEMENTS | {"anabranch-elements"}
+# Captures are read by the model (replays) and by what analyses them.
 _DRIVERS = _MODEL | {"anabranch-model"}
 # Files are opened outside the engine.
 _SHELL = _DRIVERS | {"anabranch-files"}
@@ -31,7 +32,8 @@ _FACADE = _SHELL | {"anabranch-bpf", "anabranch-sim", "anabranch-live", "anabran
 ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-core": frozenset(),
     "anabranch-elements": _ELEMENTS,
-    "anabranch-model": _MODEL,
+    "anabranch-capture": frozenset(),
+    "anabranch-model": _MODEL | {"anabranch-capture"},
     "anabranch-files": frozenset(),
     "anabranch-sim": _DRIVERS,
     "anabranch-script": _MODEL,

@@ -317,6 +317,7 @@ impl<'a> Live<'a> {
             seed: resolved.seed,
             resolved_scenario: resolved.json.clone(),
             platform: format!("linux {}", std::env::consts::ARCH),
+            captures: resolved.captures(),
         };
         let mut summary = Summary::of(&mut network, about, &links, &groups, &gateways);
         summary.engine = "live";

@@ -56,6 +56,9 @@ pub struct Summary {
     pub fairness: Fairness,
     /// What the engine did.
     pub engine_stats: EngineStats,
+    /// Captures that flows replay, by the flow's table: what was read of each and what was skipped.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub captures: Map<String, Value>,
     /// Of a live run: what the engine says of itself, and the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Value>,
@@ -538,6 +541,7 @@ impl Summary {
             anabranch_version: env!("CARGO_PKG_VERSION"),
             resolved_scenario: about.resolved_scenario,
             platform: about.platform,
+            captures: about.captures,
             flows,
             links: by_link,
             groups: by_group,
@@ -566,6 +570,8 @@ pub struct About {
     pub resolved_scenario: Value,
     /// Operating system and processor, as whoever runs it knows them.
     pub platform: String,
+    /// What was read of captures that flows replay.
+    pub captures: Map<String, Value>,
 }
 
 #[cfg(test)]
