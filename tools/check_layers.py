@@ -21,21 +21,26 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _ELEMENTS = frozenset({"anabranch-core"})
 _MODEL = _ELEMENTS | {"anabranch-elements"}
+# Captures are read by the model (replays) and by what analyses them.
 _DRIVERS = _MODEL | {"anabranch-model"}
-_FACADE = _DRIVERS | {"anabranch-bpf", "anabranch-sim", "anabranch-live", "anabranch-gateway"}
+# Files are opened outside the engine.
+_SHELL = _DRIVERS | {"anabranch-files"}
+_FACADE = _SHELL | {"anabranch-bpf", "anabranch-sim", "anabranch-live", "anabranch-gateway"}
 
 # What each crate may know of the workspace. The three drivers (sim, live, gateway) do not know
 # each other; the façade gathers what there is.
 ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-core": frozenset(),
     "anabranch-elements": _ELEMENTS,
-    "anabranch-model": _MODEL,
+    "anabranch-capture": frozenset(),
+    "anabranch-model": _MODEL | {"anabranch-capture"},
+    "anabranch-files": frozenset(),
     "anabranch-sim": _DRIVERS,
     "anabranch-script": _MODEL,
     # Its tests run scenarios.
-    "anabranch-bpf": _DRIVERS | {"anabranch-sim"},
+    "anabranch-bpf": _SHELL | {"anabranch-sim"},
     # The behaviour scripts drive the kernel too.
-    "anabranch-live": _DRIVERS | {"anabranch-bpf", "anabranch-script"},
+    "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
     "anabranch-gateway": _DRIVERS,
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch"},

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from anabranch.capture import parse_option
 from anabranch.errors import RunFailedError, UserError
+from anabranch.files import read_head
 from anabranch.output import MANIFEST, follow, write_whole
 
 _PCAPNG = b"\x0a\x0d\x0d\x0a"
@@ -123,10 +124,9 @@ def _check_file(path: Path, found: os.stat_result | None, wrong: str, *, makes_d
     """It is to appear whole: its directory can be written, and what is replaced is a capture."""
     if found is not None and found.st_size > 0:
         try:
-            with path.open("rb") as there:
-                first = there.read(len(_PCAPNG))
-        except OSError as error:
-            raise UserError(f"{wrong}: {path} cannot be replaced: {error.strerror or error}") from None
+            first = read_head(path, len(_PCAPNG))
+        except UserError as error:
+            raise UserError(f"{wrong}: cannot be replaced: {error.message}") from None
         if first != _PCAPNG:
             raise UserError(
                 f"{wrong}: {path} is there and is no pcapng capture; it is left as it is", hint="name another file"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,14 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
+from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.interrupt import whole_step
 
 if TYPE_CHECKING:
     import polars as pl
 
 MANIFEST = "anabranch.json"
-MAX_MANIFEST_BYTES = 256 * 1024 * 1024
-"""The manifest of a sweep names every point."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +209,8 @@ def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = Non
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest of a directory we wrote; ``None`` if it is somebody else's, or not as we write it."""
     try:
-        content = json.loads(read_regular(directory / MANIFEST, MAX_MANIFEST_BYTES))
-    except (OSError, ValueError, RecursionError):
+        content = json.loads(read_bytes(directory / MANIFEST, most=MAX_RESULT_BYTES))
+    except (UserError, ValueError, RecursionError):
         return None
     if not isinstance(content, dict):
         return None
@@ -228,21 +226,6 @@ def _is_inside(name: object) -> bool:
         return False
     parts = PurePosixPath(name).parts
     return bool(parts) and not name.startswith("/") and ".." not in parts
-
-
-def read_regular(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most ``most`` bytes; a FIFO or a device is not opened.
-
-    Raises:
-        OSError: It cannot be read, is not a regular file, or is larger.
-    """
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise OSError(f"{path} is not a regular file")
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(f"{path} has more than {most} bytes")
-    return content
 
 
 def to_json(value: Any) -> bytes:

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from anabranch.build import fingerprint
-from anabranch.output import read_manifest, read_regular, to_json, write_manifest, write_whole
+from anabranch.errors import UserError
+from anabranch.files import read_bytes
+from anabranch.output import read_manifest, to_json, write_manifest, write_whole
 
 if TYPE_CHECKING:
     from anabranch.summary import Summary
@@ -71,9 +73,9 @@ class Store:
         # Named by a hash of the work: a sweep that was killed wrote it, and could not note it any more.
         self.ours.add(self._name(key))
         try:
-            content = json.loads(read_regular(path, MAX_POINT_BYTES))
-        except OSError as error:
-            self._reject(path, f"cannot be read ({error.strerror or error})")
+            content = json.loads(read_bytes(path, most=MAX_POINT_BYTES))
+        except UserError as error:
+            self._reject(path, f"cannot be read ({error.message})")
             return None
         except (ValueError, RecursionError):
             self._reject(path, "is not whole JSON")

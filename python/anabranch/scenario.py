@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from anabranch import toml_text
 from anabranch.capture import SNAP_LENGTH
 from anabranch.errors import UserError
+from anabranch.file_kind import SCENARIO
+from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_bytes
 
 if TYPE_CHECKING:
     from anabranch.live import Limits
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value]"
 """What may stand in a scenario: quantities are text with their unit (``"15 ms"``), ratios bare numbers."""
 
-MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_FILE_BYTES = MAX_TEXT_BYTES
 """Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
 
 
@@ -456,31 +458,26 @@ class Scenario:
         return f"<Scenario {self._file}{changes}>"
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, noun: str = SCENARIO) -> str:
     """The text of a scenario or study file, with errors a user can act on.
 
     Raises:
-        UserError: There is no such file, it is a directory, far too large, or not UTF-8.
+        UserError: There is no such file, it is a directory, a capture, far too large, or not UTF-8.
     """
     import difflib
 
     from anabranch.errors import nearest
+    from anabranch.file_kind import check_directory, check_text
 
+    check_directory(path, noun)
     try:
-        size = path.stat().st_size
-        if path.is_dir():
-            raise UserError(f"{path} is a directory; a file (TOML) was expected")
-        if size > MAX_FILE_BYTES:
-            raise UserError(f"{path} has {size:,} bytes; at most {MAX_FILE_BYTES:,} were expected")
-        raw = path.read_bytes()
-    except FileNotFoundError:
+        raw = read_bytes(path, most=MAX_FILE_BYTES, check=lambda head: check_text(path, head, noun))
+    except NoSuchFileError as error:
         beside = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
         raise UserError(
-            f"{path}: no such file",
+            error.message,
             hint=nearest(path.name, beside) if difflib.get_close_matches(path.name, beside, 1) else None,
         ) from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}") from None
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -126,6 +126,19 @@ class FlowSummary(TypedDict, total=False):
     fec: FecSummary | None
 
 
+class CaptureSummary(TypedDict, total=False):
+    """What was read of a capture that a flow replays; ``skipped`` counts frames that give no packet, by reason."""
+
+    frames: int
+    ip_packets: int
+    replayed_packets: int
+    not_selected_packets: int
+    fragments: int
+    time_went_back: int
+    cut_off: bool
+    skipped: dict[str, int]
+
+
 class LinkSummary(TypedDict, total=False):
     """One direction of a link: ``dropped`` by queues, ``lost`` by impairments; means are time-weighted."""
 
@@ -298,6 +311,7 @@ class Summary(TypedDict, total=False):
     groups: dict[str, GroupSummary]
     gateways: dict[str, dict[str, GatewaySummary]]
     fairness: FairnessSummary
+    captures: dict[str, CaptureSummary]
     engine_stats: EngineStats
 
 

@@ -118,7 +118,7 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     [
         (["validate", "{file}", "--seeds", "0"], "error: --seeds is 0; expected 1 to 1000\n"),
         (["validate", "{file}", "--host-times", "no.json"],
-         "error: no.json: cannot be read: No such file or directory\n"),
+         "error: no.json: no such file\n"),
         (["run", "{file}", "--set", "flow.main.cc"],
          "error: --set 'flow.main.cc': PATH=VALUE was expected\n  --set flow.main.cc=cubic\n"),
         (["run", "{file}", "--samples", "0"], "error: --samples 0: a time of at least 0.001 ms was expected\n"),

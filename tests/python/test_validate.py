@@ -693,5 +693,5 @@ def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
             HostTimes.read(file)
         assert told in str(raised.value), str(raised.value)
         assert "host_times.py --write" in str(raised.value)
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="no such file"):
         HostTimes.read(tmp_path / "none.json")

@@ -84,9 +84,9 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
     match attached {
         Ok(Some(link)) => Ok(Attached { name, link }),
         Ok(None) => Err(without_control(source)),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) => {
-            Err(Error::System(format!("{PRIVILEGE}; {}", advice(&CAPABILITIES))))
-        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) => Err(
+            Error::System(format!("{PRIVILEGE}; {}", advice(&CAPABILITIES))),
+        ),
         Err(error) => Err(Error::Refused {
             file: source.name.clone(),
             message: shortened(&said).unwrap_or_else(|| error.to_string()),

@@ -4,20 +4,22 @@ use std::path::{Path, PathBuf};
 
 use anabranch_core::interrupt::Interrupt;
 use anabranch_elements::cc;
+use anabranch_files::Files;
 use serde_json::{Value, json};
 
 use crate::{Source, native, shipped};
 
 /// Makes controls from what stands beside `kind = "bpf"`: `file`, a path beside the scenario's own file
-/// in `folder`, or `name`, a control that ships. Raising `interrupt` ends the compiler.
+/// in `folder`, which `files` reads, or `name`, a control that ships. Raising `interrupt` ends the compiler.
 ///
 /// For `Extensions::congestion_control` of the crate `anabranch-model`.
 pub fn extension(
     folder: PathBuf,
+    files: Files,
     interrupt: Interrupt,
 ) -> impl Fn(&Value) -> Result<cc::Factory, String> + Send + Sync + 'static {
     move |params| {
-        let source = source_of(params, &folder)?;
+        let source = source_of(params, &folder, &files)?;
         native::factory(&source, &interrupt).map_err(|error| error.to_string())
     }
 }
@@ -84,14 +86,14 @@ const EXPECTED: &str = "write `file = \"my.bpf.c\"`, or `name = \"reno\"` for a 
 ///
 /// # Errors
 /// There is neither, or both; the message has what was expected after a `"; "`.
-pub fn source_of(params: &Value, folder: &Path) -> Result<Source, String> {
+pub fn source_of(params: &Value, folder: &Path, files: &Files) -> Result<Source, String> {
     let mut found = None;
     for (key, value) in params.as_object().into_iter().flatten() {
         let Value::String(text) = value else {
             return Err(format!("`{key}` of an eBPF control is a text; {EXPECTED}"));
         };
         let source = match key.as_str() {
-            "file" => Source::file(&folder.join(text)),
+            "file" => Source::file(&folder.join(text), files),
             "name" => Source::shipped(text),
             _ => return Err(format!("an eBPF control has no `{key}`; {EXPECTED}")),
         };

@@ -1,11 +1,13 @@
 //! The C file of a control.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
+
+use anabranch_files::Files;
 
 use crate::{Error, shipped};
+
+/// The largest C file of a control, in bytes: 4 MiB.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// A control's C file, shipped or a user's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,10 +40,17 @@ impl Source {
     ///
     /// # Errors
     /// It cannot be read, or is no text.
-    pub fn file(path: &Path) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(|error| Error::Unreadable {
+    pub fn file(path: &Path, files: &Files) -> Result<Self, Error> {
+        let unreadable = |reason: String| Error::Unreadable {
             file: path.display().to_string(),
-            reason: error.to_string(),
+            reason,
+        };
+        let content = files
+            .read(path, MAX_BYTES)
+            .map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8(content).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            unreadable(format!("byte {at} is not UTF-8; C in UTF-8 was expected"))
         })?;
         Ok(Self {
             name: path.display().to_string(),

@@ -1,7 +1,10 @@
 //! What `cubic-plus` has beyond CUBIC: it starts over where losses are found late in a recovery.
 
 use anabranch_bpf::{Source, native};
-use anabranch_core::units::{Bytes, Duration, Instant};
+use anabranch_core::{
+    interrupt::Interrupt,
+    units::{Bytes, Duration, Instant},
+};
 use anabranch_elements::cc::{Ack, Congestion, CongestionControl, Init, Recovered, Sent, Signal};
 
 const SMSS: u64 = 1000;
@@ -10,7 +13,7 @@ const RTT_MS: u64 = 40;
 /// A window of a hundred segments, 0.1 s after the start, all of it in flight.
 fn at_a_hundred() -> Box<dyn CongestionControl> {
     let source = Source::shipped("cubic-plus").expect("it ships");
-    let make = native::factory(&source).expect("it compiles");
+    let make = native::factory(&source, &Interrupt::default()).expect("it compiles");
     let mut control = make(&Init::new(Bytes::new(SMSS), Bytes::new(100 * SMSS)));
     for _ in 0..100 {
         control.on_sent(&Sent {

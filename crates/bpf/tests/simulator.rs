@@ -3,7 +3,9 @@
 use std::{fs, path::Path, thread};
 
 use anabranch_bpf::{Source, extension};
+use anabranch_core::interrupt::Interrupt;
 use anabranch_elements::body::Length;
+use anabranch_files::Files;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
 
@@ -26,7 +28,10 @@ fn scenario(cc: &str) -> String {
 }
 
 fn resolve(cc: &str, folder: &Path) -> Result<anabranch_model::scenario::Resolved, String> {
-    let extensions = Extensions::default().congestion_control("bpf", extension(folder.to_owned()));
+    let extensions = Extensions::default().congestion_control(
+        "bpf",
+        extension(folder.to_owned(), Files::default(), Interrupt::default()),
+    );
     Scenario::parse(&scenario(cc), "test.toml", &extensions)
         .and_then(|scenario| scenario.resolve(Some(7)))
         .map_err(|error| error.to_string())

@@ -108,7 +108,8 @@ struct Apart {
 
 /// The largest distance in all scenarios, or the first that is beyond the bound.
 fn compare(bound: &Bound, source: &Source) -> Result<f64, Apart> {
-    let make = native::factory(source).expect("it compiles");
+    let make = native::factory(source, &anabranch_core::interrupt::Interrupt::default())
+        .expect("it compiles");
     let mut farthest: f64 = 0.0;
     for scenario in 0..SCENARIOS {
         let mut init = Init::new(Bytes::new(SMSS), Bytes::new(INITIAL * SMSS));

@@ -9,6 +9,7 @@ use anabranch_bpf::{
     temporary::{self, Temporary},
 };
 use anabranch_elements::cc;
+use anabranch_files::Files;
 use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ pub struct Controls {
 
 impl Controls {
     /// Finds or loads what the flows ask for. `namespace` is where is asked what sockets may have: we may most there.
-    /// Files are looked for in `folder`.
+    /// `files` reads those in `folder`.
     ///
     /// # Errors
     /// With the first flow whose control the kernel neither has nor takes.
@@ -48,6 +49,7 @@ impl Controls {
         resolved: &Resolved,
         namespace: &Namespace,
         folder: &Path,
+        files: &Files,
     ) -> std::io::Result<Result<Self, Refusal>> {
         namespace.inside(|| {
             let mut checked = Vec::new();
@@ -58,7 +60,7 @@ impl Controls {
                 let wanted = ours || says_default(flow, resolved);
                 wanted
                     .then(|| {
-                        let control = Control::of(flow, folder)?;
+                        let control = Control::of(flow, folder, files)?;
                         if ours {
                             checked.push((flow, control.name.clone()));
                         }
@@ -84,11 +86,12 @@ impl Controls {
         resolved: &Resolved,
         namespace: &Namespace,
         folder: &Path,
+        files: &Files,
     ) -> std::io::Result<Self> {
         namespace.inside(|| {
             let by_flow = resolved.flows.iter().map(|flow| {
                 says_default(flow, resolved)
-                    .then(|| Control::of(flow, folder).ok())
+                    .then(|| Control::of(flow, folder, files).ok())
                     .flatten()
             });
             Ok(Self {
@@ -194,7 +197,7 @@ fn has_module(name: &str) -> bool {
 }
 
 impl Control {
-    fn of(flow: &ResolvedFlow, folder: &Path) -> Result<Self, Refusal> {
+    fn of(flow: &ResolvedFlow, folder: &Path, files: &Files) -> Result<Self, Refusal> {
         let refused = |message: String, help: String| {
             Refusal::new(&["flow", &flow.table, "cc"], message, help)
         };
@@ -202,7 +205,7 @@ impl Control {
         let (source, there) = match &flow.cc {
             cc::Config::Custom(custom) if custom.name == "bpf" => {
                 let (message, help) = ("an eBPF control cannot be read", "give `file` or `name`");
-                let source = source_of(&custom.params, folder)
+                let source = source_of(&custom.params, folder, files)
                     .map_err(|error| refused(format!("{message}: {error}"), help.to_owned()))?;
                 // One that `anabranch cc load` keeps there serves those who may not load.
                 let there =

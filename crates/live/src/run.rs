@@ -7,6 +7,7 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_elements::host::Host;
+use anabranch_files::Files;
 use anabranch_model::{
     Progress,
     network::{GroupId, LinkId, Network},
@@ -84,6 +85,7 @@ pub struct Live<'a> {
     shell: Option<Program>,
     around: [Option<Around>; 2],
     folder: PathBuf,
+    files: Files,
 }
 
 /// What is put around an end of a flow.
@@ -130,6 +132,7 @@ impl<'a> Live<'a> {
             shell: None,
             around: [None; 2],
             folder: PathBuf::new(),
+            files: Files::default(),
         }
     }
     /// Puts something around every end that is our own TCP: it sees, and may change, what comes and what leaves.
@@ -144,10 +147,12 @@ impl<'a> Live<'a> {
         self.around[KERNEL] = Some(around);
         self
     }
-    /// Where the scenario's file stands, beside which eBPF controls are looked for (default: the working directory).
+    /// Where the scenario's file stands, beside which eBPF controls are looked for (default: the working directory), and
+    /// what reads them.
     #[must_use]
-    pub fn folder(mut self, folder: PathBuf) -> Self {
+    pub fn folder(mut self, folder: PathBuf, files: Files) -> Self {
         self.folder = folder;
+        self.files = files;
         self
     }
     /// Whether the scenario asks for nothing that no live run can do. What the machine has to say comes with the run.
@@ -177,7 +182,8 @@ impl<'a> Live<'a> {
             self.controls()?
         } else {
             let namespace = Namespace::new().map_err(no_namespace)?;
-            Controls::beside_a_shell(resolved, &namespace, &self.folder).map_err(no_namespace)?
+            Controls::beside_a_shell(resolved, &namespace, &self.folder, &self.files)
+                .map_err(no_namespace)?
         };
         let defaults = defaults::of(resolved, &controls, self.shell.is_none());
         Ok((controls, defaults.map_err(no_namespace)??))
@@ -186,7 +192,7 @@ impl<'a> Live<'a> {
         let namespace = Namespace::new().map_err(no_namespace)?;
         settings::check_switches(self.resolved, |name| namespace.has(name))
             .map_err(no_namespace)??;
-        let controls = Controls::of(self.resolved, &namespace, &self.folder);
+        let controls = Controls::of(self.resolved, &namespace, &self.folder, &self.files);
         Ok(controls.map_err(no_namespace)??)
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
@@ -328,6 +334,7 @@ impl<'a> Live<'a> {
             seed: resolved.seed,
             resolved_scenario: resolved.json.clone(),
             platform: format!("linux {}", std::env::consts::ARCH),
+            captures: resolved.captures(),
         };
         let mut summary = Summary::of(&mut network, about, &links, &groups, &gateways);
         summary.engine = "live";

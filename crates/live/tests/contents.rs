@@ -79,7 +79,7 @@ fn run(workload: &str, around: Around) -> Option<Result<(), String>> {
          [flow.main]\nfrom = \"A\"\nto = \"B\"\n{workload}\n"
     );
     let extensions =
-        Extensions::default().files(|path| fs::read(path).map_err(|error| error.to_string()));
+        Extensions::default().files(|path, _| fs::read(path).map_err(|error| error.to_string()));
     let resolved = resolve(&text, &file, extensions);
     let done = Live::new(&resolved)
         .limits(NO_LIMITS)

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use anabranch_core::units::Duration;
+use anabranch_capture::Error;
 use anabranch_model::{
     scenario::{Extensions, Resolved, Scenario},
-    workload::{Recording, RecordingError},
+    workload::Recording,
 };
 use proptest::prelude::*;
 
@@ -112,18 +112,16 @@ fn ethernet_in_microseconds() {
         (5_000_008, ethernet(0, 0x0806, &[0; 28]), 42),
         (5_000_009, padded, 60),
         (6_000_007, ethernet(2, 0x0800, &v4(576)), 598),
-        // The head alone, and no IP length at all: it follows from the frame's.
+        // Without the addresses nobody knows whose packet it is: it is skipped, and counted.
         (6_000_007, ethernet(0, 0x0800, &[0x45, 0]), 1_014),
         (6_000_010, ethernet(0, 0x86dd, &[0x60, 0, 0, 0, 1, 0]), 310),
     ];
-    let expected = [
-        (0, 1_500),
-        (2_000, 40),
-        (1_000_000_000, 576),
-        (1_000_000_000, 1_000),
-        (1_000_003_000, 296),
-    ];
-    assert_eq!(packets(&pcap(MICROS, 1, &frames)), expected);
+    let expected = [(0, 1_500), (2_000, 40), (1_000_000_000, 576)];
+    let file = pcap(MICROS, 1, &frames);
+    assert_eq!(packets(&file), expected);
+    let summary = Recording::parse(&file).expect("it is read").summary();
+    assert_eq!(summary["skipped"]["cut-short"], 2);
+    assert_eq!(summary["skipped"]["arp"], 1);
 }
 
 #[test]
@@ -146,52 +144,139 @@ fn broken_captures_say_what_is_wrong() {
         &[(1, v4(100), 100), (2, v4(200), 200), (3, v4(300), 300)],
     );
     let wrong = |file: &[u8]| Recording::parse(file).expect_err("it must be refused");
-    assert_eq!(wrong(b""), RecordingError::NotACapture);
+    assert_eq!(wrong(b""), Error::NotACapture.into());
     assert_eq!(
         wrong(b"duration = \"10 s\"\n[link.a]"),
-        RecordingError::NotACapture
+        Error::NotACapture.into()
     );
-    let cut = &good[..good.len() - 1];
-    assert_eq!(wrong(cut), RecordingError::Truncated { after: 2 });
-    assert_eq!(
-        wrong(&good[..good.len() - 25]),
-        RecordingError::Truncated { after: 2 }
+    assert_eq!(wrong(&good[..20]), Error::NoHeader.into());
+    let nothing = wrong(&good[..30]).to_string();
+    assert!(
+        nothing.contains("no IP packet and no other before it is cut off"),
+        "{nothing}"
     );
-    assert_eq!(wrong(&good[..20]), RecordingError::Truncated { after: 0 });
-    let ng = pcapng(6, &[(1, v4(100)), (2, v4(200))]);
-    assert_eq!(
-        wrong(&ng[..ng.len() - 3]),
-        RecordingError::Truncated { after: 1 }
-    );
-    // A block of unknown kind that says it is shorter than its own head and tail, in either byte order.
-    for order in [u32::to_le_bytes, u32::to_be_bytes] {
-        let magic: [u8; 4] = order(0x1a2b_3c4d);
-        let section = [&magic[..], &[0; 12]].concat();
-        let mut short = block(0x0a0d_0d0a, &section);
-        let length = order(u32::try_from(short.len()).expect("short"));
-        short[4..8].copy_from_slice(&length);
-        let end = short.len() - 4;
-        short[end..].copy_from_slice(&length);
-        short.extend([&order(0x8000_0001)[..], &order(10), &[0; 24]].concat());
-        assert_eq!(wrong(&short), RecordingError::Broken { after: 0 });
-    }
-    let back = pcap(MICROS, 101, &[(9, v4(100), 100), (6, v4(200), 200)]);
-    let by = Duration::from_micros(3);
-    assert_eq!(wrong(&back), RecordingError::GoesBack { packet: 2, by });
     let arp = pcap(MICROS, 1, &[(1, ethernet(0, 0x0806, &[0; 28]), 42)]);
-    assert_eq!(wrong(&arp), RecordingError::NoPackets { frames: 1 });
-    assert_eq!(
-        wrong(&pcap(MICROS, 1, &[])),
-        RecordingError::NoPackets { frames: 0 }
+    let said = wrong(&arp).to_string();
+    assert!(
+        said.contains("no IP packet in 1 frame (1 of ARP)"),
+        "{said}"
     );
-    let wireless = pcap(MICROS, 105, &[(1, vec![0; 40], 40)]);
-    assert_eq!(
-        wrong(&wireless),
-        RecordingError::LinkType {
-            packet: 1,
-            link_type: 105
-        }
+    let said = wrong(&pcap(MICROS, 1, &[])).to_string();
+    assert!(said.contains("no IP packet and no other"), "{said}");
+    let wireless = wrong(&pcap(MICROS, 105, &[(1, vec![0; 40], 40)])).to_string();
+    assert!(
+        wireless.contains("1 of link type 105, which is not read"),
+        "{wireless}"
     );
+}
+
+/// Cut off: what is whole. Unsorted: by time, and packets of one time in the order of the file.
+#[test]
+fn cut_off_and_unsorted_captures_are_read_with_counts() {
+    let good = pcap(
+        MICROS,
+        101,
+        &[(1, v4(100), 100), (2, v4(200), 200), (3, v4(300), 300)],
+    );
+    let cut = Recording::parse(&good[..good.len() - 1]).expect("two are whole");
+    assert_eq!((cut.packets().len(), cut.counts().is_cut_off), (2, true));
+    let back = pcap(
+        MICROS,
+        101,
+        &[(9, v4(100), 100), (6, v4(200), 200), (9, v4(300), 300)],
+    );
+    assert_eq!(packets(&back), [(0, 200), (3_000, 100), (3_000, 300)]);
+    let summary = Recording::parse(&back).expect("it is sorted").summary();
+    assert_eq!(summary["time_went_back"], 1);
+    assert_eq!(summary["replayed_packets"], 3);
+}
+
+/// A packet from one host of 10.0.0.0/24 to another, over UDP from and to this port.
+fn between(source: u8, target: u8, port: u16) -> Vec<u8> {
+    let mut packet = v4(40);
+    packet[9] = 17;
+    packet[12..20].copy_from_slice(&[10, 0, 0, source, 10, 0, 0, target]);
+    packet.extend([port.to_be_bytes(), port.to_be_bytes()].concat());
+    packet.resize(40, 0);
+    packet
+}
+
+/// Three packets from 10.0.0.1 to 10.0.0.2, one back, and one from 10.0.0.3.
+fn two_way() -> Vec<u8> {
+    let all = [
+        between(1, 2, 443),
+        between(2, 1, 443),
+        between(1, 2, 443),
+        between(1, 2, 80),
+        between(3, 2, 443),
+    ];
+    let frames: Vec<_> = (1..)
+        .zip(all)
+        .map(|(time, packet)| (time, packet, 40))
+        .collect();
+    pcap(MICROS, 101, &frames)
+}
+
+#[test]
+fn a_two_way_capture_needs_a_selection() {
+    let error = resolve(two_way(), &[]).expect_err("it has two directions");
+    for part in [
+        "trace.toml:10:",
+        "packets in both directions",
+        "from = \"10.0.0.1:443\", to = \"10.0.0.2:443\"  (2 packets, 80 bytes, UDP)",
+        "from = \"10.0.0.2:443\", to = \"10.0.0.1:443\"",
+    ] {
+        assert!(error.contains(part), "{error} without {part}");
+    }
+    // A protocol alone still leaves both.
+    let udp = ["flow.trace.workload.protocol=udp"];
+    let error = resolve(two_way(), &udp).expect_err("it has two directions");
+    assert!(error.contains("both directions"), "{error}");
+}
+
+#[test]
+fn a_selection_leaves_one_direction() {
+    let count = |sets: &[&str]| {
+        let resolved = resolve(two_way(), sets).unwrap_or_else(|error| panic!("{error}"));
+        let summary = &resolved.captures()["trace"];
+        (
+            summary["replayed_packets"].as_u64(),
+            summary["not_selected_packets"].as_u64(),
+        )
+    };
+    let from = "flow.trace.workload.from=";
+    let to = "flow.trace.workload.to=";
+    let set = |key: &str, value: &str| format!("{key}'{value}'");
+    assert_eq!(count(&[&set(from, "10.0.0.1")]), (Some(3), Some(2)));
+    assert_eq!(count(&[&set(from, "10.0.0.1:443")]), (Some(2), Some(3)));
+    assert_eq!(
+        count(&[&set(from, "*:443"), &set(to, "10.0.0.2")]),
+        (Some(3), Some(2))
+    );
+    assert_eq!(count(&[&set(to, "10.0.0.1")]), (Some(1), Some(4)));
+    assert_eq!(
+        count(&[&set(to, "10.0.0.2"), "flow.trace.workload.protocol=udp"]),
+        (Some(4), Some(1))
+    );
+}
+
+#[test]
+fn a_selection_of_nothing_lists_the_choices() {
+    let nobody = ["flow.trace.workload.from='10.9.9.9'"];
+    let error = resolve(two_way(), &nobody).expect_err("nobody is selected");
+    for part in [
+        "flow.trace.workload.from",
+        "none of its 5 IP packets is selected",
+        "from = \"10.0.0.1:443\"",
+    ] {
+        assert!(error.contains(part), "{error} without {part}");
+    }
+    let wrong = ["flow.trace.workload.from='somewhere'"];
+    let error = resolve(two_way(), &wrong).expect_err("it is no address");
+    assert!(error.contains("[2001:db8::1]:443"), "{error}");
+    let wrong = ["flow.trace.workload.protocol=tpc"];
+    let error = resolve(two_way(), &wrong).expect_err("it is no protocol");
+    assert!(error.contains("tcp"), "{error}");
 }
 
 const SCENARIO: &str = "duration = \"10 s\"
@@ -207,7 +292,7 @@ workload = { kind = \"replay\", file = \"data/x.pcap\" }
 ";
 
 fn resolve(content: Vec<u8>, sets: &[&str]) -> Result<Resolved, String> {
-    let extensions = Extensions::default().files(move |path: &Path| {
+    let extensions = Extensions::default().files(move |path: &Path, _| {
         if path == Path::new("some/where/data/x.pcap") {
             Ok(content.clone())
         } else {
@@ -244,7 +329,15 @@ fn a_rate_stretches_the_times() {
 fn scenarios_name_what_cannot_be_replayed() {
     let good = pcap(MICROS, 101, &[(1, v4(100), 100), (3, v4(300), 300)]);
     let one = pcap(MICROS, 101, &[(1, v4(100), 100)]);
-    let long = pcap(MICROS, 101, &[(1, vec![0x60, 0, 0, 0, 255, 255], 65_575)]);
+    let long = pcap(
+        MICROS,
+        101,
+        &[(
+            1,
+            [&[0x60, 0, 0, 0, 255, 255][..], &[0; 34]].concat(),
+            65_575,
+        )],
+    );
     let cases: [(Vec<u8>, &[&str], &[&str]); 9] = [
         (
             good.clone(),
@@ -254,12 +347,12 @@ fn scenarios_name_what_cannot_be_replayed() {
         (
             good[..30].to_vec(),
             &[],
-            &["trace.toml:10:", "data/x.pcap", "middle"],
+            &["trace.toml:10:", "data/x.pcap", "cut off"],
         ),
         (
             b"no capture".to_vec(),
             &[],
-            &["trace.toml:10:", "is no capture", "pcapng"],
+            &["trace.toml:10:", "is not a capture", "pcapng"],
         ),
         (long, &[], &["65575 bytes", "65535 bytes at most"]),
         (

@@ -587,7 +587,7 @@ fn changes_read_no_files_again() {
     };
     let read = Arc::new(Mutex::new(Vec::new()));
     let reads = Arc::clone(&read);
-    let extensions = extensions().files(move |path: &Path| {
+    let extensions = extensions().files(move |path: &Path, _| {
         reads
             .lock()
             .expect("no panic")

@@ -1,6 +1,7 @@
 //! Congestion controls as eBPF programs: what ships, and what is in the kernel.
 
 use anabranch_bpf::{Source, shipped};
+use anabranch_files::Files;
 use pyo3::{create_exception, exceptions::PyValueError, prelude::*};
 use serde_json::json;
 
@@ -32,9 +33,11 @@ pub fn cc_list() -> String {
 /// Raises `ControlError`.
 #[pyfunction]
 pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> {
-    quietly(py, move |_| {
+    quietly(py, move |interrupt| {
         let source = if is_file {
-            Source::file(what.as_ref())
+            let interrupt = interrupt.clone();
+            let files = Files::default().stop(move || interrupt.is_raised());
+            Source::file(what.as_ref(), &files)
         } else {
             Source::shipped(&what)
         };

@@ -7,10 +7,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use anabranch_files::Files;
 use pyo3::prelude::*;
 
-use crate::scenario::read;
-
+/// The largest file that a scenario may name, in bytes: what is recorded is held in memory.
+const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The most files that a control may include, one in the other.
 const MAX_INCLUDED: usize = 1000;
 
@@ -32,7 +33,9 @@ impl Depends {
                 continue;
             }
             // What is not there is found elsewhere, or by nobody.
-            let Ok(content) = read(&path) else { continue };
+            let Some(content) = read(&path) else {
+                continue;
+            };
             self.note(&path, &content);
             let text = String::from_utf8_lossy(&content);
             // The compiler looks beside the control's file as well as beside the file that includes.
@@ -78,8 +81,12 @@ fn hash(content: &[u8]) -> String {
     text
 }
 
+fn read(path: &Path) -> Option<Vec<u8>> {
+    Files::default().read(path, MAX_FILE_BYTES).ok()
+}
+
 /// The hash of a file's content as [`Depends`] notes it; `None` where it cannot be read.
 #[pyfunction]
 pub fn file_hash(py: Python<'_>, path: PathBuf) -> PyResult<Option<String>> {
-    crate::interruptible::quietly(py, move |_| read(&path).ok().map(|content| hash(&content)))
+    crate::interruptible::quietly(py, move |_| read(&path).map(|content| hash(&content)))
 }

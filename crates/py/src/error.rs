@@ -3,6 +3,8 @@
 use anabranch::scenario::Error;
 use pyo3::{PyErr, create_exception, exceptions::PyValueError, prelude::*};
 
+use crate::signals;
+
 create_exception!(
     anabranch._engine,
     ScenarioError,
@@ -11,8 +13,12 @@ create_exception!(
      `line`, `column` (from 1, or None) and `message` are its parts."
 );
 
-/// The exception for an error, with its parts as attributes.
+/// The exception for an error, with its parts as attributes. Where a signal has interrupted the reading of a file,
+/// what its handler has raised comes first.
 pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    if let Some(interrupt) = signals::take() {
+        return interrupt;
+    }
     let raised = ScenarioError::new_err(error.to_string());
     let value = raised.value(py);
     let set = || -> PyResult<()> {

@@ -12,6 +12,7 @@ mod interruptible;
 mod live;
 mod run;
 mod scenario;
+mod signals;
 mod stopwatch;
 mod table;
 mod tables;

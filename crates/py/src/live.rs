@@ -115,6 +115,7 @@ pub fn live_hosts(
         file,
         sets,
         seed: None,
+        untrusted: false,
     };
     engine::hosts(py, &job)
 }
@@ -212,7 +213,8 @@ mod engine {
                 .parse_for(true, &Depends::default(), &Interrupt::default())
                 .map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
-            let live = Live::new(&resolved).folder(job.folder().to_owned());
+            let live = Live::new(&resolved)
+                .folder(job.folder().to_owned(), job.files(&Interrupt::default()));
             let refused = |refusal: &Refusal| Failure::Scenario(of_scenario(&scenario, refusal));
             live.check().map_err(|refusal| refused(&refusal))?;
             if machine {
@@ -237,7 +239,7 @@ mod engine {
 
     pub fn hosts(py: Python<'_>, job: &Job) -> PyResult<Vec<super::HostAddress>> {
         let found = py.detach(|| {
-            let scenario = job.parse_for(true)?;
+            let scenario = job.parse_for(true, &Depends::default(), &Interrupt::default())?;
             Ok(anabranch_live::hosts(&scenario.resolve(job.seed)?))
         });
         let found = found.map_err(|error| raise(py, &error))?;
@@ -315,7 +317,7 @@ mod engine {
                 .samples(recording.samples)
                 .tap(captures)
                 .trace(tracing)
-                .folder(job.folder().to_owned());
+                .folder(job.folder().to_owned(), job.files(&Interrupt::default()));
             if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
                 live = live.limits(Limits {
                     p99_lateness_ms,

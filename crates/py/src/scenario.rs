@@ -7,10 +7,11 @@ use std::{
 };
 
 use anabranch::{Extensions, Interrupt, Resolved, Scenario, cc, scenario::Error};
+use anabranch_files::Files;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{Text, depends::Depends, error::raise, interruptible::quietly};
+use crate::{Text, depends::Depends, error::raise, interruptible::quietly, signals};
 
 /// A scenario as Python hands it over: the text of a file, its name, what is set over it, a seed instead of the file's,
 /// and whether its author is trusted.
@@ -22,35 +23,16 @@ pub struct Job {
     pub untrusted: bool,
 }
 
-/// The largest file that a scenario may name, in bytes: what is recorded is held in memory.
-const MAX_FILE_BYTES: u64 = 1 << 30;
-
-/// Reads a file that a scenario names.
-pub fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let found = fs::metadata(path).map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
-    let bytes = found.len();
-    if bytes > MAX_FILE_BYTES {
-        return Err(format!(
-            "it has {bytes} bytes; at most {MAX_FILE_BYTES} are read"
-        ));
-    }
-    fs::read(path).map_err(|error| error.to_string())
-}
-
-/// Where a file really is, if that is inside `folder`: links are followed first.
-fn inside(folder: &Path, path: &Path) -> Result<PathBuf, String> {
+/// Refuses a file that is not inside `folder`: links are followed first.
+fn check_inside(folder: &Path, path: &Path) -> Result<(), String> {
     let folder = if folder == Path::new("") {
         Path::new(".")
     } else {
         folder
     };
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| error.to_string());
-    let place = real(path)?;
-    if place.starts_with(real(folder)?) {
-        return Ok(place);
+    if real(path)?.starts_with(real(folder)?) {
+        return Ok(());
     }
     Err("it is outside the scenario's folder, which --untrusted refuses".to_owned())
 }
@@ -63,6 +45,17 @@ impl Job {
     pub fn parse(&self, depends: &Depends, interrupt: &Interrupt) -> Result<Scenario, Error> {
         self.parse_for(false, depends, interrupt)
     }
+    /// What opens the files that the scenario names.
+    pub fn files(&self, interrupt: &Interrupt) -> Files {
+        let interrupt = interrupt.clone();
+        let files = Files::default().stop(move || interrupt.is_raised() || signals::interrupted());
+        if self.untrusted {
+            let folder = self.folder().to_owned();
+            files.guard(move |path| check_inside(&folder, path))
+        } else {
+            files
+        }
+    }
     /// For one of the two engines. The files that the scenario names are noted as they are read.
     pub fn parse_for(
         &self,
@@ -70,16 +63,23 @@ impl Job {
         depends: &Depends,
         interrupt: &Interrupt,
     ) -> Result<Scenario, Error> {
-        let folder = self.folder();
+        let files = self.files(interrupt);
+        let (read, noted, stop) = (files.clone(), depends.clone(), interrupt.clone());
         let extensions = Extensions::default()
-            .files(self.reading(depends))
+            .files(move |path, most| {
+                let content = read.read(path, most).map_err(|error| error.to_string())?;
+                noted.note(path, &content);
+                Ok(content)
+            })
+            .stop(move || stop.is_raised() || signals::interrupted())
             .live(live)
             .untrusted(self.untrusted);
         let extensions = if self.untrusted {
             let refuse = |_: &Value| -> Result<cc::Factory, String> { Err(NO_PROGRAM.to_owned()) };
             extensions.congestion_control("bpf", refuse)
         } else {
-            let controls = anabranch_bpf::extension(folder.to_owned(), interrupt.clone());
+            let folder = self.folder().to_owned();
+            let controls = anabranch_bpf::extension(folder, files, interrupt.clone());
             extensions.congestion_control("bpf", controls)
         };
         let mut scenario = match &self.text {
@@ -90,23 +90,6 @@ impl Job {
             scenario.set(set)?;
         }
         Ok(scenario)
-    }
-    /// What reads the files that the scenario names.
-    fn reading(
-        &self,
-        depends: &Depends,
-    ) -> impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static {
-        let (depends, untrusted, folder) =
-            (depends.clone(), self.untrusted, self.folder().to_owned());
-        move |path| {
-            let content = if untrusted {
-                read(&inside(&folder, path)?)?
-            } else {
-                read(path)?
-            };
-            depends.note(path, &content);
-            Ok(content)
-        }
     }
     /// Where the scenario's file stands: what it names is beside it.
     pub fn folder(&self) -> &Path {

@@ -256,6 +256,7 @@ impl<'a, B: Body> Simulation<'a, B> {
             seed: resolved.seed,
             resolved_scenario: resolved.json.clone(),
             platform: PLATFORM.to_owned(),
+            captures: resolved.captures(),
         };
         let summary = Summary::of(&mut network, about, &links, &groups, &gateways);
         Ok(Finished {

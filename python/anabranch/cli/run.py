@@ -257,7 +257,7 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     out.print(flows)
     if copies:
         out.print("--all-flows prints every copy; --json and --out have them all.")
-    for remark in (*limits(result, copies), *times(result, copies)):
+    for remark in (*limits(result, copies), *times(result, copies), *replays(result)):
         out.print(remark, soft_wrap=True)
     links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
@@ -424,6 +424,24 @@ def times(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType(
         if exchanges is not None:
             middle, p95 = figure(exchanges.get("mean_response_time_ms")), figure(exchanges.get("p95_response_time_ms"))
             told.append(f"{name}: {exchanges.get('completed')} responses in {middle} ms, 95th percentile {p95} ms")
+    return told
+
+
+def replays(result: RunResult) -> list[str]:
+    """A sentence for each flow that replays a capture: what was read of it, and what was skipped."""
+    told = []
+    for flow, capture in result.summary.get("captures", {}).items():
+        parts = [f"{flow}: replays {capture['replayed_packets']} of {capture['ip_packets']} IP packets of its capture"]
+        if capture["skipped"]:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in capture["skipped"].items())
+            parts.append(f"skipped {sum(capture['skipped'].values())} of {capture['frames']} frames ({reasons})")
+        if capture["time_went_back"]:
+            parts.append(f"sorted by time: {capture['time_went_back']} packets stood behind later ones")
+        if capture["fragments"]:
+            parts.append(f"{capture['fragments']} are fragments")
+        if capture["cut_off"]:
+            parts.append("the capture is cut off, and its whole packets are used")
+        told.append("; ".join(parts))
     return told
 
 

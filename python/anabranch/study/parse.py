@@ -54,14 +54,14 @@ def load(directory: Path) -> Definition:
     if not path.exists():
         raise UserError(f"{directory} has no study.toml", hint="a study is a directory with a study.toml")
     _check_plot(directory / "plot.py")
-    return _Parser(directory, Document(path, read_text(path))).definition()
+    return _Parser(directory, Document(path, read_text(path, "a study (TOML)"))).definition()
 
 
 def _check_plot(path: Path) -> None:
     """A slip in ``plot.py`` must show before the runs, not after them."""
     if not path.exists():
         return
-    text = read_text(path)
+    text = read_text(path, "a study's plots (Python)")
     try:
         compile(text, str(path), "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:

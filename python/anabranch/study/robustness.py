@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anabranch.errors import UserError
+from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.output import to_json, write_whole
 from anabranch.statistics import latin_hypercube
 from anabranch.study import needs
@@ -96,7 +97,7 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
     if not path.exists():
         return None
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_bytes(path, most=MAX_RESULT_BYTES))
         shares = {str(k): float(v) for k, v in content["claims"].items()}
         points = len(content["points"])
         computed_from = content["computed_from"]

@@ -117,11 +117,11 @@ class HostTimes:
             UserError: It cannot be read, or is something else.
         """
         from anabranch.errors import UserError
+        from anabranch.files import MAX_TEXT_BYTES, read_bytes
 
+        content = read_bytes(file, most=MAX_TEXT_BYTES)
         try:
-            return cls.of(json.loads(file.read_bytes()))
-        except OSError as error:
-            raise UserError(f"cannot be read: {error.strerror or error}", file=str(file)) from None
+            return cls.of(json.loads(content))
         except (ValueError, RecursionError) as error:
             raise UserError(
                 f"not a file of what hosts take: {error}",

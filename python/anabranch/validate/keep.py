@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anabranch.files import content_hash
 from anabranch.validate.measure import Figures
 
 if TYPE_CHECKING:
@@ -41,11 +42,7 @@ def build() -> list[str]:
     from anabranch import __version__, _engine
 
     parts = [Path(str(_engine.__file__)), Path(__file__).with_name("measure.py")]
-    return [__version__, *map(_digest, parts)]
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    return [__version__, *map(content_hash, parts)]
 
 
 def about(described: Resolved, limits: Limits | None) -> dict[str, Any]:
@@ -56,13 +53,9 @@ def about(described: Resolved, limits: Limits | None) -> dict[str, Any]:
     """
     import platform
 
-    from anabranch.errors import UserError
     from anabranch.live import Limits
 
-    try:
-        files = {name: _digest(Path(name)) for name in described["files"]}
-    except OSError as error:
-        raise UserError(f"{error.filename} cannot be read: {error.strerror}") from None
+    files = {name: content_hash(name) for name in described["files"]}
     return {
         "scenario": described["resolved_scenario"],
         "files": files,
@@ -94,16 +87,17 @@ def read(file: Path) -> LiveRun | None:
         UserError: The file is none of ours.
     """
     from anabranch.errors import UserError
+    from anabranch.files import MAX_RESULT_BYTES, NoSuchFileError, read_bytes
 
     try:
-        told = json.loads(file.read_bytes())
+        told = json.loads(read_bytes(file, most=MAX_RESULT_BYTES))
         windows = told["figures"]["windows"]
         figures = Figures(
             told["figures"]["values"],
             {group: {int(at): value for at, value in bins.items()} for group, bins in windows.items()},
         )
         return LiveRun(figures, list(told["reasons"]), dict(told["machine"]))
-    except FileNotFoundError:
+    except NoSuchFileError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{file} is no live run that was kept", hint="remove it") from None

@@ -26,8 +26,7 @@ use crate::{
 const NAME: &str = "tcp_trace.bpf.c";
 const TEXT: &str = include_str!("../../../../bpf/trace/tcp_trace.bpf.c");
 /// What loading takes (capabilities(7)).
-const PRIVILEGE: &str =
-    "tracing the kernel's TCP needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of user namespaces";
+const PRIVILEGE: &str = "tracing the kernel's TCP needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN outside of user namespaces";
 const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
 /// Octets that wait for us: a fifth of a second of 200,000 segments a second, or 2,500 events.
 const ROOM_FOR_SEGMENTS: u32 = 8 << 20;

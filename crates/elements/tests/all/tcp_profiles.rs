@@ -121,10 +121,7 @@ fn a_lost_syn() {
     assert_eq!(syns("windows-7", 20), (vec![0, 3, 9], false));
     assert!(syns("windows-7", 22).1);
     assert_eq!(syns("ns2-sack1", 100), (vec![0, 3, 9, 21, 45, 93], false));
-    assert_eq!(
-        syns("linux-6.18", 8),
-        (vec![0, 1, 2, 3, 4, 5, 7], false)
-    );
+    assert_eq!(syns("linux-6.18", 8), (vec![0, 1, 2, 3, 4, 5, 7], false));
 }
 
 /// The time from a segment that is lost to its retransmission, on a path with a round-trip time of 20 ms.

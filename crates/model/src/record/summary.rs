@@ -24,7 +24,8 @@ pub use gateway::{GatewaySummary, RouteSummary};
 
 use crate::{
     network::{
-        Completions, Ended, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network, OneWayDelay,
+        Completions, Ended, FlowReport, GroupId, GroupReport, LinkId, LinkReport, Network,
+        OneWayDelay,
     },
     topology::CompiledGateway,
 };
@@ -65,6 +66,9 @@ pub struct Summary {
     pub fairness: Fairness,
     /// What the engine did.
     pub engine_stats: EngineStats,
+    /// Captures that flows replay, by the flow's table: what was read of each and what was skipped.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub captures: Map<String, Value>,
     /// Of a live run: `true` where its figures are no result, because the engine was too late or lost packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tainted: Option<bool>,
@@ -396,8 +400,7 @@ impl From<&FlowReport> for FlowSummary {
             goodput_mbit_s: mbit_s(report.receiver.delivered_bytes, report.measured),
             throughput_mbit_s: mbit_s(report.ip_bytes, report.measured),
             delivered_bytes: report.receiver.delivered_bytes,
-            sent_packets: sends
-                .then(|| sent_packets(&report.sender)),
+            sent_packets: sends.then(|| sent_packets(&report.sender)),
             retransmitted_packets: tcp(report.sender.retransmitted_packets),
             spurious_retransmissions: tcp(report.spurious_retransmissions),
             fast_recoveries: tcp(report.sender.fast_recoveries),
@@ -586,6 +589,7 @@ impl Summary {
             anabranch_version: env!("CARGO_PKG_VERSION"),
             resolved_scenario: about.resolved_scenario,
             platform: about.platform,
+            captures: about.captures,
             flows,
             links: by_link,
             groups: by_group,
@@ -615,6 +619,8 @@ pub struct About {
     pub resolved_scenario: Value,
     /// Operating system and processor, as whoever runs it knows them.
     pub platform: String,
+    /// What was read of captures that flows replay.
+    pub captures: Map<String, Value>,
 }
 
 #[cfg(test)]

@@ -34,11 +34,14 @@ pub struct Extensions {
     factories: BTreeMap<&'static str, BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
     /// Reads the files that scenarios name.
     files: Option<Files>,
+    /// Whether to give up reading.
+    stop: Option<Stop>,
     live: bool,
     untrusted: bool,
 }
 
-type Files = Arc<dyn Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync>;
+type Files = Arc<dyn Fn(&Path, u64) -> Result<Vec<u8>, String> + Send + Sync>;
+type Stop = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -139,14 +142,25 @@ impl Extensions {
     }
 
     /// Lets scenarios name files. Resolving asks `read` for the content of each, with its path beside the
-    /// scenario's own file, and shows the reason where there is none: the engine itself does no I/O. Without this, scenarios that name files are refused.
+    /// scenario's own file and the most bytes that its use permits, and shows the reason if there is none: the
+    /// engine itself does no I/O. Without this, scenarios that name files are refused.
     #[must_use]
     pub fn files(
         mut self,
-        read: impl Fn(&Path) -> Result<Vec<u8>, String> + Send + Sync + 'static,
+        read: impl Fn(&Path, u64) -> Result<Vec<u8>, String> + Send + Sync + 'static,
     ) -> Self {
         self.files = Some(Arc::new(read));
         self
+    }
+
+    /// Asks `stop` every few milliseconds, while a large file is decoded, whether to give up.
+    #[must_use]
+    pub fn stop(mut self, stop: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.stop = Some(Arc::new(stop));
+        self
+    }
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop())
     }
 
     /// Lets scenarios say what only the live engine understands: `attach`, `exec`, IPv6. The simulator
@@ -171,10 +185,10 @@ impl Extensions {
         self.untrusted
     }
 
-    /// The content of a file.
-    pub(super) fn read(&self, path: &Path) -> Result<Vec<u8>, String> {
+    /// The content of a file of at most `most` bytes.
+    pub(super) fn read(&self, path: &Path, most: u64) -> Result<Vec<u8>, String> {
         match &self.files {
-            Some(read) => read(path),
+            Some(read) => read(path, most),
             None => Err("this program reads no files for scenarios".to_owned()),
         }
     }

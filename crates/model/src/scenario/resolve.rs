@@ -300,6 +300,19 @@ pub enum What {
     Queue(Box<queue::Config>),
 }
 
+impl Resolved {
+    /// What was read of the captures that flows replay, by the flow's table, as results show it.
+    #[must_use]
+    pub fn captures(&self) -> serde_json::Map<String, serde_json::Value> {
+        let replaying = self.flows.iter().filter(|flow| flow.copy == 0);
+        let captures = replaying.filter_map(|flow| {
+            let replayed = flow.replayed.as_ref()?;
+            Some((flow.table.clone(), replayed.recording.summary()))
+        });
+        captures.collect()
+    }
+}
+
 impl ResolvedFlow {
     /// Whether the scenario gives this key of the flow's table.
     #[must_use]

@@ -1,24 +1,40 @@
 //! A recorded traffic, sent again: each packet's length at its time.
 
 pub mod recording;
+pub mod select;
 
+use anabranch_capture::Selection;
 use anabranch_core::units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::profile::Wrong;
 pub use recording::{Recording, RecordingError};
+use select::{Captured, Host};
 
-/// Parameters of a replay. Only lengths and times are taken from the recording: addresses, ports and flags
-/// are the flow's own, and nobody answers. A packet that is shorter than the flow's own headers (28 bytes, 48
-/// over IPv6) is sent as these headers.
+/// Parameters of a replay. Only lengths and times are taken from the capture: addresses, ports and flags are the
+/// flow's own, and nobody answers. A packet that is shorter than the flow's own headers (28 bytes, 48 over IPv6) is
+/// sent as these headers. A capture in which hosts answer each other needs `from` or `to`: a flow sends in one
+/// direction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// The capture, pcap or pcapng of Ethernet or IP packets; its path counts from where the scenario's file
-    /// is.
+    /// The capture: pcap or pcapng, also compressed with gzip or zstd, of 1 GiB at most. Its path counts from where the
+    /// scenario's file is.
     #[schemars(extend("x-type" = "path"))]
     pub file: String,
+    /// Only packets from this sender: an address, a network or `*`, with or without a port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Host")]
+    pub from: Option<Host>,
+    /// Only packets to this receiver, written likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Host")]
+    pub to: Option<Host>,
+    /// Only packets of this protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Captured")]
+    pub protocol: Option<Captured>,
     /// How many times as fast as it was recorded, 0.001 to 1000.
     #[serde(default = "as_recorded")]
     #[schemars(range(min = 0.001, max = 1000.0))]
@@ -52,6 +68,16 @@ impl Replay {
             return Err((&["speed"], message, "one of them"));
         }
         Ok(())
+    }
+
+    /// Which packets of the capture are meant.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection {
+            from: self.from.map(|host| host.0),
+            to: self.to.map(|host| host.0),
+            protocols: self.protocol.map_or(&[], Captured::numbers),
+        }
     }
 
     /// How many times as fast as recorded, by `speed` or by `rate`.

@@ -102,6 +102,7 @@ fn figures(text: &str, first: u64, engine: Engine) -> Value {
         seed: 1,
         resolved_scenario: Value::Null,
         platform: String::new(),
+        captures: serde_json::Map::new(),
     };
     let summary = Summary::of(&mut network, about, &links, &groups, &gateways);
     json!([summary.flows, summary.links, summary.gateways])

@@ -28,7 +28,7 @@ fn run(workload: &str, more: &str, duration: &str, capture: &[u8]) -> Finished {
         "#
     );
     let capture = capture.to_vec();
-    let extensions = Extensions::default().files(move |_: &Path| Ok(capture.clone()));
+    let extensions = Extensions::default().files(move |_: &Path, _| Ok(capture.clone()));
     logged::logged(&text, &extensions)
 }
 

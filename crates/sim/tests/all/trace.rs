@@ -22,7 +22,7 @@ stack = "rfc"
 "#;
 
 fn read(text: &str, trace: &'static str) -> Result<Resolved, String> {
-    let files = move |path: &Path| {
+    let files = move |path: &Path, _| {
         // Beside the scenario's own file.
         if path == Path::new("some/where/traces/cell.trace") {
             Ok(trace.as_bytes().to_vec())

@@ -104,13 +104,12 @@ impl<'a> Effective<'a> {
             return Ok(there);
         }
         let place = [&path[..], &["file"]].concat();
-        side_file::read(
-            resolver,
-            (&place, &trace.file),
-            "a trace: a time in whole milliseconds on each line",
-            Trace::parse,
-        )
-        .map(|trace| Some(Arc::new(trace)))
+        let named = side_file::Named {
+            path: &place,
+            file: &trace.file,
+            noun: "a trace: a time in whole milliseconds on each line",
+        };
+        side_file::text(resolver, named, Trace::parse).map(|trace| Some(Arc::new(trace)))
     }
 }
 
@@ -197,10 +196,12 @@ fn impairments(
                 return Err(contradiction(resolver, &place, wrong));
             }
             let path = [&place[..], &["file"]].concat();
-            let noun = "a text file with a value on each line";
-            side_file::read(resolver, (&path, &file), noun, |text| {
-                config.take_file(text)
-            })?;
+            let named = side_file::Named {
+                path: &path,
+                file: &file,
+                noun: "a text file with a value on each line",
+            };
+            side_file::text(resolver, named, |text| config.take_file(text))?;
         }
         if let Err(wrong) = config.check() {
             return Err(contradiction(resolver, &place, wrong));

@@ -1,16 +1,16 @@
 //! What a flow's protocol and its workload ask of each other.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anabranch_core::units::{Bytes, Rate};
 
-use super::{Replayed, Resolver, tcp, workload};
+use super::{Replayed, Resolver, side_file, tcp, workload};
 use crate::{
     scenario::{
         error::Error,
         format::{Family, Flow, Protocol},
     },
-    workload::{Pace, Recording, profile::Wrong, replay},
+    workload::{Pace, Recording, RecordingError, profile::Wrong, replay},
 };
 
 /// Bytes of the largest packet that every path carries unbroken in practice (Ethernet's MTU).
@@ -254,23 +254,36 @@ pub(super) fn replayed(
         return Ok(None);
     };
     let path = ["flow", table, "workload", "file"];
-    let beside = Path::new(resolver.sources.file()).parent();
-    let place = beside.unwrap_or(Path::new("")).join(&replay.file);
-    let content = resolver.extensions.read(&place).map_err(|error| {
-        resolver.error(
-            &path,
-            format!("`{}` cannot be read: {error}", place.display()),
-            vec!["expected a capture (pcap or pcapng); its path counts from where the scenario's file is".to_owned()],
-        )
-    })?;
-    let recording = Recording::parse(&content).map_err(|error| {
+    let named = side_file::Named {
+        path: &path,
+        file: &replay.file,
+        noun: "a capture (pcap or pcapng)",
+    };
+    let place = named.place(resolver);
+    let content = side_file::capture(resolver, named)?;
+    let stop = || resolver.extensions.is_stopped();
+    let recording = Recording::read(&content, &replay.selection(), stop).map_err(|error| {
         let text = error.to_string();
-        let (message, help) = text
+        let (message, expected) = text
             .split_once("; ")
             .unwrap_or((&text, "expected a capture"));
         let message = format!("`{}` cannot be replayed: {message}", place.display());
-        resolver.error(&path, message, vec![help.to_owned()])
+        let mut help = vec![expected.to_owned()];
+        if let RecordingError::NothingSelected { choices, .. } | RecordingError::TwoWay(choices) =
+            &error
+        {
+            help.extend(choices.lines().iter().map(|line| format!("  {line}")));
+        }
+        let key = match &error {
+            RecordingError::NothingSelected { .. } if replay.from.is_some() => "from",
+            RecordingError::NothingSelected { .. } if replay.to.is_some() => "to",
+            RecordingError::NothingSelected { .. } => "protocol",
+            _ => "file",
+        };
+        resolver.error(&["flow", table, "workload", key], message, help)
     })?;
+    // The file may be large, and the run long.
+    drop(content);
     let most = most_payload(flow.family) + udp_headers(flow.family);
     let too_long = |packet: &&replay::recording::Recorded| u64::from(packet.size) > most;
     if let Some(packet) = recording.packets().iter().find(too_long) {

@@ -1,0 +1,147 @@
+//! The decompressed bytes of a capture, in a buffer of fixed size.
+
+use std::{
+    io::{ErrorKind, Read},
+    ops::Range,
+};
+
+use crate::{Error, compression::Compression};
+
+/// The most that is looked at as a whole: the beginning of a packet, or the header of an interface.
+pub(crate) const LONGEST: usize = 256 << 10;
+
+/// What is read at once; between two reads is asked whether to stop.
+const CHUNK: usize = 64 << 10;
+
+/// Bytes that come from a file, in order.
+pub(crate) struct Bytes<'a> {
+    file: Box<dyn Read + 'a>,
+    compression: Compression,
+    buffer: Vec<u8>,
+    /// What is in the buffer and not consumed yet.
+    ahead: Range<usize>,
+    /// Bytes that have come so far, and the most that may.
+    read: u64,
+    most: u64,
+    stop: Box<dyn Fn() -> bool + 'a>,
+    /// The file has ended, or its compressed form is cut off.
+    ended: bool,
+    /// The compressed form is cut off.
+    pub(crate) is_cut_off: bool,
+}
+
+/// Where the file fails.
+pub(crate) enum Failure {
+    Damaged(&'static str),
+    TooLarge(u64),
+    System(String),
+    Interrupted,
+}
+
+impl Failure {
+    /// As the reader's error, after so many packets.
+    pub(crate) fn after(self, after: u64) -> Error {
+        match self {
+            Self::Damaged(format) => Error::Compression { after, format },
+            Self::TooLarge(most) => Error::TooLarge { most },
+            Self::System(why) => Error::System(why),
+            Self::Interrupted => Error::Interrupted,
+        }
+    }
+}
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(file: impl Read + 'a, most: u64) -> Result<Self, Failure> {
+        let (compression, file) = crate::compression::decompressed(file)
+            .map_err(|error| Failure::System(error.to_string()))?;
+        Ok(Self {
+            file,
+            compression,
+            buffer: vec![0; LONGEST + CHUNK],
+            ahead: 0..0,
+            read: 0,
+            most,
+            stop: Box::new(|| false),
+            ended: false,
+            is_cut_off: false,
+        })
+    }
+
+    pub(crate) fn stop(&mut self, stop: impl Fn() -> bool + 'a) {
+        self.stop = Box::new(stop);
+    }
+
+    /// The next `count` bytes, which stay; fewer at the end of the file. `count` is [`LONGEST`] at most.
+    pub(crate) fn peek(&mut self, count: usize) -> Result<&[u8], Failure> {
+        debug_assert!(count <= LONGEST, "the buffer holds no more");
+        while self.ahead.len() < count && !self.ended {
+            self.fill()?;
+        }
+        let end = self.ahead.end.min(self.ahead.start + count);
+        Ok(&self.buffer[self.ahead.start..end])
+    }
+
+    /// Where the next `count` bytes are, which are consumed; `None` if there are fewer. They stay in place until more
+    /// is read.
+    pub(crate) fn take(&mut self, count: usize) -> Result<Option<Range<usize>>, Failure> {
+        if self.peek(count)?.len() < count {
+            return Ok(None);
+        }
+        let start = self.ahead.start;
+        self.ahead.start += count;
+        Ok(Some(start..start + count))
+    }
+
+    /// Consumes `count` bytes; whether there were as many.
+    pub(crate) fn skip(&mut self, mut count: u64) -> Result<bool, Failure> {
+        while count > 0 {
+            let part = usize::try_from(count).unwrap_or(LONGEST).min(LONGEST);
+            let there = self.peek(part)?.len();
+            if there == 0 {
+                return Ok(false);
+            }
+            self.ahead.start += there;
+            count -= there as u64;
+        }
+        Ok(true)
+    }
+
+    /// What [`Self::take`] has found.
+    pub(crate) fn at(&self, range: Range<usize>) -> &[u8] {
+        &self.buffer[range]
+    }
+
+    fn fill(&mut self) -> Result<(), Failure> {
+        if (self.stop)() {
+            return Err(Failure::Interrupted);
+        }
+        if self.buffer.len() - self.ahead.end < CHUNK {
+            self.buffer.copy_within(self.ahead.clone(), 0);
+            self.ahead = 0..self.ahead.len();
+        }
+        let end = self.ahead.end;
+        let read = match self.file.read(&mut self.buffer[end..end + CHUNK]) {
+            Ok(0) => {
+                self.ended = true;
+                0
+            }
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error) if self.compression == Compression::None => {
+                return Err(Failure::System(error.to_string()));
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                self.ended = true;
+                self.is_cut_off = true;
+                0
+            }
+            Err(_) => return Err(Failure::Damaged(self.compression.name())),
+        };
+        self.ahead.end += read;
+        self.read += read as u64;
+        if self.read > self.most {
+            return Err(Failure::TooLarge(self.most));
+        }
+        Ok(())
+    }
+}

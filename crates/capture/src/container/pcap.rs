@@ -1,0 +1,117 @@
+//! pcap (draft-ietf-opsawg-pcap): a header, then a record for each frame.
+
+use super::{Frame, Link, MAX_RECORD, Next, Order, PICOS, Wrong, beginning};
+use crate::bytes::Bytes;
+
+/// What the first four bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Variant {
+    order: Order,
+    /// Units of the fractions of seconds, per second.
+    units: u32,
+    /// Bytes of each record's header; one variant adds eight (Kuznetzov's patch, magic 0xa1b2cd34).
+    header: usize,
+}
+
+impl Variant {
+    pub(crate) fn of(magic: [u8; 4]) -> Option<Self> {
+        [
+            (Order::Little, u32::from_le_bytes(magic)),
+            (Order::Big, u32::from_be_bytes(magic)),
+        ]
+        .into_iter()
+        .find_map(|(order, magic)| {
+            let (units, header) = match magic {
+                0xa1b2_c3d4 => (1_000_000, 16),
+                0xa1b2_3c4d => (1_000_000_000, 16),
+                0xa1b2_cd34 => (1_000_000, 24),
+                _ => return None,
+            };
+            Some(Self {
+                order,
+                units,
+                header,
+            })
+        })
+    }
+}
+
+/// A pcap file behind its header.
+pub(crate) struct Pcap {
+    variant: Variant,
+    link: Link,
+    /// Before version 2.3 the two lengths stand in the other order.
+    lengths_swapped: bool,
+    /// What is left of a record that is longer than the buffer.
+    left: u64,
+}
+
+impl Pcap {
+    const HEADER: usize = 24;
+
+    /// Reads the header; `None` if the file ends within it.
+    pub(crate) fn open(bytes: &mut Bytes<'_>) -> Result<Option<Self>, Wrong> {
+        let Some(header) = bytes.take(Self::HEADER)? else {
+            return Ok(None);
+        };
+        let header = bytes.at(header);
+        let variant = header.first_chunk().and_then(|magic| Variant::of(*magic));
+        let variant = variant.ok_or(Wrong::Broken("the magic number"))?;
+        let version = (variant.order.u16(header, 4), variant.order.u16(header, 6));
+        Ok(Some(Self {
+            variant,
+            link: link(variant.order.u32(header, 20)),
+            lengths_swapped: version < (2, 3),
+            left: 0,
+        }))
+    }
+
+    pub(crate) fn next(&mut self, bytes: &mut Bytes<'_>) -> Result<Next, Wrong> {
+        if !bytes.skip(std::mem::take(&mut self.left))? {
+            return Ok(Next::CutOff);
+        }
+        let Some(header) = bytes.take(self.variant.header)? else {
+            return Ok(if bytes.peek(1)?.is_empty() && !bytes.is_cut_off {
+                Next::End
+            } else {
+                Next::CutOff
+            });
+        };
+        let header = bytes.at(header);
+        let field = |at| self.variant.order.u32(header, at);
+        let (seconds, fraction) = (field(0), field(4));
+        let (mut captured, mut length) = (field(8), field(12));
+        if self.lengths_swapped {
+            std::mem::swap(&mut captured, &mut length);
+        }
+        if captured > MAX_RECORD {
+            return Err(Wrong::Broken("a record of more than 128 MiB"));
+        }
+        let units = i128::from(self.variant.units);
+        let time = i128::from(seconds) * PICOS + i128::from(fraction) * (PICOS / units);
+        let Some((octets, left)) = beginning(bytes, captured.into())? else {
+            return Ok(Next::CutOff);
+        };
+        self.left = left;
+        Ok(Next::Frame(Frame {
+            link: self.link,
+            time: Some(time),
+            // Some writers leave the length on the wire at 0.
+            length: length.max(captured),
+            octets,
+        }))
+    }
+}
+
+/// The last field of the header: 16 bits of link type, and in the upper bits whether frames end with a check sequence
+/// and how many 16-bit words that has.
+fn link(field: u32) -> Link {
+    const FCS_IS_THERE: u32 = 1 << 26;
+    let fcs = if field & FCS_IS_THERE == 0 {
+        0
+    } else {
+        (field >> 28) * 2
+    };
+    let link_type = u16::try_from(field & 0xffff).unwrap_or_default();
+    Link { link_type, fcs }
+}

@@ -1,0 +1,146 @@
+//! Packets of a capture, one at a time, and what was counted on the way.
+
+use std::{collections::BTreeMap, io::Read};
+
+use crate::{
+    Error, Fragment, Packet, Skip,
+    bytes::Bytes,
+    container::{Container, Frame, Next},
+    layers::{ip::innermost, network_layer},
+};
+
+/// The most bytes of a capture, decompressed, unless set otherwise: 16 GiB.
+const MOST: u64 = 16 << 30;
+
+/// What a capture has had so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Frames of all kinds.
+    pub frames: u64,
+    /// IP packets.
+    pub packets: u64,
+    /// Frames that give no IP packet, by reason.
+    pub skipped: BTreeMap<Skip, u64>,
+    /// Packets that are fragments.
+    pub fragments: u64,
+    /// Packets whose time is earlier than that of a packet before them.
+    pub went_back: u64,
+    /// The capture ends within a record.
+    pub is_cut_off: bool,
+}
+
+/// Reads a capture. Memory does not grow with it.
+///
+/// ```
+/// use anabranch_capture::{Error, Reader};
+///
+/// fn bytes(file: impl std::io::Read) -> Result<u64, Error> {
+///     let mut reader = Reader::open(file)?;
+///     let mut bytes = 0;
+///     while let Some(packet) = reader.next_packet()? {
+///         bytes += u64::from(packet.ip.length);
+///     }
+///     Ok(bytes)
+/// }
+/// assert_eq!(bytes(&b"no capture"[..]), Err(Error::NotACapture));
+/// ```
+pub struct Reader<'a> {
+    bytes: Bytes<'a>,
+    container: Container,
+    counts: Counts,
+    /// The latest time of a packet.
+    latest: Option<i128>,
+    ended: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the header of a capture.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn open(file: impl Read + 'a) -> Result<Self, Error> {
+        Self::open_until(file, || false)
+    }
+
+    /// The same, and asks `stop` for every 64 KiB whether to give up.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_until(file: impl Read + 'a, stop: impl Fn() -> bool + 'a) -> Result<Self, Error> {
+        let mut bytes = Bytes::new(file, MOST).map_err(|failure| failure.after(0))?;
+        bytes.stop(stop);
+        let container = Container::open(&mut bytes)?;
+        Ok(Self {
+            bytes,
+            container,
+            counts: Counts::default(),
+            latest: None,
+            ended: false,
+        })
+    }
+
+    /// What has been counted up to here.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The next IP packet, in the order of the file; `None` at its end.
+    ///
+    /// # Errors
+    /// If the capture is damaged.
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
+        while !self.ended {
+            let after = self.counts.frames;
+            match self.container.next(&mut self.bytes) {
+                Ok(Next::Frame(frame)) => {
+                    self.counts.frames += 1;
+                    match decode(&frame, self.bytes.at(frame.octets.clone())) {
+                        Ok((at, packet)) => {
+                            self.count(&packet);
+                            let octets = frame.octets.start + at..frame.octets.end;
+                            return Ok(Some(Packet {
+                                number: self.counts.frames,
+                                octets: self.bytes.at(octets),
+                                ..packet
+                            }));
+                        }
+                        Err(skip) => *self.counts.skipped.entry(skip).or_default() += 1,
+                    }
+                }
+                Ok(Next::End) => self.ended = true,
+                Ok(Next::CutOff) => {
+                    self.ended = true;
+                    self.counts.is_cut_off = true;
+                }
+                Err(wrong) => return Err(wrong.after(after)),
+            }
+        }
+        Ok(None)
+    }
+
+    fn count(&mut self, packet: &Packet<'_>) {
+        self.counts.packets += 1;
+        self.counts.fragments += u64::from(packet.ip.fragment != Fragment::Whole);
+        let latest = self.latest.get_or_insert(packet.time);
+        self.counts.went_back += u64::from(packet.time < *latest);
+        *latest = (*latest).max(packet.time);
+    }
+}
+
+/// The IP packet of a frame, without its bytes, and where they begin.
+fn decode(frame: &Frame, octets: &[u8]) -> Result<(usize, Packet<'static>), Skip> {
+    let at = network_layer(frame.link.link_type, octets)?;
+    let without_fcs = frame.length.saturating_sub(frame.link.fcs);
+    let (at, ip) = innermost(octets, at, without_fcs)?;
+    Ok((
+        at,
+        Packet {
+            number: 0,
+            time: frame.time.ok_or(Skip::NoTime)?,
+            ip,
+            frame_length: frame.length,
+            octets: &[],
+        },
+    ))
+}

@@ -1,0 +1,149 @@
+//! Which packets of a capture are meant: by sender, receiver and protocol.
+
+use std::{fmt, net::IpAddr, str::FromStr};
+
+use crate::Ip;
+
+/// An address, a network or any address, with or without a port: `10.0.0.1`, `10.0.0.1:443`, `10.0.0.0/8`, `*:443`,
+/// `2001:db8::1`, `[2001:db8::1]:443`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The network and the bits of its prefix; `None` for any address.
+    network: Option<(IpAddr, u8)>,
+    port: Option<u16>,
+}
+
+/// The text is no endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an address, with or without a port, for example \"10.0.0.1\", \"10.0.0.1:443\", \"[2001:db8::1]:443\", \"10.0.0.0/8\" or \"*:443\""
+)]
+pub struct NotAnEndpoint;
+
+impl FromStr for Endpoint {
+    type Err = NotAnEndpoint;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEndpoint> {
+        let (host, port) = split_port(text)?;
+        let port = match port {
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().map_err(|_| NotAnEndpoint)?)
+            }
+            Some(_) => return Err(NotAnEndpoint),
+            None => None,
+        };
+        let network = match host {
+            "*" if port.is_some() => None,
+            host => Some(network(host)?),
+        };
+        Ok(Self { network, port })
+    }
+}
+
+/// The part before the port, without brackets, and the port.
+fn split_port(text: &str) -> Result<(&str, Option<&str>), NotAnEndpoint> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, behind) = rest.split_once(']').ok_or(NotAnEndpoint)?;
+        return match behind.strip_prefix(':') {
+            Some(port) => Ok((host, Some(port))),
+            None if behind.is_empty() => Ok((host, None)),
+            None => Err(NotAnEndpoint),
+        };
+    }
+    // Two colons are IPv6 without a port.
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') => Ok((host, Some(port))),
+        _ => Ok((text, None)),
+    }
+}
+
+fn network(text: &str) -> Result<(IpAddr, u8), NotAnEndpoint> {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, Some(prefix)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().map_err(|_| NotAnEndpoint)?;
+    let bits = if address.is_ipv4() { 32 } else { 128 };
+    let prefix = match prefix {
+        Some(digits) => digits.parse().ok().filter(|prefix| *prefix <= bits),
+        None => Some(bits),
+    };
+    Ok((address, prefix.ok_or(NotAnEndpoint)?))
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = match self.network {
+            None => "*".to_owned(),
+            Some((address, prefix)) => {
+                let whole = if address.is_ipv4() { 32 } else { 128 };
+                if prefix == whole {
+                    address.to_string()
+                } else {
+                    format!("{address}/{prefix}")
+                }
+            }
+        };
+        match (self.network, self.port) {
+            (Some((IpAddr::V6(_), _)), Some(port)) => write!(f, "[{host}]:{port}"),
+            (_, Some(port)) => write!(f, "{host}:{port}"),
+            (_, None) => f.write_str(&host),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Exactly this address and port.
+    #[must_use]
+    pub fn exactly(address: IpAddr, port: Option<u16>) -> Self {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        Self {
+            network: Some((address, bits)),
+            port,
+        }
+    }
+
+    fn has(&self, address: IpAddr, port: Option<u16>) -> bool {
+        let in_network = match self.network {
+            None => true,
+            Some((network, prefix)) => same_prefix(network, address, prefix),
+        };
+        in_network && (self.port.is_none() || self.port == port)
+    }
+}
+
+fn same_prefix(network: IpAddr, address: IpAddr, prefix: u8) -> bool {
+    match (network, address) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let differ = network.to_bits() ^ address.to_bits();
+            differ.checked_shr(32 - u32::from(prefix)).unwrap_or(0) == 0
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let differ = network.to_bits() ^ address.to_bits();
+            differ.checked_shr(128 - u32::from(prefix)).unwrap_or(0) == 0
+        }
+        _ => false,
+    }
+}
+
+/// Which packets are meant; all by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// Their sender.
+    pub from: Option<Endpoint>,
+    /// Their receiver.
+    pub to: Option<Endpoint>,
+    /// Numbers of their protocol; none for any.
+    pub protocols: &'static [u8],
+}
+
+impl Selection {
+    /// Whether a packet is meant; `ports` are those of its first fragment.
+    #[must_use]
+    pub fn has(&self, ip: &Ip, ports: Option<(u16, u16)>) -> bool {
+        let (source, target) = (ports.map(|ports| ports.0), ports.map(|ports| ports.1));
+        (self.protocols.is_empty() || self.protocols.contains(&ip.protocol))
+            && self.from.is_none_or(|from| from.has(ip.source, source))
+            && self.to.is_none_or(|to| to.has(ip.target, target))
+    }
+}

@@ -1,0 +1,120 @@
+//! gzip and zstd, whole, in parts, cut off and damaged.
+
+use std::io::Write;
+
+use anabranch_capture::{Error, Reader};
+use flate2::{Compression, write::GzEncoder};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+
+use crate::make::{lengths, plain, read, v4};
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content).expect("it is memory");
+    encoder.finish().expect("it is memory")
+}
+
+fn zstd(content: &[u8]) -> Vec<u8> {
+    compress_to_vec(content, CompressionLevel::Fastest)
+}
+
+fn capture() -> Vec<u8> {
+    let packets: Vec<_> = (0..2_000_u32)
+        .map(|k| {
+            let mut packet = v4(u16::try_from(40 + k % 1_400).expect("small"));
+            // So that it does not shrink to nothing.
+            for (k, octet) in (k..).zip(packet.iter_mut().skip(24)) {
+                *octet = k.wrapping_mul(2_654_435_761).to_be_bytes()[0];
+            }
+            packet
+        })
+        .collect();
+    plain(101, &packets)
+}
+
+#[test]
+fn compressed_captures_give_the_same_packets() {
+    let file = capture();
+    let expected = read(&file);
+    for compressed in [gzip(&file), zstd(&file)] {
+        assert!(compressed.len() < file.len());
+        assert_eq!(read(&compressed), expected);
+    }
+}
+
+/// Members of gzip and frames of zstd, one behind the other, also frames that are to be skipped (RFC 8878 §3.1.2).
+#[test]
+fn compressed_captures_in_parts() {
+    let file = capture();
+    let (one, two) = file.split_at(file.len() / 3);
+    let skippable = [&[0x51, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"xyz"].concat();
+    for parts in [
+        [gzip(one), gzip(two)].concat(),
+        [zstd(one), skippable.clone(), zstd(two), skippable].concat(),
+    ] {
+        assert_eq!(read(&parts), read(&file));
+    }
+}
+
+#[test]
+fn a_compressed_capture_that_is_cut_off_gives_what_is_whole() {
+    let file = capture();
+    let all = lengths(&file);
+    for (compressed, at_least) in [(gzip(&file), 900), (zstd(&file), 1)] {
+        let (packets, counts) = read(&compressed[..compressed.len() / 2]);
+        assert!(counts.is_cut_off);
+        assert!(
+            (at_least..all.len()).contains(&packets.len()),
+            "{}",
+            packets.len()
+        );
+        let lengths: Vec<_> = packets.iter().map(|packet| packet.1).collect();
+        assert_eq!(lengths, all[..packets.len()]);
+    }
+}
+
+#[test]
+fn a_damaged_compressed_capture_is_refused() {
+    let file = capture();
+    for (mut compressed, name) in [(gzip(&file), "gzip"), (zstd(&file), "zstd")] {
+        let middle = compressed.len() / 2;
+        compressed[middle..middle + 64].fill(0xff);
+        let mut reader = Reader::open(&compressed[..]).expect("it begins well");
+        let error = loop {
+            match reader.next_packet() {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("{name}: damage goes unnoticed"),
+                Err(error) => break error,
+            }
+        };
+        let right = matches!(error, Error::Compression { format, .. } if format == name);
+        assert!(
+            right || matches!(error, Error::Broken { .. }),
+            "{name}: {error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_compressed_and_no_capture_is_refused() {
+    for compressed in [gzip(b"duration"), zstd(b"duration"), gzip(b"")] {
+        let error = Reader::open(&compressed[..]).err();
+        assert_eq!(error, Some(Error::NotACapture));
+    }
+}
+
+/// Zeros without end in a few bytes: neither time nor memory follows them.
+#[test]
+fn a_bomb_is_refused() {
+    let bomb = gzip(&vec![0; 64 << 20]);
+    assert!(bomb.len() < 1 << 20);
+    assert_eq!(Reader::open(&bomb[..]).err(), Some(Error::NotACapture));
+}
+
+/// Made by gzip itself.
+#[test]
+fn a_capture_compressed_by_gzip() {
+    let (packets, counts) = read(include_bytes!("../data/ethernet.pcap.gz"));
+    let data = packets.iter().filter(|packet| packet.1 > 100).count();
+    assert_eq!((data, packets.len(), counts.frames), (20, 40, 40));
+}

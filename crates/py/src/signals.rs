@@ -1,0 +1,35 @@
+//! Ctrl-C while the engine reads files for a scenario.
+
+use std::{
+    cell::{Cell, RefCell},
+    time::{Duration, Instant},
+};
+
+use pyo3::prelude::*;
+
+/// How often Python is asked: below what a user notices, above what asking costs.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+thread_local! {
+    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Whether a handler of Python's signals has raised something; [`take`] gives it. Only Python's main thread runs
+/// handlers.
+pub fn interrupted() -> bool {
+    let now = Instant::now();
+    let due = ASKED.with(|asked| asked.get().is_none_or(|then| now - then >= INTERVAL));
+    if due {
+        ASKED.with(|asked| asked.set(Some(now)));
+        if let Err(error) = Python::attach(|py| py.check_signals()) {
+            RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+        }
+    }
+    RAISED.with(|raised| raised.borrow().is_some())
+}
+
+/// What a handler has raised in this thread, once.
+pub fn take() -> Option<PyErr> {
+    RAISED.with(|raised| raised.borrow_mut().take())
+}

@@ -1,0 +1,136 @@
+"""Opens every file that a scenario or a command names: regular files only, within a bound, interruptible."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anabranch.errors import UserError
+
+MIB = 1024 * 1024
+
+MAX_TEXT_BYTES = 16 * MIB
+"""Scenario and study files, and the manifest of results. A hand-written file has a few kilobytes."""
+
+MAX_RESULT_BYTES = 1024 * MIB
+"""A file that we wrote ourselves (a summary, what was measured), and a capture."""
+
+_CHUNK = MIB
+"""Between two chunks Python handles signals; a chunk of a regular file takes milliseconds."""
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe (FIFO)",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class NoSuchFileError(UserError):
+    """There is no file of that name."""
+
+
+def read_bytes(path: str | Path, *, most: int, check: Callable[[bytes], None] | None = None) -> bytes:
+    """The content of a file.
+
+    Args:
+        path: The file; links are followed.
+        most: The largest content, in bytes. What is read is counted, because a file of ``/proc`` has size 0.
+        check: Called with the first bytes, before the size is looked at, to refuse a file of the wrong kind.
+
+    Raises:
+        NoSuchFileError: There is none.
+        UserError: It is not a regular file, is too large, blocks, or cannot be read.
+    """
+    content = bytearray()
+    with _opened(path) as (descriptor, size):
+        for chunk in _chunks(path, descriptor):
+            if check is not None and not content:
+                check(chunk)
+            content += chunk
+            if max(size, len(content)) > most:
+                told = f"{size:,} bytes" if size > most else f"more than {most:,} bytes"
+                raise UserError(f"{path} has {told}; at most {most:,} were expected")
+    return bytes(content)
+
+
+def read_head(path: str | Path, length: int) -> bytes:
+    """The first ``length`` bytes of a file, or all if it has fewer; what it raises is as of :func:`read_bytes`."""
+    with _opened(path) as (descriptor, _), _explained(path):
+        return os.read(descriptor, length)
+
+
+def content_hash(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> str:
+    """The SHA-256 of a file's content, in hexadecimal; what it raises is as of :func:`read_bytes`."""
+    digest, length = hashlib.sha256(), 0
+    with _opened(path) as (descriptor, _):
+        for chunk in _chunks(path, descriptor):
+            digest.update(chunk)
+            length += len(chunk)
+            if length > most:
+                raise UserError(f"{path} has more than {most:,} bytes, which were the most expected")
+    return digest.hexdigest()
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[tuple[int, int]]:
+    """A regular file's descriptor, and the size that it says it has."""
+    with _explained(path):
+        # Before it is opened: opening a device may do something, and opening a FIFO wakes its writer.
+        _check_regular(path, os.stat(path))
+        # Without O_NONBLOCK a FIFO that took the file's place since would block here.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        _check_regular(path, found)
+        yield descriptor, found.st_size
+    finally:
+        os.close(descriptor)
+
+
+def _check_regular(path: str | Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "not a regular file")
+        raise UserError(f"{path} is {kind}; a regular file was expected", hint=_hint(found.st_mode))
+
+
+def _hint(mode: int) -> str | None:
+    if stat.S_ISFIFO(mode):
+        return "write its content into a file first: a file may be read more than once"
+    return None
+
+
+def _chunks(path: str | Path, descriptor: int) -> Iterator[bytes]:
+    while True:
+        with _explained(path):
+            chunk = os.read(descriptor, _CHUNK)
+        if not chunk:
+            return
+        yield chunk
+
+
+@contextmanager
+def _explained(path: str | Path) -> Iterator[None]:
+    """Errors of the system as ours."""
+    try:
+        yield
+    except UserError:
+        raise
+    except FileNotFoundError:
+        raise NoSuchFileError(f"{path}: no such file") from None
+    except BlockingIOError:
+        # Some files of /proc and /sys say that they are regular and wait for events (/proc/kmsg, trace_pipe).
+        raise UserError(f"{path} waits for events instead of ending; a regular file was expected") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UserError(f"{path} is a symbolic link that leads in a circle") from None
+        raise UserError(f"{path}: {error.strerror or error}") from None
+    except ValueError:
+        # A NUL byte, or a surrogate that no file name has.
+        raise UserError(f"{str(path)!r} cannot be a file's name") from None
