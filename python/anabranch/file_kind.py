@@ -127,7 +127,7 @@ def check_directory(path: Path, noun: str = SCENARIO) -> None:
     if (path / "study.toml").is_file():
         hint = f"it is a study: `anabranch study {path}`"
     elif manifest is not None:
-        hint = f"it has the results of a {manifest['kind']}; the scenario is the file that was run"
+        hint = f"it has the results of a {manifest.kind}; the scenario is the file that was run"
         if (path / "report.html").is_file():
             hint += ", and the figures are in report.html"
     else:

@@ -86,8 +86,8 @@ class FlowSummary(TypedDict, total=False):
     ``blind_syn``, ``outside_window``, ``missing_timestamp``, ``old_timestamp``, ``flags``) to how often either end
     gave them; ``malformed_segments`` is their sum without ``old_ack``, ``old_reset`` and ``old_timestamp``, which
     late packets may explain.
-    The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window, the
-    send buffer or the application limited the sender; the rest is pacing and recovery.
+    The ``*_limited_share`` are shares (0‥1) of the measured time in which the congestion window, the receive window,
+    the send buffer or the application limited the sender; the rest is pacing and recovery.
     ``reordering`` is ``None`` when nothing arrived, ``transfers`` unless the workload makes many, ``exchanges`` unless
     it is requests and responses, ``fec`` without it.
     ``ended`` is ``completed`` (all of a file arrived, or the application stopped at ``stop``), ``running``, ``reset``,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
     from anabranch.summary import FlowSummary, LiveSummary
+    from anabranch.why import Why
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
                 samples_ms=samples_ms,
                 captures=[capture.capture for capture in captures],
                 snap_length=snap_length,
-                # What is sent again, and why, the kernel tells in the trace alone.
                 allow_tainted=True,
+                # Only the trace tells what the kernel retransmits, and why.
                 trace=options.trace or (("acks" if options.out else "events") if options.why else None),
                 progress=progress.update,
             )
@@ -116,13 +117,18 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     for capture in captures:
         whole = capture.inside is not None or capture.write(result.pcapng(capture.capture))
         note(f"wrote {capture.given}" + ("" if whole else " until its reader went away"))
+    # A capture on standard output has it for itself.
+    _show(result, why, options, to_error=any(capture.is_standard_output for capture in captures))
+
+
+def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: bool) -> None:
+    """Print the document, or the tables."""
     if options.json:
         # As the engine wrote it: the document is the contract's, digit by digit.
         document = result.summary_json.rstrip()
         write_json((document if why is None else with_why(document, why)) + "\n")
     else:
-        # A capture on standard output has it for itself.
-        out = console(error=any(capture.is_standard_output for capture in captures))
+        out = console(error=to_error)
         _print(result, out, all_flows=options.all_flows)
         if why is not None:
             print_why(why, out, result.flows)
