@@ -115,7 +115,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("content", "said", "hint"), CASES)
+@pytest.mark.parametrize(("content", "said", "hint"), CASES, ids=[said for _, said, _ in CASES])
 def test_what_is_no_scenario_is_named(tmp_path: Path, content: bytes, said: str, hint: str) -> None:
     from anabranch import Scenario
 

@@ -108,12 +108,14 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
                 check_parameters(flow)?;
             }
         }
-        let same = |flow: &ResolvedFlow| {
-            let buffer = (!has_own_end(flow, resolved)).then_some(flow.stack.send_buffer);
-            let switches = Switches::of_kernels(flow, resolved);
-            (flow.stack.ecn, switches, buffer)
+        let differs = |first: &ResolvedFlow| {
+            let switches = |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
+            // An end of our own has a buffer of its own.
+            let own = has_own_end(first, resolved) || has_own_end(flow, resolved);
+            let buffers = first.stack.send_buffer != flow.stack.send_buffer;
+            switches(first) != switches(flow) || (buffers && !own)
         };
-        if first.is_some_and(|first| same(first) != same(flow)) {
+        if first.is_some_and(differs) {
             return Err(Refusal::new(
                 &["flow", &flow.table, "transport"],
                 "a host has one switch for each of `ecn`, `timestamps`, `sack`, `dsack`, `rack`, `tlp`, `frto` and `send_buffer`, and the flows differ in them",

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use anabranch_core::{
     interrupt::Interrupt,
-    packet::PacketId,
+    packet::{ConnectionId, PacketId},
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
@@ -306,8 +306,8 @@ impl<B: Body> Network<B> {
         let mut output = std::mem::take(&mut self.output);
         for (port, mut packet, made) in output.drain() {
             let slot = &self.middleboxes[index];
-            if made == Some(Fate::Injected) {
-                // It is on no flow's route.
+            if packet.connection == ConnectionId::NONE {
+                // A packet of the middlebox's own is on no flow's route.
                 let Some(onward) = slot.onward else {
                     continue;
                 };

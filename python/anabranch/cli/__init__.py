@@ -40,19 +40,23 @@ def _run(app: typer.Typer) -> int:
     """The command's exit status; what is wrong with the arguments is shown as text."""
     import io
 
-    import click
+    from typer import Abort
 
     from anabranch.cli.common import note
 
     try:
         status = app(standalone_mode=False)
-    except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
-        note(said.getvalue().rstrip("\n"))
-        return error.exit_code
-    except click.Abort:
+    except Abort:
         return 1
+    except Exception as error:
+        # Click's error, or typer's own copy of that class, by the version of typer: both know how to show themselves.
+        show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
+        if not callable(show) or not isinstance(code, int):
+            raise
+        said = io.StringIO()
+        show(said)
+        note(said.getvalue().rstrip("\n"))
+        return code
     return status if isinstance(status, int) else 0
 
 

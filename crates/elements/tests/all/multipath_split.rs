@@ -353,11 +353,11 @@ fn losses_are_no_silence() {
         let draws = anabranch_core::rng::Stream::new(5, "losses");
         let delivers = |at: u64, route: u16| draws.at(2 * at + u64::from(route)).uniform() < 0.64;
         let sent = play(&mut split, (20, 20_000), delivers);
-        assert!(
-            packets(&sent, 1, [1_000, 20_000]) <= 20,
-            "{}",
-            config.name()
-        );
+        let name = config.name();
+        let [best, other] = [0, 1].map(|route| packets(&sent, route, [1_000, 20_000]));
+        // While nothing is heard for a while the other route has copies; the original stays on the best one.
+        assert!(best >= 945, "{name}: {best} of 950");
+        assert!(other <= 950 / 5, "{name}: {other}");
     }
 }
 

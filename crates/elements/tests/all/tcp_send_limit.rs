@@ -123,7 +123,9 @@ impl Growth {
             .ssthresh
             .is_none_or(|ssthresh| self.cwnd < ssthresh.get());
         let undone = end.stats().undone > 0;
-        if cwnd > self.cwnd && !self.models && !undone && !(self.half_full && slow_start) {
+        // The initial window is no growth.
+        let grows = self.cwnd > 0 && cwnd > self.cwnd;
+        if grows && !self.models && !undone && !(self.half_full && slow_start) {
             let ago = net.now.saturating_since(self.limited_at);
             assert!(
                 ago < state.srtt * 2 + Duration::from_millis(100),

@@ -67,7 +67,6 @@ pub struct Summary {
     /// What the engine did.
     pub engine_stats: EngineStats,
     /// Captures that flows replay, by the flow's table: what was read of each and what was skipped.
-    #[serde(skip_serializing_if = "Map::is_empty")]
     pub captures: Map<String, Value>,
     /// Of a live run: `true` where its figures are no result, because the engine was too late or lost packets.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -47,6 +47,7 @@ impl JsonSchema for Host {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
+            "x-type": "host",
             "examples": ["10.0.0.1", "10.0.0.1:443", "[2001:db8::1]:443", "10.0.0.0/8", "*:443"],
         })
     }
