@@ -13,21 +13,17 @@ use serde_json::json;
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// The form that the paper describes.
-fn published() -> Params {
-    Params {
-        form: Form::Published,
-        ..Params::default()
-    }
-}
-
 fn path(window: u64) -> Path {
-    Path::new(&Config::WestwoodPlus(published()), window, RTT)
+    Path::new(&Config::WestwoodPlus(Params::default()), window, RTT)
 }
 
 /// The form of Linux's module.
 fn linux_path(window: u64) -> Path {
-    Path::new(&Config::WestwoodPlus(Params::default()), window, RTT)
+    let params = Params {
+        form: Form::Linux,
+        ..Params::default()
+    };
+    Path::new(&Config::WestwoodPlus(params), window, RTT)
 }
 
 /// A round trip of `window` segments that takes `rtt`, acknowledged evenly spaced.
@@ -175,7 +171,7 @@ fn what_was_sacked_counts_once_or_twice() {
         let config = Config::WestwoodPlus(Params {
             counting,
             filter: Share::new(0.0),
-            ..published()
+            ..Params::default()
         });
         let mut path = Path::new(&config, 4, RTT);
         path.ack();
@@ -201,7 +197,7 @@ fn a_filter_of_zero_takes_the_last_sample_and_one_of_one_the_first() {
     for (filter, expected) in [(0.0, 400.0), (1.0, 200.0)] {
         let config = Config::WestwoodPlus(Params {
             filter: Share::new(filter),
-            ..published()
+            ..Params::default()
         });
         let mut path = Path::new(&config, 4, RTT);
         for window in [20, 20, 20, 40, 40, 40] {
