@@ -243,7 +243,8 @@ def _claims(claims: list[ClaimResult]) -> Table:
 
     from anabranch.report.format import share
 
-    colours = {"reproduced": "green", "reproduced (fragile)": "yellow", "not reproduced": "red"}
+    colours = {"reproduced": "green", "reproduced (fragile)": "yellow", "not reproduced": "red",
+               "paper inconsistent": "blue"}  # fmt: skip
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("claim", ratio=4)

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
     from anabranch.study.definition import Open
 
-_CLASS = {"reproduced": "reproduced", "reproduced (fragile)": "fragile", "not reproduced": "not"}
+_CLASS = {
+    "reproduced": "reproduced",
+    "reproduced (fragile)": "fragile",
+    "not reproduced": "not",
+    "paper inconsistent": "inconsistent",
+}
 
 
 def write_study(result: StudyResult, directory: Path) -> None:

@@ -10,7 +10,7 @@ for claim in result.claims:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from anabranch.errors import UserError, nearest
 from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
-from anabranch.study.definition import Definition
+from anabranch.study.definition import Claim, Definition
+from anabranch.study.inconsistency import Proof, exclusion
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
@@ -50,6 +51,17 @@ class ClaimJson(TypedDict, total=False):
     control: str | None
     why: str
     measures: dict[str, Any]
+    inconsistency: InconsistencyJson
+
+
+class InconsistencyJson(TypedDict):
+    """Why the source contradicts itself: the statements, the argument, and what the proof measured."""
+
+    statements: list[str]
+    argument: str
+    measured: str
+    holds: bool
+    control: str | None
 
 
 class TableJson(TypedDict):
@@ -208,11 +220,11 @@ class Study:
         conditions = {"plain": Condition(full=not quick)}
         if definition.jitter:
             conditions["jitter"] = Condition(full=not quick, jitter=True)
-        for name in dict.fromkeys(c.control for c in definition.claims if c.control):
+        for name in dict.fromkeys(c.control for c in definition.checks if c.control):
             conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
         plans = {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
         if not figures:
-            asked = needs.of_claims(definition, [c for c in definition.claims if not (quick and c.full_only)])
+            asked = needs.of_claims(definition, [c for c in definition.checks if not (quick and c.full_only)])
             plans["plain"] = needs.only(
                 plans["plain"], asked.union(*(needs.of_table(definition, table) for table in definition.tables))
             )
@@ -251,6 +263,15 @@ class Study:
             known = None
         else:
             known = robustness_module.kept(definition, lambda: self._quick(pool))
+        holds_plainly = {
+            claim.id: judge(claim, results["plain"]).holds
+            for claim in definition.claims
+            if any(
+                claim.id in (other.id, *other.inconsistent.excludes)
+                for other in definition.claims
+                if other.inconsistent
+            )
+        }
         claims = []
         for claim in definition.claims:
             share = known.claims.get(claim.id) if known else None
@@ -276,6 +297,7 @@ class Study:
                     jitter=sum(held) / len(held) if held else None,
                     robustness=share,
                     stale=bool(known and known.stale),
+                    proof=_proof(claim, results, known, holds_plainly),
                 )
             )
         notes = self._notes(results["plain"])
@@ -295,7 +317,7 @@ class Study:
         if name == "plain":
             return jobs
         judged = [
-            c for c in self.definition.claims
+            c for c in self.definition.checks
             if (condition.wrong is None or c.control == condition.wrong.name) and (condition.full or not c.full_only)
         ]  # fmt: skip
         wrong = condition.wrong
@@ -335,6 +357,18 @@ def find(name: str | Path) -> Path:
     raise UserError(f'there is no study "{name}"', hint=nearest(str(name), shipped) if shipped else "give a directory")
 
 
+def _proof(
+    claim: Claim, results: Mapping[str, Results], known: Robustness | None, plain: Mapping[str, bool | None]
+) -> Proof | None:
+    """What the proof says that the source contradicts itself, if the study declares one."""
+    if claim.inconsistent is None:
+        return None
+    check = claim.inconsistent.proof
+    if check is None:
+        return Proof(exclusion(claim, known, plain))
+    return Proof(judge(check, results["plain"]), judge(check, results[f"wrong {check.control}"]))
+
+
 def _table_json(made: StudyTable) -> TableJson:
     return {
         "id": made.table.id,
@@ -366,4 +400,13 @@ def _claim_json(result: ClaimResult, definition: Definition) -> ClaimJson:
         claim["section"] = definition.sections[result.claim.section].title
     if result.verdict != "reproduced":
         claim["why"] = result.why
+    declared = result.claim.inconsistent
+    if declared is not None and result.proof is not None:
+        claim["inconsistency"] = {
+            "statements": list(declared.statements),
+            "argument": declared.argument,
+            "measured": result.proof.plain.measured,
+            "holds": result.proof.holds,
+            "control": result.proof.control.word if result.proof.control else None,
+        }
     return claim

@@ -161,6 +161,23 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Inconsistency:
+    """Why a claim cannot hold: two printed statements exclude each other under every setting that the text allows.
+
+    Attributes:
+        statements: The statements as printed.
+        argument: Why they exclude each other.
+        proof: A check on runs that shows it, with a wrong system on which it must fail; ``None`` with ``excludes``.
+        excludes: Claims that hold at no point of the open parameters' ranges at which this one holds.
+    """
+
+    statements: tuple[str, ...]
+    argument: str
+    proof: Claim | None
+    excludes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Claim:
     """One published result and how it is checked.
 
@@ -173,6 +190,7 @@ class Claim:
         control: The wrong system on which the check must fail; ``None`` only with ``invariant``.
         invariant: Why there is no wrong system: the claim is about what does not change.
         full_only: The quick grid cannot judge it.
+        inconsistent: Why the source contradicts itself, and what shows it.
     """
 
     id: str
@@ -191,6 +209,13 @@ class Claim:
     why: str
     figures: tuple[str, ...]
     section: str | None = None
+    inconsistent: Inconsistency | None = None
+
+    @property
+    def checks(self) -> tuple[Claim, ...]:
+        """Everything that is judged on runs: the claim, and the proof that it cannot hold."""
+        proof = self.inconsistent.proof if self.inconsistent else None
+        return (self, proof) if proof else (self,)
 
 
 @dataclass(frozen=True)
@@ -302,6 +327,11 @@ class Definition:
     """What of it can run live, as a study of its own: the same claims with the same conditions."""
     is_live: bool = False
     """Whether it is such a part."""
+
+    @property
+    def checks(self) -> tuple[Claim, ...]:
+        """Everything that is judged on runs: the claims, and the proofs that some cannot hold."""
+        return tuple(check for claim in self.claims for check in claim.checks)
 
     @property
     def default_experiment(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from anabranch import toml_text
 from anabranch.errors import UserError, nearest
 from anabranch.scenario import read_text
+from anabranch.study import inconsistency
 from anabranch.study.definition import (
     Axis,
     Claim,
@@ -124,6 +125,7 @@ class _Parser:
             claims.append(claim)
         if not claims:
             raise root.error("a study needs at least one [[claim]]")
+        self.check_exclusions(claims)
         robustness = root.child("robustness")
         points = MIN_ROBUSTNESS_POINTS
         if robustness is not None:
@@ -438,11 +440,81 @@ class _Parser:
             raise node.error("a figure with lines shows one variant: name it", where)
         return tuple((label, self.expression(node, ("lines", label), self.names)) for label in labels)
 
+    def check_exclusions(self, claims: list[Claim]) -> None:
+        """A proof by exclusion must name other claims of the study, and the open parameters that it goes over."""
+        names = [claim.id for claim in claims]
+        for node, claim in zip(self.root.entries("claim"), claims, strict=True):
+            excludes = claim.inconsistent.excludes if claim.inconsistent else ()
+            for i, name in enumerate(excludes):
+                others = [other for other in names if other != claim.id]
+                if name not in others:
+                    raise node.error(f'"{name}" is no other claim', "inconsistent", "excludes", i,
+                                     hint=nearest(name, others))  # fmt: skip
+            if excludes and not self.root.entries("open"):
+                raise node.error("an exclusion goes over open parameters, and there is no [[open]]",
+                                 "inconsistent", "excludes")  # fmt: skip
+
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
         node.reject_unknown(
             ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
-             "invariant", "full_only", "note", "why", "figures", "section"]
+             "invariant", "inconsistent", "full_only", "note", "why", "figures", "section"]
         )  # fmt: skip
+        measures, accept = self.check(node)
+        known = Names(self.names.quantities, self.names.axes, self.names.variants, self.names.experiments,
+                      tuple(measures))  # fmt: skip
+        control, invariant = node.optional_text("control"), node.optional_text("invariant")
+        if (control is None) == (invariant is None):
+            raise node.error(
+                "a claim needs either control (a wrong system) or invariant (why there can be none)",
+                hint=nearest(control or "", wrongs),
+            )
+        if control is not None and control not in wrongs:
+            raise node.error(f'there is no wrong system "{control}"', "control", hint=nearest(control, wrongs))
+        undecided = node.child("undecided")
+        if undecided is not None:
+            undecided.reject_unknown(["difference", "from"])
+        claim = Claim(
+            id=node.text("id"),
+            claim=node.text("claim"),
+            published=node.text("published"),
+            accept_if=node.text("accept_if"),
+            experiment=self.experiment_name(node),
+            measures=measures,
+            accept=accept,
+            undecided=self.expression(undecided, ("difference",), known) if undecided else None,
+            undecided_from=undecided.number("from", 0) if undecided else 0.0,
+            control=control,
+            invariant=invariant,
+            full_only=node.flag("full_only", False),
+            note=node.text("note", ""),
+            why=node.text("why", ""),
+            figures=tuple(node.texts("figures", figures, "figure") or ()),
+            section=self.section_name(node),
+        )
+        declared = node.child("inconsistent")
+        if declared is None:
+            return claim
+        return replace(claim, inconsistent=inconsistency.read(declared, lambda n: self.proof(n, claim, wrongs)))
+
+    def proof(self, node: Node, claim: Claim, wrongs: dict[str, Wrong]) -> Claim:
+        """The check on runs that proves an inconsistency: of a claim only what is judged."""
+        measures, accept = self.check(node)
+        control = node.text("control")
+        if control not in wrongs:
+            raise node.error(f'there is no wrong system "{control}"', "control", hint=nearest(control, wrongs))
+        return replace(
+            claim,
+            id=f"{claim.id}, proof of inconsistency",
+            experiment=self.experiment_name(node) if "experiment" in node else claim.experiment,
+            measures=measures,
+            accept=accept,
+            undecided=None,
+            control=control,
+            invariant=None,
+        )
+
+    def check(self, node: Node) -> tuple[dict[str, Expression], tuple[Expression, ...]]:
+        """What a check measures, and the conditions that must hold."""
         measures: dict[str, Expression] = {}
         for name in node.table("measure"):
             if not _NAME.match(name):
@@ -461,35 +533,7 @@ class _Parser:
         accept = tuple(
             self.expression(node, ("accept",) if single else ("accept", i), known) for i in range(len(conditions))
         )
-        control, invariant = node.optional_text("control"), node.optional_text("invariant")
-        if (control is None) == (invariant is None):
-            raise node.error(
-                "a claim needs either control (a wrong system) or invariant (why there can be none)",
-                hint=nearest(control or "", wrongs),
-            )
-        if control is not None and control not in wrongs:
-            raise node.error(f'there is no wrong system "{control}"', "control", hint=nearest(control, wrongs))
-        undecided = node.child("undecided")
-        if undecided is not None:
-            undecided.reject_unknown(["difference", "from"])
-        return Claim(
-            id=node.text("id"),
-            claim=node.text("claim"),
-            published=node.text("published"),
-            accept_if=node.text("accept_if"),
-            experiment=self.experiment_name(node),
-            measures=measures,
-            accept=accept,
-            undecided=self.expression(undecided, ("difference",), known) if undecided else None,
-            undecided_from=undecided.number("from", 0) if undecided else 0.0,
-            control=control,
-            invariant=invariant,
-            full_only=node.flag("full_only", False),
-            note=node.text("note", ""),
-            why=node.text("why", ""),
-            figures=tuple(node.texts("figures", figures, "figure") or ()),
-            section=self.section_name(node),
-        )
+        return measures, accept
 
     def section_name(self, node: Node) -> str | None:
         """The section that a claim or a table stands in; nothing where it is the source's own."""

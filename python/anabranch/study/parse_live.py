@@ -59,8 +59,8 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
         variants=variants,
         experiments=experiments,
         wrongs=wrongs,
-        # Why something does not reproduce, and what was fitted to what, is of the simulator's runs.
-        claims=tuple(replace(claims[name], why="", note="", full_only=False) for name in chosen),
+        # Why a claim does not reproduce or cannot, and what was fitted to what, belongs to the simulator's runs.
+        claims=tuple(replace(claims[name], why="", note="", full_only=False, inconsistent=None) for name in chosen),
         figures=(),
         texts=dict(parser.texts),
         tables=tuple(tables[name] for name in shown),

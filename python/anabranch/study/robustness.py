@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from anabranch.study.verdict import judge
 
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
-                "figure", "figures", "invariant", "section", "table", "live"}  # fmt: skip
+                "figure", "figures", "invariant", "inconsistent", "section", "table", "live"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ class Robustness:
         claims: Claim → share of points where it holds (0‥1).
         points: Number of points.
         stale: What it was computed from has changed since.
+        points_held: Claim → whether it holds, at each point.
     """
 
     claims: Mapping[str, float]
     points: int
     stale: bool
+    points_held: Sequence[Mapping[str, bool | None]] = ()
 
 
 def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], None] | None = None) -> Robustness:
@@ -58,6 +60,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     claims = [c for c in definition.claims if not c.full_only]
     held: dict[str, int] = {c.id: 0 for c in claims}
     records = []
+    points_held = []
     total = (len(design) + 1) * len(quick)
     pool.make(quick, lambda n: progress(n, total) if progress else None)
     for i, unit in enumerate(design):
@@ -71,6 +74,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         holds = {c.id: judge(c, results).holds for c in claims}
         for claim_id, hold in holds.items():
             held[claim_id] += hold is True
+        points_held.append(holds)
         records.append({"parameters": dict(chosen), "holds": holds})
     shares = {claim_id: n / len(design) for claim_id, n in held.items()}
     kept = {
@@ -82,7 +86,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         "points": records,
     }
     write_whole(definition.directory / FILE, to_json(kept))
-    return Robustness(shares, len(design), stale=False)
+    return Robustness(shares, len(design), stale=False, points_held=points_held)
 
 
 def asked(definition: Definition, pool: Pool, condition: Condition) -> list[Job]:
@@ -99,13 +103,14 @@ def kept(definition: Definition, quick: Callable[[], Results]) -> Robustness | N
     try:
         content = json.loads(read_bytes(path, most=MAX_RESULT_BYTES))
         shares = {str(k): float(v) for k, v in content["claims"].items()}
-        points = len(content["points"])
+        points_held = [{str(k): v for k, v in point["holds"].items()} for point in content["points"]]
         computed_from = content["computed_from"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise UserError(
             "not a robustness result", file=str(path), hint="delete it, or compute it anew with --robustness"
         ) from None
-    return Robustness(shares, points, stale=computed_from != inputs_digest(definition, quick()))
+    stale = computed_from != inputs_digest(definition, quick())
+    return Robustness(shares, len(points_held), stale, points_held)
 
 
 def inputs_digest(definition: Definition, quick: Results) -> str:
@@ -134,7 +139,7 @@ def _is_prose(key: str, value: Any) -> bool:
     # Of quantities "table" is where their samples are, which decides; as a list it is the tables of the report.
     return (
         (isinstance(value, str) and key != "table")
-        # Live runs decide no verdict of the simulator's.
-        or key in {"figure", "figures", "section", "live"}
+        # Live runs decide no verdict of the simulator's, and a proof of inconsistency is judged on runs of its own.
+        or key in {"figure", "figures", "inconsistent", "section", "live"}
         or (key == "table" and isinstance(value, list))
     )

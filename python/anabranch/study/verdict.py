@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from anabranch import statistics
 from anabranch.study.definition import Claim
@@ -11,10 +12,16 @@ from anabranch.study.functions import Value
 from anabranch.study.results import Results
 from anabranch.study.series import Cell, NoValueError, Series, number
 
+if TYPE_CHECKING:
+    from anabranch.study.inconsistency import Proof
+
 REPRODUCED = "reproduced"
 FRAGILE = "reproduced (fragile)"
 NOT_REPRODUCED = "not reproduced"
 INCONCLUSIVE = "inconclusive"
+INCONSISTENT = "paper inconsistent"
+SETTLED = (REPRODUCED, INCONSISTENT)
+"""Verdicts that settle a claim."""
 _UNITS = {"_mbit_s": "Mbit/s", "_packets": "packets", "_bytes": "bytes", "_percent": "%", "_ms": "ms", "_s": "s"}
 FRAGILE_BELOW = 0.5
 """Share of points, or of start-jitter seeds, below which a verdict that holds is fragile."""
@@ -56,6 +63,7 @@ class ClaimResult:
         stale: The robustness was computed from something that has changed since.
         jitter: Share of start-jitter seeds where it holds, where starts are spread.
         control: What the check says on the wrong system; ``None`` where the claim declares there is none.
+        proof: What the proof of the source's inconsistency says, where the study declares one and it was judged.
     """
 
     claim: Claim
@@ -66,11 +74,13 @@ class ClaimResult:
     stale: bool = False
     jitter: float | None = None
     control: Judgement | None = None
+    proof: Proof | None = None
 
     @property
     def check_failed(self) -> bool:
-        """The check itself is no good: it accepts its wrong system, too."""
-        return self.control is not None and self.control.holds is True
+        """Whether the check, or the proof of an inconsistency, accepts its wrong system as well."""
+        accepted = self.control is not None and self.control.holds is True
+        return accepted or (self.proof is not None and self.proof.accepts_wrong_system)
 
 
 def judge(claim: Claim, results: Results) -> Judgement:
@@ -108,11 +118,18 @@ def conclude(
     jitter: float | None = None,
     robustness: float | None = None,
     stale: bool = False,
+    proof: Proof | None = None,
 ) -> ClaimResult:
     """The verdict, from everything that was found out."""
     verdict, why = plain.word, plain.reason
-    if plain.holds is False and claim.why:
-        why = f"{why}. {claim.why}"
+    if plain.holds is False and claim.inconsistent is not None and proof is not None and proof.holds:
+        verdict = INCONSISTENT
+        why = f"{claim.inconsistent.argument} Shown by: {proof.plain.measured}"
+    elif plain.holds is False:
+        if claim.why:
+            why = f"{why}. {claim.why}"
+        if proof is not None:
+            why = f"{why}. The proof that the source contradicts itself fails: {proof.reason}"
     if control is not None and plain.holds is True:
         if control.holds is True:
             verdict = INCONCLUSIVE
@@ -129,7 +146,7 @@ def conclude(
             reasons.append(f"it holds at only {robustness:.0%} of the open parameters' plausible points{old}")
         if reasons:
             verdict, why = FRAGILE, "; ".join(reasons)
-    return ClaimResult(claim, plain, verdict, why, robustness, stale, jitter, control)
+    return ClaimResult(claim, plain, verdict, why, robustness, stale, jitter, control, proof)
 
 
 def show(value: Cell) -> str:

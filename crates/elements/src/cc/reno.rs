@@ -194,6 +194,12 @@ impl Reno {
         self.leave_slow_start();
     }
 
+    /// The window and ssthresh become `window`. An undo still restores what was before the reduction.
+    pub(super) const fn set(&mut self, window: Bytes) {
+        self.window.cwnd = window.get();
+        self.window.ssthresh = window.get();
+    }
+
     /// One segment is left and slow start begins; ssthresh becomes `ssthresh` if there is one.
     pub(super) fn collapse(&mut self, ssthresh: Option<Bytes>) {
         if let Some(ssthresh) = ssthresh {

@@ -1,26 +1,34 @@
 //! Westwood+ (Grieco and Mascolo, CCR 2004): Reno that measures the rate at which its data is
-//! acknowledged, and reduces to what the path carried at that rate without a queue.
+//! acknowledged, and reduces its window to what the path carried at that rate without a queue.
 //!
-//! Once per round trip it takes a sample of the rate, `d / Δ`: the bytes acknowledged in the round
-//! trip and the time that took. A low-pass filter makes the estimate `BWE` of the samples. A loss
-//! leaves `BWE · RTT_min`, so that random loss on a path that is not full costs little. Growth is
-//! [`super::reno`]'s.
+//! A low-pass filter makes the estimate `BWE` from samples `d / Δ`: the bytes acknowledged in a time,
+//! and that time. The window after a loss is `BWE · RTT_min`, so that random loss on a path that is
+//! not full costs little. Growth is [`super::reno`]'s. Before the first sample a loss leaves half of
+//! the window, as in Reno.
 //!
-//! The paper leaves open what a loss before the first sample leaves: here it is half the window, as
-//! in Reno. The first sample is taken for the estimate as it is.
+//! [`Form`] selects one of two controls that both bear the name:
+//!
+//! | | `published` | `linux` |
+//! | --- | --- | --- |
+//! | a sample ends | with the round trip | after a round-trip time, 50 ms at least |
+//! | filter | one stage | two stages |
+//! | a loss leaves | `BWE · RTT_min` (§2) | half of the window |
+//! | the recovery's end leaves | what the loss left | `BWE · RTT_min` |
+//!
+//! The estimate lags behind a window that has doubled every round trip. Where slow start overflows the
+//! queue of a long path, both forms leave a small window. The Westwood of ns-2's TCP/Linux agent does
+//! not, because that agent never applies the estimate: its windows are Reno's (docs/validation/westwood.md).
 //!
 //! # Differs from Linux
-//! - A round trip ends when data is acknowledged that was sent after it began, however short it is;
-//!   no smallest time between samples is kept.
-//! - See [`super::reno`] for the window between losses.
+//! - With `form = "linux"`: see [`super::reno`] for the window between losses.
 //!
 //! # Differs from the paper
-//! - What selective acknowledgments report is counted when it is reported. The paper, without them,
-//!   counts a segment for each duplicate ACK.
-//! - A round trip with a pause in it gives no sample; nothing was there to be measured.
+//! - SACKed data is counted when it is SACKed. The paper, without SACK, counts a segment for each
+//!   duplicate ACK.
+//! - A round trip with a pause in it gives no sample: the application limited it.
 //!
 //! # Not implemented
-//! - Nothing of §2; the samples per ACK of the first Westwood (2001), and its filter, are another
+//! - Nothing of §2. The samples per ACK of the first Westwood (2001), and its filter, are another
 //!   control.
 
 use anabranch_core::{
@@ -41,13 +49,30 @@ use super::{
 pub const META: Meta = Meta {
     name: "westwood-plus",
     title: "Westwood+",
-    summary: "Reno that reduces to the rate it has measured times the smallest round-trip time. \
+    summary: "Reno that reduces its window to the rate it has measured times the smallest round-trip time. \
               For paths with random loss.",
     sources: &[Source {
         id: "Grieco and Mascolo, ACM CCR 34-2 (2004)",
         items: &["§2"],
     }],
 };
+
+/// When the estimate is sampled and applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Form {
+    /// A sample lasts a round trip and passes one stage of the filter. A loss leaves `BWE · RTT_min` at once
+    /// (§2).
+    #[default]
+    Published,
+    /// Samples last a round-trip time, 50 ms at least, and pass two stages of the filter. A loss leaves half
+    /// of the window; the end of the recovery leaves `BWE · RTT_min` (`tcp_westwood`).
+    Linux,
+}
+
+/// The shortest sample of [`Form::Linux`].
+const SHORTEST_SAMPLE: Duration = Duration::from_millis(50);
 
 /// What of the acknowledged data a sample counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +92,8 @@ pub enum Counting {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
+    /// When the estimate is sampled and applied.
+    pub form: Form,
     /// Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8).
     pub filter: Share,
     /// What of the acknowledged data a sample counts.
@@ -82,6 +109,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            form: Form::Published,
             filter: Share::new(0.875),
             counting: Counting::Once,
             slow_start_limit: SlowStartLimit::default(),
@@ -102,17 +130,29 @@ impl ControlParams for Params {
 /// Westwood+ at work.
 #[derive(Debug)]
 pub struct WestwoodPlus {
+    form: Form,
     reno: Reno,
     reduce_from: ReductionBase,
     filter: f64,
     counting: Counting,
-    /// BWE, in bytes per second; `None` before the first sample.
-    estimate: Option<f64>,
+    /// Both stages of the filter; `None` before the first sample.
+    estimate: Option<Estimate>,
     min_rtt: Duration,
-    /// The round trip under way: its number, its beginning and what was acknowledged in it.
+    /// The latest round-trip time.
+    rtt: Duration,
+    /// The sample under way: its round trip, its beginning and what was acknowledged in it.
     round: u64,
     began: Option<Instant>,
     delivered: Bytes,
+    /// The estimate is due at the end of the recovery under way.
+    due: bool,
+}
+
+/// Output of the filter, in bytes per second.
+#[derive(Debug, Clone, Copy)]
+struct Estimate {
+    first_stage: f64,
+    bwe: f64,
 }
 
 impl WestwoodPlus {
@@ -126,48 +166,73 @@ impl WestwoodPlus {
             reduce_from: params.reduce_from,
         };
         Self {
+            form: params.form,
             reno: Reno::new(&reno, init),
             reduce_from: params.reduce_from.or(init.stack.reduce_from),
             filter: params.filter.get(),
             counting: params.counting,
             estimate: None,
             min_rtt: Duration::ZERO,
+            rtt: Duration::ZERO,
             round: 0,
             began: None,
             delivered: Bytes::ZERO,
+            due: false,
         }
     }
 
-    /// A sample at the end of each round trip.
+    /// Counts what is acknowledged, and ends the sample under way if it is time.
     #[inline]
     fn measure(&mut self, ack: &Ack) {
         self.min_rtt = ack.min_rtt;
+        self.rtt = ack.rtt.unwrap_or(self.rtt);
         self.delivered += match self.counting {
             Counting::Once => ack.delivered,
             Counting::Twice => ack.acked + ack.sacked,
         };
-        if ack.round == self.round && self.began.is_some() {
+        let goes_on = match self.form {
+            Form::Published => ack.round == self.round,
+            Form::Linux => self.began.is_some_and(|began| {
+                ack.now.saturating_since(began) <= self.rtt.max(SHORTEST_SAMPLE)
+            }),
+        };
+        if goes_on && self.began.is_some() {
             return;
         }
         self.round = ack.round;
         let began = self.began.replace(ack.now);
         let delivered = std::mem::replace(&mut self.delivered, Bytes::ZERO);
-        let Some(began) = began else {
-            return;
-        };
-        let interval = ack.now.saturating_since(began);
-        if !interval.is_zero() {
-            let sample = delivered.get() as f64 / interval.as_secs_f64();
-            // §2 equation 1.
-            self.estimate = Some(self.estimate.map_or(sample, |estimate| {
-                self.filter * estimate + (1.0 - self.filter) * sample
-            }));
+        if let Some(began) = began {
+            self.sample(delivered, ack.now.saturating_since(began));
         }
+    }
+
+    fn sample(&mut self, delivered: Bytes, interval: Duration) {
+        if interval.is_zero() {
+            return;
+        }
+        let sample = delivered.get() as f64 / interval.as_secs_f64();
+        // §2 equation 1.
+        let pass = |old: f64, new: f64| self.filter * old + (1.0 - self.filter) * new;
+        self.estimate = Some(match self.estimate {
+            None => Estimate {
+                first_stage: sample,
+                bwe: sample,
+            },
+            Some(old) => {
+                let first_stage = pass(old.first_stage, sample);
+                let bwe = match self.form {
+                    Form::Published => first_stage,
+                    Form::Linux => pass(old.bwe, first_stage),
+                };
+                Estimate { first_stage, bwe }
+            }
+        });
     }
 
     /// `BWE · RTT_min`.
     fn pipe(&self) -> Option<Bytes> {
-        let bytes = self.estimate? * self.min_rtt.as_secs_f64();
+        let bytes = self.estimate?.bwe * self.min_rtt.as_secs_f64();
         Some(self.reno.counted(whole(bytes)))
     }
 }
@@ -191,12 +256,14 @@ impl CongestionControl for WestwoodPlus {
 
     fn on_congestion(&mut self, event: &Congestion) {
         let cwnd = self.reno.cwnd();
-        if let Some(ssthresh) = self.pipe() {
+        match self.pipe().filter(|_| self.form == Form::Published) {
             // §2: a window below what the path carried stays, and slow start takes it there.
-            self.reno.reduce(cwnd.min(ssthresh), ssthresh);
-        } else {
-            let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
-            self.reno.reduce_to(self.reno.half(flight));
+            Some(ssthresh) => self.reno.reduce(cwnd.min(ssthresh), ssthresh),
+            None => {
+                let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
+                self.reno.reduce_to(self.reno.half(flight));
+                self.due = self.form == Form::Linux;
+            }
         }
     }
 
@@ -209,13 +276,20 @@ impl CongestionControl for WestwoodPlus {
                     .half(self.reduce_from.on_rto(event.in_flight, cwnd))
             })
         });
+        self.due = false;
         self.reno.collapse(ssthresh);
     }
 
     fn on_recovered(&mut self, event: &Recovered) {
+        if std::mem::take(&mut self.due)
+            && let Some(pipe) = self.pipe()
+        {
+            self.reno.set(pipe);
+        }
         self.reno.on_recovered(event);
     }
     fn on_spurious(&mut self, event: &Spurious) {
+        self.due = false;
         self.reno.on_spurious(event);
     }
     fn on_lost_syns(&mut self) {
@@ -238,7 +312,9 @@ impl CongestionControl for WestwoodPlus {
     }
     /// `bwe` in Mbit/s, once there is one, and `min_rtt` in milliseconds.
     fn state(&self) -> Vec<(&'static str, f64)> {
-        let estimate = self.estimate.map(|bwe| ("bwe", bwe * 8.0 / 1e6));
+        let estimate = self
+            .estimate
+            .map(|estimate| ("bwe", estimate.bwe * 8.0 / 1e6));
         estimate
             .into_iter()
             .chain([("min_rtt", self.min_rtt.as_millis_f64())])

@@ -5,7 +5,10 @@ use crate::cc_support;
 use std::fmt::Write as _;
 
 use anabranch_core::units::Duration;
-use anabranch_elements::cc::{CongestionControl as _, registry};
+use anabranch_elements::cc::{
+    Config, CongestionControl as _, registry,
+    westwood_plus::{Form, Params},
+};
 use cc_support::Path;
 
 /// Slow start, a loss, recovery, a timer loss during the second recovery, a timeout, a spurious
@@ -64,4 +67,14 @@ fn every_control_tells_the_same_story_its_own_way() {
         let mut path = Path::new(&config, 4, Duration::from_millis(100));
         insta::assert_snapshot!(meta.name, story(&mut path));
     }
+}
+
+#[test]
+fn westwood_plus_in_the_form_of_linux() {
+    let config = Config::WestwoodPlus(Params {
+        form: Form::Linux,
+        ..Params::default()
+    });
+    let mut path = Path::new(&config, 4, Duration::from_millis(100));
+    insta::assert_snapshot!("westwood-plus-linux", story(&mut path));
 }

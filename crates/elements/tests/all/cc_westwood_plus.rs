@@ -6,7 +6,7 @@ use anabranch_core::units::{Bytes, Duration};
 use anabranch_elements::cc::{
     Config, CongestionControl,
     params::Share,
-    westwood_plus::{Counting, META, Params},
+    westwood_plus::{Counting, Form, META, Params},
 };
 use cc_support::{Path, SMSS, assert_near};
 use serde_json::json;
@@ -15,6 +15,15 @@ const RTT: Duration = Duration::from_millis(100);
 
 fn path(window: u64) -> Path {
     Path::new(&Config::WestwoodPlus(Params::default()), window, RTT)
+}
+
+/// The form of Linux's module.
+fn linux_path(window: u64) -> Path {
+    let params = Params {
+        form: Form::Linux,
+        ..Params::default()
+    };
+    Path::new(&Config::WestwoodPlus(params), window, RTT)
 }
 
 /// A round trip of `window` segments that takes `rtt`, acknowledged evenly spaced.
@@ -212,4 +221,79 @@ fn parameters_out_of_range_are_refused() {
             .to_string();
         assert!(message.contains(expected), "{name}: {message}");
     }
+}
+
+#[test]
+fn linux_halves_at_the_loss_and_applies_bwe_at_the_end() {
+    let mut path = linux_path(2_000);
+    for _ in 0..200 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    assert_near(path.cwnd(), 1_000.0, 1e-6);
+    path.recovered();
+    assert_near(path.cwnd(), 40.0, 0.03);
+    assert_near(path.ssthresh(), 40.0, 0.03);
+}
+
+#[test]
+fn linux_raises_the_window_to_bwe_after_a_recovery() {
+    let mut path = linux_path(20);
+    for _ in 0..200 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    assert_near(path.cwnd(), 10.0, 1e-6);
+    path.recovered();
+    assert_near(path.cwnd(), 40.0, 0.03);
+}
+
+#[test]
+fn linux_keeps_the_window_after_a_spurious_recovery() {
+    let mut path = linux_path(2_000);
+    for _ in 0..200 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    path.spurious(false);
+    path.recovered();
+    assert_near(path.cwnd(), 2_000.0, 1e-6);
+}
+
+#[test]
+fn linux_samples_last_50_ms_at_least() {
+    // Ten segments in each round trip of 10 ms: a sample of one round trip would see the burst alone.
+    let mut path = linux_path(10);
+    path.ack();
+    for round in 0..60 {
+        path.round += 1;
+        let burst = if round % 5 == 0 { 50 } else { 0 };
+        for _ in 0..burst {
+            path.ack_as(|ack| {
+                ack.rtt = Some(Duration::from_millis(10));
+                ack.cwnd_limited = false;
+            });
+        }
+        path.pause(Duration::from_millis(10));
+    }
+    // 50 segments in 50 ms.
+    let seen = estimate(&path);
+    assert!((500.0..1_100.0).contains(&seen), "{seen}");
+}
+
+#[test]
+fn linux_filters_twice() {
+    let mut path = linux_path(40);
+    path.ack();
+    // From 20 to 40 segments a round trip: after n samples the two stages have covered less than one would.
+    for _ in 0..100 {
+        round_of(&mut path, 20, RTT);
+    }
+    let before = estimate(&path);
+    for _ in 0..4 {
+        round_of(&mut path, 40, RTT);
+    }
+    let covered = (estimate(&path) - before) / before;
+    let one_stage = 1.0 - 0.875_f64.powi(4);
+    assert!(covered > 0.0 && covered < 0.7 * one_stage, "{covered}");
 }

@@ -5,7 +5,11 @@ use crate::multipath_support;
 use anabranch_core::units::Duration;
 use anabranch_elements::multipath::{
     params::{Memory, Silence, Wait},
-    restore::{AnyRestore, Config, Init, adaptive, in_order, timed},
+    restore::{
+        AnyRestore, Config, Init, adaptive,
+        in_order::{self, Release},
+        timed,
+    },
 };
 use multipath_support::{
     Order, Promise, Step, Trial,
@@ -43,18 +47,29 @@ fn adaptive(memory: u64) -> Config {
     })
 }
 
-fn in_order(memory: u64) -> Config {
+fn in_order(memory: u64, release: Release) -> Config {
     Config::InOrder(in_order::Params {
+        release,
         silence: Silence::from_millis(WAIT),
         memory: Memory::packets(memory),
     })
 }
 
-fn all() -> [(Config, Promise); 3] {
+/// One whose timer does not act in a trial.
+fn patient(release: Release) -> Config {
+    Config::InOrder(in_order::Params {
+        release,
+        silence: Silence::from_millis(10_000),
+        memory: Memory::packets(100),
+    })
+}
+
+fn all() -> [(Config, Promise); 4] {
     [
         (timed(MEMORY), promise(Order::Tunnel, WAIT)),
         (adaptive(MEMORY), promise(Order::Tunnel, WAIT)),
-        (in_order(MEMORY), promise(Order::Tcp, WAIT)),
+        (in_order(MEMORY, Release::Either), promise(Order::Tcp, WAIT)),
+        (in_order(MEMORY, Release::Both), promise(Order::Tcp, WAIT)),
     ]
 }
 
@@ -138,10 +153,7 @@ fn trial(count: u64, lost: &[u64], skew: u64) -> Trial {
 #[test]
 fn in_order_gives_up_when_every_route_has_passed_the_gap() {
     let trial = trial(40, &[20], 0);
-    let long = Config::InOrder(in_order::Params {
-        silence: Silence::from_millis(10_000),
-        memory: Memory::packets(100),
-    });
+    let long = patient(Release::Either);
     let promise = Promise {
         memory: 100,
         // What follows the lost one waits one pause, for the next on the same route.
@@ -155,16 +167,27 @@ fn in_order_gives_up_when_every_route_has_passed_the_gap() {
     assert_eq!(outcome.report.released_by_timer, 0);
 }
 
+#[test]
+fn in_order_waits_for_the_retransmission_with_release_both() {
+    // Packet 20 is lost and nothing retransmits it: everything behind it waits for the timer.
+    let trial = trial(40, &[20], 0);
+    let promise = Promise {
+        memory: 100,
+        ..promise(Order::Tcp, 10_000)
+    };
+    let outcome = run(&trial, build(&patient(Release::Both), &trial), promise).expect("kept");
+    assert_eq!(outcome.report.gaps_given_up, 1);
+    assert!(outcome.report.waited >= 19, "{}", outcome.report.waited);
+    assert!(outcome.report.released_by_timer >= 19);
+}
+
 /// What was missing fills the gap, and what waited goes on behind it.
 #[test]
 fn in_order_goes_on_when_what_was_missing_arrives() {
     let mut trial = trial(6, &[], 0);
     // Every other packet comes long after those between.
     trial.delays = vec![5_000, 400_000, 0, 0];
-    let long = Config::InOrder(in_order::Params {
-        silence: Silence::from_millis(10_000),
-        memory: Memory::packets(100),
-    });
+    let long = patient(Release::Either);
     let promise = promise(Order::Tcp, 395);
     let outcome = run(&trial, build(&long, &trial), promise).expect("kept");
     assert_eq!(outcome.report.gaps_given_up, 0);

@@ -8,6 +8,10 @@
 //! - a segment above the gap has arrived on every route that counts: since routes keep their order, what was
 //!   missing is then lost.
 //!
+//! The text leaves open which of the two ends the wait. With [`Release::Either`] the earlier does. With
+//! [`Release::Both`] the later does: a lost segment's retransmission arrives after every route has passed the gap,
+//! so the gap ends when the retransmission arrives, and TCP behind the gateway sees no duplicate acknowledgment.
+//!
 //! A route that has sent nothing since the gap does not count, the contract says. An exit cannot see what a route has
 //! not delivered, so silence tells it: a route on which no packet of any flow has arrived for `silence` does not
 //! count, and nothing waits longer than `silence` in any case. The default is longer than TCP's usual
@@ -54,10 +58,24 @@ pub const META: Meta = Meta {
     }],
 };
 
+/// What ends the wait for a missing segment (Hayashi et al., method A).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum Release {
+    /// The segment's arrival, or a segment above the gap on every route: whichever comes first.
+    #[default]
+    Either,
+    /// Both of them: a segment above the gap on every route does not end the wait.
+    Both,
+}
+
 /// Parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
+    /// What ends the wait for a missing segment.
+    pub release: Release,
     /// A route on which nothing has arrived for so long does not count, and no segment waits longer.
     pub silence: Silence,
     /// The most that waits, all flows of a direction together: packets or bytes.
@@ -67,6 +85,7 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
+            release: Release::Either,
             silence: Silence::from_millis(10_000),
             memory: Memory::packets(4_096),
         }
@@ -87,6 +106,7 @@ struct Flow {
 /// The restorer at work.
 #[derive(Debug)]
 pub struct InOrder {
+    release: Release,
     silence: Duration,
     held: Held,
     /// By connection.
@@ -102,6 +122,7 @@ impl InOrder {
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
+            release: params.release,
             silence: params.silence.get(),
             held: Held::new(params.memory.get()),
             flows: BTreeMap::new(),
@@ -144,6 +165,9 @@ impl InOrder {
 
     /// Gives up every gap that all routes that count have passed.
     fn pass(&mut self, now: Instant, connection: u32, released: &mut Vec<PacketId>) {
+        if self.release == Release::Both {
+            return;
+        }
         let Some(flow) = self.flows.get_mut(&connection) else {
             return;
         };

@@ -1,0 +1,106 @@
+"""The verdict *paper inconsistent*: reading what a study says of it, and judging the proof.
+
+A proof is a check that can fail. It takes one of two forms. A *run* measures something and must fail on a wrong
+system, as a claim does. An *exclusion* names claims of the same study: at no point of the open parameters' ranges, nor
+in the study's own setting, may they and this claim hold together, and each must hold somewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from anabranch.study.definition import Claim, Inconsistency
+from anabranch.study.document import Node
+from anabranch.study.robustness import Robustness
+from anabranch.study.verdict import Judgement
+
+RUN_KEYS = ("experiment", "measure", "accept", "control")
+_LEAST_STATEMENTS = 2
+
+
+def read(node: Node, check: Callable[[Node], Claim]) -> Inconsistency:
+    """Read ``[claim.inconsistent]``; ``check`` reads the keys that it shares with a claim.
+
+    Raises:
+        UserError: It is wrong; the message has file, line and column.
+    """
+    node.reject_unknown(["statements", "argument", "excludes", *RUN_KEYS])
+    statements = node.texts("statements") or ()
+    if len(statements) < _LEAST_STATEMENTS:
+        where = ("statements",) if "statements" in node else ()
+        raise node.error("statements must quote at least two sentences that exclude each other", *where)
+    given = [key for key in RUN_KEYS if key in node]
+    if "excludes" in node and given:
+        raise node.error("a proof is either excludes or a check on runs (measure, accept, control)", given[0])
+    if "excludes" not in node and not given:
+        raise node.error(
+            "a proof is missing", hint='excludes = ["CLAIM"], or measure, accept and control as a claim has them'
+        )
+    excludes = tuple(node.texts("excludes") or ())
+    if "excludes" in node and not excludes:
+        raise node.error("excludes must name at least one claim", "excludes")
+    return Inconsistency(
+        statements=tuple(statements),
+        argument=node.text("argument"),
+        proof=None if excludes else check(node),
+        excludes=excludes,
+    )
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the proof of an inconsistency says.
+
+    Attributes:
+        plain: Whether it holds, and what was measured.
+        control: What it says on its wrong system; ``None`` of an exclusion.
+    """
+
+    plain: Judgement
+    control: Judgement | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it proves the inconsistency: it holds, and fails on its wrong system."""
+        return self.plain.holds is True and (self.control is None or self.control.holds is False)
+
+    @property
+    def accepts_wrong_system(self) -> bool:
+        """Whether it is no proof, because it holds on its wrong system as well."""
+        return self.control is not None and self.control.holds is True
+
+    @property
+    def reason(self) -> str:
+        """Why it does not prove the inconsistency."""
+        if self.plain.holds is not True:
+            return self.plain.reason
+        if self.accepts_wrong_system:
+            return "it holds on its wrong system as well"
+        return self.control.reason if self.control else ""
+
+
+def exclusion(claim: Claim, known: Robustness | None, plain: Mapping[str, bool | None]) -> Judgement:
+    """Judge an exclusion by the points of the robustness and the study's own setting.
+
+    Args:
+        claim: The claim with the inconsistency.
+        known: What holds at each point, if that was computed.
+        plain: Claim → whether it holds in the study's own setting.
+    """
+    assert claim.inconsistent is not None  # noqa: S101 - the caller has seen it
+    together = (claim.id, *claim.inconsistent.excludes)
+    if known is None:
+        return Judgement(None, {}, "the points have not been computed: --robustness")
+    if known.stale:
+        return Judgement(None, {}, "the points were computed before the last change: --robustness")
+    points = [*known.points_held, plain]
+    holding = {name: sum(point.get(name) is True for point in points) for name in together}
+    both = sum(all(point.get(name) is True for name in together) for point in points)
+    measures: dict[str, int] = {"settings": len(points), **{f"{k}_holds_at": n for k, n in holding.items()}}
+    never = [name for name, n in holding.items() if n == 0]
+    if both:
+        return Judgement(False, dict(measures), f"{' and '.join(together)} hold together in {both} settings")
+    if never:
+        return Judgement(False, dict(measures), f"{', '.join(never)} holds in no setting, whatever else does")
+    return Judgement(True, dict(measures))
