@@ -70,9 +70,10 @@ impl<R: BufRead> Within<R> {
                 .decode_blocks(&mut self.file, BlockDecodingStrategy::UptoBytes(missing));
             if let Err(error) = decoded {
                 // The decoder wraps the reason; at the end of the file it is the end.
-                return Err(match self.file.fill_buf()?.is_empty() {
-                    true => io::ErrorKind::UnexpectedEof.into(),
-                    false => damaged(error),
+                return Err(if self.file.fill_buf()?.is_empty() {
+                    io::ErrorKind::UnexpectedEof.into()
+                } else {
+                    damaged(error)
                 });
             }
         }

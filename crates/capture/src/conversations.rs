@@ -62,11 +62,13 @@ impl Volume {
     }
 }
 
+/// Sender, receiver, protocol and ports.
+type Key = (IpAddr, IpAddr, u8, Option<(u16, u16)>);
+
 /// Counts packets by sender and receiver.
 #[derive(Debug, Clone, Default)]
 pub struct Conversations {
-    /// By addresses, protocol and ports.
-    connections: BTreeMap<(IpAddr, IpAddr, u8, Option<(u16, u16)>), Volume>,
+    connections: BTreeMap<Key, Volume>,
     hosts: BTreeMap<(IpAddr, IpAddr), Volume>,
     two_way: bool,
     /// Packets beyond [`MOST`] conversations.

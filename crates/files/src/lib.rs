@@ -53,7 +53,9 @@ pub struct Files {
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let guards = self.guards.len();
-        f.debug_struct("Files").field("guards", &guards).finish()
+        f.debug_struct("Files")
+            .field("guards", &guards)
+            .finish_non_exhaustive()
     }
 }
 

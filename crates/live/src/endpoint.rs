@@ -470,7 +470,7 @@ impl Connection {
 
     fn info(&self, now: Instant) -> TcpInfo {
         let limits = self.endpoint.limit_times(now);
-        let long = |d: Duration| u64::try_from(d.as_picos() / 1_000_000).unwrap_or(u64::MAX);
+        let long = |d: Duration| d.as_picos() / 1_000_000;
         let (snapshot, stats) = (self.endpoint.snapshot(), self.endpoint.stats());
         let mss = u64::from(self.endpoint.smss());
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);

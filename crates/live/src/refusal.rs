@@ -109,7 +109,8 @@ fn check_flows(resolved: &Resolved) -> Result<(), Refusal> {
             }
         }
         let differs = |first: &ResolvedFlow| {
-            let switches = |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
+            let switches =
+                |flow: &ResolvedFlow| (flow.stack.ecn, Switches::of_kernels(flow, resolved));
             // An end of our own has a buffer of its own.
             let own = has_own_end(first, resolved) || has_own_end(flow, resolved);
             let buffers = first.stack.send_buffer != flow.stack.send_buffer;

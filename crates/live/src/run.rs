@@ -329,14 +329,7 @@ impl<'a> Live<'a> {
             ..resolved.clone()
         };
 
-        let about = About {
-            scenario: resolved.title.clone(),
-            seed: resolved.seed,
-            resolved_scenario: resolved.json.clone(),
-            platform: format!("linux {}", std::env::consts::ARCH),
-            captures: resolved.captures(),
-        };
-        let mut summary = Summary::of(&mut network, about, &links, &groups, &gateways);
+        let mut summary = Summary::of(&mut network, about(resolved), &links, &groups, &gateways);
         summary.engine = "live";
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
@@ -364,6 +357,17 @@ impl<'a> Live<'a> {
             path_samples: done.moved.samples,
             traced,
         })
+    }
+}
+
+/// What the summary says of the scenario.
+fn about(resolved: &Resolved) -> About {
+    About {
+        scenario: resolved.title.clone(),
+        seed: resolved.seed,
+        resolved_scenario: resolved.json.clone(),
+        platform: format!("linux {}", std::env::consts::ARCH),
+        captures: resolved.captures(),
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 /// Exchanges two paths in one step (`renameat2` with `RENAME_EXCHANGE`); whether that is done. Where the file system or
 /// the system has no such step, nothing has changed. Raises `OSError` for any other reason.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn exchange(one: PathBuf, other: PathBuf) -> PyResult<bool> {
     system::exchange(&one, &other)
 }

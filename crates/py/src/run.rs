@@ -253,6 +253,7 @@ fn make(job: &Job, order: &Order<'_>, report: &mut dyn FnMut(f64)) -> Result<Run
     clippy::fn_params_excessive_bools,
     reason = "keywords of a Python function"
 )]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run(
     py: Python<'_>,
     text: Text,
@@ -308,6 +309,7 @@ pub fn run(
 /// raises it; signals end all. `untrusted` is as of `resolve`.
 #[pyfunction]
 #[pyo3(signature = (jobs, *, threads = None, digest = true, samples_ms = None, untrusted = false, progress = None))]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
 pub fn run_many(
     py: Python<'_>,
     jobs: Vec<(Text, String, Vec<String>, Option<u64>)>,

@@ -15,6 +15,10 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
+fn check(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()
+}
+
 /// Whether a handler of Python's signals has raised something; [`take`] gives it. Only Python's main thread runs
 /// handlers.
 pub fn interrupted() -> bool {
@@ -22,7 +26,7 @@ pub fn interrupted() -> bool {
     let due = ASKED.with(|asked| asked.get().is_none_or(|then| now - then >= INTERVAL));
     if due {
         ASKED.with(|asked| asked.set(Some(now)));
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
+        if let Err(error) = Python::attach(check) {
             RAISED.with(|raised| *raised.borrow_mut() = Some(error));
         }
     }

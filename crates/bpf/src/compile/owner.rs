@@ -8,9 +8,9 @@ const START: usize = 19;
 /// Number and start time of this process, and where these hold: the running kernel and its PID namespace. The Python
 /// package writes and reads the same form (`anabranch.owner`).
 pub(super) fn mark() -> String {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let described = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The name, in parentheses, may hold anything.
-    let start = stat
+    let start = described
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.split_whitespace().nth(START))
         .unwrap_or("0");

@@ -50,10 +50,9 @@ fn outermost(link_type: u16, octets: &[u8]) -> Result<Layer, Skip> {
     match link_type {
         0 | 108 => loopback(octets),
         1 => Ok(Layer::Ethernet(0)),
-        9 => Ok(Layer::Ppp(0)),
         // RFC 1662 framing, or Cisco's: they differ in the first byte.
         50 if matches!(octets.first(), Some(0x0f | 0x8f)) => cisco_hdlc(octets),
-        50 => Ok(Layer::Ppp(0)),
+        9 | 50 => Ok(Layer::Ppp(0)),
         51 => Ok(Layer::Pppoe(0)),
         // 12 and 14 are raw IP on some systems.
         12 | 14 | 101 | 228 | 229 => Ok(Layer::Ip(0)),
@@ -132,7 +131,7 @@ fn llc(octets: &[u8], at: usize) -> Result<Layer, Skip> {
     match octets.get(at..at + 3) {
         // SNAP: an organization, and its type. Other organizations have types of their own.
         Some([0xaa, 0xaa, 0x03]) => match octets.get(at + 3..at + 6) {
-            Some([0, 0, 0] | [0, 0, 0xf8]) => {
+            Some([0, 0, 0 | 0xf8]) => {
                 let number = u16_at(octets, at + 6).ok_or(Skip::CutShort)?;
                 Ok(Layer::EtherType(number, at + 8))
             }

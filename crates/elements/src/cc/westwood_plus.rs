@@ -256,14 +256,13 @@ impl CongestionControl for WestwoodPlus {
 
     fn on_congestion(&mut self, event: &Congestion) {
         let cwnd = self.reno.cwnd();
-        match self.pipe().filter(|_| self.form == Form::Published) {
+        if let Some(ssthresh) = self.pipe().filter(|_| self.form == Form::Published) {
             // §2: a window below what the path carried stays, and slow start takes it there.
-            Some(ssthresh) => self.reno.reduce(cwnd.min(ssthresh), ssthresh),
-            None => {
-                let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
-                self.reno.reduce_to(self.reno.half(flight));
-                self.due = self.form == Form::Linux;
-            }
+            self.reno.reduce(cwnd.min(ssthresh), ssthresh);
+        } else {
+            let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
+            self.reno.reduce_to(self.reno.half(flight));
+            self.due = self.form == Form::Linux;
         }
     }
 

@@ -354,6 +354,26 @@ struct Notes {
 }
 
 impl<B> Cold<B> {
+    fn new(role: Role, first: Seq) -> Self {
+        Self {
+            first_octet: first + 1,
+            receive: None,
+            timer_rule: None,
+            watch: None,
+            notes: None,
+            probes: 0,
+            max_snd_wnd: 0,
+            rcv_rounded: 0,
+            irs: 0,
+            peer_fin: Seq::END,
+            passive: role == Role::Passive,
+            trouble: None,
+            default_mss: handshake::DEFAULT_MSS,
+            extras: None,
+            limits: LimitAccount::default(),
+            write_was_cut: false,
+        }
+    }
     fn extras(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
@@ -466,24 +486,7 @@ impl<B: Body> Endpoint<B> {
             control,
             stats: Stats::default(),
             settings: Arc::clone(settings),
-            cold: Box::new(Cold {
-                first_octet: first + 1,
-                receive: None,
-                timer_rule: None,
-                watch: None,
-                notes: None,
-                probes: 0,
-                max_snd_wnd: 0,
-                rcv_rounded: 0,
-                irs: 0,
-                peer_fin: Seq::END,
-                passive: role == Role::Passive,
-                trouble: None,
-                default_mss: handshake::DEFAULT_MSS,
-                extras: None,
-                limits: LimitAccount::default(),
-                write_was_cut: false,
-            }),
+            cold: Box::new(Cold::new(role, first)),
         }
     }
 

@@ -127,7 +127,7 @@ impl LimitTimes {
             SendLimit::Pacing => &mut self.pacing,
             SendLimit::Recovery => &mut self.recovery,
         };
-        *sum = *sum + time;
+        *sum += time;
     }
 
     /// Every time less `earlier`'s.

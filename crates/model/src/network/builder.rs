@@ -236,18 +236,8 @@ impl<B: Body> Builder<B> {
         }
         let onward: Vec<Option<MiddleboxId>> =
             self.middleboxes.iter().map(|spec| spec.onward).collect();
-        let middleboxes = self
-            .middleboxes
-            .into_iter()
-            .map(|spec| MiddleboxSlot {
-                middlebox: spec.middlebox,
-                element: elements.add(spec.name),
-                ports: spec.ports.into_iter().map(|link| link.0).collect(),
-                onward: None,
-                wakes: spec.wakes.map(|other| other.0 as usize),
-                armed: Instant::NEVER,
-            })
-            .collect();
+        let specs = self.middleboxes.into_iter();
+        let middleboxes = specs.map(|spec| elements.middlebox(spec)).collect();
         let mut probe = Probe::new(window.end(), self.digest, self.packet_log);
         if self.tally {
             probe.keep_tally();
@@ -318,5 +308,17 @@ impl Elements {
     fn add(&mut self, name: String) -> ElementId {
         self.0.push(name);
         ElementId(u32::try_from(self.0.len() - 1).expect("elements are counted in 32 bits"))
+    }
+
+    /// The place of a middlebox. Where its own packets go is known once there are routes.
+    fn middlebox<B: Body>(&mut self, spec: MiddleboxSpec<B>) -> MiddleboxSlot<B> {
+        MiddleboxSlot {
+            middlebox: spec.middlebox,
+            element: self.add(spec.name),
+            ports: spec.ports.into_iter().map(|link| link.0).collect(),
+            onward: None,
+            wakes: spec.wakes.map(|other| other.0 as usize),
+            armed: Instant::NEVER,
+        }
     }
 }

@@ -429,7 +429,7 @@ fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), E
             ("exec", host.exec.is_some(), "runs a program"),
             ("attach", host.attach.is_some(), "names an interface"),
         ];
-        for (key, _, what) in asked.into_iter().filter(|(_, is_there, _)| *is_there) {
+        if let Some((key, _, what)) = asked.into_iter().find(|(_, is_there, _)| *is_there) {
             return Err(sources.error(
                 root.locate(&["host", name, key]),
                 format!("`{key}` {what} of this machine, which --untrusted refuses"),

@@ -46,13 +46,13 @@ pub(super) struct Opening {
 impl Opening {
     /// Whether this echoes the timestamp of the first, which has got through: what was retransmitted was not lost
     /// (RFC 6928 §2).
-    fn is_spurious(&self, echo: Option<u32>) -> bool {
+    fn is_spurious(self, echo: Option<u32>) -> bool {
         echo == Some(self.first)
     }
 
     /// Whether the initial window is one segment (RFC 5681 §3.1; RFC 6928 §2: once it was retransmitted more than
     /// once).
-    fn is_lossy(&self, echo: Option<u32>) -> bool {
+    fn is_lossy(self, echo: Option<u32>) -> bool {
         self.timed_out && self.again > 1 && !self.is_spurious(echo)
     }
 }

@@ -418,8 +418,9 @@ impl<B: Body> Endpoint<B> {
     fn may_challenge(&mut self, now: Instant) -> bool {
         let notes = self.cold.notes.get_or_insert_default();
         let least = self.settings.challenge_ack_interval;
-        let last = notes.challenged;
-        let may = last.is_none_or(|last| now.saturating_since(last) >= least);
+        let may = notes
+            .challenged
+            .is_none_or(|then| now.saturating_since(then) >= least);
         if may {
             notes.challenged = Some(now);
         }

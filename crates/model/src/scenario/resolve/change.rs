@@ -124,10 +124,12 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// What one `[[at]]` sets: by section, link and key of the link, each with its direction (if any), the rest of the path,
-/// and the entry.
+/// What one `[[at]]` sets, by section, link and key of the link.
 #[derive(Default)]
-struct Given<'a>(BTreeMap<[String; 3], Vec<(Option<String>, Vec<String>, &'a Entry)>>);
+struct Given<'a>(BTreeMap<[String; 3], Vec<Setting<'a>>>);
+
+/// A direction, if any, the rest of the path, and the entry.
+type Setting<'a> = (Option<String>, Vec<String>, &'a Entry);
 
 impl<'a> Given<'a> {
     /// Refuses what contradicts an earlier entry: a table has no order that would say which of them holds. Equal values
