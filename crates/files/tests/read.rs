@@ -91,9 +91,12 @@ fn a_guard_sees_each_path_and_may_refuse() {
                 Ok(())
             }
         })
-        .guard(|path| match path.ends_with("x") {
-            true => Err("it is outside".to_owned()),
-            false => Ok(()),
+        .guard(|path| {
+            if path.ends_with("x") {
+                Err("it is outside".to_owned())
+            } else {
+                Ok(())
+            }
         });
     let refused = files.read(&path, 10).expect_err("a guard refuses it");
     assert_eq!(refused.to_string(), "it is outside");

@@ -151,14 +151,15 @@ mod tests {
         }
     }
 
-    fn shares(of: impl Fn(u64) -> TcpInfo, is_paced: bool) -> [f64; 4] {
+    /// In per cent.
+    fn shares(of: impl Fn(u64) -> TcpInfo, is_paced: bool) -> [String; 4] {
         let samples: Vec<Sample> = (0..=100).map(|n| sample(10 * n, of(10 * n))).collect();
         let mut summary = Map::new();
         let window = (Instant::from_millis(200), Instant::from_millis(700));
         write(&mut summary, &samples, window, is_paced);
         ["cwnd", "rwnd", "sndbuf", "application"].map(|limit| {
             let share = summary[&format!("{limit}_limited_share")].as_f64();
-            (share.expect("it is known") * 100.0).round()
+            format!("{:.0}", share.expect("it is known") * 100.0)
         })
     }
 
@@ -168,23 +169,23 @@ mod tests {
             unacked: 20,
             ..busy(at)
         };
-        assert_eq!(shares(full, false), [100.0, 0.0, 0.0, 0.0]);
+        assert_eq!(shares(full, false), ["100", "0", "0", "0"]);
         let repairing = |at| TcpInfo {
             ca_state: RECOVERY,
             ..full(at)
         };
-        assert_eq!(shares(repairing, false), [0.0; 4]);
-        assert_eq!(shares(busy, true), [0.0; 4]);
+        assert_eq!(shares(repairing, false), ["0", "0", "0", "0"]);
+        assert_eq!(shares(busy, true), ["0", "0", "0", "0"]);
         let written = |at| TcpInfo {
             notsent_bytes: 0,
             ..busy(at)
         };
-        assert_eq!(shares(written, false), [0.0, 0.0, 0.0, 100.0]);
+        assert_eq!(shares(written, false), ["0", "0", "0", "100"]);
         let blocked = |at| TcpInfo {
             is_send_buffer_full: true,
             ..written(at)
         };
-        assert_eq!(shares(blocked, false), [0.0, 0.0, 100.0, 0.0]);
+        assert_eq!(shares(blocked, false), ["0", "0", "100", "0"]);
         // Half of the time the receive window's, a quarter the send buffer's, a quarter idle.
         let counted = |at| TcpInfo {
             busy_us: at * 750,
@@ -192,6 +193,6 @@ mod tests {
             sndbuf_limited_us: at * 250,
             ..busy(at)
         };
-        assert_eq!(shares(counted, false), [0.0, 50.0, 25.0, 25.0]);
+        assert_eq!(shares(counted, false), ["0", "50", "25", "25"]);
     }
 }

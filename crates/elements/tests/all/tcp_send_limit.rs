@@ -125,7 +125,8 @@ impl Growth {
         let undone = end.stats().undone > 0;
         // The initial window is no growth.
         let grows = self.cwnd > 0 && cwnd > self.cwnd;
-        if grows && !self.models && !undone && !(self.half_full && slow_start) {
+        let is_free = self.models || undone || (self.half_full && slow_start);
+        if grows && !is_free {
             let ago = net.now.saturating_since(self.limited_at);
             assert!(
                 ago < state.srtt * 2 + Duration::from_millis(100),

@@ -524,8 +524,7 @@ impl<B: Body> Way<'_, B> {
         if probe.logs() {
             // The numbers that travel have 32 bits; a stream may be longer.
             let last = probe
-                .log()
-                .and_then(|log| log.last(packet.connection, packet.direction))
+                .last_sent(packet.connection, packet.direction)
                 .filter(|row| {
                     let number = conn.number(row.direction, row.index);
                     !conn.is_stale(row.direction, number)

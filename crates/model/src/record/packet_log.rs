@@ -66,7 +66,7 @@ impl PacketLog {
         rows.get_mut(index.wrapping_sub(first) as usize)
     }
     /// What was sent last of a connection in a direction.
-    pub(crate) fn last(
+    pub(super) fn last(
         &self,
         connection: ConnectionId,
         direction: Direction,

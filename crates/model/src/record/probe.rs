@@ -8,7 +8,10 @@ use anabranch_core::{
 };
 use anabranch_elements::{body::Body, tcp::RetransmitCause, transport::Transport};
 
-use super::{packet_log::PacketLog, tap::Taps};
+use super::{
+    packet_log::{PacketLog, PacketRow},
+    tap::Taps,
+};
 
 /// The observers of a run. Nothing is spent on those that are off.
 #[derive(Debug)]
@@ -181,6 +184,14 @@ impl Probe {
     #[must_use]
     pub fn log(&self) -> Option<&PacketLog> {
         self.log.as_ref()
+    }
+    /// What was sent last of a connection in a direction, if a log is kept.
+    pub(crate) fn last_sent(
+        &self,
+        connection: ConnectionId,
+        direction: Direction,
+    ) -> Option<&PacketRow> {
+        self.log.as_ref()?.last(connection, direction)
     }
     pub(crate) fn log_mut(&mut self) -> Option<&mut PacketLog> {
         self.log.as_mut()

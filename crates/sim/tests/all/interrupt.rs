@@ -26,6 +26,10 @@ fn resolve(text: &str) -> Resolved {
 }
 
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the interrupt comes in real time"
+)]
 fn an_interrupt_ends_a_run_however_slowly_time_passes() {
     let resolved = resolve(HARDLY_ANY_TIME);
     let interrupt = Interrupt::default();

@@ -30,8 +30,11 @@ type Check = Result<(), String>;
 
 macro_rules! hold {
     ($condition:expr, $($what:tt)*) => {
-        if !$condition {
-            return Err(format!("{}: {}", stringify!($condition), format!($($what)*)));
+        {
+            let holds: bool = $condition;
+            if !holds {
+                return Err(format!("{}: {}", stringify!($condition), format!($($what)*)));
+            }
         }
     };
 }
@@ -360,7 +363,7 @@ fn check_group(random: &Random, figures: &Value) -> Check {
 fn conserves_packets(resolved: &Resolved, number: u64) -> Check {
     let engine = Engine {
         tally: true,
-        fast_path: number % 2 == 0,
+        fast_path: number.is_multiple_of(2),
         ..Engine::default()
     };
     let mut network = compile::<Length>(resolved, engine, Vec::new())

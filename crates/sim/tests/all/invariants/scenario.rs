@@ -172,7 +172,13 @@ impl Generator {
     /// Changes in the course of the run, before the tables of flows.
     fn changes(&mut self) {
         for _ in 0..self.pick(3) {
-            let at = 50 + self.pick((self.out.duration * 1e3) as u64 - 60);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "some seconds"
+            )]
+            let milliseconds = (self.out.duration * 1e3) as u64;
+            let at = 50 + self.pick(milliseconds - 60);
             let set = match self.pick(5) {
                 0 => {
                     let rate = 1 + self.pick(12);
