@@ -85,11 +85,11 @@ workload = { kind = "paced", rate = "1 Mbit/s" }
 
 #[test]
 fn depth_is_bounded_in_paths_and_values() {
-    let deep = format!("{}=1", ["a"; 100_000].join("."));
+    let deep = format!("{}=1", vec!["a"; 100_000].join("."));
     assert!(error(GOOD, &[&deep]).contains("at most 32 names"));
     let nested = format!("title={}", "[".repeat(100_000));
     assert!(error(GOOD, &[&nested]).contains("recurs"));
-    let keys = format!("{}=1\n{GOOD}", ["a"; 100_000].join("."));
+    let keys = format!("{}=1\n{GOOD}", vec!["a"; 100_000].join("."));
     assert!(error(&keys, &[]).contains("recursion limit"));
 }
 
