@@ -8,7 +8,7 @@ import pytest
 
 from anabranch.scenario import Scenario
 
-from .conftest import Run, available
+from .conftest import Run, available, missing
 
 SHARES = ("cwnd_limited_share", "rwnd_limited_share", "sndbuf_limited_share", "application_limited_share")
 
@@ -56,7 +56,7 @@ def shares(flow: dict[str, Any]) -> dict[str, float]:
 def test_both_engines_report_the_same_limit(live_run: Run, limit: str) -> None:
     text, largest = PATHS[limit]
     if limit == "pacing" and "bbr" not in available():
-        pytest.skip("this kernel has no bbr")
+        missing("this kernel has no bbr")
     live = shares(live_run(text)["flows"]["main"])
     simulated = shares(dict(Scenario.from_text(text).run().flows["main"]))
     for key in SHARES:

@@ -232,10 +232,10 @@ def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
     title = summary.get("scenario") or "scenario"
     engine = "live" if summary.get("engine") == "live" else "simulated"
     out.print(
-        styled(shown.plain(title)), f" seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}"
+        styled(shown.plain(title)),
+        f" seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}",
+        *([styled("TAINTED: no result", "bold red")] if summary.get("tainted") else []),
     )
-    if summary.get("tainted"):
-        out.print(styled("TAINTED: no result", "bold red"))
     flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = _flow_figures(result)
     ends = any(flow.get("ended") for flow in result.flows.values())
