@@ -142,7 +142,7 @@ def note(message: str) -> None:
 def _say(message: str) -> None:
     from anabranch import shown
 
-    # Whoever closed standard error does not want to know.
+    # Standard error was closed on purpose.
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(f"{shown.terminal(message)}\n")
         sys.stderr.flush()

@@ -222,7 +222,7 @@ impl<B: Body> Endpoint<B> {
         self.start_tuning(now);
     }
 
-    /// The SYN, or the answer to one, leaves again.
+    /// The SYN, or the answer to one, is retransmitted.
     pub(super) fn note_retransmitted_syn(&mut self) {
         let last = self.board.get(0).map(|record| record.sent_at);
         let opening = &mut self.cold.trouble().opening;
