@@ -165,7 +165,7 @@ const fn cubic(control: &'static str) -> [Case; 13] {
     ]
 }
 
-const CASES: [Case; 48] = [
+const CASES: [Case; 49] = [
     packets("reno", &["slow_start_limit"]),
     word("reno", &["avoidance"], "`acks`"),
     switch("reno", &["extra_eighth"]),
@@ -241,6 +241,7 @@ const CASES: [Case; 48] = [
     packets("dctcp", &["slow_start_limit"]),
     word("dctcp", &["reduce_from"], "cwnd"),
     share("westwood-plus", &["filter"]),
+    word("westwood-plus", &["form"], "`linux`"),
     word("westwood-plus", &["counting"], "`twice`"),
     packets("westwood-plus", &["slow_start_limit"]),
     word("westwood-plus", &["avoidance"], "`acks`"),
