@@ -168,6 +168,8 @@ def test_a_full_disk_is_one_line(command: str, tmp_path: Path, scenario_file: Pa
         [sys.executable, "-m", "anabranch", command, *what, "--out", str(tmp_path / "out")],
         # No file grows beyond this, as on a disk that is full.
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)),
+        # The interpreter would cut off compiled modules as well, and every later import of them would fail.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
