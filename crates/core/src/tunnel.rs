@@ -11,6 +11,9 @@ pub enum Content {
     Report,
     /// Nothing: the other end is to report its arrival.
     Probe,
+    /// Nothing: the sender has given up the route whose number stands in [`Header::flow`]. What it sent there and has not
+    /// retransmitted until now it will not.
+    GivenUp,
 }
 
 /// What stands in the header of the tunnel.

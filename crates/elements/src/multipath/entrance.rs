@@ -1,5 +1,7 @@
 //! Where packets are spread over the routes.
 
+use std::collections::VecDeque;
+
 use anabranch_core::{
     packet::{ConnectionId, Direction, Ecn, Packet},
     trace::Fate,
@@ -13,7 +15,7 @@ use super::{
     micros,
     peer::Peer,
     report::{Report, SplitReport},
-    split::{AnySplit, Due, Missing, Split, View},
+    split::{AnySplit, Due, Fallen, Missing, Split, View},
 };
 use crate::{
     body::Body,
@@ -27,6 +29,9 @@ use crate::{
 const PULSE: Duration = Duration::from_millis(5);
 /// How long after the last packet it does so.
 const ATTENTION: Duration = Duration::from_secs(1);
+
+/// How often the other end is told that a route was given up: each time may be lost.
+const NOTICES: u8 = 3;
 
 /// What an entrance is made of.
 #[derive(Debug)]
@@ -67,6 +72,10 @@ pub struct Entrance<B: Body> {
     heard: Vec<tunnel::Report>,
     /// What the splitter wants done.
     due: Due,
+    /// Routes that have fallen silent, and their packets that are still to be retransmitted.
+    fallen: VecDeque<Fallen>,
+    /// Routes of which the other end is to be told that they were given up, and how often.
+    notices: Vec<(u16, u8)>,
     /// When to look again, and when the last packet came.
     pulse: Option<Instant>,
     last: Instant,
@@ -89,6 +98,8 @@ impl<B: Body> Entrance<B> {
             routes: Vec::new(),
             heard: Vec::new(),
             due: Due::default(),
+            fallen: VecDeque::new(),
+            notices: Vec::new(),
             pulse: None,
             last: Instant::START,
         }
@@ -178,19 +189,11 @@ impl<B: Body> Entrance<B> {
     }
 
     /// Sends a header without a packet.
-    fn send_own(
-        &mut self,
-        now: Instant,
-        (route, content): (u16, Content),
-        report: Option<tunnel::Report>,
-        out: &mut Output<B>,
-    ) {
+    fn send_own(&mut self, now: Instant, route: u16, own: Header, out: &mut Output<B>) {
         let header = Header {
             sent: micros(now),
             kept: self.kept.is_used() && self.split.keeps(),
-            content,
-            report,
-            ..Header::default()
+            ..own
         };
         let mut packet = Packet {
             connection: ConnectionId::NONE,
@@ -210,15 +213,21 @@ impl<B: Body> Entrance<B> {
 
     /// Sends a report by itself; `for_traffic`: of packets of flows.
     fn report_alone(&mut self, now: Instant, for_traffic: bool, out: &mut Output<B>) {
-        let Some(report) = self.peer.as_ref().and_then(Peer::report) else {
+        let report = self.peer.as_ref().and_then(Peer::report);
+        if report.is_none() {
             return;
-        };
+        }
         let mut routes = std::mem::take(&mut self.routes);
         let content = self
             .split
             .split_own(now, self.overhead, for_traffic, &mut routes);
+        let own = Header {
+            content,
+            report,
+            ..Header::default()
+        };
         for route in routes.drain(..) {
-            self.send_own(now, (route, content), Some(report), out);
+            self.send_own(now, route, own, out);
         }
         self.routes = routes;
     }
@@ -248,21 +257,64 @@ impl<B: Body> Entrance<B> {
         self.split.on_timer(now, self.overhead, &mut due);
         for route in due.probes.drain(..) {
             // It may be lost, so nothing counts as reported by it.
-            let report = self.peer.as_ref().and_then(Peer::repetition);
-            self.send_own(now, (route, Content::Probe), report, out);
-        }
-        for fallen in due.silent.drain(..) {
-            if let Some(peer) = &self.peer {
-                peer.renew(now);
-            }
-            let Ok(route) = u8::try_from(fallen.route) else {
-                continue;
+            let own = Header {
+                content: Content::Probe,
+                report: self.peer.as_ref().and_then(Peer::repetition),
+                ..Header::default()
             };
-            for k in 0..fallen.packets {
-                self.resend(now, route, fallen.first.wrapping_add(k), out);
-            }
+            self.send_own(now, route, own, out);
         }
+        if let Some(peer) = self.peer.as_ref().filter(|_| !due.silent.is_empty()) {
+            peer.renew(now);
+        }
+        self.fallen.extend(due.silent.drain(..));
         self.due = due;
+        self.retransmit_fallen(now, out);
+        self.give_notice(now, out);
+    }
+
+    /// Retransmits what fell with a route, as far as there is room.
+    fn retransmit_fallen(&mut self, now: Instant, out: &mut Output<B>) {
+        while let Some(fallen) = self.fallen.front_mut() {
+            let (route, number) = (fallen.route, fallen.first);
+            let is_silent = self.split.is_silent(route);
+            if !is_silent || fallen.packets == 0 {
+                self.fallen.pop_front();
+                if is_silent {
+                    self.notices.push((route, NOTICES));
+                }
+                continue;
+            }
+            if !self.split.has_room(now) {
+                return;
+            }
+            fallen.first = number.wrapping_add(1);
+            fallen.packets -= 1;
+            let route = u8::try_from(route).expect("a gateway has 256 routes at most");
+            self.resend(now, route, number, out);
+        }
+    }
+
+    /// Tells the other end which routes were given up.
+    fn give_notice(&mut self, now: Instant, out: &mut Output<B>) {
+        let mut notices = std::mem::take(&mut self.notices);
+        for (fallen, times) in &mut notices {
+            *times -= 1;
+            let mut routes = std::mem::take(&mut self.routes);
+            self.split.split_own(now, self.overhead, false, &mut routes);
+            let own = Header {
+                content: Content::GivenUp,
+                flow: *fallen,
+                report: self.peer.as_ref().and_then(Peer::repetition),
+                ..Header::default()
+            };
+            for route in routes.drain(..) {
+                self.send_own(now, route, own, out);
+            }
+            self.routes = routes;
+        }
+        notices.retain(|(_, times)| *times > 0);
+        self.notices = notices;
     }
 }
 

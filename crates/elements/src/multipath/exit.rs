@@ -84,7 +84,8 @@ impl<B: Body> Exit<B> {
         peer.arrived(now, micros(now), &packet.tunnel);
         let ends_here = packet.tunnel.content != Content::Packet;
         if ends_here || self.duplicates.is_copy(&packet.tunnel) {
-            self.restore.pass_over(now, &packet.tunnel);
+            self.restore
+                .pass_over(now, &packet.tunnel, &mut self.released);
             self.report.duplicates += u64::from(!ends_here && self.window.contains(now));
             return true;
         }
@@ -120,8 +121,12 @@ impl<B: Body> Exit<B> {
 
 impl<B: Body> Middlebox<B> for Exit<B> {
     fn on_packet(&mut self, now: Instant, mut packet: Held<B>, out: &mut Output<B>) {
+        let gaps = self.restore.gaps_given_up();
         if self.hear(now, &packet) {
             self.discarded += 1;
+            if !self.released.is_empty() {
+                self.release(now, gaps, out);
+            }
             return;
         }
         packet.size = packet.size.saturating_sub(self.overhead);
@@ -140,7 +145,6 @@ impl<B: Body> Middlebox<B> for Exit<B> {
             tunnel,
             tcp,
         };
-        let gaps = self.restore.gaps_given_up();
         self.restore.arrive(now, arrived, &mut self.released);
         self.release(now, gaps, out);
     }

@@ -18,9 +18,9 @@
 //!
 //! Flag 1 says that there is a report; without it the octets from 14 on are zero. Flag 2 says that what is lost just before this
 //! packet on its route is kept and can be asked for. Flag 4 marks a header without a packet that was sent for its report, flag 8
-//! one that was sent as a probe, whose arrival the other end reports; both together have no meaning. Reading believes nothing: what is
-//! too short, of another version, or has flags that the version does not know is refused, since a flag may change
-//! what follows. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
+//! one that was sent as a probe, whose arrival the other end reports. Both together say that the route in octets 2 and 3 was given
+//! up: what was sent there and has not been retransmitted until now will not be. Reading believes nothing: what is
+//! too short or of another version is refused. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
 //! header is as it is: `docs/decisions/018-tunnel-header.md`.
 
 use anabranch_core::tunnel::{Content, Header, Report};
@@ -51,9 +51,6 @@ pub enum DecodeError {
     /// Written by another version.
     #[error("the tunnel's version is {VERSION}, not {0}")]
     Version(u8),
-    /// Flags that have no meaning.
-    #[error("there are no flags {0:#x} in version {VERSION} of the tunnel")]
-    Flags(u8),
 }
 
 /// Writes a header.
@@ -64,6 +61,7 @@ pub fn encode(header: &Header) -> [u8; OCTETS] {
         Content::Packet => 0,
         Content::Report => ALONE,
         Content::Probe => PROBE,
+        Content::GivenUp => ALONE | PROBE,
     };
     octets[0] = VERSION << 4 | content | if header.kept { KEPT } else { 0 };
     octets[1] = header.route;
@@ -98,7 +96,7 @@ pub fn decode(octets: &[u8]) -> Result<(Header, &[u8]), DecodeError> {
         0 => Content::Packet,
         ALONE => Content::Report,
         PROBE => Content::Probe,
-        both => return Err(DecodeError::Flags(both)),
+        _ => Content::GivenUp,
     };
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);

@@ -131,7 +131,7 @@ impl Peer {
             if ahead >= 0 {
                 (route.news, route.is_fresh) = (Some(news), true);
             }
-            if route.is_fresh && header.content != Content::Report {
+            if route.is_fresh && matches!(header.content, Content::Packet | Content::Probe) {
                 let owed = shared.owed.get_or_insert(Owed {
                     since: now,
                     is_traffic: false,

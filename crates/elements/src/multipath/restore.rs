@@ -81,7 +81,7 @@ pub trait Restore: fmt::Debug + Send {
     /// `released` in order.
     fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>);
     /// A packet has arrived that ends at the gateway: a copy, or the tunnel's own. It has a number on its route all the same.
-    fn pass_over(&mut self, _now: Instant, _tunnel: &Header) {}
+    fn pass_over(&mut self, _now: Instant, _tunnel: &Header, _released: &mut Vec<PacketId>) {}
     /// The time asked for has come.
     fn on_timer(&mut self, _now: Instant, _released: &mut Vec<PacketId>) {}
     /// When to call [`Restore::on_timer`]; asked after every other call.
@@ -132,8 +132,8 @@ impl Restore for AnyRestore {
     fn arrive(&mut self, now: Instant, packet: Arrived, released: &mut Vec<PacketId>) {
         each!(self, r => r.arrive(now, packet, released));
     }
-    fn pass_over(&mut self, now: Instant, tunnel: &Header) {
-        each!(self, r => r.pass_over(now, tunnel));
+    fn pass_over(&mut self, now: Instant, tunnel: &Header, released: &mut Vec<PacketId>) {
+        each!(self, r => r.pass_over(now, tunnel, released));
     }
     fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
         each!(self, r => r.on_timer(now, released));

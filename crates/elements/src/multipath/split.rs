@@ -79,6 +79,14 @@ pub trait Split: fmt::Debug + Send {
     fn keeps(&self) -> bool {
         false
     }
+    /// Whether a route takes no traffic because it is silent.
+    fn is_silent(&self, _route: u16) -> bool {
+        false
+    }
+    /// Whether the route that takes the next retransmission has room for it beside what else travels.
+    fn has_room(&self, _now: Instant) -> bool {
+        true
+    }
     /// The other end asks for a packet that is kept. The route that it takes this time; `None`: the loss is the sender's to notice.
     fn resend(&mut self, _now: Instant, _missing: Missing) -> Option<u16> {
         None
@@ -177,6 +185,12 @@ impl Split for AnySplit {
     }
     fn keeps(&self) -> bool {
         each!(self, s => s.keeps())
+    }
+    fn is_silent(&self, route: u16) -> bool {
+        each!(self, s => s.is_silent(route))
+    }
+    fn has_room(&self, now: Instant) -> bool {
+        each!(self, s => s.has_room(now))
     }
     fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
         each!(self, s => s.resend(now, missing))

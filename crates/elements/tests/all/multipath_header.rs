@@ -65,7 +65,7 @@ fn what_is_no_header_is_refused() {
     let alone = |content| Ok(Header { content, ..HEADER });
     assert_eq!(with(0x15), alone(Content::Report));
     assert_eq!(with(0x19), alone(Content::Probe));
-    assert_eq!(with(0x1d), Err(DecodeError::Flags(12)));
+    assert_eq!(with(0x1d), alone(Content::GivenUp));
     for length in 0..OCTETS {
         assert_eq!(decode(&good[..length]), Err(DecodeError::TooShort(length)));
     }
@@ -84,7 +84,12 @@ fn any_header() -> impl Strategy<Value = Header> {
         });
     (
         any::<(u8, u16, u32, u16, u32, bool)>(),
-        prop::sample::select(vec![Content::Packet, Content::Report, Content::Probe]),
+        prop::sample::select(vec![
+            Content::Packet,
+            Content::Report,
+            Content::Probe,
+            Content::GivenUp,
+        ]),
         prop::option::of(report),
     )
         .prop_map(

@@ -2,11 +2,15 @@
 
 use crate::multipath_support;
 
-use anabranch_core::units::Duration;
+use anabranch_core::{
+    packet::{ConnectionId, PacketId},
+    tunnel::{Content, Header},
+    units::{Duration, Instant},
+};
 use anabranch_elements::multipath::{
     params::{Memory, Silence, Wait},
     restore::{
-        AnyRestore, Config, Init, adaptive,
+        AnyRestore, Arrived, Config, Init, Restore, adaptive,
         in_order::{self, Release},
         timed,
     },
@@ -248,4 +252,48 @@ fn timed_gives_up_at_its_limit() {
     assert!(outcome.report.gaps_given_up > 0);
     let longest = outcome.report.p95_wait().expect("some waited");
     assert!(longest >= Duration::from_millis(WAIT - 1), "{longest}");
+}
+
+/// A route is dead, and the other end says that it has given it up: nobody waits any longer for what was on it. Fails for a
+/// restorer that passes the notice over.
+#[test]
+fn adaptive_gives_up_what_was_on_a_route_that_was_given_up() {
+    let config = Config::Adaptive(adaptive::Params {
+        limit: Wait::from_millis(500),
+        ..adaptive::Params::default()
+    });
+    let mut restore = config.build(&Init { routes: 2 });
+    let ms = Instant::from_millis;
+    let header = |route: u8, number: u32, route_number: u16, sent_ms: u32| Header {
+        route,
+        number,
+        route_number,
+        sent: sent_ms * 1_000,
+        kept: true,
+        ..Header::default()
+    };
+    let mut released = Vec::new();
+    let arrived = |packet: u32, tunnel: Header| Arrived {
+        packet: PacketId(packet),
+        size: 1_500,
+        connection: ConnectionId(0),
+        tunnel,
+        tcp: None,
+    };
+    // Number 1 was sent on route 0, which dies; 2 takes route 1.
+    restore.arrive(ms(10), arrived(0, header(0, 0, 0, 0)), &mut released);
+    restore.arrive(ms(300), arrived(1, header(1, 2, 0, 290)), &mut released);
+    assert_eq!(released, [PacketId(0)]);
+    let notice = Header {
+        content: Content::GivenUp,
+        flow: 0,
+        ..header(1, 0, 1, 310)
+    };
+    restore.pass_over(ms(320), &notice, &mut released);
+    assert_eq!(released, [PacketId(0), PacketId(1)]);
+    assert_eq!(restore.gaps_given_up(), 1);
+    // A route that is none, as a damaged notice would name it.
+    let nowhere = Header { flow: 9, ..notice };
+    restore.pass_over(ms(330), &nowhere, &mut released);
+    assert_eq!(released.len(), 2);
 }

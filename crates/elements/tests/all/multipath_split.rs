@@ -361,6 +361,29 @@ fn losses_are_no_silence() {
     }
 }
 
+/// Route 0 is dead both ways from 2 s on. What it delivered just before is reported by the other route once it has fallen silent.
+/// Fails for a splitter that takes any report of an earlier packet for a sign of life.
+#[test]
+fn a_late_report_of_a_packet_that_was_not_delayed_is_no_sign_of_life() {
+    for config in noticing(200, 500) {
+        // The delay of the packet that is reported late, and whether the route was slow.
+        for (delay, was_slow) in [(10, false), (300, true)] {
+            let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+            let sent = play(&mut split, (20, 2_400), |at, route| {
+                route != 0 || at < 2_000
+            });
+            let name = config.name();
+            assert_eq!(packets(&sent, 0, [2_300, 2_400]), 0, "{name}");
+            let numbers = sent.iter().filter(|(_, route, _)| *route == 0);
+            let before = numbers.filter(|(at, ..)| *at < 2_010).count();
+            let number = u16::try_from(before).expect("few") - 1;
+            let now = Instant::from_millis(2_400);
+            split.hear(now, &report(0, number, delay, 0));
+            assert_eq!(split.is_silent(0), !was_slow, "{name} {delay}");
+        }
+    }
+}
+
 /// The report of long ago is repeated while 65,536 probes and more are lost: it is no news when its number comes round.
 #[test]
 fn a_repeated_report_is_no_news() {

@@ -18,6 +18,9 @@ const MOST: f64 = 0.8;
 const END: f64 = 4.5;
 const TAIL: f64 = 0.4;
 
+/// Of the draws; the rules were made with those of 33 and of 1 to 7.
+const SEED: u64 = 11;
+
 /// Which directions of the route die.
 const WAYS: [&[&str]; 3] = [&["forward"], &["reverse"], &["forward", "reverse"]];
 
@@ -53,7 +56,7 @@ fn spread(draw: &mut Draw, low: f64, high: f64) -> u64 {
 
 /// A pair of flows. `number` modulo 4: UDP both ways, UDP and TCP, TCP both ways, one flow alone.
 fn case(number: u64) -> Case {
-    let draw = &mut Stream::new(33, "failover").at(number);
+    let draw = &mut Stream::new(SEED, "failover").at(number);
     let delay = spread(draw, 3.0, 40.0);
     let longer = spread(draw, 1.0, 40.0);
     let udp = |draw: &mut Draw| {
@@ -198,29 +201,17 @@ fn failures(split: &str, pairs: u64) -> Vec<(u64, usize, f64)> {
     })
 }
 
-/// TCP connections that may be interrupted for longer, of a hundred runs: their own retransmission timer had backed off when the
-/// failure was noticed, with both directions dead and round trips of 200 ms and more.
-const LONGER: usize = 1;
-
-/// Of standby, which sees what the others see, a part.
 #[test]
 fn no_flow_loses_more_than_the_stated_time() {
-    let splitters = [
-        ("earliest-arrival", 200),
-        ("lowest-delay", 200),
-        ("standby", 80),
-    ];
-    let all = splitters.map(|(split, pairs)| (split, pairs, failures(split, pairs)));
-    for (split, pairs, found) in all {
-        println!("{split}: {} {found:?}", found.len());
-        let is_udp = |(number, way, _): &(u64, usize, f64)| {
-            let udp = case(*number).flows;
-            let has_tcp = udp.iter().flatten().any(|(kind, _)| *kind == Kind::Tcp);
-            !has_tcp || *way != 2
-        };
-        assert!(!found.iter().any(is_udp), "{split}: {found:?}");
-        let runs = usize::try_from(pairs).expect("few") * WAYS.len();
-        assert!(found.len() * 100 <= runs * LONGER, "{split}: {found:?}");
+    for split in ["earliest-arrival", "lowest-delay", "standby"] {
+        let found: String = failures(split, 200)
+            .into_iter()
+            .map(|(number, way, lost)| {
+                let text = scenario(&case(number), split, WAYS[way]);
+                format!("case {number}: {lost:.3} s\n{text}\n")
+            })
+            .collect();
+        assert!(found.is_empty(), "{split}:\n{found}");
     }
 }
 

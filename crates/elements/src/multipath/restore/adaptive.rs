@@ -16,6 +16,7 @@
 //!   the missing packets are lost. The study's method A has this rule for the packets of one flow; the tunnel's times make it
 //!   one for all flows, so that a thin flow learns from thick ones. Where a route has been seen not to keep its order
 //!   the rule rests;
+//! - the other end says that it has given up a route ([`Content::GivenUp`]): it counts as having delivered all that left before;
 //! - as long has passed as nearly all late packets took lately ([`QUANTILE`]), `limit` at most.
 //!
 //! Where the packet behind the gap says that what is lost is kept, the second and third rule do not hold: what was skipped is asked
@@ -41,7 +42,7 @@ use std::{
 use anabranch_core::{
     packet::PacketId,
     registry::{Meta, Source},
-    tunnel::Header,
+    tunnel::{Content, Header},
     units::{Duration, Instant},
 };
 use schemars::JsonSchema;
@@ -277,6 +278,19 @@ impl Adaptive {
         }
     }
 
+    /// A route was given up at `departed`: what it did not deliver until now will not come, retransmitted or not.
+    fn leave(&mut self, now: Instant, route: usize, departed: u64, released: &mut Vec<PacketId>) {
+        let Some(route) = self.routes.get_mut(route) else {
+            return;
+        };
+        route.departed = route.departed.max(departed);
+        route.heard = None;
+        for flow in 0..self.gaps.len() {
+            self.watch(flow);
+        }
+        self.pass(now, released);
+    }
+
     /// Gives up the gap that a flow waits for if what is missing has been lost.
     fn explain(&mut self, flow: usize, released: &mut Vec<PacketId>) -> bool {
         let Some((missing, departed)) = self.flows.gap(flow) else {
@@ -355,8 +369,11 @@ impl Restore for Adaptive {
         }
         self.pass(now, released);
     }
-    fn pass_over(&mut self, now: Instant, tunnel: &Header) {
-        self.hear(now, tunnel);
+    fn pass_over(&mut self, now: Instant, tunnel: &Header, released: &mut Vec<PacketId>) {
+        let departed = self.hear(now, tunnel);
+        if tunnel.content == Content::GivenUp {
+            self.leave(now, usize::from(tunnel.flow), departed, released);
+        }
     }
     fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {
         self.flows.on_timer(now, released);

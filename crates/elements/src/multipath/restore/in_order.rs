@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 use anabranch_core::{
     packet::PacketId,
     registry::{Meta, Source},
+    tunnel::{Content, Header},
     units::{Duration, Instant},
 };
 use schemars::JsonSchema;
@@ -252,6 +253,20 @@ impl Restore for InOrder {
         }
         self.pass(now, connection, released);
         self.leave(connection);
+    }
+
+    fn pass_over(&mut self, now: Instant, tunnel: &Header, released: &mut Vec<PacketId>) {
+        let given_up = self.heard.get_mut(usize::from(tunnel.flow));
+        let Some(heard) = given_up.filter(|_| tunnel.content == Content::GivenUp) else {
+            return;
+        };
+        // Until something arrives on it again it counts no more.
+        *heard = None;
+        let waiting: Vec<u32> = self.flows.keys().copied().collect();
+        for connection in waiting {
+            self.pass(now, connection, released);
+            self.leave(connection);
+        }
     }
 
     fn on_timer(&mut self, now: Instant, released: &mut Vec<PacketId>) {

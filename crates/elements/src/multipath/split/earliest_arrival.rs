@@ -165,6 +165,12 @@ impl Split for EarliestArrival {
     fn keeps(&self) -> bool {
         self.keeps
     }
+    fn is_silent(&self, route: u16) -> bool {
+        self.routes.is_silent(route)
+    }
+    fn has_room(&self, now: Instant) -> bool {
+        self.routes.has_room(now, self.earliest(now, 0))
+    }
     fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
         let lost = self.routes.all.get_mut(usize::from(missing.route))?;
         if !lost.afford() {

@@ -13,7 +13,7 @@ use anabranch_core::{
 use super::{
     Init, Missing,
     earliest_arrival::{RESENT, RESENT_AT_ONCE},
-    liveness::{Due, Fallen, Rank, Smoothed, State, Timing},
+    liveness::{Due, Fallen, Rank, Reported, Smoothed, State, Timing},
 };
 
 /// Packets of a route that are remembered at first. As many as have not been reported are, up to the most that their numbers
@@ -25,8 +25,8 @@ const WEIGHT: f64 = 0.25;
 const FORGOTTEN: Duration = Duration::from_millis(200);
 /// How long a report may take as long as none has come.
 const UNKNOWN_ROUND_TRIP: Duration = Duration::from_millis(1_000);
-/// How often a route gets a copy at most of what another may not deliver.
-const COPY_PAUSE: Duration = Duration::from_millis(10);
+/// The backlog below which a route that is alive has room for copies of what another may not deliver.
+const IDLE_BACKLOG: Duration = Duration::from_millis(10);
 
 /// One route.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Route {
     unheard: Option<Instant>,
     /// The rest, in microseconds above that of the first report; `None` while nothing has been reported.
     rest: Option<f64>,
-    /// When something newer was last reported.
+    /// When something newer was last reported, or was to have been.
     heard: Instant,
     /// The number that was reported last, and number and delay as they came.
     reported: Option<u64>,
@@ -185,6 +185,10 @@ impl Route {
         }
         affords
     }
+    /// How long after it has left a packet is to be reported.
+    fn answer(&self, timing: &Timing) -> Option<Duration> {
+        self.answers.map(|answers| answers.most(timing))
+    }
     /// The packets that were not reported.
     #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
     fn unreported(&self) -> (u16, u16) {
@@ -192,9 +196,20 @@ impl Route {
         let packets = (self.next - first).min(u64::from(u16::MAX));
         ((self.next - packets) as u16, packets as u16)
     }
-    /// A packet is reported that is newer than what was reported before.
-    fn progress(&mut self, now: Instant, number: u64, timing: &Timing) -> Departure {
+    /// A packet is reported that is newer than what was reported before; `delay` is its delay above that of the first report.
+    fn progress(&mut self, now: Instant, (number, delay): (u64, f64), timing: &Timing) {
         let departure = self.sent[self.place(number)];
+        let rest = delay - f64::from(departure.predicted);
+        let before = self.rest.unwrap_or(rest);
+        let since = now.saturating_since(self.heard).as_secs_f64() / FORGOTTEN.as_secs_f64();
+        self.rest = Some(before + since.clamp(WEIGHT, 1.0) * (rest - before));
+        let grown = Duration::from_secs_f64((rest - before).max(0.0) / 1e6);
+        // Of a packet that was not delayed itself the report was, and it says as much as it would have said in time.
+        let in_time = self
+            .answer(timing)
+            .map(|answer| departure.left() + answer + grown);
+        let late = in_time.filter(|at| now.saturating_since(*at) > timing.step());
+        self.heard = late.map_or(now, |at| at.max(self.heard));
         self.reported = Some(number);
         let waits = self.last.is_some_and(|(_, last)| last > number);
         self.unheard = waits.then(|| self.sent[self.place(number + 1)].left());
@@ -206,9 +221,14 @@ impl Route {
             None => Smoothed::first(answer),
             Some(before) => before.next(answer),
         });
-        self.state = self.state.reported(now, (number, departure.at), timing);
+        let packet = Reported {
+            number,
+            sent: departure.at,
+            left: departure.left(),
+            grown,
+        };
+        self.state = self.state.reported(now, packet, timing);
         self.is_late = false;
-        departure
     }
 }
 
@@ -265,32 +285,45 @@ impl Routes {
         }
     }
 
-    /// If the chosen route may be dead, sends a copy over each other route that has had nothing for a while and has room: if it is
-    /// late, over those that are alive, and if it is silent, since no other is alive, over all.
+    /// If the chosen route may be dead, sends a copy over each other route that has room: over those that are alive and as good as
+    /// idle, and where none is, over all.
     pub(super) fn copy(&mut self, now: Instant, size: u32, chosen: usize, routes: &mut Vec<u16>) {
-        let is_silent = self.all[chosen].rank() == Rank::Silent;
-        if is_silent || self.all[chosen].is_late {
-            self.copy_over(now, size, (chosen, is_silent), routes);
+        if self.all[chosen].rank() == Rank::Silent || self.all[chosen].is_late {
+            self.copy_over(now, size, chosen, routes);
         }
     }
 
     #[cold]
-    fn copy_over(
-        &mut self,
-        now: Instant,
-        size: u32,
-        (chosen, over_all): (usize, bool),
-        routes: &mut Vec<u16>,
-    ) {
+    fn copy_over(&mut self, now: Instant, size: u32, chosen: usize, routes: &mut Vec<u16>) {
+        let room = self.timing.room();
+        let mut others = (0..self.all.len()).filter(|route| *route != chosen);
+        let over_all = !others.any(|route| self.all[route].rank() == Rank::Alive);
         for (route, known) in self.all.iter_mut().enumerate() {
             // It may be late itself only because its reports came by the chosen route's other direction.
             let may_deliver = over_all || known.rank() == Rank::Alive;
-            let has_room = known.is_idle(now, COPY_PAUSE) && known.backlog(now).is_zero();
+            let room = match known.state {
+                // One packet at a time is enough to learn of it.
+                State::Unknown => Duration::ZERO,
+                _ if over_all => room,
+                _ => IDLE_BACKLOG,
+            };
+            let has_room = known.backlog(now).is_zero() || known.backlog(now) < room;
             if route != chosen && may_deliver && has_room {
                 known.send(now, size, true);
                 routes.push(number(route));
             }
         }
+    }
+
+    /// Whether a route takes no traffic because it is silent.
+    pub(super) fn is_silent(&self, route: u16) -> bool {
+        let route = self.all.get(usize::from(route));
+        route.is_some_and(|route| matches!(route.state, State::Silent { .. }))
+    }
+
+    /// Whether the chosen route has room for retransmissions: they must not fill the queue that the flows need to recover.
+    pub(super) fn has_room(&self, now: Instant, chosen: usize) -> bool {
+        self.all[chosen].backlog(now) < self.timing.room()
     }
 
     /// A packet that a route has lost takes another, as long as the lossy route's share allows.
@@ -321,15 +354,8 @@ impl Routes {
             return;
         }
         route.last_report = Some(told);
-        let since = now.saturating_since(route.heard).as_secs_f64() / FORGOTTEN.as_secs_f64();
-        let departure = route.progress(now, number, &self.timing);
-        let delay = report.delay.wrapping_sub(origin).cast_signed();
-        let rest = f64::from(delay) - f64::from(departure.predicted);
-        route.rest = Some(match route.rest {
-            None => rest,
-            Some(before) => before + since.clamp(WEIGHT, 1.0) * (rest - before),
-        });
-        route.heard = now;
+        let delay = f64::from(report.delay.wrapping_sub(origin).cast_signed());
+        route.progress(now, (number, delay), &self.timing);
     }
 
     /// When to look after the routes.
@@ -359,7 +385,10 @@ impl Routes {
                     first,
                     packets,
                 });
-                route.state = State::Silent { from: route.next };
+                route.state = State::Silent {
+                    since: now,
+                    from: route.next,
+                };
             }
             route.state = route.state.held(now, route.heard, &timing);
             route.is_late = late.is_some_and(|late| now >= late);
@@ -378,10 +407,9 @@ impl Routes {
         self.tick = (is_active || waits).then(|| now + timing.step());
     }
 
-    /// How long after it has left a packet is to be reported.
+    /// The same; of a route that has not answered yet as of the slowest other.
     fn answer(&self, route: usize) -> Duration {
-        let limit = self.timing.silence / 2;
-        let known = |route: &Route| route.answers.map(|answers| answers.most(limit));
+        let known = |route: &Route| route.answer(&self.timing);
         known(&self.all[route])
             .or_else(|| self.all.iter().filter_map(known).max())
             .unwrap_or(UNKNOWN_ROUND_TRIP)

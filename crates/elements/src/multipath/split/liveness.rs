@@ -4,17 +4,20 @@
 //! within [`Timing::step`] of an arrival, with a packet of its own if none travels back. So a sender may count on a report:
 //!
 //! - A route is **late** when the oldest packet that wants a report should have been reported, by the round trips seen so far
-//!   (their mean plus four times their variation, as in RFC 6298, but at most half of `silence`), and no newer one has been. A late route without traffic
-//!   gets probes, four per `silence`, so that one lost packet or report does not make it silent. What it carries is copied over
-//!   routes that are alive and have nothing else to carry, a packet every 10 ms at most.
+//!   (their mean plus four times their variation, as in RFC 6298, but at least the step and at most half of `silence`), and no
+//!   newer one has been. A late route without traffic gets probes, four per `silence`, so that one lost packet or report does not
+//!   make it silent. What it carries is copied over routes that are alive and have a backlog below 10 ms.
 //! - It is **silent** when it has been late for `silence`. It takes no more traffic, and a probe per `probe`. Those of its packets
-//!   that were not reported and are kept are retransmitted over the others, the oldest first and 32 at once.
+//!   that were not reported and are kept are retransmitted over the others, the oldest first, 32 at most, and no more at once than
+//!   makes a backlog of a quarter of `silence`. Then the other end is told that no more follow.
 //! - It **returns** when a packet that was sent since is reported. It gets probes as a late route does, and takes traffic again
-//!   once they have been reported for `hold` without two missing in a row. If a packet that was sent before it fell silent is
-//!   reported, the route was slow, not dead, and takes traffic at once.
+//!   once they have been reported for `hold` without two missing in a row.
+//! - It was **slow**, not dead, and takes traffic at once, if a packet is reported that was sent before it fell silent and that
+//!   left when the route was late already, or whose own delay grew by half of `silence`. Any other report of a packet from before
+//!   says nothing of the route: where both directions die, what arrived just before is reported by another route, much later.
 //!
 //! No rule compares a route with another: it makes no difference what traffic the others carry. If no route is alive, traffic
-//! takes any that returns, or else all, by copies.
+//! takes one that returns; if none does, or the only route that is alive is late, all, by copies, up to that backlog.
 
 use anabranch_core::units::{Duration, Instant};
 
@@ -34,7 +37,7 @@ pub(super) struct Timing {
     pub(super) probe: Duration,
     /// How long a route that returns is watched before it takes traffic.
     pub(super) hold: Duration,
-    /// Whether a packet of before the silence brings the route back at once.
+    /// Whether a route that was slow takes traffic at once; otherwise it returns.
     pub(super) late_is_alive: bool,
 }
 
@@ -46,6 +49,11 @@ impl Timing {
     /// The pause between probes of a route of which something is to be learnt soon.
     pub(super) fn urgent(&self) -> Duration {
         self.step() * 2
+    }
+    /// The backlog up to which a route has room for retransmissions and copies: they must not fill the queue that flows need to
+    /// recover.
+    pub(super) fn room(&self) -> Duration {
+        self.silence / 4
     }
     /// How long after the last packet the routes are looked after.
     pub(super) fn attention(&self) -> Duration {
@@ -70,8 +78,9 @@ pub(super) enum State {
     /// Nothing has been reported yet.
     Unknown,
     Alive,
-    /// The number of the first packet since.
+    /// Since when; the number of the first packet since.
     Silent {
+        since: Instant,
         from: u64,
     },
     /// Since when; the departure of the packet that was reported last.
@@ -79,6 +88,17 @@ pub(super) enum State {
         since: Instant,
         last: Instant,
     },
+}
+
+/// A packet that the other end reports.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reported {
+    pub(super) number: u64,
+    /// When it was sent, and when it was to have left the entrance's backlog.
+    pub(super) sent: Instant,
+    pub(super) left: Instant,
+    /// How much longer than usual it took from then on.
+    pub(super) grown: Duration,
 }
 
 impl State {
@@ -90,26 +110,28 @@ impl State {
         }
     }
 
-    /// A packet with this number that left at `sent` is reported.
-    pub(super) fn reported(
-        self,
-        now: Instant,
-        (number, sent): (u64, Instant),
-        timing: &Timing,
-    ) -> Self {
+    /// A packet is reported.
+    pub(super) fn reported(self, now: Instant, packet: Reported, timing: &Timing) -> Self {
+        let returning = |since| Self::Returning {
+            since,
+            last: packet.sent,
+        };
         match self {
             Self::Unknown | Self::Alive => Self::Alive,
-            Self::Silent { from } if number < from && timing.late_is_alive => Self::Alive,
-            Self::Silent { .. } => Self::Returning {
-                since: now,
-                last: sent,
-            },
-            Self::Returning { since, last } => {
-                let missing = sent.saturating_since(last) > timing.urgent() * 2;
-                Self::Returning {
-                    since: if missing { now } else { since },
-                    last: sent,
+            Self::Silent { since, from } if packet.number < from => {
+                let left_late = packet.left + timing.silence > since;
+                if !left_late && packet.grown < timing.silence / 2 {
+                    self
+                } else if timing.late_is_alive {
+                    Self::Alive
+                } else {
+                    returning(now)
                 }
+            }
+            Self::Silent { .. } => returning(now),
+            Self::Returning { since, last } => {
+                let missing = packet.sent.saturating_since(last) > timing.urgent() * 2;
+                returning(if missing { now } else { since })
             }
         }
     }
@@ -149,10 +171,12 @@ impl Smoothed {
             deviation: self.deviation + (away - self.deviation) / 4.0,
         }
     }
-    /// What hardly any value exceeds: four deviations above the mean, but no more than `limit`.
-    pub(super) fn most(self, limit: Duration) -> Duration {
-        Duration::from_secs_f64(self.mean)
-            + Duration::from_secs_f64(4.0 * self.deviation).min(limit)
+    /// What hardly any value exceeds: four deviations above the mean, but no less than the step, by which the other end may put a
+    /// report off, and no more than half of `silence`.
+    pub(super) fn most(self, timing: &Timing) -> Duration {
+        let deviations = Duration::from_secs_f64(4.0 * self.deviation);
+        let spread = deviations.max(timing.step()).min(timing.silence / 2);
+        Duration::from_secs_f64(self.mean) + spread
     }
 }
 

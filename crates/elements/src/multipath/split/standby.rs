@@ -183,6 +183,12 @@ impl Split for Standby {
     fn timer(&self) -> Option<Instant> {
         self.routes.timer()
     }
+    fn is_silent(&self, route: u16) -> bool {
+        self.routes.is_silent(route)
+    }
+    fn has_room(&self, now: Instant) -> bool {
+        self.routes.has_room(now, self.choose())
+    }
     fn resend(&mut self, now: Instant, missing: Missing) -> Option<u16> {
         let chosen = self.choose();
         self.routes.resend(now, missing, chosen)
