@@ -33,8 +33,8 @@ def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
 def test_a_short_scenario(live_machine: None, name: str) -> None:
     """RTT and retransmissions tell the control, after six seconds already; the exit status says what the document says.
 
-    A tainted validation is made again; a machine that is too busy for any judges nothing, and the command says so. Goodput
-    alone would be within the band with another control as well.
+    A tainted validation is made again; a machine that is too busy for any judges nothing, and the command says so.
+    Goodput alone would be within the band with another control as well.
     """
     for _ in range(ATTEMPTS):
         status, document, told = validate("--seeds", 1, SCENARIOS / f"{name}.toml", "--set", 'duration="6 s"')

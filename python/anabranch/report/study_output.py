@@ -12,9 +12,11 @@ from anabranch import shown
 from anabranch.output import to_json, whole_directory, write_parquet
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
+from anabranch.study import correction
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
+    from anabranch.study.correction import CorrectionResult
     from anabranch.study.definition import Open
 
 _CLASS = {
@@ -72,6 +74,13 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
         body.append(f"<h3>{text(title)}</h3>{_about(result, title)}" if title else "")
         body.append(_claims(claims))
     body += [f"<p class='hint'>{text(remark)}</p>" for remark in (*legend(result), *result.notes)]
+    for one in result.corrections:
+        body += [
+            f"<h2>Corrected on {text(one.correction.date)}: {text(one.correction.title)}</h2>",
+            *(f"<p>{text(line)}</p>" for line in _quoted(one)),
+        ]
+        if one.claims:
+            body.append(table(correction.HEADINGS, one.rows(), left=5))
     if result.tables:
         body.append("<h2>Tables</h2>")
     for made in result.tables:
@@ -119,6 +128,11 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
         )  # fmt: skip
     for remark in (*legend(result), *result.notes):
         lines += ["", *_prose(remark)]
+    for one in result.corrections:
+        lines += ["", f"## Corrected on {one.correction.date}: {shown.markdown(one.correction.title)}", ""]
+        for line in _quoted(one):
+            lines += [*_prose(line), ""]
+        lines += _markdown_table(correction.HEADINGS, one.rows()) if one.claims else []
     for made in result.tables:
         lines += ["", f"## {shown.markdown(made.table.title)}", "", *_markdown_table(made.head(), made.rows())]
         lines += ["", *_prose(made.table.note)] if made.table.note else []
@@ -139,6 +153,14 @@ def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
         )
     lines += ["", "## To repeat it", "", "```", _command(result), "```", ""]
     return "\n".join(lines)
+
+
+def _quoted(made: CorrectionResult) -> list[str]:
+    """What the source says, what it means, and what was read before."""
+    corrected = made.correction
+    translation = f"In English: {corrected.translation}" if corrected.translation else ""
+    left = "" if made.claims else "The full grid shows the claims before and since."
+    return [line for line in (corrected.sentence, translation, corrected.why, left) if line]
 
 
 def _about(result: StudyResult, title: str) -> str:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from anabranch.errors import UserError, nearest
 from anabranch.study import needs, tables
 from anabranch.study import robustness as robustness_module
+from anabranch.study.correction import Corrected, CorrectionResult
 from anabranch.study.definition import Claim, Definition
 from anabranch.study.inconsistency import Proof, exclusion
 from anabranch.study.parse import load
@@ -83,6 +84,7 @@ class StudyJson(TypedDict):
     anabranch_version: str
     claims: list[ClaimJson]
     tables: list[TableJson]
+    corrections: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class StudyResult:
         mode: ``"quick"`` or ``"full"``.
         claims: Every claim with its verdict, in the order of the study.
         tables: The tables that the study declares.
+        corrections: What the claims gave before a reading was corrected.
         results: The runs themselves.
         robustness: What is known of it, if anything.
         notes: What a reader should know of the runs as a whole.
@@ -107,6 +110,7 @@ class StudyResult:
     robustness: Robustness | None
     notes: list[str]
     runs: int
+    corrections: list[CorrectionResult] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -135,6 +139,7 @@ class StudyResult:
             "anabranch_version": _engine.version(),
             "claims": [_claim_json(c, self.definition) for c in self.claims],
             "tables": [_table_json(t) for t in self.tables],
+            "corrections": [c.to_json() for c in self.corrections],
         }
 
     def write(self, directory: str | Path) -> None:
@@ -222,6 +227,10 @@ class Study:
             conditions["jitter"] = Condition(full=not quick, jitter=True)
         for name in dict.fromkeys(c.control for c in definition.checks if c.control):
             conditions[f"wrong {name}"] = Condition(full=not quick, wrong=definition.wrongs[name])
+        # On the quick grid they would take as long again as everything else.
+        for name, correction in definition.corrections.items() if not quick else ():
+            if correction.before:
+                conditions[f"before {name}"] = Condition(full=True, wrong=correction.before)
         plans = {name: self._plan(pool, name, condition) for name, condition in conditions.items()}
         if not figures:
             asked = needs.of_claims(definition, [c for c in definition.checks if not (quick and c.full_only)])
@@ -309,17 +318,23 @@ class Study:
             if all(job.key not in lost for job in needs.only(plans["plain"], needs.of_table(definition, table)))
         ]
         made = [tables.one(results["plain"], table, full=not quick) for table in whole]
-        return StudyResult(definition, mode, claims, made, results["plain"], known, notes, total)
+        corrections = _corrected(definition, results, claims)
+        return StudyResult(definition, mode, claims, made, results["plain"], known, notes, total, corrections)
 
     def _plan(self, pool: Pool, name: str, condition: Condition) -> list[Job]:
         """All runs where nothing is changed; of the others those that judge a claim."""
         jobs = pool.plan(condition)
         if name == "plain":
             return jobs
-        judged = [
-            c for c in self.definition.checks
-            if (condition.wrong is None or c.control == condition.wrong.name) and (condition.full or not c.full_only)
-        ]  # fmt: skip
+        if name.startswith("before "):
+            changed = self.definition.corrections[name.removeprefix("before ")].claims
+            judged = [claim for claim in self.definition.claims if claim.id in changed]
+        else:
+            judged = [
+                c for c in self.definition.checks
+                if (condition.wrong is None or c.control == condition.wrong.name)
+                and (condition.full or not c.full_only)
+            ]  # fmt: skip
         wrong = condition.wrong
         if wrong is not None and wrong.variants:
             jobs = [job for job in jobs if job.experiment not in wrong.experiments or job.variant in wrong.variants]
@@ -367,6 +382,25 @@ def _proof(
     if check is None:
         return Proof(exclusion(claim, known, plain))
     return Proof(judge(check, results["plain"]), judge(check, results[f"wrong {check.control}"]))
+
+
+def _corrected(
+    definition: Definition, results: Mapping[str, Results], claims: list[ClaimResult]
+) -> list[CorrectionResult]:
+    """What the claims gave before each correction: in the setting of before, or by the check of before."""
+    made = []
+    for name, correction in definition.corrections.items():
+        before = results.get(f"before {name}")
+        corrected = []
+        for one in claims:
+            earlier = one.claim.before
+            if earlier is not None and earlier.correction == name:
+                found = judge(earlier.check, results["plain"])
+                corrected.append(Corrected(one, found, earlier.check.accept_if))
+            elif before is not None and one.claim.id in correction.claims:
+                corrected.append(Corrected(one, judge(one.claim, before)))
+        made.append(CorrectionResult(correction, tuple(corrected)))
+    return made
 
 
 def _table_json(made: StudyTable) -> TableJson:

@@ -178,6 +178,37 @@ class Inconsistency:
 
 
 @dataclass(frozen=True)
+class Correction:
+    """A reading of the source that was corrected after the first results.
+
+    Attributes:
+        date: The day, ISO 8601.
+        sentence: What the source says, in its own language.
+        translation: The same in English, where that is another.
+        why: What was read before, and why the sentence means something else.
+        before: The study's setting before the correction; ``None``: only checks changed.
+        claims: The claims that ``before`` changes.
+    """
+
+    name: str
+    date: str
+    title: str
+    sentence: str
+    translation: str
+    why: str
+    before: Wrong | None
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The check of a claim before a correction."""
+
+    correction: str
+    check: Claim
+
+
+@dataclass(frozen=True)
 class Claim:
     """One published result and how it is checked.
 
@@ -191,6 +222,7 @@ class Claim:
         invariant: Why there is no wrong system: the claim is about what does not change.
         full_only: The quick grid cannot judge it.
         inconsistent: Why the source contradicts itself, and what shows it.
+        before: The check before a correction, if it was another.
     """
 
     id: str
@@ -210,12 +242,14 @@ class Claim:
     figures: tuple[str, ...]
     section: str | None = None
     inconsistent: Inconsistency | None = None
+    before: Earlier | None = None
 
     @property
     def checks(self) -> tuple[Claim, ...]:
-        """Everything that is judged on runs: the claim, and the proof that it cannot hold."""
+        """Everything that is judged on runs: the claim, the proof that it cannot hold, and its check of before."""
         proof = self.inconsistent.proof if self.inconsistent else None
-        return (self, proof) if proof else (self,)
+        before = self.before.check if self.before else None
+        return (self, *(check for check in (proof, before) if check))
 
 
 @dataclass(frozen=True)
@@ -312,6 +346,7 @@ class Definition:
     axes: Mapping[str, Axis]
     variants: Mapping[str, Variant]
     quantities: Mapping[str, Quantity]
+    corrections: Mapping[str, Correction]
     opens: tuple[Open, ...]
     wrongs: Mapping[str, Wrong]
     jitter: Jitter | None
@@ -330,7 +365,7 @@ class Definition:
 
     @property
     def checks(self) -> tuple[Claim, ...]:
-        """Everything that is judged on runs: the claims, and the proofs that some cannot hold."""
+        """Everything that is judged on runs: the claims, the proofs that some cannot hold, and checks of before."""
         return tuple(check for claim in self.claims for check in claim.checks)
 
     @property

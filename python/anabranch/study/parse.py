@@ -12,11 +12,13 @@ from typing import Any
 from anabranch import toml_text
 from anabranch.errors import UserError, nearest
 from anabranch.scenario import read_text
-from anabranch.study import inconsistency
+from anabranch.study import correction, inconsistency
 from anabranch.study.definition import (
     Axis,
     Claim,
+    Correction,
     Definition,
+    Earlier,
     Experiment,
     Figure,
     Jitter,
@@ -85,12 +87,14 @@ class _Parser:
         self.experiments: Mapping[str, Experiment] = {}
         self.variants: Mapping[str, Variant] = {}
         self.sections: Mapping[str, Section] = {}
+        self.corrections: Mapping[str, Correction] = {}
 
     def definition(self) -> Definition:
         root = self.root
         root.reject_unknown(
             ["title", "source", "about", "setting", "setting_why", "open", "axis", "variant", "experiment",
-             "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure", "live"]
+             "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure", "live",
+             "correction"]
         )  # fmt: skip
         axes = {name: self.axis(name, node) for name, node in root.children("axis")}
         variants = {name: self.variant(name, node) for name, node in root.children("variant")}
@@ -111,6 +115,10 @@ class _Parser:
         quantities = {n: self.quantity(n, node) for n, node in root.children("quantity")}
         self.no_cycles(quantities)
         wrongs = {n: self.wrong(n, node, variants) for n, node in root.children("wrong")}
+        self.corrections = {
+            name: correction.read(name, node, lambda n, inner: self.wrong(n, inner, variants))
+            for name, node in root.children("correction")
+        }
         figures = tuple(self.figure(node, axes) for node in root.entries("figure"))
         self.sections = {name: read_section(name, node) for name, node in root.children("section")}
         tables = tuple(read_table(self, node) for node in root.entries("table"))
@@ -126,6 +134,7 @@ class _Parser:
         if not claims:
             raise root.error("a study needs at least one [[claim]]")
         self.check_exclusions(claims)
+        correction.check(root, self.corrections, claims)
         robustness = root.child("robustness")
         points = MIN_ROBUSTNESS_POINTS
         if robustness is not None:
@@ -145,6 +154,7 @@ class _Parser:
             axes=axes,
             variants=variants,
             quantities=quantities,
+            corrections=self.corrections,
             opens=tuple(self.open(node) for node in root.entries("open")),
             wrongs=wrongs,
             jitter=self.jitter(),
@@ -457,7 +467,7 @@ class _Parser:
     def claim(self, node: Node, wrongs: dict[str, Wrong], figures: list[str]) -> Claim:
         node.reject_unknown(
             ["id", "claim", "published", "accept_if", "experiment", "measure", "accept", "undecided", "control",
-             "invariant", "inconsistent", "full_only", "note", "why", "figures", "section"]
+             "invariant", "inconsistent", "before", "full_only", "note", "why", "figures", "section"]
         )  # fmt: skip
         measures, accept = self.check(node)
         known = Names(self.names.quantities, self.names.axes, self.names.variants, self.names.experiments,
@@ -491,10 +501,33 @@ class _Parser:
             figures=tuple(node.texts("figures", figures, "figure") or ()),
             section=self.section_name(node),
         )
+        before = node.child("before")
+        if before is not None:
+            claim = replace(claim, before=self.earlier(before, claim))
         declared = node.child("inconsistent")
         if declared is None:
             return claim
         return replace(claim, inconsistent=inconsistency.read(declared, lambda n: self.proof(n, claim, wrongs)))
+
+    def earlier(self, node: Node, claim: Claim) -> Earlier:
+        """The check of a claim before a correction."""
+        node.reject_unknown(["correction", "accept_if", "experiment", "measure", "accept"])
+        name = node.text("correction")
+        if name not in self.corrections:
+            raise node.error(f'there is no correction "{name}"', "correction", hint=nearest(name, self.corrections))
+        measures, accept = self.check(node)
+        earlier = replace(
+            claim,
+            id=f"{claim.id}, before",
+            accept_if=node.text("accept_if"),
+            experiment=self.experiment_name(node) if "experiment" in node else claim.experiment,
+            measures=measures,
+            accept=accept,
+            undecided=None,
+            control=None,
+            invariant=None,
+        )
+        return Earlier(name, earlier)
 
     def proof(self, node: Node, claim: Claim, wrongs: dict[str, Wrong]) -> Claim:
         """The check on runs that proves an inconsistency: of a claim only what is judged."""

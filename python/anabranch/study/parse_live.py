@@ -60,10 +60,13 @@ def read_live(parser: _Parser, node: Node, study: Definition) -> Definition:
         experiments=experiments,
         wrongs=wrongs,
         # Why a claim does not reproduce or cannot, and what was fitted to what, belongs to the simulator's runs.
-        claims=tuple(replace(claims[name], why="", note="", full_only=False, inconsistent=None) for name in chosen),
+        claims=tuple(
+            replace(claims[name], why="", note="", full_only=False, inconsistent=None, before=None) for name in chosen
+        ),
         figures=(),
         texts=dict(parser.texts),
         tables=tuple(tables[name] for name in shown),
+        corrections={},
         is_live=True,
     )
     asked = [(("claims", i), needs.of_claims(live, [claim])) for i, claim in enumerate(live.claims)]

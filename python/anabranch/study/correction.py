@@ -1,0 +1,128 @@
+"""Corrections of a reading: what the source says, what the study did before, and what each claim gave before and since.
+
+Before, either the study's setting was another, which takes runs of its own and is judged on the full grid only, or the
+claim's check was, which is judged on the same runs.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anabranch.errors import nearest
+from anabranch.study.definition import Claim, Correction, Wrong
+from anabranch.study.document import Node
+from anabranch.study.verdict import ClaimResult, Judgement
+
+KEYS = ("date", "title", "sentence", "translation", "why", "claims", "before")
+
+
+def read(name: str, node: Node, system: Callable[[str, Node], Wrong]) -> Correction:
+    """Read ``[correction.NAME]``; ``system`` reads what it has in common with a wrong system.
+
+    Raises:
+        UserError: It is wrong; the message has file, line and column.
+    """
+    node.reject_unknown(KEYS)
+    before = node.child("before")
+    if (before is None) != ("claims" not in node):
+        raise node.error(
+            "before and claims belong together: the study's setting before, and the claims that it changes",
+            "claims" if before is None else "before",
+        )
+    if before is not None:
+        before = Node(before.document, before.path, {"title": node.text("title"), **before.value})
+    return Correction(
+        name=name,
+        date=_date(node),
+        title=node.text("title"),
+        sentence=node.text("sentence"),
+        translation=node.text("translation", ""),
+        why=node.text("why"),
+        before=None if before is None else system(name, before),
+        claims=tuple(node.texts("claims") or ()),
+    )
+
+
+def _date(node: Node) -> str:
+    value = node.value.get("date")
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    raise node.error("date must be the day of the correction, as 2026-11-26", *(("date",) if "date" in node else ()))
+
+
+def check(node: Node, corrections: Mapping[str, Correction], claims: Iterable[Claim]) -> None:
+    """Refuse corrections of claims that are not there, and those that nothing refers to.
+
+    Raises:
+        UserError: There is one.
+    """
+    checks = {claim.id: claim.before.correction for claim in claims if claim.before}
+    known = {claim.id for claim in claims}
+    for name, correction in corrections.items():
+        for i, claim in enumerate(correction.claims):
+            if claim not in known:
+                raise node.error(
+                    f'there is no claim "{claim}"', "correction", name, "claims", i, hint=nearest(claim, known)
+                )
+        if correction.before is None and name not in checks.values():
+            raise node.error(
+                "nothing was different before: it needs claims and before, or a [claim.before] that names it",
+                "correction",
+                name,
+            )
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A claim before a correction and since.
+
+    Attributes:
+        accept_if: What was accepted before, if that was another.
+        before: What its check gives in the setting of before, or the check of before in the study's own.
+        since: The claim as it stands.
+    """
+
+    since: ClaimResult
+    before: Judgement
+    accept_if: str = ""
+
+
+@dataclass(frozen=True)
+class CorrectionResult:
+    """A correction and the claims that it changes; none where the grid cannot judge what was before."""
+
+    correction: Correction
+    claims: tuple[Corrected, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Its part of the document of ``anabranch study --json``."""
+        return {
+            "date": self.correction.date,
+            "title": self.correction.title,
+            "sentence": self.correction.sentence,
+            "translation": self.correction.translation,
+            "why": self.correction.why,
+            "claims": [
+                {
+                    "id": one.since.claim.id,
+                    "before": {"verdict": one.before.word, "measured": one.before.measured},
+                    "since": {"verdict": one.since.verdict, "measured": one.since.plain.measured},
+                }
+                for one in self.claims
+            ],
+        }
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Claim, verdict and figures before, verdict and figures since."""
+        rows = []
+        for one in self.claims:
+            before = f"{one.before.measured} (accepted if: {one.accept_if})" if one.accept_if else one.before.measured
+            rows.append((one.since.claim.id, one.before.word, before, one.since.verdict, one.since.plain.measured))
+        return rows
+
+
+HEADINGS = ("claim", "verdict before", "measured before", "verdict", "measured")
+"""Of :meth:`CorrectionResult.rows`."""
