@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anabranch_core::interrupt::Interrupt;
+use anabranch_core::{interrupt::Interrupt, system};
 use tempfile::TempDir;
 
 use crate::{Error, Source, shipped};
@@ -48,7 +48,8 @@ impl<'a> Workshop<'a> {
             Ok(folder)
         };
         let folder = write().map_err(|error| {
-            Error::System(format!("cannot write a folder to compile in: {error}"))
+            let why = system::words(&error);
+            Error::System(format!("cannot write a folder to compile in: {why}"))
         })?;
         Ok(Self {
             source,
@@ -126,8 +127,17 @@ impl<'a> Workshop<'a> {
     }
 }
 
+/// What a compiler has written.
+fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(file).map_err(|error| {
+        let why = system::words(&error);
+        Error::System(format!("cannot read what was compiled: {why}"))
+    })
+}
+
 /// The error where a compiler cannot be started.
 fn missing(compiler: &str, reason: &dyn std::fmt::Display) -> Error {
+    let reason = system::words(reason);
     Error::System(format!(
         "cannot run the compiler `{compiler}`: {reason}; install it {PACKAGES}"
     ))
@@ -148,8 +158,7 @@ pub(crate) fn preprocessed(source: &Source, interrupt: &Interrupt) -> Result<Vec
         "cc",
         &["-std=gnu11", "-O2", "-E", "-P", FILE, "-o", "control.i"],
     )?;
-    fs::read(workshop.path("control.i"))
-        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
+    read(&workshop.path("control.i"))
 }
 
 pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, Error> {
@@ -176,8 +185,7 @@ pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, E
             "control.so",
         ],
     )?;
-    let object = fs::read(workshop.path("control.o"))
-        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))?;
+    let object = read(&workshop.path("control.o"))?;
     Ok(Native {
         object,
         shared: workshop.path("control.so"),
@@ -236,6 +244,5 @@ pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
         "clang",
         &[&FOR_KERNEL[..], &["-c", FILE, "-o", "control.o"]].concat(),
     )?;
-    fs::read(workshop.path("control.o"))
-        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
+    read(&workshop.path("control.o"))
 }

@@ -13,6 +13,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use anabranch_core::{interrupt::Interrupt, system};
 use libbpf_rs::{
     Btf, ErrorKind, Link, MapCore as _, MapType, ObjectBuilder, PrintLevel,
     btf::types::{Composite, MemberAttr},
@@ -89,7 +90,7 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
         ),
         Err(error) => Err(Error::Refused {
             file: source.name.clone(),
-            message: shortened(&said).unwrap_or_else(|| error.to_string()),
+            message: shortened(&said).unwrap_or_else(|| system::words(&error)),
         }),
     }
 }

@@ -8,6 +8,7 @@ use anabranch_bpf::{
     shipped, source_of,
     temporary::{self, Temporary},
 };
+use anabranch_core::{interrupt::Interrupt, system};
 use anabranch_elements::cc;
 use anabranch_files::Files;
 use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
@@ -224,7 +225,8 @@ impl Control {
                 let Some(shipped) = shipped::find(name) else {
                     return Err(refused(
                         format!(
-                            "this machine's kernel does not let a socket have the congestion control `{own}`: {error}"
+                            "this machine's kernel does not let a socket have the congestion control `{own}`: {}",
+                            system::words(&error)
                         ),
                         not_offered(&own),
                     ));
@@ -245,8 +247,9 @@ impl Control {
                 .map_err(|error| {
                     refused(
                         format!(
-                            "`{}` is loaded, and a socket may not have it: {error}",
-                            source.name
+                            "`{}` is loaded, and a socket may not have it: {}",
+                            source.name,
+                            system::words(&error)
                         ),
                         format!(
                             "expected `.flags = TCP_CONG_NON_RESTRICTED`; or {}",

@@ -4,6 +4,7 @@ use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
 
 use anabranch_core::{
     packet::{Direction, FlowId},
+    system,
     units::{Duration, Instant},
 };
 use anabranch_elements::host::Host;
@@ -48,7 +49,7 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The machine does not let us.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", system::words(.source))]
     Missing {
         /// What was tried, and what it needs.
         what: String,
@@ -61,7 +62,7 @@ pub enum Error {
     #[error("the kernel's TCP cannot be traced: {0}")]
     Untraceable(String),
     /// Something failed in mid-run.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", system::words(.source))]
     Failed {
         /// What.
         what: String,

@@ -18,6 +18,7 @@ use anabranch_bpf::{
     Error as BpfError,
     trace::{Place, Record, Trace},
 };
+use anabranch_core::{interrupt::Interrupt, system};
 use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
 
 use crate::{
@@ -151,8 +152,10 @@ impl Taking {
         resolved: &Resolved,
         hosts: &[Option<LiveHost>],
     ) -> Result<Self, String> {
-        let places = places(resolved, hosts)
-            .map_err(|error| format!("sockets do not say what network they are in: {error}"))?;
+        let places = places(resolved, hosts).map_err(|error| {
+            let why = system::words(&error);
+            format!("sockets do not say what network they are in: {why}")
+        })?;
         if places.is_empty() {
             return Err(
                 "no flow is sent by this machine's TCP for an application of ours".to_owned(),
@@ -161,7 +164,7 @@ impl Taking {
         let told = |error: BpfError| error.to_string();
         let mut trace = Trace::start(&places, detail).map_err(told)?;
         let filter = trace.filter().as_fd().try_clone_to_owned();
-        let filter = filter.map_err(|error| error.to_string())?;
+        let filter = filter.map_err(|error| system::words(&error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&stop);
         let thread = thread::spawn(move || {

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use anabranch::Interrupt;
+use anabranch::{Interrupt, system};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
 /// How often the main thread looks for signals.
@@ -40,7 +40,10 @@ pub fn interruptible<T: Send + 'static>(
             .name("anabranch".to_owned())
             .stack_size(STACK)
             .spawn(move || drop(give.send(work(&interrupt))))
-            .map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread: {error}")))?
+            .map_err(|error| {
+                let why = system::words(&error);
+                PyRuntimeError::new_err(format!("cannot start a thread: {why}"))
+            })?
     };
     py.detach(move || {
         loop {

@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError, mpsc},
 };
 
+use anabranch_core::{interrupt::Interrupt, system};
 use libbpf_rs::{
     ErrorKind, Link, MapCore as _, MapFlags, Object, ObjectBuilder, OpenObject, ProgramType,
     RingBuffer, RingBufferBuilder,
@@ -61,7 +62,7 @@ impl Trace {
             }
             Error::Refused {
                 file: NAME.to_owned(),
-                message: shortened(&said).unwrap_or_else(|| error.to_string()),
+                message: shortened(&said).unwrap_or_else(|| system::words(&error)),
             }
         })
     }
