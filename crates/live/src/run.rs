@@ -33,7 +33,7 @@ use crate::{
     names,
     namespace::{self, Namespace},
     play::{LiveHost, Play},
-    program::{Ended, Program},
+    program::{self, Ended, Program},
     refusal::{self, Refusal},
     report,
     sampler::Sample,
@@ -172,8 +172,10 @@ impl<'a> Live<'a> {
     /// and taken away again where they are eBPF ones. Whether the scenario itself can run is [`Self::check`]'s.
     ///
     /// # Errors
-    /// [`Error::Refused`] with the first flow whose control the kernel neither has nor takes; [`Error::Missing`].
+    /// [`Error::Refused`] with the first program that cannot be started, or the first flow whose control the kernel
+    /// neither has nor takes; [`Error::Missing`].
     pub fn check_machine(&self) -> Result<(), Error> {
+        program::check(&self.programs(self.resolved), &self.resolved.nodes)?;
         prepare()?;
         self.controls().map(drop)
     }
@@ -272,6 +274,8 @@ impl<'a> Live<'a> {
             refusal::check(self.resolved)?;
             self.resolved
         };
+        let programs = self.programs(self.resolved);
+        program::check(&programs, &resolved.nodes)?;
         prepare()?;
         descriptors::raise();
         let (controls, defaults) = self.controls_of_programs(resolved)?;
@@ -292,7 +296,7 @@ impl<'a> Live<'a> {
         let watch = self.watch(resolved, &hosts)?;
         let play = Play {
             resolved,
-            programs: self.programs(self.resolved),
+            programs,
             flows_send,
             hosts: &hosts,
             controls: &controls,
