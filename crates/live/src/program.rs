@@ -12,7 +12,7 @@ use std::{
 use anabranch_core::system;
 use anabranch_model::scenario::{Resolved, nearest};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::Serialize;
 
 use crate::{
@@ -112,10 +112,11 @@ impl Program {
             }
             std::thread::sleep(LOOK);
         };
-        // What it has started and left.
-        self.signal(&child, Signal::KILL);
         if self.is_shell {
             stage.left.store(true, Ordering::Relaxed);
+        } else {
+            // What it has started and left.
+            self.signal(&child, Signal::KILL);
         }
         Ok(Some(Ended {
             host: name.to_owned(),
@@ -137,19 +138,20 @@ impl Program {
                 .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
             command.process_group(0);
         }
-        contain::start(&mut command, self.names.clone())
+        contain::start(&mut command, self.names.clone(), self.is_shell)
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
     }
 
+    /// A shell is in our own process group: that of the terminal.
     fn signal(&self, Contained { child, .. }: &Contained, signal: Signal) {
-        if self.is_shell {
-            return;
-        }
+        let send = if self.is_shell {
+            kill_process
+        } else {
+            kill_process_group
+        };
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = id {
-            // A group that is no more needs no signal.
-            let _ = kill_process_group(group, signal);
-        }
+        // What is no more needs no signal.
+        let _ = id.map(|id| send(id, signal));
     }
 }
 
