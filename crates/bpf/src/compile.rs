@@ -207,7 +207,11 @@ const FOR_KERNEL: [&str; 6] = [
 /// The object file for the kernel of a program that includes nothing but headers of ours, which are put where they are
 /// included. No file is written, so that none can stay.
 #[cfg(feature = "kernel")]
-pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn kernel_alone(
+    name: &str,
+    text: &str,
+    interrupt: &Interrupt,
+) -> Result<Vec<u8>, Error> {
     let mut whole = text.to_owned();
     for (path, header) in shipped::HEADERS {
         whole = whole.replace(&format!("#include <{path}>"), header);
@@ -216,7 +220,7 @@ pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
     clang
         .args(FOR_KERNEL)
         .args(["-c", "-x", "c", "-", "-o", "-"]);
-    let done = child::finish(&mut clang, Some(whole.into_bytes()), &Interrupt::default())
+    let done = child::finish(&mut clang, Some(whole.into_bytes()), interrupt)
         .map_err(|error| missing("clang", &error))?;
     let message = match done.end {
         child::End::Succeeded => return Ok(done.output),
@@ -224,7 +228,8 @@ pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
             return Err(missing("clang", &"it is not installed"));
         }
         child::End::OutOfTime => child::out_of_time("clang"),
-        child::End::Failed | child::End::Interrupted => {
+        child::End::Interrupted => child::interrupted("clang"),
+        child::End::Failed => {
             let said = String::from_utf8_lossy(&done.errors);
             let error = said.lines().find(|line| line.contains("error: "));
             error.unwrap_or(said.trim()).to_owned()
@@ -238,8 +243,8 @@ pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
 
 /// The object file for the kernel.
 #[cfg(feature = "kernel")]
-pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
-    let workshop = Workshop::new(source, &Interrupt::default())?;
+pub(crate) fn kernel(source: &Source, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
+    let workshop = Workshop::new(source, interrupt)?;
     workshop.run(
         "clang",
         &[&FOR_KERNEL[..], &["-c", FILE, "-o", "control.o"]].concat(),

@@ -51,14 +51,14 @@ thread_local! {
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Compiles a control, loads it and makes it known to the kernel.
+/// Compiles a control, loads it and makes it known to the kernel. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// There is no clang, the file does not compile, the verifier refuses it, the privilege is missing, or a
 /// control of its name is there already.
-pub fn attach(source: &Source) -> Result<Attached, Error> {
+pub fn attach(source: &Source, interrupt: &Interrupt) -> Result<Attached, Error> {
     check_machine()?;
-    let object = compile::kernel(source)?;
+    let object = compile::kernel(source, interrupt)?;
     let name = name_of(source, &object)?;
     attach_object(source, &object, &name)
 }

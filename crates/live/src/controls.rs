@@ -23,6 +23,16 @@ use crate::{
     },
 };
 
+/// How eBPF controls are read and compiled.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// Where their files are.
+    pub folder: &'a Path,
+    pub files: &'a Files,
+    /// Raising it ends the compiler.
+    pub interrupt: &'a Interrupt,
+}
+
 /// The control of one flow's sockets.
 #[derive(Debug, Clone)]
 struct Control {
@@ -42,15 +52,13 @@ pub struct Controls {
 
 impl Controls {
     /// Finds or loads what the flows ask for. `namespace` is where is asked what sockets may have: we may most there.
-    /// `files` reads those in `folder`.
     ///
     /// # Errors
     /// With the first flow whose control the kernel neither has nor takes.
     pub fn of(
         resolved: &Resolved,
         namespace: &Namespace,
-        folder: &Path,
-        files: &Files,
+        reading: &Reading<'_>,
     ) -> std::io::Result<Result<Self, Refusal>> {
         namespace.inside(|| {
             let mut checked = Vec::new();
@@ -61,7 +69,7 @@ impl Controls {
                 let wanted = ours || says_default(flow, resolved);
                 wanted
                     .then(|| {
-                        let control = Control::of(flow, folder, files)?;
+                        let control = Control::of(flow, reading)?;
                         if ours {
                             checked.push((flow, control.name.clone()));
                         }
@@ -86,13 +94,12 @@ impl Controls {
     pub fn beside_a_shell(
         resolved: &Resolved,
         namespace: &Namespace,
-        folder: &Path,
-        files: &Files,
+        reading: &Reading<'_>,
     ) -> std::io::Result<Self> {
         namespace.inside(|| {
             let by_flow = resolved.flows.iter().map(|flow| {
                 says_default(flow, resolved)
-                    .then(|| Control::of(flow, folder, files).ok())
+                    .then(|| Control::of(flow, reading).ok())
                     .flatten()
             });
             Ok(Self {
@@ -198,7 +205,7 @@ fn has_module(name: &str) -> bool {
 }
 
 impl Control {
-    fn of(flow: &ResolvedFlow, folder: &Path, files: &Files) -> Result<Self, Refusal> {
+    fn of(flow: &ResolvedFlow, reading: &Reading<'_>) -> Result<Self, Refusal> {
         let refused = |message: String, help: String| {
             Refusal::new(&["flow", &flow.table, "cc"], message, help)
         };
@@ -206,7 +213,7 @@ impl Control {
         let (source, there) = match &flow.cc {
             cc::Config::Custom(custom) if custom.name == "bpf" => {
                 let (message, help) = ("an eBPF control cannot be read", "give `file` or `name`");
-                let source = source_of(&custom.params, folder, files)
+                let source = source_of(&custom.params, reading.folder, reading.files)
                     .map_err(|error| refused(format!("{message}: {error}"), help.to_owned()))?;
                 // One that `anabranch cc load` keeps there serves those who may not load.
                 let there =
@@ -237,7 +244,7 @@ impl Control {
             }
         };
         let file = Some(source.name.clone());
-        match temporary::load(&source) {
+        match temporary::load(&source, reading.interrupt) {
             Ok(held) => settings::offers(held.name())
                 .map(|()| Self {
                     name: held.name().to_owned(),

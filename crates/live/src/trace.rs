@@ -92,7 +92,7 @@ struct Taking {
 }
 
 impl Watch {
-    /// Begins.
+    /// Begins. Raising `interrupt` ends the compiler.
     ///
     /// # Errors
     /// With what is missing, if the run is not to be without.
@@ -100,12 +100,15 @@ impl Watch {
         tracing: Tracing,
         resolved: &Resolved,
         hosts: &[Option<LiveHost>],
+        interrupt: &Interrupt,
     ) -> Result<Self, String> {
         match tracing {
             Tracing::Off => Ok(Self(Err("it was turned off".to_owned()))),
-            Tracing::IfPossible(detail) => Ok(Self(Taking::begin(detail, resolved, hosts))),
+            Tracing::IfPossible(detail) => {
+                Ok(Self(Taking::begin(detail, resolved, hosts, interrupt)))
+            }
             Tracing::Required(detail) => {
-                Taking::begin(detail, resolved, hosts).map(|taking| Self(Ok(taking)))
+                Taking::begin(detail, resolved, hosts, interrupt).map(|taking| Self(Ok(taking)))
             }
         }
     }
@@ -151,6 +154,7 @@ impl Taking {
         detail: Detail,
         resolved: &Resolved,
         hosts: &[Option<LiveHost>],
+        interrupt: &Interrupt,
     ) -> Result<Self, String> {
         let places = places(resolved, hosts).map_err(|error| {
             let why = system::words(&error);
@@ -162,7 +166,7 @@ impl Taking {
             );
         }
         let told = |error: BpfError| error.to_string();
-        let mut trace = Trace::start(&places, detail).map_err(told)?;
+        let mut trace = Trace::start(&places, detail, interrupt).map_err(told)?;
         let filter = trace.filter().as_fd().try_clone_to_owned();
         let filter = filter.map_err(|error| system::words(&error))?;
         let stop = Arc::new(AtomicBool::new(false));

@@ -46,12 +46,12 @@ fn is_there() -> bool {
     })
 }
 
-/// Loads a control so that it stays.
+/// Loads a control so that it stays. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// See [`attach`]; or there is no BPF file system and none can be mounted.
-pub fn load(source: &Source) -> Result<Loaded, Error> {
-    let mut attached = attach(source)?;
+pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
+    let mut attached = attach(source, interrupt)?;
     let mounted = if is_there() {
         None
     } else {
