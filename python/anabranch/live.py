@@ -235,6 +235,21 @@ def check_host(scenario: Scenario, host: str) -> None:
     raise UserError(f'{scenario.file} has no host "{host}"', hint=nearest(host, hosts))
 
 
+def check_program(command: Sequence[str]) -> None:
+    """Refuse a program that cannot be started, as far as that is known before.
+
+    Raises:
+        UserError: It cannot.
+    """
+    from anabranch import _engine
+    from anabranch.errors import UserError
+
+    hindrance = _engine.live_program_hindrance(list(command))
+    if hindrance is not None:
+        message, hint = hindrance
+        raise UserError(message, hint=hint)
+
+
 def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None] | None = None) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 
@@ -252,14 +267,15 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
 
     Raises:
         ScenarioError: The scenario is wrong, or has no such host.
-        UserError: This machine or this build cannot run live.
-        RunFailedError: There is no such program, or something failed in mid-run.
+        UserError: There is no such program, or this machine or this build cannot run live.
+        RunFailedError: The program could not be started all the same, or something failed in mid-run.
     """
     import signal
 
     from anabranch import _engine
     from anabranch.errors import RunFailedError
 
+    check_program(command)
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
