@@ -158,8 +158,23 @@ def run_audited(
     limits: Limits | None = None,
     trace: str | None = None,
     progress: Callable[[float], None] | None = None,
+    otherwise: str = "",
+    untraced: str = "trace=None traces where it is possible",
 ) -> RunResult:
     """The same, tainted or not: ask :func:`taint` before using it.
+
+    Args:
+        scenario: The scenario.
+        seed: This and what follows are as of :class:`Options`.
+        packets: See there.
+        samples_ms: See there.
+        captures: See there.
+        snap_length: See there.
+        limits: See there.
+        trace: See there.
+        progress: See there.
+        otherwise: What can be done where this machine does not let us run live.
+        untraced: What can be done where it does not let us trace.
 
     Raises:
         ScenarioError: The scenario is wrong, or asks for what no live run can do.
@@ -188,7 +203,8 @@ def run_audited(
             progress=progress,
         )
     except _engine.LiveUnavailableError as error:
-        raise unavailable(error, "--engine sim" if trace is None else "without --trace and --why") from None
+        is_trace = isinstance(error, _engine.UntraceableError)
+        raise unavailable(error, untraced if is_trace else otherwise) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)
@@ -219,10 +235,26 @@ def check_host(scenario: Scenario, host: str) -> None:
     raise UserError(f'{scenario.file} has no host "{host}"', hint=nearest(host, hosts))
 
 
+def check_program(command: Sequence[str]) -> None:
+    """Refuse a program that cannot be started, as far as that is known before.
+
+    Raises:
+        UserError: It cannot.
+    """
+    from anabranch import _engine
+    from anabranch.errors import UserError
+
+    hindrance = _engine.live_program_hindrance(list(command))
+    if hindrance is not None:
+        message, hint = hindrance
+        raise UserError(message, hint=hint)
+
+
 def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[str], None] | None = None) -> int:
     """Run a program with the terminal inside a host of the scenario; the network is there until it ends.
 
-    The other hosts' programs run meanwhile.
+    The other hosts' programs run meanwhile. SIGINT is the program's. What ends this call otherwise, as SIGTERM ends a
+    command, ends the program: it gets SIGTERM, and SIGKILL half a second later.
 
     Args:
         scenario: The network. Its flows say which ways packets take, and send nothing themselves.
@@ -235,14 +267,15 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
 
     Raises:
         ScenarioError: The scenario is wrong, or has no such host.
-        UserError: This machine or this build cannot run live.
-        RunFailedError: There is no such program, or something failed in mid-run.
+        UserError: There is no such program, or this machine or this build cannot run live.
+        RunFailedError: The program could not be started all the same, or something failed in mid-run.
     """
     import signal
 
     from anabranch import _engine
     from anabranch.errors import RunFailedError
 
+    check_program(command)
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:

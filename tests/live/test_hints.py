@@ -78,6 +78,59 @@ def test_a_trace_that_root_may_not_make_names_the_capabilities(file: Path) -> No
     assert "without --trace and --why" in told
 
 
+@pytest.mark.brief
+def test_root_that_moved_by_itself_is_told_of_capabilities(file: Path) -> None:
+    """It was in no user namespace when it was started. Fails for advice to leave one."""
+    if shutil.which("clang") is None:
+        missing("there is no trace without clang")
+    words = command("run", file, "--engine", "live", "--trace", "acks")
+    told = refused([*without("sys_admin", "net_admin"), *words])
+    assert "this root lacks CAP_SYS_ADMIN and CAP_NET_ADMIN, as in a container" in told
+    assert "run outside of a user namespace" not in told
+    assert "without --trace and --why" in told
+
+
+CLOSED_TUN = """
+mount -t tmpfs tmpfs /dev/net && mknod -m 600 /dev/net/tun c 10 200 &&
+exec setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+"""
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize(
+    ("words", "otherwise"),
+    [
+        (("run", "--engine", "live"), "; or --engine sim"),
+        (("run", "--engine", "live", "--trace", "acks"), "; or --engine sim, which has no --trace"),
+        (("validate",), ""),
+    ],
+)
+def test_a_closed_tun_device_is_not_the_traces_fault(file: Path, words: tuple[str, ...], otherwise: str) -> None:
+    """Only what would help is advised, and only options that the command has."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        missing("another user needs root, and setpriv (util-linux)")
+    name, *options = words
+    # Others may read neither the tests' folder nor, perhaps, the checkout.
+    text = "import sys; from anabranch.cli import main; main()"
+    unreadable = subprocess.run(
+        ["setpriv", "--reuid=65534", "--clear-groups", sys.executable, "-c", "import anabranch"],
+        capture_output=True,
+        check=False,
+    )
+    if unreadable.returncode != 0:
+        missing("another user may not read this checkout")
+    file.chmod(0o644)
+    for folder in file.parents[:3]:
+        if folder.owner() == file.owner() and folder != Path("/tmp"):  # noqa: S108 - not written to
+            folder.chmod(0o755)
+    line = [sys.executable, "-c", text, name, str(file), *options]
+    told = refused(["unshare", "--mount", "sh", "-c", CLOSED_TUN, "sh", *line])
+    assert "/dev/net/tun, which this user may not open" in told
+    assert told.splitlines()[1] == (
+        f"  run as root, or let everybody open it, as root: chmod 666 /dev/net/tun{otherwise}"
+    )
+
+
 STRICT = """
 from anabranch import live
 from anabranch.cli import main

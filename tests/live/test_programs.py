@@ -258,14 +258,85 @@ def test_a_shell_starts_the_other_hosts_programs(live_machine: None, tmp_path: P
     assert lines[1].split()[:4] == ["B", "10.113.0.2", "fd71:616e:6162::2", "runs"]
 
 
+def without_interpreter(folder: Path) -> Path:
+    """A program of which only its start tells that it cannot be started."""
+    program = folder / "program"
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
+    return program
+
+
+NO_PROGRAMS = [
+    ('["/no/such"]', "the program `/no/such` cannot be started: there is no such file"),
+    ('["/tmp"]', "the program `/tmp` cannot be started: it is a directory"),
+    ('["/dev/null"]', "the program `/dev/null` cannot be started: it is no regular file"),
+    ('["/etc/passwd"]', "the program `/etc/passwd` cannot be started: it is not executable"),
+    ('["/etc/passwd/x"]', "the program `/etc/passwd/x` cannot be started: Not a directory"),
+    ('["no-such-program"]', "there is no program `no-such-program` in PATH"),
+    ('[""]', "the name of the program in `exec` is empty"),
+    ('["echo", "a\\u0000b"]', "word 2 of `exec` has a NUL character"),
+]
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [("run", *one) for one in NO_PROGRAMS] + [("shell", *NO_PROGRAMS[0])],
+)
+def test_a_program_that_cannot_be_started_is_bad_input(
+    live_machine: None, tmp_path: Path, name: str, words: str, message: str
+) -> None:
+    """Before the run, at its place, in one message."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(f"{PATH}{FLOW}[host.B]\nexec = {words}\n")
+    line = len(file.read_text().splitlines())
+    options = {"run": ["--engine", "live"], "shell": ["A", "--", "true"]}.get(name, [])
+    done = subprocess.run(command(name, file, *options), capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    (told,) = [one for one in done.stderr.splitlines() if one.startswith("error:")]
+    assert told == f"error: {file}:{line}:8: {message}"
+
+
+@pytest.mark.brief
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("/no/such", "the program `/no/such` cannot be started: there is no such file"),
+        ("no-such-program", "there is no program `no-such-program` in PATH"),
+        ("", "the name of the program is empty"),
+    ],
+)
+def test_a_shell_that_is_not_there_is_bad_input(live_machine: None, tmp_path: Path, program: str, message: str) -> None:
+    """It is the one message: no network is announced."""
+    file = tmp_path / "scenario.toml"
+    file.write_text(PATH + FLOW)
+    words = command("shell", file, "A", "--", program)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    first, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, first) == (2, "", f"error: {message}")
+    assert hint.startswith("  expected ")
+
+
+@pytest.mark.brief
+def test_a_name_in_path_is_suggested(live_machine: None, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(PATH + FLOW + '[host.B]\nexec = ["slep", "1"]\n')
+    done = subprocess.run(
+        command("run", file, "--engine", "live"), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert "did you mean `sleep`?" in done.stderr
+
+
 def test_a_program_beside_a_shell_that_cannot_start_is_told(live_machine: None, tmp_path: Path) -> None:
     """Before the shell opens. One that fails later leaves the shell its own status."""
     file = tmp_path / "scenario.toml"
-    file.write_text(PATH + FLOW + '[host.B]\nexec = ["no-such-program"]\n')
+    program = without_interpreter(tmp_path)
+    file.write_text(PATH + FLOW + f'[host.B]\nexec = ["{program}"]\n')
     opens = command("shell", file, "A", "--", "sh", "-c", "echo open; sleep 0.5; exit 0")
     done = subprocess.run(opens, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the program of `B`: `no-such-program`: No such file or directory" in done.stderr
+    assert f"the program of `B`: `{program}`: No such file or directory\n" in done.stderr
     file.write_text(PATH + FLOW + '[host.B]\nexec = ["sh", "-c", "exit 3"]\n')
     done = subprocess.run(opens, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "open\n")

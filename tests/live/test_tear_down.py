@@ -388,16 +388,19 @@ def test_a_refusal_leaves_the_process_where_it_was() -> None:
 
 @pytest.mark.brief
 def test_a_run_that_fails(confined: Confined, tmp_path: Path) -> None:
-    """A program that does not exist: status 1, its name, and nothing left."""
+    """A program whose interpreter does not exist: status 1, its name, and nothing left."""
+    program = tmp_path / "program"
+    program.write_text("#!/no/such/interpreter\n")
+    program.chmod(0o755)
     file = tmp_path / "scenario.toml"
     other = '[host.D]\nexec = ["sleep", "1003"]\n'
-    file.write_text(SCENARIO.replace('"sleep", "1000"', '"no-such-program"').replace("60 s", "2 s") + other)
+    file.write_text(SCENARIO.replace('"sleep", "1000"', f'"{program}"').replace("60 s", "2 s") + other)
     mark = f"{os.getpid()}-{tmp_path.name}"
     devices_before = devices()
     with running(file, mark, confined) as run:
         _, told = run.communicate(timeout=60)
     assert run.returncode == 1
-    assert b"the program of `C`: `no-such-program`: No such file or directory" in told
+    assert f"the program of `C`: `{program}`: No such file or directory\n".encode() in told
     assert settle(lambda: not processes(mark), 5), "a process is left"
     assert devices() == devices_before
     assert settle(lambda: confined.free() == MOST)

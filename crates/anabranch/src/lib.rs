@@ -33,7 +33,8 @@
 #![forbid(unsafe_code)]
 
 pub use anabranch_core::{
-    digest, interrupt::Interrupt, math, packet, registry, reordering, rng, trace, tunnel, units,
+    digest, interrupt::Interrupt, math, packet, registry, reordering, rng, system, trace, tunnel,
+    units,
 };
 pub use anabranch_elements::{
     aggregation,

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anabranch_core::interrupt::Interrupt;
+use anabranch_core::{interrupt::Interrupt, system};
 use tempfile::TempDir;
 
 use crate::{Error, Source, shipped};
@@ -48,7 +48,8 @@ impl<'a> Workshop<'a> {
             Ok(folder)
         };
         let folder = write().map_err(|error| {
-            Error::System(format!("cannot write a folder to compile in: {error}"))
+            let why = system::words(&error);
+            Error::System(format!("cannot write a folder to compile in: {why}"))
         })?;
         Ok(Self {
             source,
@@ -126,8 +127,17 @@ impl<'a> Workshop<'a> {
     }
 }
 
+/// What a compiler has written.
+fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(file).map_err(|error| {
+        let why = system::words(&error);
+        Error::System(format!("cannot read what was compiled: {why}"))
+    })
+}
+
 /// The error where a compiler cannot be started.
 fn missing(compiler: &str, reason: &dyn std::fmt::Display) -> Error {
+    let reason = system::words(reason);
     Error::System(format!(
         "cannot run the compiler `{compiler}`: {reason}; install it {PACKAGES}"
     ))
@@ -148,8 +158,7 @@ pub(crate) fn preprocessed(source: &Source, interrupt: &Interrupt) -> Result<Vec
         "cc",
         &["-std=gnu11", "-O2", "-E", "-P", FILE, "-o", "control.i"],
     )?;
-    fs::read(workshop.path("control.i"))
-        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
+    read(&workshop.path("control.i"))
 }
 
 pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, Error> {
@@ -176,8 +185,7 @@ pub(crate) fn native(source: &Source, interrupt: &Interrupt) -> Result<Native, E
             "control.so",
         ],
     )?;
-    let object = fs::read(workshop.path("control.o"))
-        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))?;
+    let object = read(&workshop.path("control.o"))?;
     Ok(Native {
         object,
         shared: workshop.path("control.so"),
@@ -199,7 +207,11 @@ const FOR_KERNEL: [&str; 6] = [
 /// The object file for the kernel of a program that includes nothing but headers of ours, which are put where they are
 /// included. No file is written, so that none can stay.
 #[cfg(feature = "kernel")]
-pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
+pub(crate) fn kernel_alone(
+    name: &str,
+    text: &str,
+    interrupt: &Interrupt,
+) -> Result<Vec<u8>, Error> {
     let mut whole = text.to_owned();
     for (path, header) in shipped::HEADERS {
         whole = whole.replace(&format!("#include <{path}>"), header);
@@ -208,7 +220,7 @@ pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
     clang
         .args(FOR_KERNEL)
         .args(["-c", "-x", "c", "-", "-o", "-"]);
-    let done = child::finish(&mut clang, Some(whole.into_bytes()), &Interrupt::default())
+    let done = child::finish(&mut clang, Some(whole.into_bytes()), interrupt)
         .map_err(|error| missing("clang", &error))?;
     let message = match done.end {
         child::End::Succeeded => return Ok(done.output),
@@ -216,7 +228,8 @@ pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
             return Err(missing("clang", &"it is not installed"));
         }
         child::End::OutOfTime => child::out_of_time("clang"),
-        child::End::Failed | child::End::Interrupted => {
+        child::End::Interrupted => child::interrupted("clang"),
+        child::End::Failed => {
             let said = String::from_utf8_lossy(&done.errors);
             let error = said.lines().find(|line| line.contains("error: "));
             error.unwrap_or(said.trim()).to_owned()
@@ -230,12 +243,11 @@ pub(crate) fn kernel_alone(name: &str, text: &str) -> Result<Vec<u8>, Error> {
 
 /// The object file for the kernel.
 #[cfg(feature = "kernel")]
-pub(crate) fn kernel(source: &Source) -> Result<Vec<u8>, Error> {
-    let workshop = Workshop::new(source, &Interrupt::default())?;
+pub(crate) fn kernel(source: &Source, interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
+    let workshop = Workshop::new(source, interrupt)?;
     workshop.run(
         "clang",
         &[&FOR_KERNEL[..], &["-c", FILE, "-o", "control.o"]].concat(),
     )?;
-    fs::read(workshop.path("control.o"))
-        .map_err(|error| Error::System(format!("cannot read what was compiled: {error}")))
+    read(&workshop.path("control.o"))
 }

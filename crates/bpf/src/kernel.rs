@@ -13,6 +13,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use anabranch_core::{interrupt::Interrupt, system};
 use libbpf_rs::{
     Btf, ErrorKind, Link, MapCore as _, MapType, ObjectBuilder, PrintLevel,
     btf::types::{Composite, MemberAttr},
@@ -50,14 +51,14 @@ thread_local! {
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Compiles a control, loads it and makes it known to the kernel.
+/// Compiles a control, loads it and makes it known to the kernel. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// There is no clang, the file does not compile, the verifier refuses it, the privilege is missing, or a
 /// control of its name is there already.
-pub fn attach(source: &Source) -> Result<Attached, Error> {
+pub fn attach(source: &Source, interrupt: &Interrupt) -> Result<Attached, Error> {
     check_machine()?;
-    let object = compile::kernel(source)?;
+    let object = compile::kernel(source, interrupt)?;
     let name = name_of(source, &object)?;
     attach_object(source, &object, &name)
 }
@@ -89,7 +90,7 @@ pub(crate) fn attach_object(source: &Source, object: &[u8], name: &str) -> Resul
         ),
         Err(error) => Err(Error::Refused {
             file: source.name.clone(),
-            message: shortened(&said).unwrap_or_else(|| error.to_string()),
+            message: shortened(&said).unwrap_or_else(|| system::words(&error)),
         }),
     }
 }

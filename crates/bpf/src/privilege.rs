@@ -1,6 +1,6 @@
 //! What this process may do, and what would let it do more: advice that is true where it is given.
 
-use std::fs;
+use std::{fs, sync::OnceLock};
 
 /// Capabilities by name and number (`linux/capability.h`).
 const CAPABILITIES: [(&str, u32); 5] = [
@@ -101,12 +101,33 @@ impl Privileges {
             options.join(" ")
         )
     }
+
+    /// The same for a process that has moved into a user namespace to make hosts: it has to do without the move.
+    fn advice_to_stay(&self, needed: &[&str]) -> String {
+        let more = needed.iter().filter(|one| !HOSTS.contains(one));
+        let all: Vec<&str> = HOSTS.iter().chain(more).copied().collect();
+        self.advice(&all, false)
+    }
 }
 
-/// The same of this process.
+/// What this process was before it moved into a user namespace of its own.
+static OUTSIDE: OnceLock<Privileges> = OnceLock::new();
+
+/// What it takes to make hosts without such a move.
+const HOSTS: [&str; 2] = ["CAP_SYS_ADMIN", "CAP_NET_ADMIN"];
+
+/// This process is about to move into a user namespace of its own: [`advice`] is about what it was before.
+pub fn about_to_move() {
+    OUTSIDE.get_or_init(Privileges::own);
+}
+
+/// The same of this process, for what takes these capabilities outside of user namespaces.
 #[must_use]
 pub fn advice(needed: &[&str]) -> String {
-    Privileges::own().advice(needed, false)
+    match OUTSIDE.get() {
+        Some(outside) => outside.advice_to_stay(needed),
+        None => Privileges::own().advice(needed, false),
+    }
 }
 
 /// What to do where a build cannot load BPF programs.
@@ -170,5 +191,16 @@ mod tests {
             let advice = Privileges::of(&status, map).advice(&needed, everywhere);
             assert!(advice.starts_with(expected), "{status} {map}: {advice}");
         }
+    }
+
+    #[test]
+    fn who_moved_by_himself_lacks_capabilities() {
+        let outside = Privileges::of(&status(0, "000001ffffdfefff"), WHOLE);
+        assert!(!outside.has("CAP_SYS_ADMIN") && !outside.has("CAP_NET_ADMIN"));
+        let advice = outside.advice_to_stay(&["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"]);
+        assert!(
+            advice.starts_with("this root lacks CAP_SYS_ADMIN and CAP_NET_ADMIN, as in"),
+            "{advice}"
+        );
     }
 }

@@ -13,6 +13,8 @@ use std::{
 
 use std::sync::Arc;
 
+use anabranch_core::interrupt::Interrupt;
+
 use crate::{Error, Source};
 
 /// A control in the kernel, as long as this lives.
@@ -36,19 +38,20 @@ impl Temporary {
 /// # Errors
 /// Always.
 #[cfg(not(feature = "kernel"))]
-pub fn load(_source: &Source) -> Result<Arc<Temporary>, Error> {
+pub fn load(_source: &Source, _interrupt: &Interrupt) -> Result<Arc<Temporary>, Error> {
     Err(Error::System(format!(
         "this build cannot load congestion controls into the kernel; {}",
         crate::privilege::BUILD
     )))
 }
 
-/// Compiles a control and makes it known to the kernel, or shares what this process has loaded already.
+/// Compiles a control and makes it known to the kernel, or shares what this process has loaded already. Raising `interrupt`
+/// ends the compiler.
 ///
 /// # Errors
 /// As of `kernel::attach`; a name that is taken is no reason.
 #[cfg(feature = "kernel")]
-pub fn load(source: &Source) -> Result<Arc<Temporary>, Error> {
+pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Arc<Temporary>, Error> {
     use crate::{compile, kernel};
 
     static LOADED: Mutex<BTreeMap<Source, Weak<Temporary>>> = Mutex::new(BTreeMap::new());
@@ -64,7 +67,7 @@ pub fn load(source: &Source) -> Result<Arc<Temporary>, Error> {
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let object = match compiled.get(source) {
         Some(object) => object.clone(),
-        None => compile::kernel(source)?,
+        None => compile::kernel(source, interrupt)?,
     };
     if source.folder.is_none() {
         compiled.insert(source.clone(), object.clone());

@@ -16,6 +16,7 @@ use anabranch_bpf::{
     kernel::{self, attach},
     shipped, temporary,
 };
+use anabranch_core::interrupt::Interrupt;
 use rustix::{
     net::sockopt,
     thread::{UnshareFlags, unshare_unsafe},
@@ -30,7 +31,7 @@ fn hindrance() -> Option<String> {
         return Some("no clang".to_owned());
     }
     let source = Source::shipped("reno").expect("it ships");
-    match attach(&source) {
+    match attach(&source, &Interrupt::default()) {
         // Another test, or somebody else, has it loaded: so it can be.
         Err(error)
             if !error.to_string().contains("already") && !error.to_string().contains("refuses") =>
@@ -116,7 +117,7 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
     let drops = own_network();
     for control in shipped::ALL {
         let source = Source::shipped(control.name).expect("it ships");
-        let attached = attach(&source).expect("the verifier takes it");
+        let attached = attach(&source, &Interrupt::default()).expect("the verifier takes it");
         assert_eq!(attached.name(), control.kernel_name);
         assert!(
             kernel::available()
@@ -161,8 +162,8 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
 fn a_temporary_control_is_this_processs_own() {
     skip_if_hindered!();
     let vegas = Source::shipped("vegas").expect("it ships");
-    let first = temporary::load(&vegas).expect("the verifier takes it");
-    let again = temporary::load(&vegas).expect("it is there");
+    let first = temporary::load(&vegas, &Interrupt::default()).expect("the verifier takes it");
+    let again = temporary::load(&vegas, &Interrupt::default()).expect("it is there");
     assert_eq!(first.name(), again.name());
     assert_ne!(first.name(), "ab_vegas");
     let name = first.name().to_owned();
@@ -171,7 +172,7 @@ fn a_temporary_control_is_this_processs_own() {
     // Another file whose control has the same name of its own.
     let mut other = vegas.clone();
     other.text.push('\n');
-    let beside = temporary::load(&other).expect("another name is found");
+    let beside = temporary::load(&other, &Interrupt::default()).expect("another name is found");
     assert_ne!(beside.name(), name);
     let (mut stream, reader) = connection(beside.name());
     stream.write_all(&vec![7; PART]).expect("it sends");
@@ -233,7 +234,9 @@ fn what_the_kernel_refuses_is_said_shortly() {
         ),
     ];
     for (source, parts) in cases {
-        let said = attach(&source).expect_err("it is wrong").to_string();
+        let said = attach(&source, &Interrupt::default())
+            .expect_err("it is wrong")
+            .to_string();
         for part in parts {
             assert!(said.contains(part), "{said}\n-- has no --\n{part}");
         }

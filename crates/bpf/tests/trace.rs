@@ -17,12 +17,13 @@ use anabranch_bpf::{
     Error,
     trace::{Detail, Kind, Place, Record, Trace},
 };
+use anabranch_core::interrupt::Interrupt;
 use libbpf_rs::query::ProgInfoIter;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// A trace of these flows; `None` where the machine does not let us, which is printed.
 fn start(flows: &[(Place, u32)], detail: Detail) -> Option<Trace> {
-    match Trace::start(flows, detail) {
+    match Trace::start(flows, detail, &Interrupt::default()) {
         Ok(trace) => Some(trace),
         Err(Error::System(why)) => {
             assert!(

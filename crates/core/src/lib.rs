@@ -11,6 +11,7 @@ pub mod registry;
 pub mod reordering;
 pub mod ring;
 pub mod rng;
+pub mod system;
 pub mod trace;
 pub mod tunnel;
 pub mod units;

@@ -12,6 +12,7 @@ use std::{
     sync::Arc,
 };
 
+use anabranch_core::system;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, stat};
 
 /// Bytes that are read between two looks at whether the run is to stop: a regular file gives them in a millisecond.
@@ -36,7 +37,7 @@ pub enum Error {
     #[error("reading was interrupted")]
     Interrupted,
     /// The system's own reason.
-    #[error("{}", without_number(.0))]
+    #[error("{}", system::words(.0))]
     System(#[from] io::Error),
 }
 
@@ -138,13 +139,6 @@ fn check(mode: rustix::fs::RawMode) -> Result<(), Error> {
         FileType::Socket => Err(Error::Kind("a socket")),
         _ => Err(Error::Kind("no regular file")),
     }
-}
-
-/// The system's message; its number helps nobody.
-fn without_number(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_owned()
 }
 
 /// A number with commas between thousands.

@@ -8,6 +8,7 @@ use anabranch_bpf::{
     shipped, source_of,
     temporary::{self, Temporary},
 };
+use anabranch_core::{interrupt::Interrupt, system};
 use anabranch_elements::cc;
 use anabranch_files::Files;
 use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
@@ -21,6 +22,16 @@ use crate::{
         self, OptionError, SocketOption, SocketSettings, is_carried, kernel_name, kernel_sends,
     },
 };
+
+/// How eBPF controls are read and compiled.
+#[derive(Debug, Clone, Copy)]
+pub struct Reading<'a> {
+    /// Where their files are.
+    pub folder: &'a Path,
+    pub files: &'a Files,
+    /// Raising it ends the compiler.
+    pub interrupt: &'a Interrupt,
+}
 
 /// The control of one flow's sockets.
 #[derive(Debug, Clone)]
@@ -41,15 +52,13 @@ pub struct Controls {
 
 impl Controls {
     /// Finds or loads what the flows ask for. `namespace` is where is asked what sockets may have: we may most there.
-    /// `files` reads those in `folder`.
     ///
     /// # Errors
     /// With the first flow whose control the kernel neither has nor takes.
     pub fn of(
         resolved: &Resolved,
         namespace: &Namespace,
-        folder: &Path,
-        files: &Files,
+        reading: &Reading<'_>,
     ) -> std::io::Result<Result<Self, Refusal>> {
         namespace.inside(|| {
             let mut checked = Vec::new();
@@ -60,7 +69,7 @@ impl Controls {
                 let wanted = ours || says_default(flow, resolved);
                 wanted
                     .then(|| {
-                        let control = Control::of(flow, folder, files)?;
+                        let control = Control::of(flow, reading)?;
                         if ours {
                             checked.push((flow, control.name.clone()));
                         }
@@ -85,13 +94,12 @@ impl Controls {
     pub fn beside_a_shell(
         resolved: &Resolved,
         namespace: &Namespace,
-        folder: &Path,
-        files: &Files,
+        reading: &Reading<'_>,
     ) -> std::io::Result<Self> {
         namespace.inside(|| {
             let by_flow = resolved.flows.iter().map(|flow| {
                 says_default(flow, resolved)
-                    .then(|| Control::of(flow, folder, files).ok())
+                    .then(|| Control::of(flow, reading).ok())
                     .flatten()
             });
             Ok(Self {
@@ -197,7 +205,7 @@ fn has_module(name: &str) -> bool {
 }
 
 impl Control {
-    fn of(flow: &ResolvedFlow, folder: &Path, files: &Files) -> Result<Self, Refusal> {
+    fn of(flow: &ResolvedFlow, reading: &Reading<'_>) -> Result<Self, Refusal> {
         let refused = |message: String, help: String| {
             Refusal::new(&["flow", &flow.table, "cc"], message, help)
         };
@@ -205,7 +213,7 @@ impl Control {
         let (source, there) = match &flow.cc {
             cc::Config::Custom(custom) if custom.name == "bpf" => {
                 let (message, help) = ("an eBPF control cannot be read", "give `file` or `name`");
-                let source = source_of(&custom.params, folder, files)
+                let source = source_of(&custom.params, reading.folder, reading.files)
                     .map_err(|error| refused(format!("{message}: {error}"), help.to_owned()))?;
                 // One that `anabranch cc load` keeps there serves those who may not load.
                 let there =
@@ -224,7 +232,8 @@ impl Control {
                 let Some(shipped) = shipped::find(name) else {
                     return Err(refused(
                         format!(
-                            "this machine's kernel does not let a socket have the congestion control `{own}`: {error}"
+                            "this machine's kernel does not let a socket have the congestion control `{own}`: {}",
+                            system::words(&error)
                         ),
                         not_offered(&own),
                     ));
@@ -235,7 +244,7 @@ impl Control {
             }
         };
         let file = Some(source.name.clone());
-        match temporary::load(&source) {
+        match temporary::load(&source, reading.interrupt) {
             Ok(held) => settings::offers(held.name())
                 .map(|()| Self {
                     name: held.name().to_owned(),
@@ -245,8 +254,9 @@ impl Control {
                 .map_err(|error| {
                     refused(
                         format!(
-                            "`{}` is loaded, and a socket may not have it: {error}",
-                            source.name
+                            "`{}` is loaded, and a socket may not have it: {}",
+                            source.name,
+                            system::words(&error)
                         ),
                         format!(
                             "expected `.flags = TCP_CONG_NON_RESTRICTED`; or {}",

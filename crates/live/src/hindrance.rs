@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use anabranch_bpf::privilege::Privileges;
+use anabranch_bpf::privilege::{self, Privileges};
 use rustix::io::Errno;
 
 use crate::{refusal::Refusal, run::Error};
@@ -182,7 +182,7 @@ pub fn no_interface(host: &str, name: &str, source: io::Error) -> Error {
         .into();
     }
     let what = format!("listening to the interface `{name}` needs CAP_NET_RAW");
-    let help = Privileges::own().advice(&["CAP_NET_RAW"], false);
+    let help = privilege::advice(&["CAP_NET_RAW"]);
     missing((what, help), source)
 }
 

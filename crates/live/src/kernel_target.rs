@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use anabranch_core::units::Duration;
+use anabranch_core::{system, units::Duration};
 use anabranch_elements::wire::{Ports, Version};
 use anabranch_script::{Answer, KERNEL_FIGURES, Request, Target};
 use rustix::{
@@ -148,8 +148,10 @@ impl KernelTarget {
         }
     }
 
-    fn hinder(&mut self, why: String) -> String {
-        self.hindrance.get_or_insert(why).clone()
+    fn hinder(&mut self, why: &str) -> String {
+        self.hindrance
+            .get_or_insert_with(|| system::words(why))
+            .clone()
     }
 
     fn now(&mut self) -> Duration {
@@ -305,23 +307,23 @@ impl Target for KernelTarget {
                 let mtu = mtu.ok_or_else(|| format!("`{value}`: expected octets, 68 to 65535"))?;
                 let set = self.namespace.inside(|| crate::namespace::set_mtu(mtu));
                 set.map_err(|error| {
-                    self.hinder(format!("the device cannot have an MTU of {mtu}: {error}"))
+                    self.hinder(&format!("the device cannot have an MTU of {mtu}: {error}"))
                 })
             }
             "cc" => {
                 value.clone_into(&mut self.congestion);
                 crate::settings::offers(value).map_err(|error| {
-                    self.hinder(format!("the kernel does not offer `{value}`: {error}"))
+                    self.hinder(&format!("the kernel does not offer `{value}`: {error}"))
                 })
             }
             // Where nothing is merged nothing waits for more to go with it.
             "transport.defer_small_bursts" if value == "false" => {
                 let set = self.namespace.inside(crate::namespace::send_one_by_one);
                 set.map_err(|error| {
-                    self.hinder(format!("the device cannot do without merging: {error}"))
+                    self.hinder(&format!("the device cannot do without merging: {error}"))
                 })
             }
-            _ => Err(self.hinder(format!("the kernel has no switch like `--{name}`"))),
+            _ => Err(self.hinder(&format!("the kernel has no switch like `--{name}`"))),
         }
     }
 
@@ -332,7 +334,7 @@ impl Target for KernelTarget {
             .namespace
             .inside(|| std::fs::write(&file, value.to_string()));
         written.map_err(|error| {
-            self.hinder(format!("the kernel does not take {name}={value}: {error}"))
+            self.hinder(&format!("the kernel does not take {name}={value}: {error}"))
         })
     }
 
@@ -370,7 +372,7 @@ impl Target for KernelTarget {
             return Err(trouble.clone());
         }
         let received = self.receive(until).map_err(|error| {
-            let trouble = format!("the device cannot be read: {error}");
+            let trouble = format!("the device cannot be read: {}", system::words(&error));
             self.trouble.get_or_insert(trouble).clone()
         })?;
         if let Some(len) = received {

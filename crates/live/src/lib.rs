@@ -54,7 +54,7 @@ pub use favour::Favour;
 pub use frame::{Frame, departing, write};
 pub use kernel_target::KernelTarget;
 pub use names::{HostName, hosts};
-pub use program::Ended;
+pub use program::{Ended, hindrance as program_hindrance};
 pub use refusal::Refusal;
 pub use run::{Around, Error, Finished, Live, prepare};
 pub use sampler::Sample;

@@ -9,6 +9,7 @@ use std::{
     thread,
 };
 
+use anabranch_bpf::privilege;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::{
@@ -223,6 +224,7 @@ pub fn may_make() -> io::Result<()> {
     if !enough? {
         return Err(refused);
     }
+    privilege::about_to_move();
     become_root_of_own()
 }
 

@@ -1,20 +1,24 @@
 //! Programs of the user's, run inside a host.
 
 use std::{
-    io,
+    env, fs, io,
     os::{fd::AsFd, unix::process::CommandExt as _},
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::Ordering,
     time::{Duration as Pause, Instant},
 };
 
-use anabranch_model::scenario::Resolved;
-use rustix::process::{Pid, Signal, kill_process_group};
+use anabranch_core::system;
+use anabranch_model::scenario::{Resolved, nearest};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::Serialize;
 
 use crate::{
     names,
     namespace::Namespace,
+    refusal::Refusal,
     stage::{LOOK, Stage},
     sys::contain::{self, Contained},
 };
@@ -108,10 +112,11 @@ impl Program {
             }
             std::thread::sleep(LOOK);
         };
-        // What it has started and left.
-        self.signal(&child, Signal::KILL);
         if self.is_shell {
             stage.left.store(true, Ordering::Relaxed);
+        } else {
+            // What it has started and left.
+            self.signal(&child, Signal::KILL);
         }
         Ok(Some(Ended {
             host: name.to_owned(),
@@ -133,20 +138,118 @@ impl Program {
                 .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
             command.process_group(0);
         }
-        contain::start(&mut command, self.names.clone())
+        contain::start(&mut command, self.names.clone(), self.is_shell)
             .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
     }
 
+    /// A shell is in our own process group: that of the terminal.
     fn signal(&self, Contained { child, .. }: &Contained, signal: Signal) {
-        if self.is_shell {
-            return;
-        }
+        let send = if self.is_shell {
+            kill_process
+        } else {
+            kill_process_group
+        };
         let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        if let Some(group) = id {
-            // A group that is no more needs no signal.
-            let _ = kill_process_group(group, signal);
-        }
+        // What is no more needs no signal.
+        let _ = id.map(|id| send(id, signal));
     }
+}
+
+/// Where programs are looked for in an environment without `PATH` (execvp(3)).
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Why a program cannot be started and what to do, as far as that is known before: what the kernel makes of the file only
+/// the start tells.
+#[must_use]
+pub fn hindrance(words: &[String]) -> Option<(String, String)> {
+    let expected = |what: &str| format!("expected {what}");
+    let Some(name) = words.first().filter(|name| !name.is_empty()) else {
+        return Some((
+            "the name of the program is empty".to_owned(),
+            expected("a name that PATH leads to, or a path"),
+        ));
+    };
+    if name.contains('/') {
+        let why = unfit(Path::new(name))?;
+        return Some((
+            format!("the program `{name}` cannot be started: {why}"),
+            expected("the path of an executable file, or a name that PATH leads to"),
+        ));
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    let found: Vec<_> = folders
+        .iter()
+        .map(|folder| folder.join(name))
+        .filter(|file| file.is_file())
+        .collect();
+    if found.iter().any(|file| unfit(file).is_none()) {
+        return None;
+    }
+    if let Some(file) = found.first() {
+        let file = file.display();
+        return Some((
+            format!("the program `{name}` cannot be started: {file} is not executable"),
+            expected("an executable file"),
+        ));
+    }
+    let names = programs(&folders);
+    let near = nearest(name, &names).map(|near| format!("; did you mean `{near}`?"));
+    Some((
+        format!("there is no program `{name}` in PATH"),
+        expected("a name that PATH leads to, or a path") + &near.unwrap_or_default(),
+    ))
+}
+
+/// Why a file is no program; `None` if it may be one.
+fn unfit(file: &Path) -> Option<String> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some("there is no such file".to_owned())
+        }
+        Err(error) => Some(system::words(&error)),
+        Ok(found) if found.is_dir() => Some("it is a directory".to_owned()),
+        Ok(found) if !found.is_file() => Some("it is no regular file".to_owned()),
+        Ok(_) => accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS)
+            .is_err()
+            .then(|| "it is not executable".to_owned()),
+    }
+}
+
+/// The names of files in these folders.
+fn programs(folders: &[PathBuf]) -> Vec<String> {
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Whether hosts' programs can be started, as far as that is known before.
+///
+/// # Errors
+/// With the first that cannot.
+pub fn check<'a>(
+    programs: impl IntoIterator<Item = &'a Program>,
+    nodes: &[String],
+) -> Result<(), Refusal> {
+    let mut programs = programs.into_iter();
+    let found = programs.find_map(|program| Some((program, hindrance(&program.words)?)));
+    let Some((program, (message, help))) = found else {
+        return Ok(());
+    };
+    let host = &nodes[program.host];
+    // A shell's stands in no file.
+    let path: &[&str] = if program.is_shell {
+        &[]
+    } else {
+        &["host", host, "exec"]
+    };
+    Err(Refusal::new(path, message, help))
 }
 
 impl Ended {

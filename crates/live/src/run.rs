@@ -1,9 +1,19 @@
 //! One live run: set-up, the run itself, tear-down, and the summary.
 
-use std::{collections::VecDeque, io, path::PathBuf, sync::Arc};
+use std::{
+    collections::VecDeque,
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use anabranch_core::{
+    interrupt::Interrupt,
     packet::{Direction, FlowId},
+    system,
     units::{Duration, Instant},
 };
 use anabranch_elements::host::Host;
@@ -20,7 +30,7 @@ use serde_json::json;
 use crate::{
     audit::{Audit, Closing, Limits, Recorder},
     conservation::Packets,
-    controls::Controls,
+    controls::{Controls, Reading},
     defaults::{self, Defaults},
     descriptors,
     directory::{v4_of, v6_of},
@@ -31,8 +41,8 @@ use crate::{
     hindrance::{no_interface, no_namespace, no_settings, no_tun},
     names,
     namespace::{self, Namespace},
-    play::{LiveHost, Play},
-    program::{Ended, Program},
+    play::{Done, LiveHost, Play},
+    program::{self, Ended, Program},
     refusal::{self, Refusal},
     report,
     sampler::Sample,
@@ -48,7 +58,7 @@ pub enum Error {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The machine does not let us.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", system::words(.source))]
     Missing {
         /// What was tried, and what it needs.
         what: String,
@@ -61,14 +71,14 @@ pub enum Error {
     #[error("the kernel's TCP cannot be traced: {0}")]
     Untraceable(String),
     /// Something failed in mid-run.
-    #[error("{what}: {source}")]
+    #[error("{what}: {}", system::words(.source))]
     Failed {
         /// What.
         what: String,
         /// What the kernel said.
         source: io::Error,
     },
-    /// The progress report asked to stop.
+    /// The progress report asked to stop, or the interrupt was raised.
     #[error("the run was stopped")]
     Stopped,
 }
@@ -86,6 +96,8 @@ pub struct Live<'a> {
     around: [Option<Around>; 2],
     folder: PathBuf,
     files: Files,
+    interrupt: Interrupt,
+    plays: Arc<AtomicBool>,
 }
 
 /// What is put around an end of a flow.
@@ -133,7 +145,17 @@ impl<'a> Live<'a> {
             around: [None; 2],
             folder: PathBuf::new(),
             files: Files::default(),
+            interrupt: Interrupt::default(),
+            plays: Arc::default(),
         }
+    }
+    /// Raising `interrupt` ends the preparations, a compiler's process included, and the run. `plays` is true while
+    /// programs may run, which are to be ended before this process is.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: Interrupt, plays: Arc<AtomicBool>) -> Self {
+        self.interrupt = interrupt;
+        self.plays = plays;
+        self
     }
     /// Puts something around every end that is our own TCP: it sees, and may change, what comes and what leaves.
     #[must_use]
@@ -171,10 +193,27 @@ impl<'a> Live<'a> {
     /// and taken away again where they are eBPF ones. Whether the scenario itself can run is [`Self::check`]'s.
     ///
     /// # Errors
-    /// [`Error::Refused`] with the first flow whose control the kernel neither has nor takes; [`Error::Missing`].
+    /// [`Error::Refused`] with the first program that cannot be started, or the first flow whose control the kernel
+    /// neither has nor takes; [`Error::Missing`].
     pub fn check_machine(&self) -> Result<(), Error> {
+        program::check(&self.programs(self.resolved), &self.resolved.nodes)?;
         prepare()?;
         self.controls().map(drop)
+    }
+    fn reading(&self) -> Reading<'_> {
+        Reading {
+            folder: &self.folder,
+            files: &self.files,
+            interrupt: &self.interrupt,
+        }
+    }
+    /// Whether to go on.
+    fn go_on(&self) -> Result<(), Error> {
+        if self.interrupt.is_raised() {
+            Err(Error::Stopped)
+        } else {
+            Ok(())
+        }
     }
     /// The controls of all flows, and those that programs begin with. `resolved` is the scenario as a shell has it, if there is one.
     fn controls_of_programs(&self, resolved: &Resolved) -> Result<(Controls, Defaults), Error> {
@@ -182,8 +221,7 @@ impl<'a> Live<'a> {
             self.controls()?
         } else {
             let namespace = Namespace::new().map_err(no_namespace)?;
-            Controls::beside_a_shell(resolved, &namespace, &self.folder, &self.files)
-                .map_err(no_namespace)?
+            Controls::beside_a_shell(resolved, &namespace, &self.reading()).map_err(no_namespace)?
         };
         let defaults = defaults::of(resolved, &controls, self.shell.is_none());
         Ok((controls, defaults.map_err(no_namespace)??))
@@ -192,7 +230,9 @@ impl<'a> Live<'a> {
         let namespace = Namespace::new().map_err(no_namespace)?;
         settings::check_switches(self.resolved, |name| namespace.has(name))
             .map_err(no_namespace)??;
-        let controls = Controls::of(self.resolved, &namespace, &self.folder, &self.files);
+        let controls = Controls::of(self.resolved, &namespace, &self.reading());
+        // What an interrupted compiler says is no reason.
+        self.go_on()?;
         Ok(controls.map_err(no_namespace)??)
     }
     /// Runs a program with the terminal inside a node, in place of everything that the flows would send; the run ends
@@ -271,6 +311,8 @@ impl<'a> Live<'a> {
             refusal::check(self.resolved)?;
             self.resolved
         };
+        let programs = self.programs(self.resolved);
+        program::check(&programs, &resolved.nodes)?;
         prepare()?;
         descriptors::raise();
         let (controls, defaults) = self.controls_of_programs(resolved)?;
@@ -288,10 +330,12 @@ impl<'a> Live<'a> {
             gateways,
         } = compile_tapped(resolved, self.engine(), ends, self.tapping.as_ref())
             .expect("hosts are made from the scenario's flows");
-        let watch = self.watch(resolved, &hosts)?;
+        let watch = self.watch(resolved, &hosts);
+        self.go_on()?;
+        let watch = watch?;
         let play = Play {
             resolved,
-            programs: self.programs(self.resolved),
+            programs,
             flows_send,
             hosts: &hosts,
             controls: &controls,
@@ -301,7 +345,7 @@ impl<'a> Live<'a> {
             path: PathSampler::new(&links, &groups, self.sample_every),
             filter: watch.filter()?,
         };
-        let done = play.run(&mut network, report)?;
+        let done = self.play(play, &mut network, report)?;
         let traced = watch.end(done.start_ns);
         if self.shell.is_none() {
             check_programs(&done.programs)?;
@@ -393,6 +437,23 @@ impl Live<'_> {
         }
     }
 
+    /// From the start of the clock to its end, or until the interrupt is raised.
+    fn play(
+        &self,
+        play: Play<'_>,
+        network: &mut Network<Frame>,
+        report: &mut dyn FnMut(f64) -> Progress,
+    ) -> Result<Done, Error> {
+        let mut report = |share| match self.go_on() {
+            Ok(()) => report(share),
+            Err(_) => Progress::Stop,
+        };
+        self.plays.store(true, Ordering::Relaxed);
+        let done = play.run(network, &mut report);
+        self.plays.store(false, Ordering::Relaxed);
+        done
+    }
+
     /// What is started at the hosts.
     fn programs(&self, resolved: &Resolved) -> Vec<Program> {
         let mut all = Program::all(resolved);
@@ -411,7 +472,7 @@ impl Live<'_> {
         } else {
             Tracing::Off
         };
-        Watch::start(tracing, resolved, hosts).map_err(Error::Untraceable)
+        Watch::start(tracing, resolved, hosts, &self.interrupt).map_err(Error::Untraceable)
     }
 }
 

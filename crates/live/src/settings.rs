@@ -3,7 +3,10 @@
 use std::{fs, io, os::fd::OwnedFd};
 
 use anabranch_bpf::shipped::{self, Shipped};
-use anabranch_core::units::{Bytes, Duration, Rate};
+use anabranch_core::{
+    system,
+    units::{Bytes, Duration, Rate},
+};
 use anabranch_elements::{
     cc, queue,
     tcp::{EcnMode, Overrides, Profile, Recovery, Settings},
@@ -90,7 +93,7 @@ pub enum SocketOption {
 
 /// What a socket would not have, and why.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {source}", .option.name())]
+#[error("{}: {}", .option.name(), system::words(.source))]
 pub struct OptionError {
     pub option: SocketOption,
     pub source: io::Error,

@@ -18,6 +18,7 @@ use anabranch_bpf::{
     Error as BpfError,
     trace::{Place, Record, Trace},
 };
+use anabranch_core::{interrupt::Interrupt, system};
 use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
 
 use crate::{
@@ -91,7 +92,7 @@ struct Taking {
 }
 
 impl Watch {
-    /// Begins.
+    /// Begins. Raising `interrupt` ends the compiler.
     ///
     /// # Errors
     /// With what is missing, if the run is not to be without.
@@ -99,12 +100,15 @@ impl Watch {
         tracing: Tracing,
         resolved: &Resolved,
         hosts: &[Option<LiveHost>],
+        interrupt: &Interrupt,
     ) -> Result<Self, String> {
         match tracing {
             Tracing::Off => Ok(Self(Err("it was turned off".to_owned()))),
-            Tracing::IfPossible(detail) => Ok(Self(Taking::begin(detail, resolved, hosts))),
+            Tracing::IfPossible(detail) => {
+                Ok(Self(Taking::begin(detail, resolved, hosts, interrupt)))
+            }
             Tracing::Required(detail) => {
-                Taking::begin(detail, resolved, hosts).map(|taking| Self(Ok(taking)))
+                Taking::begin(detail, resolved, hosts, interrupt).map(|taking| Self(Ok(taking)))
             }
         }
     }
@@ -150,18 +154,21 @@ impl Taking {
         detail: Detail,
         resolved: &Resolved,
         hosts: &[Option<LiveHost>],
+        interrupt: &Interrupt,
     ) -> Result<Self, String> {
-        let places = places(resolved, hosts)
-            .map_err(|error| format!("sockets do not say what network they are in: {error}"))?;
+        let places = places(resolved, hosts).map_err(|error| {
+            let why = system::words(&error);
+            format!("sockets do not say what network they are in: {why}")
+        })?;
         if places.is_empty() {
             return Err(
                 "no flow is sent by this machine's TCP for an application of ours".to_owned(),
             );
         }
         let told = |error: BpfError| error.to_string();
-        let mut trace = Trace::start(&places, detail).map_err(told)?;
+        let mut trace = Trace::start(&places, detail, interrupt).map_err(told)?;
         let filter = trace.filter().as_fd().try_clone_to_owned();
-        let filter = filter.map_err(|error| error.to_string())?;
+        let filter = filter.map_err(|error| system::words(&error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&stop);
         let thread = thread::spawn(move || {

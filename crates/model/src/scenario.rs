@@ -20,7 +20,7 @@ mod tree;
 pub mod types;
 mod unavailable;
 
-pub use error::Error;
+pub use error::{Error, nearest};
 pub use extensions::Extensions;
 pub use format::{Family, Protocol};
 pub use kind::{Choice, Kind, Seam};

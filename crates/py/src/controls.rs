@@ -41,7 +41,7 @@ pub fn cc_load(py: Python<'_>, what: String, is_file: bool) -> PyResult<String> 
         } else {
             Source::shipped(&what)
         };
-        kernel::load(&source.map_err(|error| error.to_string())?)
+        kernel::load(&source.map_err(|error| error.to_string())?, interrupt)
     })?
     .map_err(ControlError::new_err)
 }
@@ -54,6 +54,7 @@ pub fn cc_unload(name: &str) -> PyResult<()> {
 
 #[cfg(feature = "kernel")]
 mod kernel {
+    use anabranch::Interrupt;
     use anabranch_bpf::{
         Source,
         kernel::{self, pinned},
@@ -67,8 +68,8 @@ mod kernel {
         (pinned::list(), Some(available), Some(allowed))
     }
 
-    pub fn load(source: &Source) -> Result<String, String> {
-        let loaded = pinned::load(source).map_err(|error| error.to_string())?;
+    pub fn load(source: &Source, interrupt: &Interrupt) -> Result<String, String> {
+        let loaded = pinned::load(source, interrupt).map_err(|error| error.to_string())?;
         Ok(json!({
             "name": loaded.name,
             "path": loaded.path,
@@ -85,6 +86,7 @@ mod kernel {
 /// Built on a machine without libelf.
 #[cfg(not(feature = "kernel"))]
 mod kernel {
+    use anabranch::Interrupt;
     use anabranch_bpf::Source;
 
     type Names = Option<Vec<String>>;
@@ -99,7 +101,7 @@ mod kernel {
     pub const fn lists() -> (Names, Names, Names) {
         (None, None, None)
     }
-    pub fn load(_source: &Source) -> Result<String, String> {
+    pub fn load(_source: &Source, _interrupt: &Interrupt) -> Result<String, String> {
         Err(missing())
     }
     pub fn unload(_name: &str) -> Result<(), String> {

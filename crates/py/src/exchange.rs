@@ -14,9 +14,9 @@ pub fn exchange(one: PathBuf, other: PathBuf) -> PyResult<bool> {
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{io, path::Path};
+    use std::path::Path;
 
-    use pyo3::PyResult;
+    use pyo3::{PyResult, exceptions::PyOSError};
     use rustix::{
         fs::{CWD, RenameFlags, renameat_with},
         io::Errno,
@@ -26,7 +26,10 @@ mod system {
         match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
             Ok(()) => Ok(true),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(false),
-            Err(error) => Err(io::Error::from(error).into()),
+            Err(error) => {
+                let words = anabranch::system::words(&error);
+                Err(PyOSError::new_err((error.raw_os_error(), words)))
+            }
         }
     }
 }

@@ -9,16 +9,18 @@ use std::{
     panic,
     sync::mpsc::{self, RecvTimeoutError},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use anabranch::Interrupt;
+use anabranch::{Interrupt, system};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
 /// How often the main thread looks for signals.
 const PULSE: Duration = Duration::from_millis(20);
 /// How long interrupted work may take to end a child and to remove its temporary files.
 const GRACE: Duration = Duration::from_millis(60);
+/// How long interrupted work may take that says it must be waited for: to end a live run's programs.
+const LONG_GRACE: Duration = Duration::from_secs(2);
 /// As a main thread has it: scenarios may be nested.
 const STACK: usize = 8 << 20;
 
@@ -31,6 +33,17 @@ pub fn interruptible<T: Send + 'static>(
     pulse: Pulse<'_>,
     work: impl FnOnce(&Interrupt) -> T + Send + 'static,
 ) -> PyResult<T> {
+    awaited(py, pulse, &|| false, work)
+}
+
+/// The same for work that may not be left while `is_needed` says so. The work's thread has ended when this returns what
+/// it gave.
+pub fn awaited<T: Send + 'static>(
+    py: Python<'_>,
+    pulse: Pulse<'_>,
+    is_needed: &(dyn Fn() -> bool + Sync),
+    work: impl FnOnce(&Interrupt) -> T + Send + 'static,
+) -> PyResult<T> {
     let interrupt = Interrupt::default();
     let (give, given) = mpsc::sync_channel(1);
     let worker = {
@@ -40,12 +53,19 @@ pub fn interruptible<T: Send + 'static>(
             .name("anabranch".to_owned())
             .stack_size(STACK)
             .spawn(move || drop(give.send(work(&interrupt))))
-            .map_err(|error| PyRuntimeError::new_err(format!("cannot start a thread: {error}")))?
+            .map_err(|error| {
+                let why = system::words(&error);
+                PyRuntimeError::new_err(format!("cannot start a thread: {why}"))
+            })?
     };
     py.detach(move || {
         loop {
             match given.recv_timeout(PULSE) {
-                Ok(done) => return Ok(done),
+                Ok(done) => {
+                    // Whether this process has one thread matters to a live run (user_namespaces(7)).
+                    drop(worker.join());
+                    return Ok(done);
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     // The work panicked, which is a broken invariant: it goes on in the caller.
                     let payload = worker.join().err();
@@ -59,7 +79,11 @@ pub fn interruptible<T: Send + 'static>(
             });
             if let Err(error) = listened {
                 interrupt.raise();
-                drop(given.recv_timeout(GRACE));
+                let since = Instant::now();
+                while matches!(given.recv_timeout(GRACE), Err(RecvTimeoutError::Timeout))
+                    && is_needed()
+                    && since.elapsed() < LONG_GRACE
+                {}
                 return Err(error);
             }
         }

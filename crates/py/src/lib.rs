@@ -32,7 +32,8 @@ mod _engine {
     use super::exchange::exchange;
     #[pymodule_export]
     use super::live::{
-        LiveUnavailableError, check_live, live_hosts, live_send_buffer, prepare_live, run_live,
+        LiveUnavailableError, UntraceableError, check_live, live_hosts, live_program_hindrance,
+        live_send_buffer, prepare_live, run_live,
     };
     #[pymodule_export]
     use super::run::{Run, run, run_many};

@@ -15,6 +15,13 @@ create_exception!(
     "This machine does not let us run live. The arguments say what is missing, and what would help."
 );
 
+create_exception!(
+    anabranch._engine,
+    UntraceableError,
+    LiveUnavailableError,
+    "The kernel's TCP cannot be traced, and was to be: a run without a trace could be made."
+);
+
 /// A host, and a program with its arguments.
 type Shell = (String, Vec<String>);
 
@@ -74,7 +81,7 @@ pub fn run_live(
         captures,
         trace,
     };
-    engine::run(py, &job, &recording, limits, shell, progress.as_ref())
+    engine::run(py, job, recording, limits, shell, progress.as_ref())
 }
 
 /// Whether a scenario asks for nothing that no live run can do, and how long it takes, in seconds; with `machine` also whether
@@ -96,7 +103,7 @@ pub fn check_live(
         seed,
         untrusted: false,
     };
-    engine::check(py, &job, machine)
+    engine::check(py, job, machine)
 }
 
 /// A host's name, its IPv4 address, its IPv6 address, and the program that runs there.
@@ -117,7 +124,14 @@ pub fn live_hosts(
         seed: None,
         untrusted: false,
     };
-    engine::hosts(py, &job)
+    engine::hosts(py, job)
+}
+
+/// Why no program of this name and these arguments can be started, and what to do; `None` if nothing is known against it.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands values over")]
+pub fn live_program_hindrance(words: Vec<String>) -> Option<(String, String)> {
+    engine::program_hindrance(&words)
 }
 
 /// How many octets the send buffer of an application of ours begins with in a live run. Raises `ScenarioError`,
@@ -138,7 +152,7 @@ pub fn live_send_buffer(
         seed,
         untrusted: false,
     };
-    engine::send_buffer(py, &job)
+    engine::send_buffer(py, job)
 }
 
 #[cfg(not(all(feature = "live", target_os = "linux")))]
@@ -155,19 +169,22 @@ mod engine {
     pub fn prepare() -> PyResult<()> {
         Err(without())
     }
-    pub fn check(_py: Python<'_>, _job: &Job, _machine: bool) -> PyResult<f64> {
+    pub fn check(_py: Python<'_>, _job: Job, _machine: bool) -> PyResult<f64> {
         Err(without())
     }
-    pub fn send_buffer(_py: Python<'_>, _job: &Job) -> PyResult<u64> {
+    pub fn send_buffer(_py: Python<'_>, _job: Job) -> PyResult<u64> {
         Err(without())
     }
-    pub fn hosts(_py: Python<'_>, _job: &Job) -> PyResult<Vec<super::HostAddress>> {
+    pub fn program_hindrance(_words: &[String]) -> Option<(String, String)> {
+        None
+    }
+    pub fn hosts(_py: Python<'_>, _job: Job) -> PyResult<Vec<super::HostAddress>> {
         Err(without())
     }
     pub fn run(
         _py: Python<'_>,
-        _job: &Job,
-        _recording: &Recording,
+        _job: Job,
+        _recording: Recording,
         _limits: Option<(f64, f64, u64)>,
         _shell: Option<Shell>,
         _progress: Option<&Py<PyAny>>,
@@ -178,6 +195,11 @@ mod engine {
 
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod engine {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    };
+
     use anabranch::{
         AckSample, Finished, FlowSample, Interrupt, Resolved, Samples, Scenario,
         packet::FlowId,
@@ -186,18 +208,18 @@ mod engine {
         units::{Bytes, Duration, Instant, Rate},
     };
     use anabranch_live::{
-        Detail, Error, Frame, Limits, Live, Progress, Refusal, Sample, Side, TcpInfo, Traced,
-        Tracing,
+        Detail, Error, Frame, Limits, Live, Progress, Sample, Side, TcpInfo, Traced, Tracing,
     };
     use pyo3::exceptions::PyValueError;
 
     use super::{
         LiveUnavailableError, Py, PyAny, PyErr, PyResult, PyRuntimeError, Python, Recording, Run,
-        Shell,
+        Shell, UntraceableError,
     };
     use crate::{
         depends::Depends,
         error::raise,
+        interruptible::{awaited, quietly},
         run::tapping,
         scenario::Job,
         stopwatch::{Stopwatch, peak_rss_bytes},
@@ -207,43 +229,81 @@ mod engine {
         anabranch_live::prepare().map_err(told)
     }
 
-    pub fn check(py: Python<'_>, job: &Job, machine: bool) -> PyResult<f64> {
-        let checked = py.detach(|| {
+    /// A scenario that has been read.
+    struct Read {
+        job: Job,
+        scenario: Scenario,
+        resolved: Resolved,
+    }
+
+    impl Read {
+        fn of(job: Job, interrupt: &Interrupt) -> Result<Self, Failure> {
             let scenario = job
-                .parse_for(true, &Depends::default(), &Interrupt::default())
+                .parse_for(true, &Depends::default(), interrupt)
                 .map_err(Failure::Scenario)?;
             let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
-            let live = Live::new(&resolved)
-                .folder(job.folder().to_owned(), job.files(&Interrupt::default()));
-            let refused = |refusal: &Refusal| Failure::Scenario(of_scenario(&scenario, refusal));
-            live.check().map_err(|refusal| refused(&refusal))?;
-            if machine {
-                live.check_machine().map_err(|error| match error {
-                    Error::Refused(refusal) => refused(&refusal),
-                    other => Failure::Live(other),
-                })?;
+            Ok(Self {
+                job,
+                scenario,
+                resolved,
+            })
+        }
+        fn live(&self, interrupt: &Interrupt, plays: &Arc<AtomicBool>) -> Live<'_> {
+            let folder = self.job.folder().to_owned();
+            Live::new(&self.resolved)
+                .folder(folder, self.job.files(interrupt))
+                .interrupt(interrupt.clone(), Arc::clone(plays))
+        }
+        /// What is refused stands in the scenario's text.
+        fn placed(&self, error: Error) -> Failure {
+            match error {
+                Error::Refused(refusal) => {
+                    let path: Vec<&str> = refusal.path.iter().map(String::as_str).collect();
+                    let (message, help) = (&refusal.message, &refusal.help);
+                    Failure::Scenario(self.scenario.refusal(&path, message, help))
+                }
+                other => Failure::Live(other),
             }
-            Ok(resolved.duration.as_secs_f64())
-        });
-        checked.map_err(|failure| raise_failure(py, failure))
+        }
     }
 
-    pub fn send_buffer(py: Python<'_>, job: &Job) -> PyResult<u64> {
-        let found = py.detach(|| {
-            let scenario = job.parse_for(true, &Depends::default(), &Interrupt::default())?;
-            let resolved = scenario.resolve(job.seed)?;
-            Ok(Live::new(&resolved).first_send_buffer())
-        });
-        found.map_err(|error| raise(py, &error))
+    /// Reads a scenario, in a thread that has ended when this returns.
+    fn read<T: Send + 'static>(
+        py: Python<'_>,
+        job: Job,
+        then: impl FnOnce(Read) -> Result<T, Failure> + Send + 'static,
+    ) -> PyResult<T> {
+        quietly(py, move |interrupt| then(Read::of(job, interrupt)?))?
+            .map_err(|failure| raise_failure(py, failure))
     }
 
-    pub fn hosts(py: Python<'_>, job: &Job) -> PyResult<Vec<super::HostAddress>> {
-        let found = py.detach(|| {
-            let scenario = job.parse_for(true, &Depends::default(), &Interrupt::default())?;
-            Ok(anabranch_live::hosts(&scenario.resolve(job.seed)?))
-        });
-        let found = found.map_err(|error| raise(py, &error))?;
-        let hosts = found.into_iter();
+    pub fn check(py: Python<'_>, job: Job, machine: bool) -> PyResult<f64> {
+        let read = read(py, job, |read| {
+            let live = Live::new(&read.resolved);
+            live.check()
+                .map_err(|refusal| read.placed(refusal.into()))?;
+            Ok(read)
+        })?;
+        let duration = read.resolved.duration.as_secs_f64();
+        if machine {
+            prepare()?;
+            quietly(py, move |interrupt| {
+                let live = read.live(interrupt, &Arc::default());
+                live.check_machine().map_err(|error| read.placed(error))
+            })?
+            .map_err(|failure| raise_failure(py, failure))?;
+        }
+        Ok(duration)
+    }
+
+    pub fn send_buffer(py: Python<'_>, job: Job) -> PyResult<u64> {
+        read(py, job, |read| {
+            Ok(Live::new(&read.resolved).first_send_buffer())
+        })
+    }
+
+    pub fn hosts(py: Python<'_>, job: Job) -> PyResult<Vec<super::HostAddress>> {
+        let hosts = read(py, job, |read| Ok(anabranch_live::hosts(&read.resolved)))?.into_iter();
         Ok(hosts
             .map(|host| {
                 (
@@ -256,18 +316,16 @@ mod engine {
             .collect())
     }
 
+    pub fn program_hindrance(words: &[String]) -> Option<(String, String)> {
+        anabranch_live::program_hindrance(words)
+    }
+
     fn raise_failure(py: Python<'_>, failure: Failure) -> PyErr {
         match failure {
             Failure::Scenario(error) => raise(py, &error),
             Failure::Live(error) => told(error),
             Failure::Other(message) => PyRuntimeError::new_err(message),
         }
-    }
-
-    /// A refusal at its place in the scenario's text.
-    fn of_scenario(scenario: &Scenario, refusal: &Refusal) -> scenario::Error {
-        let path: Vec<&str> = refusal.path.iter().map(String::as_str).collect();
-        scenario.refusal(&path, &refusal.message, &refusal.help)
     }
 
     fn told(error: Error) -> PyErr {
@@ -279,7 +337,7 @@ mod engine {
                 // What comes after its first semicolon says what to do.
                 let text = error.to_string();
                 let (message, help) = text.split_once("; ").unwrap_or((&text, ""));
-                LiveUnavailableError::new_err((message.to_owned(), help.to_owned()))
+                UntraceableError::new_err((message.to_owned(), help.to_owned()))
             }
             other => PyRuntimeError::new_err(other.to_string()),
         }
@@ -293,73 +351,86 @@ mod engine {
 
     pub fn run(
         py: Python<'_>,
-        job: &Job,
-        recording: &Recording,
+        job: Job,
+        recording: Recording,
         limits: Option<(f64, f64, u64)>,
         shell: Option<Shell>,
         progress: Option<&Py<PyAny>>,
     ) -> PyResult<Run> {
         let stopwatch = Stopwatch::start();
         let tracing = tracing(recording.trace.as_ref())?;
-        let mut raised = None;
-        let result = py.detach(|| {
-            let scenario = job
-                .parse_for(true, &Depends::default(), &Interrupt::default())
-                .map_err(Failure::Scenario)?;
-            let resolved = scenario.resolve(job.seed).map_err(Failure::Scenario)?;
-            let captures = recording.captures.as_ref();
-            let captures = captures
-                .map(|captures| tapping(&resolved, captures))
-                .transpose()
-                .map_err(Failure::Other)?;
-            let mut live = Live::new(&resolved)
+        let is_shell = shell.is_some();
+        let read = read(py, job, move |read| {
+            if !is_shell {
+                let live = Live::new(&read.resolved);
+                live.check()
+                    .map_err(|refusal| read.placed(refusal.into()))?;
+            }
+            Ok(read)
+        })?;
+        // Here and not in the work: only a process with one thread can move into a user namespace.
+        prepare()?;
+        let (share, plays) = (
+            Arc::new(AtomicU64::new(0)),
+            Arc::new(AtomicBool::new(false)),
+        );
+        let (reached, playing) = (Arc::clone(&share), Arc::clone(&plays));
+        let mut pulse = |py: Python<'_>| {
+            let share = f64::from_bits(share.load(Ordering::Relaxed));
+            progress.map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
+        };
+        let is_needed = || plays.load(Ordering::Relaxed);
+        let made = awaited(py, &mut pulse, &is_needed, move |interrupt| {
+            let live = read
+                .live(interrupt, &playing)
                 .packet_log(recording.packets)
                 .samples(recording.samples)
-                .tap(captures)
-                .trace(tracing)
-                .folder(job.folder().to_owned(), job.files(&Interrupt::default()));
-            if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
-                live = live.limits(Limits {
-                    p99_lateness_ms,
-                    max_lateness_ms,
-                    io_drops,
-                });
-            }
-            if let Some((host, words)) = shell {
-                let node = resolved.nodes.iter().position(|name| *name == host);
-                let node = node.ok_or_else(|| {
-                    let message = format!("there is no host `{host}`");
-                    let help = format!("expected one of `{}`", resolved.nodes.join("`, `"));
-                    Failure::Scenario(scenario.refusal(&[], &message, &help))
-                })?;
-                live = live.shell(node, words);
-            }
-            let done = live.run_with(&mut |share| {
-                let answer = Python::attach(|py| {
-                    py.check_signals()?;
-                    progress.map_or(Ok(()), |progress| progress.call1(py, (share,)).map(drop))
-                });
-                match answer {
-                    Ok(()) => Progress::Continue,
-                    Err(error) => {
-                        raised = Some(error);
-                        Progress::Stop
-                    }
-                }
-            });
-            done.map(|done| finished(done, &resolved))
-                .map_err(|error| match error {
-                    Error::Refused(refusal) => Failure::Scenario(of_scenario(&scenario, &refusal)),
-                    other => Failure::Live(other),
-                })
-        });
-        if let Some(error) = raised {
-            return Err(error);
-        }
-        let mut finished = result.map_err(|failure| raise_failure(py, failure))?;
+                .trace(tracing);
+            make(&read, live, &recording, limits, shell, &reached)
+        })?;
+        let mut finished = made.map_err(|failure| raise_failure(py, failure))?;
         finished.summary.engine_stats.wall_s = Some(stopwatch.wall_s());
         finished.summary.engine_stats.peak_rss_bytes = peak_rss_bytes();
         Run::new(finished).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    }
+
+    fn make(
+        read: &Read,
+        mut live: Live<'_>,
+        recording: &Recording,
+        limits: Option<(f64, f64, u64)>,
+        shell: Option<Shell>,
+        reached: &AtomicU64,
+    ) -> Result<Finished<Frame>, Failure> {
+        let captures = recording.captures.as_ref();
+        let captures = captures
+            .map(|captures| tapping(&read.resolved, captures))
+            .transpose()
+            .map_err(Failure::Other)?;
+        live = live.tap(captures);
+        if let Some((p99_lateness_ms, max_lateness_ms, io_drops)) = limits {
+            live = live.limits(Limits {
+                p99_lateness_ms,
+                max_lateness_ms,
+                io_drops,
+            });
+        }
+        if let Some((host, words)) = shell {
+            let nodes = &read.resolved.nodes;
+            let node = nodes.iter().position(|name| *name == host);
+            let node = node.ok_or_else(|| {
+                let message = format!("there is no host `{host}`");
+                let help = format!("expected one of `{}`", nodes.join("`, `"));
+                Failure::Scenario(read.scenario.refusal(&[], &message, &help))
+            })?;
+            live = live.shell(node, words);
+        }
+        let done = live.run_with(&mut |share| {
+            reached.store(share.to_bits(), Ordering::Relaxed);
+            Progress::Continue
+        });
+        done.map(|done| finished(done, &read.resolved))
+            .map_err(|error| read.placed(error))
     }
 
     /// As a run of the simulator leaves it, so that tables are made of both alike.

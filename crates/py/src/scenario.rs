@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anabranch::{Extensions, Interrupt, Resolved, Scenario, cc, scenario::Error};
+use anabranch::{Extensions, Interrupt, Resolved, Scenario, cc, scenario::Error, system};
 use anabranch_files::Files;
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -30,7 +30,7 @@ fn check_inside(folder: &Path, path: &Path) -> Result<(), String> {
     } else {
         folder
     };
-    let real = |path: &Path| fs::canonicalize(path).map_err(|error| error.to_string());
+    let real = |path: &Path| fs::canonicalize(path).map_err(|error| system::words(&error));
     if real(path)?.starts_with(real(folder)?) {
         return Ok(());
     }

@@ -352,22 +352,25 @@ def shell(
 ) -> None:
     """Open a shell inside a host of a scenario.
 
-    The live network is around it, and the other hosts' programs run. No flow sends.
+    The live network is around it, and the other hosts' programs run. No flow sends. Ctrl-C is the program's; SIGTERM
+    ends it, and then this command.
     """
     with exit_status():
         import os
 
         from anabranch.cli.common import load_scenario, note
         from anabranch.cli.shell import greeting
-        from anabranch.live import check_host, prepare
+        from anabranch.live import check_host, check_program, prepare
         from anabranch.live import shell as open_shell
 
         scenario = load_scenario(file, set_ or [])
         check_host(scenario, host)
+        program = command or [os.environ.get("SHELL", "/bin/sh")]
+        check_program(program)
         prepare()
         for line in greeting(scenario, host):
             note(line)
-        status = open_shell(scenario, host, command or [os.environ.get("SHELL", "/bin/sh")], remark=note)
+        status = open_shell(scenario, host, program, remark=note)
         if status != 0:
             raise typer.Exit(1)
 

@@ -54,7 +54,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     from anabranch.capture import SNAP_LENGTH, check_snap_length
     from anabranch.errors import UserError
     from anabranch.limits import SAMPLES_MS, check_samples, check_seed
-    from anabranch.live import remarks
+    from anabranch.live import remarks, run_audited
     from anabranch.output import check_target
     from anabranch.progress import Progress
 
@@ -82,16 +82,18 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     with Progress(file.name, 1) as progress:
         packets = options.packets is not False and (options.why or options.out is not None)
         if live:
-            result = scenario.run_live(
+            result = run_audited(
+                scenario,
                 seed=options.seed,
                 packets=packets,
                 samples_ms=samples_ms,
                 captures=[capture.capture for capture in captures],
                 snap_length=snap_length,
-                allow_tainted=True,
                 # Only the trace tells what the kernel retransmits, and why.
                 trace=options.trace or (("acks" if options.out else "events") if options.why else None),
                 progress=progress.update,
+                otherwise="--engine sim" + (", which has no --trace" if options.trace else ""),
+                untraced="without --trace and --why",
             )
         else:
             result = scenario.run(

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use anabranch_core::{interrupt::Interrupt, system};
 use rustix::{
     fs::statfs,
     mount::{MountFlags, mount},
@@ -45,18 +46,19 @@ fn is_there() -> bool {
     })
 }
 
-/// Loads a control so that it stays.
+/// Loads a control so that it stays. Raising `interrupt` ends the compiler.
 ///
 /// # Errors
 /// See [`attach`]; or there is no BPF file system and none can be mounted.
-pub fn load(source: &Source) -> Result<Loaded, Error> {
-    let mut attached = attach(source)?;
+pub fn load(source: &Source, interrupt: &Interrupt) -> Result<Loaded, Error> {
+    let mut attached = attach(source, interrupt)?;
     let mounted = if is_there() {
         None
     } else {
         mount("bpf", FILE_SYSTEM, "bpf", MountFlags::empty(), None).map_err(|error| {
             Error::System(format!(
-                "there is no BPF file system at {FILE_SYSTEM} to keep the control in, and mounting one failed: {error}; as root: mount -t bpf bpf {FILE_SYSTEM}"
+                "there is no BPF file system at {FILE_SYSTEM} to keep the control in, and mounting one failed: {}; as root: mount -t bpf bpf {FILE_SYSTEM}",
+                system::words(&error)
             ))
         })?;
         Some(FILE_SYSTEM)
@@ -64,8 +66,9 @@ pub fn load(source: &Source) -> Result<Loaded, Error> {
     let path = folder().join(attached.name());
     let unable = |error: &dyn std::fmt::Display| {
         Error::System(format!(
-            "cannot keep the control at {}: {error}",
-            path.display()
+            "cannot keep the control at {}: {}",
+            path.display(),
+            system::words(error)
         ))
     };
     fs::create_dir_all(folder()).map_err(|error| unable(&error))?;
@@ -97,13 +100,18 @@ pub fn unload(name: &str) -> Result<(), Error> {
             "no control `{name}` was loaded by `anabranch cc load`; loaded so: {there}"
         )));
     }
-    fs::remove_file(folder().join(name))
-        .map_err(|error| Error::System(format!("cannot unload `{name}`: {error}")))?;
+    fs::remove_file(folder().join(name)).map_err(|error| {
+        let why = system::words(&error);
+        Error::System(format!("cannot unload `{name}`: {why}"))
+    })?;
     // Empty, it goes too; with others in it, it stays.
     match fs::remove_dir(folder()) {
-        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => Err(Error::System(
-            format!("`{name}` is unloaded, but its folder cannot be removed: {error}"),
-        )),
+        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
+            let why = system::words(&error);
+            Err(Error::System(format!(
+                "`{name}` is unloaded, but its folder cannot be removed: {why}"
+            )))
+        }
         _ => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch_core::interrupt::Interrupt;
+use anabranch_core::{interrupt::Interrupt, system};
 use libloading::Library;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
@@ -155,8 +155,9 @@ fn find_ops(source: &Source, shared: &[u8]) -> Result<i64, Error> {
 fn open(source: &Source, shared: &Path) -> Result<Loaded, Error> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Error::System(format!(
-            "cannot load what was compiled of `{}`: {error}",
-            source.name
+            "cannot load what was compiled of `{}`: {}",
+            source.name,
+            system::words(error)
         ))
     };
     let bytes = std::fs::read(shared).map_err(|error| unreadable(&error))?;

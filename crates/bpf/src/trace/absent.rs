@@ -2,6 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
+use anabranch_core::interrupt::Interrupt;
+
 use super::{Detail, Place, Record};
 use crate::Error;
 
@@ -16,7 +18,11 @@ impl Trace {
     ///
     /// # Errors
     /// Always.
-    pub fn start(_flows: &[(Place, u32)], _detail: Detail) -> Result<Self, Error> {
+    pub fn start(
+        _flows: &[(Place, u32)],
+        _detail: Detail,
+        _interrupt: &Interrupt,
+    ) -> Result<Self, Error> {
         Err(Error::System(format!(
             "this build cannot load BPF programs into the kernel; {}",
             crate::privilege::BUILD

@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError, mpsc},
 };
 
+use anabranch_core::{interrupt::Interrupt, system};
 use libbpf_rs::{
     ErrorKind, Link, MapCore as _, MapFlags, Object, ObjectBuilder, OpenObject, ProgramType,
     RingBuffer, RingBufferBuilder,
@@ -44,16 +45,21 @@ pub struct Trace {
 
 impl Trace {
     /// Compiles the program, loads it and lets it watch these flows' sockets, each with the number that its records have.
+    /// Raising `interrupt` ends the compiler.
     ///
     /// # Errors
     /// There is no clang, the kernel has no types or no such tracepoints, or the privilege is missing.
-    pub fn start(flows: &[(Place, u32)], detail: Detail) -> Result<Self, Error> {
+    pub fn start(
+        flows: &[(Place, u32)],
+        detail: Detail,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Error> {
         if !Path::new(BTF).exists() {
             return Err(Error::System(format!(
                 "this kernel does not say what its structures are: {BTF} is missing; it needs CONFIG_DEBUG_INFO_BTF"
             )));
         }
-        let object = compiled()?;
+        let object = compiled(interrupt)?;
         let (started, said) = hearing(|| Self::load(&object, flows, detail));
         started.map_err(|error| {
             if error.kind() == ErrorKind::PermissionDenied && !said.contains(LOG) {
@@ -61,7 +67,7 @@ impl Trace {
             }
             Error::Refused {
                 file: NAME.to_owned(),
-                message: shortened(&said).unwrap_or_else(|| error.to_string()),
+                message: shortened(&said).unwrap_or_else(|| system::words(&error)),
             }
         })
     }
@@ -187,7 +193,7 @@ fn key(place: &Place) -> [u8; 16] {
 }
 
 /// The object file. It is compiled once per process: that takes longer than to load it.
-fn compiled() -> Result<Vec<u8>, Error> {
+fn compiled(interrupt: &Interrupt) -> Result<Vec<u8>, Error> {
     static COMPILED: OnceLock<Mutex<Option<Vec<u8>>>> = OnceLock::new();
     let mut compiled = COMPILED
         .get_or_init(Mutex::default)
@@ -196,7 +202,7 @@ fn compiled() -> Result<Vec<u8>, Error> {
     if let Some(object) = &*compiled {
         return Ok(object.clone());
     }
-    let object = compile::kernel_alone(NAME, TEXT)?;
+    let object = compile::kernel_alone(NAME, TEXT, interrupt)?;
     *compiled = Some(object.clone());
     Ok(object)
 }

@@ -8,6 +8,7 @@ use std::{
         unix::process::{CommandExt, ExitStatusExt},
     },
     process::{Child, Command, ExitStatus},
+    sync::atomic::{AtomicI32, Ordering},
 };
 
 use rustix::{
@@ -32,8 +33,9 @@ pub struct Contained {
 /// Starts a program. It is killed when the calling thread ends, and so is what it has started: even if we are killed
 /// (PR_SET_PDEATHSIG(2)), and even if these have put themselves into a session of their own. A thread can start one.
 /// Where the kernel permits no PID namespace, what has put itself into a session of its own lives on: [`Contained::is_apart`].
-/// `names` is the table that it reads in place of `/etc/hosts`, if the kernel lets it have one.
-pub fn start(command: &mut Command, names: String) -> io::Result<Contained> {
+/// `names` is the table that it reads in place of `/etc/hosts`, if the kernel lets it have one. With `passes_on` the first
+/// process of the namespace passes SIGTERM on to the program, which then needs no process group of its own.
+pub fn start(command: &mut Command, names: String, passes_on: bool) -> io::Result<Contained> {
     // SAFETY: a new PID namespace for the children of this thread touches no descriptor and no memory.
     let is_apart = unsafe { unshare_unsafe(UnshareFlags::NEWPID) }.is_ok();
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -48,7 +50,11 @@ pub fn start(command: &mut Command, names: String) -> io::Result<Contained> {
             if names::give(names.as_bytes()).is_ok() {
                 libc::write(answer, [1_u8].as_ptr().cast(), 1);
             }
-            if is_apart { divide(report) } else { Ok(()) }
+            if is_apart {
+                divide(report, passes_on)
+            } else {
+                Ok(())
+            }
         });
     }
     let child = command.spawn()?;
@@ -85,22 +91,35 @@ impl Contained {
 }
 
 /// The first process of the namespace becomes two: the one that stays, and the program.
-fn divide(report: RawFd) -> io::Result<()> {
+fn divide(report: RawFd, passes_on: bool) -> io::Result<()> {
     // SAFETY: the process has one thread.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(()),
-        program => stay(program, report),
+        program => stay(program, report, passes_on),
     }
 }
 
+/// The program, for [`pass_on`].
+static PROGRAM: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn pass_on(signal: libc::c_int) {
+    // SAFETY: a system call on numbers.
+    unsafe { libc::kill(PROGRAM.load(Ordering::Relaxed), signal) };
+}
+
 /// Waits for the program and whatever loses its parent, says how the program ended, and ends.
-fn stay(program: libc::pid_t, report: RawFd) -> ! {
+fn stay(program: libc::pid_t, report: RawFd, passes_on: bool) -> ! {
+    PROGRAM.store(program, Ordering::Relaxed);
     // SAFETY: system calls on numbers and on locals.
     unsafe {
         // They are the program's.
         for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
             libc::signal(signal, libc::SIG_IGN);
+        }
+        if passes_on {
+            let handler: extern "C" fn(libc::c_int) = pass_on;
+            libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
         }
         // Of what was open nothing may be held: whoever reads the other end waits for it to be closed.
         libc::dup2(report, 3);

@@ -6,10 +6,11 @@ mod fault;
 mod nearest;
 mod place;
 
+pub use self::nearest::nearest;
 use self::place::Excerpt;
 pub(super) use self::{
     fault::Fault,
-    nearest::{choice, nearest},
+    nearest::choice,
     place::{Place, Sources},
 };
 

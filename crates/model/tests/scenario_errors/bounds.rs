@@ -113,3 +113,22 @@ fn an_untrusted_scenario_runs_no_program_and_reaches_no_interface() {
         }
     }
 }
+
+#[test]
+fn a_program_has_a_name_and_no_nul() {
+    for (words, message) in [
+        ("[]", "`exec` is no program and its arguments"),
+        ("[\"\"]", "the name of the program in `exec` is empty"),
+        (
+            "[\"a\", \"b\\u0000\"]",
+            "word 2 of `exec` has a NUL character",
+        ),
+    ] {
+        let text = format!("{GOOD}[host.S]\nexec = {words}\n");
+        let extensions = Extensions::default().live(true);
+        let scenario = Scenario::parse(&text, "test.toml", &extensions).expect("it is TOML");
+        let told = scenario.resolve(None).expect_err("it is refused");
+        let place = (told.line, told.column, told.message.as_str());
+        assert_eq!(place, (Some(20), Some(8), message));
+    }
+}

@@ -23,10 +23,7 @@ pub(in super::super) fn choice<S: AsRef<str>>(wrong: &str, possible: &[S]) -> Ve
 }
 
 /// The nearest of `possible`, if any is near enough to be meant.
-pub(in super::super) fn nearest<'a, S: AsRef<str>>(
-    wrong: &str,
-    possible: &'a [S],
-) -> Option<&'a str> {
+pub fn nearest<'a, S: AsRef<str>>(wrong: &str, possible: &'a [S]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     let letters = |s: &str| -> Vec<char> { s.to_lowercase().replace('_', "-").chars().collect() };
     if wrong.len() > LONGEST {

@@ -155,6 +155,7 @@ pub(super) fn attached(
                     vec!["expected a list of texts, for example [\"iperf3\", \"-s\"]".to_owned()],
                 ));
             }
+            check_words(resolver, name, node.exec.as_deref().unwrap_or_default())?;
         }
         node.has_own_tcp = host.tcp == Some(HostTcp::Own);
         if node.has_own_tcp && (node.interface.is_some() || node.exec.is_some()) {
@@ -178,4 +179,23 @@ pub(super) fn attached(
         }
     }
     Ok(all)
+}
+
+/// Whether there can be a program of this name with these arguments (execve(2)).
+fn check_words(resolver: &Resolver<'_>, host: &str, words: &[String]) -> Result<(), Error> {
+    let path = ["host", host, "exec"];
+    if words.first().is_some_and(String::is_empty) {
+        return Err(resolver.error(
+            &path,
+            "the name of the program in `exec` is empty".to_owned(),
+            vec!["expected a name that PATH leads to, or a path".to_owned()],
+        ));
+    }
+    let at = words.iter().position(|word| word.contains('\0'));
+    let Some(at) = at else { return Ok(()) };
+    Err(resolver.error(
+        &path,
+        format!("word {} of `exec` has a NUL character", at + 1),
+        vec!["expected texts without it: it ends the arguments of a program".to_owned()],
+    ))
 }
