@@ -23,7 +23,8 @@ from anabranch.study.verdict import judge
 
 FILE = "robustness.json"
 _DESCRIPTIVE = {"title", "about", "source", "claim", "published", "accept_if", "why", "note", "label", "setting_why",
-                "figure", "figures", "invariant", "inconsistent", "section", "table", "live"}  # fmt: skip
+                "figure", "figures", "invariant", "inconsistent", "section", "table", "live",
+                "correction", "before"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ def _is_prose(key: str, value: Any) -> bool:
     # Of quantities "table" is where their samples are, which decides; as a list it is the tables of the report.
     return (
         (isinstance(value, str) and key != "table")
-        # Live runs decide no verdict of the simulator's, and a proof of inconsistency is judged on runs of its own.
-        or key in {"figure", "figures", "inconsistent", "section", "live"}
+        # Live runs decide no verdict of the simulator's; a proof of inconsistency and what was read before are judged on
+        # runs of their own.
+        or key in {"figure", "figures", "inconsistent", "section", "live", "correction", "before"}
         or (key == "table" and isinstance(value, list))
     )

@@ -147,8 +147,12 @@ def reduce(series: Series, over: str | None, function: Callable[[list[float]], C
     return Series(axes, {k: function([number(v) for _, v in rows]) for k, rows in groups.items()})
 
 
-def interval_ends(series: Series) -> tuple[Series, Series]:
+def interval_ends(series: Series, *, at_once: bool = False) -> tuple[Series, Series]:
     """Lower and upper end of the 95 % interval over seeds at every point; paired, if the series is a difference.
+
+    Args:
+        series: A value for each point and seed.
+        at_once: The intervals of all points hold together with 95 % (Bonferroni), not each by itself.
 
     Raises:
         NoValueError: A point has fewer than two seeds, and so no interval.
@@ -156,10 +160,11 @@ def interval_ends(series: Series) -> tuple[Series, Series]:
     if "seed" not in series.axes:
         raise NoValueError("an interval needs at least 2 seeds per point")
     axes, groups = series.groups("seed")
+    level = 1 - 0.05 / (len(groups) if at_once else 1)
     lower: dict[Key, Cell] = {}
     upper: dict[Key, Cell] = {}
     for key, rows in groups.items():
-        interval = statistics.mean_interval([number(v) for _, v in rows])
+        interval = statistics.mean_interval([number(v) for _, v in rows], level)
         if interval.lower is None:
             raise NoValueError("an interval needs at least 2 seeds per point")
         lower[key], upper[key] = interval.lower, interval.upper
