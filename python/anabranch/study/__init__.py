@@ -395,7 +395,9 @@ def _corrected(
         for one in claims:
             earlier = one.claim.before
             if earlier is not None and earlier.correction == name:
-                found = judge(earlier.check, results["plain"])
+                if correction.before is not None and before is None:
+                    continue
+                found = judge(earlier.check, before if before is not None else results["plain"])
                 corrected.append(Corrected(one, found, earlier.check.accept_if))
             elif before is not None and one.claim.id in correction.claims:
                 corrected.append(Corrected(one, judge(one.claim, before)))

@@ -133,6 +133,7 @@ class Wrong:
 
     Attributes:
         variants: The only variants that checks need of it; empty: all.
+        axes: Other values of axes; only of the setting before a correction.
     """
 
     name: str
@@ -141,6 +142,7 @@ class Wrong:
     set: Sets
     experiments: tuple[str, ...]
     variants: tuple[str, ...] = ()
+    axes: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class _Parser:
         self.no_cycles(quantities)
         wrongs = {n: self.wrong(n, node, variants) for n, node in root.children("wrong")}
         self.corrections = {
-            name: correction.read(name, node, lambda n, inner: self.wrong(n, inner, variants))
+            name: correction.read(name, node, lambda n, inner: self.earlier_setting(n, inner, variants, axes))
             for name, node in root.children("correction")
         }
         figures = tuple(self.figure(node, axes) for node in root.entries("figure"))
@@ -377,14 +377,26 @@ class _Parser:
             variants=tuple(node.texts("variants", self.names.variants, "variant") or ()),
         )
 
-    def wrong(self, name: str, node: Node, variants: dict[str, Variant]) -> Wrong:
+    def earlier_setting(self, name: str, node: Node, variants: dict[str, Variant], axes: Mapping[str, Axis]) -> Wrong:
+        """The setting before a correction: as a wrong system, or with other values of axes."""
+        others = {}
+        values = node.child("axes")
+        for axis in values.value if values else ():
+            if axis not in axes:
+                raise node.error(f'"{axis}" is no axis', "axes", axis, hint=nearest(axis, axes))
+            assert values is not None  # noqa: S101 - there are axes in it
+            others[axis] = self.values(values, axis)
+        rest = Node(node.document, node.path, {k: v for k, v in node.value.items() if k != "axes"})
+        return replace(self.wrong(name, rest, variants, changed=bool(others)), axes=others)
+
+    def wrong(self, name: str, node: Node, variants: dict[str, Variant], *, changed: bool = False) -> Wrong:
         node.reject_unknown(["title", "replace", "set", "experiments", "variants"])
         replace = node.table("replace")
         for old, new in replace.items():
             for variant in (old, new):
                 if variant not in variants:
                     raise node.error(f'"{variant}" is no variant', "replace", old, hint=nearest(str(variant), variants))
-        if not replace and not node.table("set"):
+        if not replace and not node.table("set") and not changed:
             raise node.error("a wrong system needs replace or set: what is wrong with it")
         experiments = node.texts("experiments", self.names.experiments, "experiment") or self.names.experiments
         needed = tuple(node.texts("variants", variants, "variant") or ())

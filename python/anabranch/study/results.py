@@ -82,7 +82,7 @@ def plan(definition: Definition, condition: Condition, first_seed: Callable[[Pat
         if condition.jitter and definition.jitter:
             repeat = definition.jitter.seeds
         first = first_seed(experiment.scenario)
-        for point in grid(definition, experiment, condition.full):
+        for point in grid(definition, experiment, condition):
             for variant in experiment.variants or ("",):
                 sets = tuple(as_sets(_changes(definition, experiment, variant, point, condition)))
                 samples = experiment.samples_ms if _wants_samples(experiment, point) else None
@@ -93,10 +93,15 @@ def plan(definition: Definition, condition: Condition, first_seed: Callable[[Pat
     return jobs
 
 
-def grid(definition: Definition, experiment: Experiment, full: bool) -> list[tuple[float, ...]]:
+def grid(definition: Definition, experiment: Experiment, condition: Condition) -> list[tuple[float, ...]]:
     """The points of an experiment, in the order of its axes."""
-    axes = [definition.axes[name] for name in experiment.axes]
-    points = list(itertools.product(*((a.full if full else a.quick) for a in axes)))
+    other = condition.wrong.axes if condition.wrong and experiment.name in condition.wrong.experiments else {}
+
+    def values(name: str) -> Sequence[float]:
+        axis = definition.axes[name]
+        return other.get(name, axis.full if condition.full else axis.quick)
+
+    points = list(itertools.product(*map(values, experiment.axes)))
     if experiment.where is None:
         return points
     where = experiment.where

@@ -140,8 +140,8 @@ def _is_prose(key: str, value: Any) -> bool:
     # Of quantities "table" is where their samples are, which decides; as a list it is the tables of the report.
     return (
         (isinstance(value, str) and key != "table")
-        # Live runs decide no verdict of the simulator's; a proof of inconsistency and what was read before are judged on
-        # runs of their own.
+        # Live runs decide no verdict of the simulator's; a proof of inconsistency and what was read before are judged
+        # on runs of their own.
         or key in {"figure", "figures", "inconsistent", "section", "live", "correction", "before"}
         or (key == "table" and isinstance(value, list))
     )
