@@ -235,7 +235,7 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
         path, equals, _ = change.partition("=")
         if not equals or not path.strip():
             raise UserError(f"--set {change!r}: PATH=VALUE was expected", hint="--set flow.main.cc=cubic")
-        name = _one_spelling(path)
+        name = one_spelling(path)
         if name in seen:
             raise UserError(
                 f"--set gives {name} twice, {seen[name]!r} and {change!r}: the first would be ignored",
@@ -248,12 +248,12 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
     return scenario
 
 
-def _one_spelling(path: str) -> str:
+def one_spelling(path: str) -> str:
     """A dotted path as it is written without need for quotation marks; what is no path as it is."""
+    from anabranch import grid
     from anabranch.errors import UserError
-    from anabranch.grid import one_spelling
 
     try:
-        return one_spelling(path)
+        return grid.one_spelling(path)
     except UserError:
         return path.strip()
