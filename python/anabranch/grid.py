@@ -233,7 +233,7 @@ def _at(error: ScenarioError, origin: Origin) -> str:
 
 def _parts(path: str) -> list[str]:
     """The keys of a dotted TOML key."""
-    wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint="--grid flow.main.cc=reno,cubic")
+    wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint=_spelling(path))
     if "\n" in path or set("=#") & set(_QUOTED.sub("", path)):
         raise wrong
     if len(path) > MAX_PATH:
@@ -247,6 +247,14 @@ def _parts(path: str) -> list[str]:
         ((part, inner),) = inner.items()
         parts.append(part)
     return parts
+
+
+def _spelling(path: str) -> str:
+    """How a path is written; where its names need quotation marks, with them."""
+    names = [name.strip() for name in path.split(".")]
+    if len(names) > 1 and all(names) and not set("\"'\\\n=") & set(path):
+        return f"--grid '{'.'.join(toml_text.write_key(name) for name in names)}=A,B,C'"
+    return "--grid flow.main.cc=reno,cubic"
 
 
 def _reject_equal(path: str, values: Sequence[Any]) -> None:

@@ -345,6 +345,12 @@ def test_a_fault_in_the_files_own_grid_has_its_place(
     assert done.err.startswith("error: --grid 'link.a.impair=")
 
 
+def test_a_path_that_needs_quotation_marks_is_offered_with_them(anabranch: Call, varied: Path) -> None:
+    done = anabranch("sweep", varied, "--grid", "flow.$a.cc=reno")
+    assert (done.status, done.out) == (2, "")
+    assert """--grid 'flow."$a".cc=A,B,C'""" in done.err
+
+
 def test_a_place_is_found_where_the_grid_is_nested_or_escaped() -> None:
     text = '\ufeff[sweep]\n"link.\\"x y\\".rate" = ["1 Mbit/s", "\\u0041"] # why\nrepeat = 2\n'
     found = origins(text, "s.toml")

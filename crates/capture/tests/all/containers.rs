@@ -239,10 +239,10 @@ fn fine_resolutions_of_time_are_read() {
     let order = Order::Little;
     let file = [
         section(order),
-        interface(order, 101, &[(9, vec![0x80 | 63])]),
+        interface(order, 101, &[(9, vec![0xbf])]),
         interface(order, 101, &[(9, vec![19])]),
         interface(order, 101, &[(9, vec![38])]),
-        interface(order, 101, &[(9, vec![0x80 | 126])]),
+        interface(order, 101, &[(9, vec![0xfe])]),
         enhanced(order, 0, 1 << 63, &v4(100)),
         enhanced(order, 1, 10_000_000_000_000_000_000, &v4(60)),
         enhanced(order, 2, u64::MAX, &v4(40)),
@@ -251,7 +251,7 @@ fn fine_resolutions_of_time_are_read() {
     .concat();
     let expected = [(1_000 * MS, 100), (1_000 * MS, 60), (0, 40), (0, 40)];
     assert_eq!(read(&file).0, expected);
-    for resolution in [39, 0x80 | 127] {
+    for resolution in [39, 0xff] {
         let file = [
             section(order),
             interface(order, 101, &[(9, vec![resolution])]),
