@@ -10,7 +10,7 @@
 //! # Not implemented
 //! - Numbers within one flow where several share the link.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use anabranch_core::{
     registry::{Meta, Source},
@@ -77,7 +77,7 @@ impl ImpairParams for Params {
     }
     fn take_file(&mut self, text: &str) -> Result<(), Misread> {
         self.file = None;
-        let mut known: HashSet<u64> = self.packets.iter().copied().collect();
+        let mut known: BTreeSet<u64> = self.packets.iter().copied().collect();
         for (at, word) in lines(text) {
             if let Ok(packet) = word.parse::<u64>() {
                 if !known.insert(packet) {
