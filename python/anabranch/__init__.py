@@ -7,9 +7,13 @@ print(result.flows["main"]["goodput_mbit_s"])
 print(result.table("samples"))
 """
 
-from typing import TYPE_CHECKING, Any
+# Type checkers take the name for true, wherever it is from. The command sets its handlers of signals right after this
+# module: an import of `typing` would be time in which Ctrl-C shows a traceback.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from anabranch._engine import ScenarioError
     from anabranch.errors import UserError
     from anabranch.result import RunResult
@@ -31,7 +35,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name when it is first used: the command line must not pay for what it does not need."""
     import importlib
 

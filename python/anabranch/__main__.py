@@ -1,6 +1,6 @@
 """``python -m anabranch``: the command line."""
 
-from anabranch.cli import main
+from anabranch.entry import main
 
 if __name__ == "__main__":
     main()

@@ -128,6 +128,8 @@ def check_directory(path: Path, noun: str = SCENARIO) -> None:
         hint = f"it is a study: `anabranch study {path}`"
     elif manifest is not None:
         hint = f"it has the results of a {manifest.kind}; the scenario is the file that was run"
+        if not manifest.is_complete:
+            hint += " (the results are not complete: writing them was cut short)"
         if (path / "report.html").is_file():
             hint += ", and the figures are in report.html"
     else:

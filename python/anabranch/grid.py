@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from anabranch import toml_text
@@ -14,6 +16,9 @@ from anabranch.errors import UserError
 
 MAX_PATH = 4096
 """Characters of a path."""
+
+MOST_WHOLE = 2
+"""So many axes are shown by their whole paths."""
 
 MAX_POINTS = 1_000_000
 """Runs in one sweep. More is a mistake in the grid."""
@@ -74,6 +79,68 @@ def sets_of(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> list[st
     return [f"{path}={toml_text.write_value(value)}" for path, value in zip(axes, values, strict=True)]
 
 
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Each path by as few of its last parts as tell all of them apart; whole where few columns need no shortening."""
+    if len(paths) <= MOST_WHOLE:
+        return list(paths)
+    parts = [[toml_text.write_key(part) for part in _parts(path)] for path in paths]
+    length = [1] * len(paths)
+    while True:
+        names = [".".join(own[-n:]) for own, n in zip(parts, length, strict=True)]
+        again = [i for i, name in enumerate(names) if names.count(name) > 1 and length[i] < len(parts[i])]
+        if not again:
+            return names
+        for i in again:
+            length[i] += 1
+
+
+def reject_ignored(sets: Sequence[str], axes: Mapping[str, Sequence[Any]], given: Iterable[str] = ()) -> None:
+    """Refuse changes that no run of a sweep would have, because an axis sets the same path.
+
+    Args:
+        sets: The changes, as ``PATH=VALUE``.
+        axes: What the sweep varies.
+        given: The axes that do not come from ``[sweep]``: they replace what is set there.
+
+    Raises:
+        UserError: There is such a change.
+    """
+    grid = set(given)
+    for change in sets:
+        written, _, value = change.partition("=")
+        try:
+            path = _parts(written)
+        except UserError:
+            # The engine says what is wrong with it.
+            continue
+        for axis in axes:
+            varied = _parts(axis)
+            whose = "--grid" if axis in grid else "[sweep]"
+            if path == ["sweep", axis] and axis in grid:
+                raise UserError(
+                    f"--set {change!r} beside --grid {axis}: the first would be ignored", hint="give one of them"
+                )
+            if path[: len(varied)] == varied or _holds(toml_text.parse_value(value.strip()), path, varied):
+                raise UserError(
+                    f"--set {change!r} would be ignored: {whose} varies {axis}",
+                    hint="give one of them",
+                )
+
+
+def _holds(value: Any, path: list[str], varied: list[str]) -> bool:
+    """Whether ``value``, set at ``path``, has something at the longer path ``varied``."""
+    if varied[: len(path)] != path:
+        return False
+    for part in varied[len(path) :]:
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return False
+    return True
+
+
 def points_to_check(axes: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     """The points to resolve before the first run: all of them, or few that hold every value of every axis."""
     if math.prod(len(v) for v in axes.values()) <= MAX_RESOLVED:
@@ -83,18 +150,64 @@ def points_to_check(axes: Mapping[str, Sequence[Any]]) -> Iterator[tuple[Any, ..
         yield tuple(v[min(i, len(v) - 1)] for v in axes.values())
 
 
-def blame(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
+@dataclass(frozen=True)
+class Origin:
+    """Where in a scenario's file a value of ``[sweep]`` stands."""
+
+    file: str
+    line: int
+    column: int
+    source: str
+
+
+def origins(text: str, file: str, given: Iterable[str] = ()) -> dict[str, Origin]:
+    """For each value of the file's ``[sweep]``, as ``PATH=VALUE``, where it stands; ``given`` axes replace the file's.
+
+    A file that Python's parser refuses has none: the engine, which reads more of TOML, has accepted it.
+    """
+    try:
+        table = toml_text.parse(text.removeprefix("\ufeff"), file).get("sweep")
+        if not isinstance(table, dict):
+            return {}
+        places = toml_text.locate(text.removeprefix("\ufeff"))
+        found: dict[str, Origin] = {}
+        for key, values in table.items():
+            if not isinstance(values, list):
+                continue
+            path = one_spelling(key)
+            if path in given:
+                continue
+            for i, value in enumerate(values):
+                place = places[("sweep", key, i)][1]
+                source = toml_text.source_line(text, place.line)
+                found[f"{path}={toml_text.write_value(value)}"] = Origin(file, place.line, place.column, source)
+        return found
+    except (UserError, ValueError, KeyError, IndexError, RecursionError):
+        return {}
+
+
+def blame(
+    error: ScenarioError,
+    sets: Sequence[str],
+    places: Mapping[str, Origin] = MappingProxyType({}),
+    given: Iterable[str] | None = None,
+) -> ScenarioError:
     """The engine's error on one point of a grid, told in the words of the grid.
 
-    A value of the grid reaches the engine as ``--set``; the user gave it with ``--grid``. Where the point has more
-    than one value, all of them are named: a mistake may lie in their combination.
+    A value of the grid reaches the engine as ``--set``. The user gave it with ``--grid`` (the axes ``given``; all of
+    them when left out), or in ``[sweep]`` at one of ``places``. Where the point has more than one value, all of them
+    are named: a mistake may lie in their combination.
     """
     message = str(error)
     for change in sets:
         name = f"--set '{change}'"
         if error.file == name:
-            error.file = f"--grid '{change}'"
-            message = error.file + message.removeprefix(name)
+            if change in places:
+                message = _at(error, places[change])
+            else:
+                by_option = given is None or any(change.startswith(f"{axis}=") for axis in given)
+                error.file = f"{'--grid' if by_option else '[sweep]'} '{change}'"
+                message = error.file + message.removeprefix(name)
             break
     if len(sets) > 1:
         message += f"\n = at the grid's point {', '.join(sets)}"
@@ -102,9 +215,25 @@ def blame(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
     return error
 
 
+def _at(error: ScenarioError, origin: Origin) -> str:
+    """The message of an error in a value of ``[sweep]``, as the engine writes it of a value in a file."""
+    hints = [line.removeprefix(" = ") for line in str(error).splitlines() if line.startswith(" = ")]
+    error.file, error.line, error.column = origin.file, origin.line, origin.column
+    gutter = " " * len(str(origin.line))
+    return "\n".join(
+        [
+            f"{origin.file}:{origin.line}:{origin.column}: {error.message}",
+            f"{gutter} |",
+            f"{origin.line} | {origin.source}",
+            f"{gutter} | {' ' * (origin.column - 1)}^",
+            *(f"{gutter} = {hint}" for hint in hints),
+        ]
+    )
+
+
 def _parts(path: str) -> list[str]:
     """The keys of a dotted TOML key."""
-    wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint="--grid flow.main.cc=reno,cubic")
+    wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint=_spelling(path))
     if "\n" in path or set("=#") & set(_QUOTED.sub("", path)):
         raise wrong
     if len(path) > MAX_PATH:
@@ -118,6 +247,14 @@ def _parts(path: str) -> list[str]:
         ((part, inner),) = inner.items()
         parts.append(part)
     return parts
+
+
+def _spelling(path: str) -> str:
+    """How a path is written; where its names need quotation marks, with them."""
+    names = [name.strip() for name in path.split(".")]
+    if len(names) > 1 and all(names) and not set("\"'\\\n=") & set(path):
+        return f"--grid '{'.'.join(toml_text.write_key(name) for name in names)}=A,B,C'"
+    return "--grid flow.main.cc=reno,cubic"
 
 
 def _reject_equal(path: str, values: Sequence[Any]) -> None:

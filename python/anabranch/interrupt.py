@@ -33,6 +33,8 @@ class _State:
     is_watched = False
     swaps = 0
     """Steps that must not be cut in two, now being made."""
+    held: int | None = None
+    """A signal that came during such a step."""
 
 
 _state = _State()
@@ -67,16 +69,27 @@ def watch() -> None:
 
 @contextmanager
 def whole_step() -> Iterator[None]:
-    """Do not end the process inside this block."""
+    """Do not end the process inside this block, and raise what a signal raises after it."""
     _state.swaps += 1
     try:
         yield
     finally:
         _state.swaps -= 1
+        if _state.held is not None and not _state.swaps:
+            number, _state.held = _state.held, None
+            _raise(number, None)
 
 
-def _raise(number: int, _frame: FrameType | None) -> NoReturn:
+def _raise(number: int, _frame: FrameType | None) -> None:
+    """The handler of signals.
+
+    Raises:
+        KeyboardInterrupt: Always, but inside of :func:`whole_step`.
+    """
     _state.received = number
+    if _state.swaps:
+        _state.held = number
+        return
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 

@@ -6,14 +6,20 @@ without that step (NFS, some FUSE) gets two renames, between which the target is
 made carries a manifest of what we wrote; only such a directory, holding nothing else, is ever replaced. A symbolic link
 to a directory is followed, and stays.
 
+Some directories stay in place: a mount point (a container's volume), one whose parent we may not write, and one in
+which a process stands (``--out .``, another shell). The hidden directory is then inside, and its files are moved out of
+it one by one. Meanwhile the manifest says that the results are not complete; the manifest of the new ones comes last.
+
 A process that is killed leaves its hidden directory, whose name says so (:mod:`anabranch.owner`); the next command that
 writes beside it removes it.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "anabranch.json"
 
+LOST_AND_FOUND = "lost+found"
+"""A directory that file systems make at their root."""
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -38,6 +47,8 @@ class Manifest:
 
     kind: str
     files: tuple[str, ...]
+    is_complete: bool = True
+    """False while files are moved in one by one, and after that was cut short."""
 
 
 def check_target(target: Path, kind: str) -> None:
@@ -49,8 +60,12 @@ def check_target(target: Path, kind: str) -> None:
         UserError: ``target`` is a file, a directory with foreign content, or cannot be written.
     """
     try:
-        owner.remove_dead(follow(target).parent)
+        place = follow(target)
+        owner.remove_dead(place.parent)
         exists = target.exists()
+        stays = exists and (kind == "sweep" or _stays(place))
+        if stays:
+            owner.remove_dead(place)
         if not exists and target.is_symlink():
             raise UserError(
                 f"--out {target} is a symbolic link to {target.readlink()}, which does not exist",
@@ -65,7 +80,7 @@ def check_target(target: Path, kind: str) -> None:
             raise
         # A NUL byte, or half a character.
         raise UserError(f"--out {str(target)!r} cannot be the name of a directory") from None
-    _check_writable(target, inside=exists and kind == "sweep")
+    _check_writable(target, inside=stays)
 
 
 def check_parent(parent: Path) -> None:
@@ -94,7 +109,10 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     name, target = target, where or target
     if not target.is_dir():
         raise UserError(f"{name} is a file; --out needs a directory")
-    names = set(os.listdir(target))
+    # Another process of ours may be writing here now.
+    names = {name for name in os.listdir(target) if not owner.is_temporary(name)}
+    if LOST_AND_FOUND in names and _is_mount(target):
+        names.remove(LOST_AND_FOUND)
     if not names:
         return
     manifest = read_manifest(target)
@@ -160,7 +178,7 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
     """
     check_target(target, kind)
     place = follow(target)
-    aside = owner.beside(place)
+    aside = owner.beside(place / MANIFEST if _stays(place) else place)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         aside.mkdir()
@@ -199,11 +217,14 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
     path.write_bytes(buffer.getbuffer())
 
 
-def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None) -> None:
+def write_manifest(directory: Path, kind: str, files: Iterable[str] | None = None, *, is_complete: bool = True) -> None:
     """Note in ``directory`` what it is and which files are ours: ``files``, or all where we made the directory."""
     if files is None:
         files = (str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file() and p.name != MANIFEST)
-    write_whole(directory / MANIFEST, to_json({"format": 1, "kind": kind, "files": sorted(files)}))
+    content: dict[str, Any] = {"format": 1, "kind": kind, "files": sorted(files)}
+    if not is_complete:
+        content["complete"] = False
+    write_whole(directory / MANIFEST, to_json(content))
 
 
 def read_manifest(directory: Path) -> Manifest | None:
@@ -217,7 +238,7 @@ def read_manifest(directory: Path) -> Manifest | None:
     kind, files = content.get("kind"), content.get("files", [])
     if not isinstance(kind, str) or not isinstance(files, list) or not all(map(_is_inside, files)):
         return None
-    return Manifest(kind, tuple(files))
+    return Manifest(kind, tuple(files), content.get("complete") is not False)
 
 
 def _is_inside(name: object) -> bool:
@@ -235,11 +256,24 @@ def to_json(value: Any) -> bytes:
 
 def _replace(target: Path, made: Path, kind: str) -> None:
     """Put ``made`` where ``target`` is; what was there is then at ``made``, to be removed."""
-    from anabranch import _engine
-
     if not os.path.lexists(target):
         made.rename(target)
         return
+    if not _stays(target):
+        try:
+            _change_places(target, made, kind)
+            return
+        except OSError as error:
+            # A mount point that nothing shows as one; a directory of a lower layer of an overlay.
+            if error.errno not in (errno.EBUSY, errno.EXDEV):
+                raise
+    _move_in(target, made, kind)
+
+
+def _change_places(target: Path, made: Path, kind: str) -> None:
+    """Exchange two directories; by two renames where there is no exchange."""
+    from anabranch import _engine
+
     if _engine.exchange(str(made), str(target)):
         try:
             # Something may have been put there since it was looked at, before the run.
@@ -259,3 +293,77 @@ def _replace(target: Path, made: Path, kind: str) -> None:
             raise
     shutil.rmtree(old)
     owner.forget(old)
+
+
+def _move_in(target: Path, made: Path, kind: str) -> None:
+    """Replace the files in ``target`` by those in ``made``; every directory of ``target`` that is still used stays."""
+    _check_content(target, kind)
+    before, after = read_manifest(target), read_manifest(made)
+    new = set(after.files) if after is not None else set()
+    old = set(before.files) if before is not None else set()
+    with whole_step():
+        write_manifest(target, kind, old | new, is_complete=False)
+        for name in old - new:
+            (target / name).unlink(missing_ok=True)
+        kept = {parent for name in new for parent in (target / name).parents}
+        for directory in sorted({p for name in old for p in (target / name).parents} - kept, reverse=True):
+            if target in directory.parents and directory.is_dir():
+                directory.rmdir()
+        for name in sorted(new):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            _move(made / name, target / name)
+        _move(made / MANIFEST, target / MANIFEST)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename a file over another; where they are on two file systems, copy it first."""
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        write_whole(target, source.read_bytes())
+
+
+def _stays(place: Path) -> bool:
+    """Whether the directory at ``place`` has to stay where it is, so that only its content can be replaced."""
+    if not place.is_dir():
+        return False
+    return _is_mount(place) or not os.access(place.parent, os.W_OK | os.X_OK) or _is_stood_in(place)
+
+
+def _is_mount(place: Path) -> bool:
+    if os.path.ismount(place):
+        return True
+    try:
+        # A directory that is bound to another of the same file system looks like any other.
+        mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except OSError:
+        return False
+    points = (fields[4] for line in mounts if len(fields := line.split(b" ")) > 4)
+    return os.fsencode(place) in {re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), p) for p in points}
+
+
+def _is_stood_in(place: Path) -> bool:
+    """Whether this process or another one that we may look at has its working directory here or below."""
+    try:
+        here = [os.getcwd(), *_working_directories()]
+    except FileNotFoundError:
+        here = _working_directories()
+    return any(place == path or place in path.parents for path in map(Path, here))
+
+
+def _working_directories() -> list[str]:
+    """Of all processes that may be asked; of none without ``/proc``."""
+    found = []
+    try:
+        with os.scandir("/proc") as processes:
+            for process in processes:
+                if process.name.isdigit():
+                    try:
+                        found.append(os.readlink(f"/proc/{process.name}/cwd"))
+                    except OSError:
+                        continue
+    except OSError:
+        return []
+    return found

@@ -37,6 +37,11 @@ def beside(target: Path) -> Path:
     return path
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file's name is one of those that :func:`beside` makes, here or in another process."""
+    return _NAME.fullmatch(name) is not None
+
+
 def forget(path: Path) -> None:
     """``path`` is gone or has got its own name."""
     _mine.discard(path)

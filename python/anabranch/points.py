@@ -80,11 +80,15 @@ class Store:
         except (ValueError, RecursionError):
             self._reject(path, "is not whole JSON")
             return None
-        wrong = _wrong(content, key)
+        try:
+            wrong = _wrong(content, key)
+            # A name that no file can have (half a character, a NUL byte) is a ValueError.
+            changed = [] if wrong else [n for n, hashed in content["depends"].items() if self._hash(n) != hashed]
+        except (ValueError, RecursionError):
+            wrong = "has been changed"
         if wrong:
             self._reject(path, wrong)
             return None
-        changed = [name for name, hashed in content["depends"].items() if self._hash(name) != hashed]
         if changed:
             self._reject(path, f"was made with another content of {', '.join(changed)}")
             return None

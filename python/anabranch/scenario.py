@@ -479,7 +479,8 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
             hint=nearest(path.name, beside) if difflib.get_close_matches(path.name, beside, 1) else None,
         ) from None
     try:
-        return raw.decode("utf-8")
+        # A byte-order mark is no part of the text; TOML has none.
+        return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1

@@ -136,6 +136,7 @@ class CaptureSummary(TypedDict, total=False):
     fragments: int
     time_went_back: int
     cut_off: bool
+    trailing_bytes: int
     skipped: dict[str, int]
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
-    from anabranch.summary import Summary
+    from anabranch.summary import Resolved, Summary
+
+    _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
+    """Tells of the engine's error on one point."""
 
 PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
@@ -127,9 +130,9 @@ def sweep(
     if directory is not None:
         check_target(directory, "sweep")
         directory = follow(directory)
-    axes, points = _plan(scenario, grid, repeat)
+    axes, points, told = _plan(scenario, grid, repeat)
     store = Store(directory, scenario.file, remark)
-    maker = _Maker(scenario, axes, points, store, digest=digest)
+    maker = _Maker(scenario, axes, points, store, told, digest=digest)
     store.said()
     try:
         summaries = maker.make(jobs, progress)
@@ -140,34 +143,54 @@ def sweep(
     return result
 
 
-def _plan(
-    scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None
-) -> tuple[dict[str, Sequence[Any]], list[Point]]:
-    """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
-    from anabranch import _engine
-    from anabranch.grid import MAX_POINTS, axes_of, blame, points_to_check, sets_of
+def planned_axes(
+    scenario: Scenario, grid: Mapping[str, Sequence[Any]]
+) -> tuple[dict[str, Sequence[Any]], dict[str, Sequence[Any]], Resolved]:
+    """What a sweep varies, what of it ``grid`` gives, and the scenario.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: An axis is.
+    """
+    from anabranch.grid import axes_of
 
     given = axes_of(grid)
     resolved = scenario.resolve()
-    planned = resolved.get("sweep", {})
-    axes: dict[str, Sequence[Any]] = {**axes_of(planned.get("grid", {})), **given}
-    repeats = repeat if repeat is not None else int(planned.get("repeat", 1))
+    return {**axes_of(resolved.get("sweep", {}).get("grid", {})), **given}, given, resolved
+
+
+def _plan(
+    scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None
+) -> tuple[dict[str, Sequence[Any]], list[Point], _Blame]:
+    """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
+    from anabranch import _engine
+    from anabranch.grid import MAX_POINTS, origins, points_to_check, sets_of
+
+    axes, given, resolved = planned_axes(scenario, grid)
+    repeats = repeat if repeat is not None else int(resolved.get("sweep", {}).get("repeat", 1))
     if repeats < 1:
-        raise UserError(f"--repeat {repeats}: at least 1 was expected")
+        raise UserError(f"--repeat {repeat}: at least 1 was expected")
     count = math.prod(len(v) for v in axes.values()) * repeats
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
     first = int(resolved["seed"])
     if first + repeats - 1 > MAX_SEED:
         raise UserError(f"{repeats} seeds from {first} on: seeds up to {MAX_SEED} were expected")
+    places = origins(scenario.text, scenario.file, given) if len(axes) > len(given) else {}
+
+    def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
+        from anabranch.grid import blame
+
+        return blame(error, sets, places, given)
+
     for values in points_to_check(axes):
         sets = sets_of(axes, values)
         try:
             _engine.resolve(scenario.text, scenario.file, [*scenario.sets, *sets], first, untrusted=scenario.untrusted)
         except _engine.ScenarioError as error:
-            raise blame(error, sets) from None
+            raise told(error, sets) from None
     points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
-    return axes, points
+    return axes, points, told
 
 
 class _Maker:
@@ -179,12 +202,14 @@ class _Maker:
         axes: Mapping[str, Sequence[Any]],
         points: Sequence[Point],
         store: Store,
+        told: _Blame,
         *,
         digest: bool,
     ) -> None:
         from anabranch.grid import sets_of
 
         self.digest = digest
+        self.told = told
         self.untrusted = scenario.untrusted
         self.store = store
         text = scenario.text
@@ -218,7 +243,6 @@ class _Maker:
 
     def _chunk(self, chunk: Sequence[int], threads: int, base: int, report: Callable[[int], None]) -> None:
         from anabranch import _engine
-        from anabranch.grid import blame
 
         try:
             self._run(chunk, threads, lambda n: report(base + n))
@@ -231,7 +255,7 @@ class _Maker:
             try:
                 self._run([i], 1, lambda _: None)
             except _engine.ScenarioError as error:
-                failed = failed or blame(error, self.sets[i])
+                failed = failed or self.told(error, self.sets[i])
         raise failed or whole
 
     def _run(self, chunk: Sequence[int], threads: int, report: Callable[[int], None]) -> None:
@@ -282,7 +306,7 @@ def _frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Sum
     columns: dict[str, list[Any]] = {axis: [_cell(p.values[i]) for p in points] for i, axis in enumerate(axes)}
     for axis, cells in columns.items():
         if len({type(c) for c in cells} - {int, float}) > 0 and len({type(c) for c in cells}) > 1:
-            columns[axis] = [str(c) for c in cells]
+            columns[axis] = [value_text(c) for c in cells]
     columns["seed"] = [p.seed for p in points]
     columns["digest"] = [s.get("digest") for s in summaries]
     frame = pl.DataFrame(columns, strict=False)
@@ -292,3 +316,8 @@ def _frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Sum
 
 def _cell(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) else toml_text.write_value(value)
+
+
+def value_text(value: Any) -> str:
+    """A value of an axis as text: as TOML and JSON write it, and a string without quotation marks."""
+    return value if isinstance(value, str) else toml_text.write_value(value)

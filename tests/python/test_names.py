@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import warnings
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 from anabranch import Scenario, shown
 from anabranch.plot.run import figures
-from anabranch.plot.style import house_style, save
+from anabranch.plot.style import FigureWarning, add_legend, house_style, new_figure, save, spell
 from anabranch.report.columns import RunColumns
 from anabranch.report.page import page, table
 from anabranch.report.run_output import html_report
@@ -130,6 +133,7 @@ def test_a_report_shows_every_name_as_it_is(title: str, flows: list[str], link: 
 
 
 @pytest.mark.parametrize("some", [NAMES[i : i + 9] for i in range(0, len(NAMES), 9)])
+@pytest.mark.filterwarnings("ignore::anabranch.plot.style.FigureWarning")
 def test_figures_show_every_name(tmp_path: Path, some: list[str]) -> None:
     result = Scenario.from_text(scenario(" ".join(some), some)).run(samples_ms=10)
     # Warnings are errors here: of missing glyphs, of labels that begin with an underscore, of a layout without room.
@@ -187,3 +191,50 @@ def test_nothing_that_reaches_a_terminal_controls_it(text: str) -> None:
     assert len(told) == len(text)
     assert not CONTROL.search(told)
     assert shown.terminal(told) == told
+
+
+def drawn_texts(names: list[str]) -> list[str]:
+    """How a legend of a figure shows names, and how an axis does."""
+    figure, axes = new_figure()
+    lines = [axes.plot([0, 1], [k, k])[0] for k in range(len(names))]
+    add_legend(axes, lines, names)
+    axes.set_yticks(range(len(names)), [shown.figure(name) for name in names])
+    spell(figure)
+    figure.canvas.draw()
+    legend = axes.get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert [text.get_text() for text in axes.get_yticklabels()] == texts
+    return texts
+
+
+def test_names_that_the_font_lacks_stay_apart() -> None:
+    long = "東京と大阪の間の経路の第"
+    with (
+        pytest.warns(FigureWarning, match=r"has no characters for 漢字 \(shown as \\u6f22\\u5b57\), ") as told,
+        house_style(),
+    ):
+        texts = drawn_texts(["漢字", "漢子", f"{long}一", f"{long}二", "plain", "ütf", "a 漢字 b $x$"])
+    assert texts[0] == r"\u6f22\u5b57"
+    assert texts[1] == r"\u6f22\u5b50"
+    assert texts[4:] == ["plain", "ütf", r"a \u6f22\u5b57 b \$x\$"]
+    assert re.fullmatch(r"\[\d+\]", texts[2])
+    assert len(set(texts)) == len(texts)
+    assert len(told) == 1
+    assert f"{long}一 (shown as {texts[2]})" in str(told[0].message)
+    # Names that it has give no warning.
+    with warnings.catch_warnings(), house_style():
+        warnings.simplefilter("error")
+        assert drawn_texts(["plain", "ütf"]) == ["plain", "ütf"]
+
+
+def test_a_run_says_once_which_names_its_figures_cannot_show(anabranch: Call, tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(scenario("t", ["流れ一", "流れ二"]), encoding="utf-8")
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "anabranch", "run", str(file), "--out", str(tmp_path / "out")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = [line for line in done.stderr.splitlines() if "font" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("the font of the figures has no characters for 流れ")

@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from anabranch import _engine
+from anabranch import _engine, interrupt, output
 from anabranch.errors import UserError
-from anabranch.output import check_parent, check_target, read_manifest, whole_directory, write_whole
+from anabranch.output import check_parent, check_target, read_manifest, whole_directory, write_manifest, write_whole
 
 from .command import Call
 
@@ -262,3 +265,160 @@ def test_what_was_put_there_during_the_run_is_not_destroyed(tmp_path: Path) -> N
     with refused, whole_directory(target, "run"):
         (target / "mine").write_text("mine")
     assert sorted(path.name for path in target.iterdir()) == ["a", "anabranch.json", "mine"]
+
+
+def write_twice(target: Path) -> None:
+    """Results of two runs, each with a file of its own, in one directory after the other."""
+    for name in ("a", "b"):
+        with whole_directory(target, "run") as aside:
+            (aside / name).write_text(name)
+            (aside / "figures").mkdir()
+            (aside / "figures" / name).write_text(name)
+            (aside / f"only-{name}").mkdir()
+            (aside / f"only-{name}" / "x").write_text(name)
+
+
+LEFT = ["anabranch.json", "b", "figures", "only-b"]
+"""What the second run leaves."""
+
+
+def system(*command: object) -> bool:
+    """Run a command of the system, and whether it worked."""
+    if shutil.which(str(command[0])) is None:
+        return False
+    done = subprocess.run(list(map(str, command)), capture_output=True, check=False)  # noqa: S603 - a test's
+    return done.returncode == 0
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own."""
+    point = tmp_path / "a volume"
+    point.mkdir()
+    if not system("mount", "-t", "tmpfs", "none", point):
+        pytest.skip("cannot mount a file system")
+    yield point
+    assert system("umount", point)
+
+
+def test_a_mount_point_is_written_into(mount: Path) -> None:
+    write_twice(mount)
+    assert sorted(path.name for path in mount.iterdir()) == LEFT
+    assert [path.name for path in (mount / "figures").iterdir()] == ["b"]
+    assert [path.name for path in mount.parent.iterdir()] == [mount.name]
+    manifest = read_manifest(mount)
+    assert manifest is not None
+    assert (manifest.is_complete, manifest.files) == (True, ("b", "figures/b", "only-b/x"))
+
+
+def test_a_bound_directory_is_written_into(tmp_path: Path, mount: Path) -> None:
+    (mount / "one").mkdir()
+    (mount / "other").mkdir()
+    assert system("mount", "--bind", mount / "one", mount / "other")
+    try:
+        # Of the same file system as its parent: only the table of mounts tells.
+        assert not os.path.ismount(mount / "other")
+        write_twice(mount / "other")
+        assert sorted(path.name for path in (mount / "one").iterdir()) == LEFT
+        assert sorted(path.name for path in mount.iterdir()) == ["one", "other"]
+    finally:
+        assert system("umount", mount / "other")
+
+
+def test_what_a_file_system_makes_at_its_root_is_not_in_the_way(mount: Path) -> None:
+    (mount / "lost+found").mkdir()
+    write_twice(mount)
+    assert sorted(path.name for path in mount.iterdir()) == sorted([*LEFT, "lost+found"])
+
+
+def test_a_run_into_a_mount_point(anabranch: Call, mount: Path, scenario_file: Path) -> None:
+    done = anabranch("run", scenario_file, "--set", "duration='1 s'", "--out", mount, "--no-packets")
+    assert done.status == 0, done.err
+    assert {"anabranch.json", "summary.json", "figures"} <= {path.name for path in mount.iterdir()}
+
+
+def test_the_working_directory_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.chdir(out)
+    write_twice(Path())
+    assert sorted(os.listdir()) == LEFT
+    assert Path.cwd() == out
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_working_directory_of_another_process_stays(tmp_path: Path) -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("reads /proc")
+    out = tmp_path / "out"
+    out.mkdir()
+    with subprocess.Popen(["sleep", "600"], cwd=out) as shell:  # noqa: S607 - a test's
+        write_twice(out)
+        assert os.path.samefile(f"/proc/{shell.pid}/cwd", out)
+        shell.kill()
+    assert sorted(path.name for path in out.iterdir()) == LEFT
+
+
+def test_what_is_moved_in_and_cut_short_is_not_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.chdir(out)
+    write_twice(out)
+    move = output._move
+    moved: list[Path] = []
+
+    def fail_late(source: Path, target: Path) -> None:
+        if len(moved) == 2:
+            raise OSError(5, "Input/output error")
+        moved.append(target)
+        move(source, target)
+
+    monkeypatch.setattr(output, "_move", fail_late)
+    with pytest.raises(RuntimeError, match="Input/output error"):
+        write_twice(out)
+    monkeypatch.setattr(output, "_move", move)
+    manifest = read_manifest(out)
+    assert manifest is not None
+    assert not manifest.is_complete
+    # The next run replaces all of it.
+    write_twice(out)
+    assert sorted(path.name for path in out.iterdir()) == LEFT
+    manifest = read_manifest(out)
+    assert manifest is not None
+    assert manifest.is_complete
+
+
+def test_a_signal_waits_until_all_is_moved_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    monkeypatch.chdir(out)
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, interrupt._raise)
+    try:
+        move = output._move
+
+        def interrupted(source: Path, target: Path) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            move(source, target)
+
+        monkeypatch.setattr(output, "_move", interrupted)
+        with pytest.raises(interrupt.Terminated):
+            write_twice(out)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        monkeypatch.setattr(interrupt._state, "received", None)
+    assert sorted(path.name for path in out.iterdir()) == ["a", "anabranch.json", "figures", "only-a"]
+
+
+def test_what_another_process_writes_now_is_not_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with whole_directory(tmp_path, "run") as aside:
+        assert aside.parent == tmp_path
+        check_target(tmp_path, "run")
+
+
+def test_a_scenario_that_is_a_directory_with_incomplete_results(anabranch: Call, tmp_path: Path) -> None:
+    write_manifest(tmp_path, "run", (), is_complete=False)
+    done = anabranch("run", tmp_path)
+    assert done.status == 2
+    assert "the results are not complete" in done.err

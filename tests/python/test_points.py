@@ -158,3 +158,14 @@ def test_what_a_control_includes_counts(tmp_path: Path) -> None:
     again()
     assert len(remarks) == 2
     assert all("deep/more.h" in remark for remark in remarks)
+
+
+@pytest.mark.parametrize("name", ["\\ud800", "a\\u0000b", ""])
+def test_a_point_that_depends_on_no_possible_file_is_made_again(made: Made, name: str) -> None:
+    content = json.loads(made.point().read_bytes())
+    content["depends"] = {"@": "x"}
+    made.point().write_text(json.dumps(content).replace("@", name))
+    assert made.again() == 1
+    assert len(made.remarks) == 1
+    assert made.point().name in made.remarks[0]
+    assert made.again() == 0

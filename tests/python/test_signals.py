@@ -127,3 +127,40 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], check=False, env={**os.environ})  # noqa: S603 - our own
     assert done.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sends signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_imports_ends_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    # Every import behind the handlers is a moment at which the signal may come.
+    program = (
+        "import os, sys\n"
+        "count = int(sys.argv.pop(1))\n"
+        "class Counted:\n"
+        "    left = count\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if 'anabranch.entry' in sys.modules:\n"
+        "            Counted.left -= 1\n"
+        f"            if Counted.left == 0: os.kill(os.getpid(), {int(number)})\n"
+        "sys.meta_path.insert(0, Counted())\n"
+        "from anabranch.entry import main\n"
+        "main()\n"
+    )
+    for moment in (1, 2, 3, 5, 10, 40, 100):
+        done = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-c", program, str(moment), "--version"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (STATUS[number], "")
+        assert done.stderr == f"error: {'interrupted' if number == signal.SIGINT else 'terminated'}\n"
+
+
+def test_the_package_imports_nothing_before_the_handlers() -> None:
+    program = (
+        "import sys\nbefore = set(sys.modules)\nimport anabranch.entry\nprint(*sorted(set(sys.modules) - before))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.split() == ["anabranch", "anabranch.entry"]

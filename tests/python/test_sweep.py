@@ -9,7 +9,10 @@ import polars as pl
 import pytest
 
 from anabranch import Scenario, UserError, _engine
-from anabranch.sweep import estimate, flatten
+from anabranch.grid import origins, short_names
+from anabranch.sweep import estimate, flatten, value_text
+
+from .command import Call
 
 GRID: dict[str, Sequence[str | int]] = {
     "flow.main.cc": ["new-reno", "cubic"],
@@ -223,3 +226,137 @@ def test_jobs_are_no_more_than_runs(scenario_file: Path, monkeypatch: pytest.Mon
     scenario(scenario_file).sweep(GRID, jobs=1000)
     scenario(scenario_file).sweep(GRID, repeat=3, jobs=1000)
     assert asked == [4, 8]
+
+
+VARIED = """
+duration = "0.2 s"
+[link.a]
+between = ["S", "R"]
+rate = "10 Mbit/s"
+delay = "1 ms"
+[flow.a]
+from = "S"
+to = "R"
+[flow.b]
+from = "S"
+to = "R"
+[sweep]
+"link.a.rate" = ["1 Mbit/s", "2 Mbit/s"]
+"""
+
+
+@pytest.fixture
+def varied(tmp_path: Path) -> Path:
+    file = tmp_path / "varied.toml"
+    file.write_text(VARIED)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--set", "link.a.rate=5 Mbit/s"],
+            "--set 'link.a.rate=5 Mbit/s' would be ignored: [sweep] varies link.a.rate",
+        ),
+        (
+            ["--set", 'link."a".delay=5 ms', "--grid", "link.a.delay=1 ms,2 ms"],
+            "--set 'link.\"a\".delay=5 ms' would be ignored: --grid varies link.a.delay",
+        ),
+        (
+            ["--set", "flow.a.cc.kind=cubic", "--grid", "flow.a.cc=reno,cubic"],
+            "--set 'flow.a.cc.kind=cubic' would be ignored: --grid varies flow.a.cc",
+        ),
+        (
+            ["--set", "flow.a.transport={ sack = true }", "--grid", "flow.a.transport.sack=true,false"],
+            "--set 'flow.a.transport={ sack = true }' would be ignored: --grid varies flow.a.transport.sack",
+        ),
+        (
+            ["--set", "sweep.'link.a.rate'=['5 Mbit/s']", "--grid", "link.a.rate=1 Mbit/s,2 Mbit/s"],
+            "beside --grid link.a.rate: the first would be ignored",
+        ),
+        (["--set", "sweep.repeat=2", "--repeat", "3"], "--set 'sweep.repeat=2' beside --repeat 3: it would be ignored"),
+    ],
+)
+def test_a_change_that_no_run_would_have_is_refused(
+    anabranch: Call, varied: Path, options: list[str], message: str
+) -> None:
+    done = anabranch("sweep", varied, *options)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_a_change_that_every_run_has_is_not_refused(anabranch: Call, varied: Path) -> None:
+    changes = ["--set", "link.a.queue={ kind = 'drop-tail' }", "--set", "sweep.repeat=1", "--set", "seed=5"]
+    done = anabranch("sweep", varied, *changes, "--grid", "link.a.queue.limit=10 packets,20 packets")
+    assert done.status == 0, done.err
+
+
+def test_columns_have_names_of_their_own(anabranch: Call, varied: Path) -> None:
+    grid = ["--grid", "flow.a.cc=reno,cubic", "--grid", "flow.b.cc=reno"]
+    done = anabranch("sweep", varied, *grid)
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[2].split()[:3] == ["rate", "a.cc", "b.cc"]
+    assert short_names(["a.b.c", "x.b.c", "c"]) == ["a.b.c", "x.b.c", "c"]
+    assert short_names(["link.a.rate", "link.a.forward.rate", "link.a.delay"]) == ["a.rate", "forward.rate", "delay"]
+    assert short_names(["rate", "a.rate", 'link."a.rate"']) == ["rate", "a.rate", '"a.rate"']
+    assert short_names(["link.a.rate", "flow.m.cc"]) == ["link.a.rate", "flow.m.cc"]
+
+
+def test_truth_values_are_shown_as_files_write_them(anabranch: Call, varied: Path, tmp_path: Path) -> None:
+    grid = ["--grid", "flow.a.transport.sack=true,false", "--grid", "flow.b.cc=cubic,{ kind = 'reno' }"]
+    done = anabranch("sweep", varied, *grid, "--out", tmp_path / "out")
+    assert done.status == 0, done.err
+    assert "true" in done.out
+    assert "false" in done.out
+    assert "True" not in done.out
+    frame = Scenario.from_file(varied).sweep({"flow.a.transport.sack": [True, False]}).frame
+    assert frame.get_column("flow.a.transport.sack").to_list() == [True, False] * 2
+    assert value_text(True) == "true"
+    assert value_text("a") == "a"
+
+
+@pytest.mark.parametrize("untrusted", [False, True])
+def test_a_fault_in_the_files_own_grid_has_its_place(
+    anabranch: Call, varied: Path, tmp_path: Path, untrusted: bool
+) -> None:
+    named = "nope.txt"
+    if untrusted:
+        (tmp_path / "secret.txt").write_text("1\n")
+        varied = tmp_path / "in" / "varied.toml"
+        varied.parent.mkdir()
+        named = "../secret.txt"
+    varied.write_text(
+        VARIED
+        + f"""'link.a.impair' = [
+    [],
+    [{{ kind = "loss-list", file = "{named}" }}],
+]
+"""
+    )
+    done = anabranch("sweep", varied, *(["--untrusted"] if untrusted else []))
+    assert (done.status, done.out) == (2, "")
+    line = VARIED.count("\n") + 3
+    assert done.err.startswith(f"error: {varied}:{line}:5: ")
+    assert f"{line} |     [{{ kind = " in done.err
+    assert "--grid" not in done.err
+    # A value of the command line has no place in the file.
+    done = anabranch("sweep", varied, "--grid", f"link.a.impair=[[],[{{kind='loss-list',file='{named}x'}}]]")
+    assert done.err.startswith("error: --grid 'link.a.impair=")
+
+
+def test_a_path_that_needs_quotation_marks_is_offered_with_them(anabranch: Call, varied: Path) -> None:
+    done = anabranch("sweep", varied, "--grid", "flow.$a.cc=reno")
+    assert (done.status, done.out) == (2, "")
+    assert """--grid 'flow."$a".cc=A,B,C'""" in done.err
+
+
+def test_a_place_is_found_where_the_grid_is_nested_or_escaped() -> None:
+    text = '\ufeff[sweep]\n"link.\\"x y\\".rate" = ["1 Mbit/s", "\\u0041"] # why\nrepeat = 2\n'
+    found = origins(text, "s.toml")
+    assert [(path, place.line, place.column) for path, place in found.items()] == [
+        ('link."x y".rate="1 Mbit/s"', 2, 24),
+        ('link."x y".rate="A"', 2, 36),
+    ]
+    assert origins(text, "s.toml", ['link."x y".rate']) == {}
+    assert origins("[sweep", "s.toml") == {}

@@ -1,8 +1,10 @@
 //! The decompressed bytes of a capture, in a buffer of fixed size.
 
 use std::{
+    cell::Cell,
     io::{ErrorKind, Read},
     ops::Range,
+    rc::Rc,
 };
 
 use crate::{Error, compression::Compression};
@@ -17,6 +19,7 @@ const CHUNK: usize = 64 << 10;
 pub(crate) struct Bytes<'a> {
     file: Box<dyn Read + 'a>,
     compression: Compression,
+    trailing: Rc<Cell<u64>>,
     buffer: Vec<u8>,
     /// What is in the buffer and not consumed yet.
     ahead: Range<usize>,
@@ -52,11 +55,12 @@ impl Failure {
 
 impl<'a> Bytes<'a> {
     pub(crate) fn new(file: impl Read + 'a, most: u64) -> Result<Self, Failure> {
-        let (compression, file) = crate::compression::decompressed(file)
+        let (compression, trailing, file) = crate::compression::decompressed(file)
             .map_err(|error| Failure::System(error.to_string()))?;
         Ok(Self {
             file,
             compression,
+            trailing,
             buffer: vec![0; LONGEST + CHUNK],
             ahead: 0..0,
             read: 0,
@@ -69,6 +73,11 @@ impl<'a> Bytes<'a> {
 
     pub(crate) fn stop(&mut self, stop: impl Fn() -> bool + 'a) {
         self.stop = Box::new(stop);
+    }
+
+    /// Bytes behind the compressed form, once it has been read to its end.
+    pub(crate) fn trailing(&self) -> u64 {
+        self.trailing.get()
     }
 
     /// The next `count` bytes, which stay; fewer at the end of the file. `count` is [`LONGEST`] at most.

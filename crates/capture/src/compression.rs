@@ -1,8 +1,12 @@
 //! gzip and zstd, told by the first bytes of the file.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::{
+    cell::Cell,
+    io::{self, BufRead, BufReader, Read},
+    rc::Rc,
+};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use ruzstd::decoding::{
     BlockDecodingStrategy, FrameDecoder,
     errors::{FrameDecoderError, ReadFrameHeaderError},
@@ -41,18 +45,110 @@ impl Compression {
     }
 }
 
+/// How a file is compressed, the bytes behind its compressed form that are no part of it, and its content.
+type Decompressed<'a> = (Compression, Rc<Cell<u64>>, Box<dyn Read + 'a>);
+
 /// The content of `file`, decompressed as it is read.
-pub(crate) fn decompressed<'a>(
-    file: impl Read + 'a,
-) -> io::Result<(Compression, Box<dyn Read + 'a>)> {
+pub(crate) fn decompressed<'a>(file: impl Read + 'a) -> io::Result<Decompressed<'a>> {
     let mut file = BufReader::with_capacity(1 << 16, file);
     let compression = Compression::of(file.fill_buf()?);
+    let trailing = Rc::new(Cell::new(0));
     let content: Box<dyn Read + 'a> = match compression {
         Compression::None => Box::new(file),
-        Compression::Gzip => Box::new(MultiGzDecoder::new(file)),
+        Compression::Gzip => Box::new(Members {
+            member: Some(Box::new(GzDecoder::new(Ahead::new(file)))),
+            trailing: Rc::clone(&trailing),
+        }),
         Compression::Zstd => Box::new(Frames::Between(file)),
     };
-    Ok((compression, content))
+    Ok((compression, trailing, content))
+}
+
+/// A file of which two bytes can be looked at, wherever its buffer ends.
+struct Ahead<R> {
+    held: [u8; 2],
+    /// How many of `held` have been looked at, and how many of these consumed.
+    looked: usize,
+    consumed: usize,
+    file: R,
+}
+
+impl<R: BufRead> Ahead<R> {
+    fn new(file: R) -> Self {
+        Self {
+            held: [0; 2],
+            looked: 0,
+            consumed: 0,
+            file,
+        }
+    }
+
+    /// The next two bytes, which stay; fewer at the end.
+    fn look(&mut self) -> io::Result<&[u8]> {
+        self.held.copy_within(self.consumed..self.looked, 0);
+        self.looked -= std::mem::take(&mut self.consumed);
+        while self.looked < self.held.len() {
+            let Some(octet) = self.file.fill_buf()?.first().copied() else {
+                break;
+            };
+            self.held[self.looked] = octet;
+            self.looked += 1;
+            self.file.consume(1);
+        }
+        Ok(&self.held[..self.looked])
+    }
+}
+
+impl<R: BufRead> Read for Ahead<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(into)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for Ahead<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.consumed < self.looked {
+            return Ok(&self.held[self.consumed..self.looked]);
+        }
+        self.file.fill_buf()
+    }
+    fn consume(&mut self, count: usize) {
+        if self.consumed < self.looked {
+            self.consumed += count;
+        } else {
+            self.file.consume(count);
+        }
+    }
+}
+
+/// The members of a gzip file, one after the other (RFC 1952 §2.2). Bytes behind the last one that begin no member are
+/// counted and left: tapes and block devices pad with zeros, and a file may have been appended to.
+struct Members<R: BufRead> {
+    member: Option<Box<GzDecoder<Ahead<R>>>>,
+    trailing: Rc<Cell<u64>>,
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let read = member.read(into)?;
+            if read > 0 || into.is_empty() {
+                return Ok(read);
+            }
+            let Some(member) = self.member.take() else {
+                break;
+            };
+            let mut file = member.into_inner();
+            if file.look()? == Compression::GZIP {
+                self.member = Some(Box::new(GzDecoder::new(file)));
+            } else {
+                self.trailing.set(io::copy(&mut file, &mut io::sink())?);
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// A frame of zstd that is being decoded, and the file behind it.

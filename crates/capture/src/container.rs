@@ -43,6 +43,8 @@ pub(crate) enum Next {
     End,
     /// A part of a record.
     CutOff,
+    /// So many bytes that are no record, to the end of the file.
+    Trailing(u64),
 }
 
 /// What is wrong in a container.

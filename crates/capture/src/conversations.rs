@@ -6,19 +6,15 @@ use std::{
     net::IpAddr,
 };
 
-use crate::{Endpoint, Fragment, Ip};
+use crate::{Endpoint, Fragment, Ip, Protocol, Selection};
 
 /// Packets from one sender to one receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Conversation {
-    /// The sender.
-    pub source: IpAddr,
-    /// The receiver.
-    pub target: IpAddr,
+    /// What selects exactly these packets.
+    pub selection: Selection,
     /// The protocol, if it is one.
     pub protocol: Option<u8>,
-    /// Source and destination port, if they are one pair.
-    pub ports: Option<(u16, u16)>,
     /// Packets.
     pub packets: u64,
     /// Their bytes, IP headers included.
@@ -28,12 +24,13 @@ pub struct Conversation {
 /// As the keys of a selection, and what they select.
 impl fmt::Display for Conversation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = Endpoint::exactly(self.source, self.ports.map(|ports| ports.0));
-        let to = Endpoint::exactly(self.target, self.ports.map(|ports| ports.1));
         let protocol = match self.protocol {
+            // The keys have it.
+            _ if self.selection.protocol.is_some() => "",
             Some(6) => ", TCP",
             Some(17) => ", UDP",
             Some(1 | 58) => ", ICMP",
+            Some(50) => ", ESP",
             Some(132) => ", SCTP",
             _ => "",
         };
@@ -41,15 +38,16 @@ impl fmt::Display for Conversation {
         let noun = if packets == 1 { "packet" } else { "packets" };
         write!(
             f,
-            "from = \"{from}\", to = \"{to}\"  ({packets} {noun}, {bytes} bytes{protocol})"
+            "{}  ({packets} {noun}, {bytes} bytes{protocol})",
+            self.selection
         )
     }
 }
 
-/// The conversations that are kept apart, at most; memory stays below 32 MiB.
+/// The conversations that are kept apart, at most; memory stays below 48 MiB.
 const MOST: usize = 1 << 16;
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Volume {
     packets: u64,
     bytes: u64,
@@ -69,6 +67,7 @@ type Key = (IpAddr, IpAddr, u8, Option<(u16, u16)>);
 #[derive(Debug, Clone, Default)]
 pub struct Conversations {
     connections: BTreeMap<Key, Volume>,
+    protocols: BTreeMap<(IpAddr, IpAddr, u8), Volume>,
     hosts: BTreeMap<(IpAddr, IpAddr), Volume>,
     two_way: bool,
     /// Packets beyond [`MOST`] conversations.
@@ -87,6 +86,10 @@ impl Conversations {
             if self.hosts.len() < MOST {
                 self.hosts.entry(hosts).or_default().add(ip);
             }
+        }
+        let protocol = (ip.source, ip.target, ip.protocol);
+        if self.protocols.len() < MOST || self.protocols.contains_key(&protocol) {
+            self.protocols.entry(protocol).or_default().add(ip);
         }
         let connection = (ip.source, ip.target, ip.protocol, ports);
         if let Some(volume) = self.connections.get_mut(&connection) {
@@ -113,34 +116,113 @@ impl Conversations {
     }
 
     /// The largest, by packets, and how many more there are: by connection if there are no more than `most`, or if
-    /// two hosts have them all; else by host.
+    /// two hosts have them all; else by host. These are conversations among `all` packets of a capture: each is
+    /// counted as its selection leaves it. With `by_protocol` each has one protocol.
     #[must_use]
-    pub fn largest(&self, most: usize) -> (Vec<Conversation>, usize) {
-        let connections = self.connections.iter().map(|(key, volume)| Conversation {
-            source: key.0,
-            target: key.1,
-            protocol: Some(key.2),
-            ports: key.3,
-            packets: volume.packets,
-            bytes: volume.bytes,
-        });
-        let hosts = self.hosts.iter().map(|(key, volume)| Conversation {
-            source: key.0,
-            target: key.1,
-            protocol: None,
-            ports: None,
-            packets: volume.packets,
-            bytes: volume.bytes,
-        });
-        let mut all: Vec<_> = if self.connections.len() <= most || self.hosts.len() <= 2 {
-            connections.collect()
+    pub fn largest(
+        &self,
+        most: usize,
+        all: &Self,
+        by_protocol: bool,
+    ) -> (Vec<Conversation>, usize) {
+        let by_connection = self.connections.len() <= most || self.hosts.len() <= 2;
+        let mut found: Vec<_> = if by_connection {
+            let pairs = all.pairs();
+            let keys = self.connections.keys();
+            keys.filter_map(|key| all.connection(key, &pairs, by_protocol))
+                .collect()
+        } else if by_protocol {
+            let keys = self.protocols.keys();
+            keys.filter_map(|key| all.protocol(key)).collect()
         } else {
-            hosts.collect()
+            self.hosts.keys().filter_map(|key| all.host(key)).collect()
         };
-        all.sort_by_key(|one| std::cmp::Reverse((one.packets, one.bytes)));
-        let more = all.len().saturating_sub(most);
-        all.truncate(most);
-        (all, more)
+        found.sort_by_key(|one| std::cmp::Reverse((one.packets, one.bytes)));
+        let more = found.len().saturating_sub(most);
+        found.truncate(most);
+        (found, more)
+    }
+
+    /// How many protocols have the same addresses and ports.
+    fn pairs(&self) -> Pairs {
+        let mut pairs = Pairs::new();
+        for (source, target, _, ports) in self.connections.keys() {
+            *pairs.entry((*source, *target, *ports)).or_default() += 1;
+        }
+        pairs
+    }
+
+    fn connection(&self, key: &Key, pairs: &Pairs, by_protocol: bool) -> Option<Conversation> {
+        let (source, target, protocol, ports) = *key;
+        if ports.is_none() {
+            // Without ports all packets of the protocol are selected, those with ports as well.
+            let one = self.protocol(&(source, target, protocol))?;
+            let is_all = self.host(&(source, target))?.packets == one.packets;
+            let selection = Selection {
+                protocol: one.selection.protocol.filter(|_| by_protocol || !is_all),
+                ..one.selection
+            };
+            return Some(Conversation { selection, ..one });
+        }
+        let is_alone = pairs.get(&(source, target, ports)) == Some(&1) && self.unlisted == 0;
+        let selection = Selection {
+            from: Some(Endpoint::exactly(source, ports.map(|ports| ports.0))),
+            to: Some(Endpoint::exactly(target, ports.map(|ports| ports.1))),
+            protocol: (by_protocol || !is_alone).then(|| self.name(&(source, target, protocol))),
+        };
+        Some(conversation(
+            selection,
+            Some(protocol),
+            self.connections.get(key)?,
+        ))
+    }
+
+    fn protocol(&self, key: &(IpAddr, IpAddr, u8)) -> Option<Conversation> {
+        let volume = self.protocols.get(key)?;
+        let selection = Selection {
+            protocol: Some(self.name(key)),
+            ..hosts(key.0, key.1)
+        };
+        Some(conversation(selection, Some(key.2), volume))
+    }
+
+    fn host(&self, key: &(IpAddr, IpAddr)) -> Option<Conversation> {
+        let volume = self.hosts.get(key)?;
+        Some(conversation(hosts(key.0, key.1), None, volume))
+    }
+
+    /// The name of a protocol where no other between the same hosts has it too (ICMP and `ICMPv6`); else its number.
+    fn name(&self, key: &(IpAddr, IpAddr, u8)) -> Protocol {
+        let (source, target, number) = *key;
+        let named = Protocol::of(number);
+        let mut others = self
+            .protocols
+            .range((source, target, 0)..=(source, target, u8::MAX));
+        let is_shared = others.any(|((.., other), _)| *other != number && named.has(*other));
+        if is_shared || self.protocols.len() == MOST {
+            Protocol::Number(number)
+        } else {
+            named
+        }
+    }
+}
+
+type Pairs = BTreeMap<(IpAddr, IpAddr, Option<(u16, u16)>), usize>;
+
+fn hosts(source: IpAddr, target: IpAddr) -> Selection {
+    Selection {
+        from: Some(Endpoint::exactly(source, None)),
+        to: Some(Endpoint::exactly(target, None)),
+        protocol: None,
+    }
+}
+
+fn conversation(selection: Selection, protocol: Option<u8>, volume: &Volume) -> Conversation {
+    Conversation {
+        selection,
+        protocol,
+        packets: volume.packets,
+        bytes: volume.bytes,
     }
 }
 

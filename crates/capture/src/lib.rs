@@ -27,4 +27,4 @@ pub use error::Error;
 pub use layers::Skip;
 pub use packet::{Fragment, Ip, Packet};
 pub use reader::{Counts, Reader};
-pub use selection::{Endpoint, Selection};
+pub use selection::{Endpoint, Protocol, Selection};

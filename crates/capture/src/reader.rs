@@ -27,6 +27,8 @@ pub struct Counts {
     pub went_back: u64,
     /// The capture ends within a record.
     pub is_cut_off: bool,
+    /// Bytes behind the last record that are no part of the capture: padding, or what follows compressed data.
+    pub trailing: u64,
 }
 
 /// Reads a capture. Memory does not grow with it.
@@ -108,10 +110,13 @@ impl<'a> Reader<'a> {
                         Err(skip) => *self.counts.skipped.entry(skip).or_default() += 1,
                     }
                 }
-                Ok(Next::End) => self.ended = true,
-                Ok(Next::CutOff) => {
+                Ok(end) => {
                     self.ended = true;
-                    self.counts.is_cut_off = true;
+                    self.counts.is_cut_off = matches!(end, Next::CutOff);
+                    self.counts.trailing = self.bytes.trailing();
+                    if let Next::Trailing(count) = end {
+                        self.counts.trailing += count;
+                    }
                 }
                 Err(wrong) => return Err(wrong.after(after)),
             }

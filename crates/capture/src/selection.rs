@@ -126,6 +126,73 @@ fn same_prefix(network: IpAddr, address: IpAddr, prefix: u8) -> bool {
     }
 }
 
+/// A protocol above IP, by its name or its number in IP headers (IANA, Protocol Numbers).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP and `ICMPv6`.
+    Icmp,
+    /// SCTP.
+    Sctp,
+    /// ESP of IPsec.
+    Esp,
+    /// Any, by its number.
+    Number(u8),
+}
+
+impl Protocol {
+    /// Those that have a name.
+    pub const NAMED: [Self; 5] = [Self::Tcp, Self::Udp, Self::Icmp, Self::Sctp, Self::Esp];
+
+    /// The protocol of this number, by name if it has one.
+    #[must_use]
+    pub fn of(number: u8) -> Self {
+        let mut named = Self::NAMED.into_iter();
+        named
+            .find(|protocol| protocol.has(number))
+            .unwrap_or(Self::Number(number))
+    }
+
+    /// Its name, as scenarios write it.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Tcp => Some("tcp"),
+            Self::Udp => Some("udp"),
+            Self::Icmp => Some("icmp"),
+            Self::Sctp => Some("sctp"),
+            Self::Esp => Some("esp"),
+            Self::Number(_) => None,
+        }
+    }
+
+    /// Whether packets with this number belong to it.
+    #[must_use]
+    pub const fn has(self, number: u8) -> bool {
+        match self {
+            Self::Tcp => number == 6,
+            Self::Udp => number == 17,
+            Self::Icmp => matches!(number, 1 | 58),
+            Self::Sctp => number == 132,
+            Self::Esp => number == 50,
+            Self::Number(own) => number == own,
+        }
+    }
+}
+
+/// As the value of a key: a name in quotation marks, or a number.
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            named => write!(f, "\"{}\"", named.name().unwrap_or_default()),
+        }
+    }
+}
+
 /// Which packets are meant; all by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Selection {
@@ -133,8 +200,8 @@ pub struct Selection {
     pub from: Option<Endpoint>,
     /// Their receiver.
     pub to: Option<Endpoint>,
-    /// Numbers of their protocol; none for any.
-    pub protocols: &'static [u8],
+    /// Their protocol.
+    pub protocol: Option<Protocol>,
 }
 
 impl Selection {
@@ -142,8 +209,22 @@ impl Selection {
     #[must_use]
     pub fn has(&self, ip: &Ip, ports: Option<(u16, u16)>) -> bool {
         let (source, target) = (ports.map(|ports| ports.0), ports.map(|ports| ports.1));
-        (self.protocols.is_empty() || self.protocols.contains(&ip.protocol))
+        self.protocol
+            .is_none_or(|protocol| protocol.has(ip.protocol))
             && self.from.is_none_or(|from| from.has(ip.source, source))
             && self.to.is_none_or(|to| to.has(ip.target, target))
+    }
+}
+
+/// As the keys of a scenario.
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = self.from.map(|from| format!("from = \"{from}\""));
+        let to = self.to.map(|to| format!("to = \"{to}\""));
+        let protocol = self
+            .protocol
+            .map(|protocol| format!("protocol = {protocol}"));
+        let keys: Vec<_> = [from, to, protocol].into_iter().flatten().collect();
+        f.write_str(&keys.join(", "))
     }
 }

@@ -69,6 +69,76 @@ fn wrong_parameters_have_a_place() {
     });
 }
 
+/// With a file beside it that has this content.
+fn read_file(impair: &str, content: &str) -> Result<Resolved, String> {
+    let content = content.to_owned();
+    let extensions = Extensions::default().files(move |_, _| Ok(content.clone().into_bytes()));
+    let read = Scenario::parse(&scenario(impair), "test.toml", &extensions);
+    let resolved = read.and_then(|scenario| scenario.resolve(None));
+    resolved.map_err(|error| error.to_string())
+}
+
+const LOSS_LIST: &str = r#"{ kind = "loss-list", file = "list.txt" }"#;
+const JITTER: &str = r#"{ kind = "jitter", distribution = "table", file = "list.txt" }"#;
+
+#[test]
+fn faults_of_a_list_are_told_at_its_line() {
+    for (impair, content, expected) in [
+        (
+            LOSS_LIST,
+            "1\n 1\n",
+            "list.txt:2:2: packet 1 is to be lost twice\n  |\n2 |  1\n  |  ^\n  = expected each number once",
+        ),
+        (
+            r#"{ kind = "loss-list", packets = [7], file = "list.txt" }"#,
+            "# none\n7\n",
+            "list.txt:2:1: packet 7 is to be lost twice",
+        ),
+        (
+            LOSS_LIST,
+            "",
+            "list.txt:1:1: the list has no packet and no time",
+        ),
+        (
+            LOSS_LIST,
+            "\u{feff}# nothing\n",
+            "the list has no packet and no time",
+        ),
+        (
+            LOSS_LIST,
+            "\u{feff}x\n",
+            "list.txt:1:1: \"x\" is neither a packet's number nor a time",
+        ),
+    ] {
+        let error = read_file(impair, content).expect_err(content);
+        assert!(error.contains(expected), "{error} without {expected}");
+        assert!(!error.contains("test.toml"), "{error}");
+    }
+    let beside = r#"{ kind = "loss-list", packets = [7], file = "list.txt" }"#;
+    assert!(read_file(beside, "").is_ok());
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_file() {
+    for (impair, content) in [(LOSS_LIST, "1\n2 s\n"), (JITTER, "1 ms\n2 ms\n")] {
+        let plain = read_file(impair, content).unwrap_or_else(|error| panic!("{error}"));
+        let marked = read_file(impair, &format!("\u{feff}{content}"));
+        let marked = marked.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(marked.links, plain.links);
+        // Behind the first character it is one.
+        let error = read_file(impair, &format!("\n\u{feff}{content}")).expect_err(content);
+        assert!(error.contains("list.txt:2:1"), "{error}");
+    }
+    let trace = scenario("").replace(
+        "rate = \"10 Mbit/s\"",
+        "service = { kind = \"trace\", file = \"t\" }",
+    );
+    let extensions = Extensions::default().files(|_, _| Ok("\u{feff}1\n5\n".into()));
+    let read = Scenario::parse(&trace, "test.toml", &extensions);
+    let resolved = read.and_then(|scenario| scenario.resolve(None));
+    assert!(resolved.is_ok(), "{resolved:?}");
+}
+
 #[test]
 fn right_parameters_are_taken_and_read_back() {
     for impair in [

@@ -279,6 +279,55 @@ fn a_selection_of_nothing_lists_the_choices() {
     assert!(error.contains("tcp"), "{error}");
 }
 
+/// What the message lists is what the keys of a scenario select, each line by itself.
+#[test]
+fn every_choice_selects_what_it_says() {
+    let packet = |source: u8, target: u8, protocol: u8, length: usize| {
+        let mut packet = between(source, target, 443);
+        packet[9] = protocol;
+        packet[3] = u8::try_from(length).expect("short");
+        packet.resize(length, 0);
+        packet
+    };
+    let mut all = Vec::new();
+    for (protocol, count) in [(6, 3), (17, 2), (1, 4), (50, 1), (89, 2)] {
+        for k in 0..count {
+            all.push(packet(1, 2, protocol, 40 + k));
+            all.push(packet(2, 1, protocol, 50 + k));
+        }
+    }
+    let frames: Vec<_> = (1..)
+        .zip(&all)
+        .map(|(time, packet)| (time, packet.clone(), 60))
+        .collect();
+    let file = pcap(MICROS, 101, &frames);
+    for sets in [&[][..], &["flow.trace.workload.protocol=icmp"]] {
+        let error = resolve(file.clone(), sets).expect_err("it has two directions");
+        let lines: Vec<_> = error
+            .lines()
+            .filter(|line| line.contains("from = \""))
+            .collect();
+        assert_eq!(lines.len(), if sets.is_empty() { 10 } else { 2 }, "{error}");
+        for line in lines {
+            let (keys, said) = line.split_once("  (").expect("keys and a count");
+            let keys = &keys[keys.find("from").expect("keys")..];
+            let workload =
+                format!("flow.trace.workload={{ kind = 'replay', file = 'data/x.pcap', {keys} }}");
+            let resolved = resolve(file.clone(), &[&workload]);
+            let resolved = resolved.unwrap_or_else(|error| panic!("{line}: {error}"));
+            let replayed = &resolved.captures()["trace"]["replayed_packets"];
+            let count = said.split(' ').next().expect("a count");
+            assert_eq!(replayed.to_string(), count, "{line}");
+        }
+    }
+    let far = ["flow.trace.workload.protocol=256"];
+    let error = resolve(file, &far).expect_err("it is no protocol");
+    assert!(
+        error.contains("its number in IP headers, 0 to 255"),
+        "{error}"
+    );
+}
+
 const SCENARIO: &str = "duration = \"10 s\"
 [link.path]
 between = [\"A\", \"B\"]

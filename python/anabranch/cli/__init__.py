@@ -29,7 +29,9 @@ def main() -> None:
             status = _run(app)
     except SystemExit as ended:
         status = ended.code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as signal:
+        # Before the command has begun, which says it itself.
+        sys.stderr.write(f"error: {'terminated' if isinstance(signal, interrupt.Terminated) else 'interrupted'}\n")
         status = 1
     if status != 0:
         interrupt.leave()

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,7 @@ def guarded() -> Iterator[None]:
         if any(0xD800 <= ord(c) <= 0xDFFF for c in argument):
             complain(f"argument {position}, {argument!r}, is not UTF-8 text; rename the file, or type it anew")
             raise SystemExit(BAD_INPUT)
+    warnings.showwarning = _show_warning
     try:
         yield
     except BrokenPipeError:
@@ -96,6 +98,19 @@ def guarded() -> Iterator[None]:
         raise SystemExit(FAILED) from None
     finally:
         _flush()
+
+
+_python_shows = warnings.showwarning
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any, **named: Any
+) -> None:
+    """Show a warning of ours as a remark; others as Python does."""
+    if category.__module__.startswith("anabranch."):
+        note(str(message))
+    else:
+        _python_shows(message, category, filename, lineno, *more, **named)
 
 
 def _where(error: BaseException) -> str:
@@ -235,7 +250,7 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
         path, equals, _ = change.partition("=")
         if not equals or not path.strip():
             raise UserError(f"--set {change!r}: PATH=VALUE was expected", hint="--set flow.main.cc=cubic")
-        name = _one_spelling(path)
+        name = one_spelling(path)
         if name in seen:
             raise UserError(
                 f"--set gives {name} twice, {seen[name]!r} and {change!r}: the first would be ignored",
@@ -248,12 +263,12 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
     return scenario
 
 
-def _one_spelling(path: str) -> str:
+def one_spelling(path: str) -> str:
     """A dotted path as it is written without need for quotation marks; what is no path as it is."""
+    from anabranch import grid
     from anabranch.errors import UserError
-    from anabranch.grid import one_spelling
 
     try:
-        return one_spelling(path)
+        return grid.one_spelling(path)
     except UserError:
         return path.strip()

@@ -449,6 +449,8 @@ def replays(result: RunResult) -> list[str]:
             parts.append(f"{capture['fragments']} are fragments")
         if capture["cut_off"]:
             parts.append("the capture is cut off, and its whole packets are used")
+        if capture["trailing_bytes"]:
+            parts.append(f"the capture ends with {capture['trailing_bytes']:,} bytes that are no part of it")
         told.append("; ".join(parts))
     return told
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
-from anabranch.cli.common import console, later, load_scenario, note, print_json
+from anabranch.cli.common import console, later, load_scenario, note, one_spelling, print_json
 
 if TYPE_CHECKING:
+    from anabranch.scenario import Scenario
     from anabranch.sweep import Estimate, SweepResult
 
 _MANY_FLOWS = 4
@@ -48,6 +49,8 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
         if path in grid:
             raise UserError(f"--grid gives {path} twice", hint=f"give its values together: --grid {path}=A,B,C")
         grid[path] = values
+    if sets:
+        _reject_ignored(scenario, grid, options)
     with Progress("sweep", 1) as bar:
 
         def report(done: int, total: int) -> None:
@@ -78,6 +81,27 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
         print_json(to_json(result))
     else:
         _print(result)
+
+
+def _reject_ignored(scenario: Scenario, grid: dict[str, list[Any]], options: SweepOptions) -> None:
+    """Refuse a change with --set that no run would have.
+
+    Raises:
+        ScenarioError: The scenario is wrong.
+        UserError: There is such a change.
+    """
+    from anabranch.errors import UserError
+    from anabranch.grid import reject_ignored
+    from anabranch.sweep import planned_axes
+
+    axes, given, _ = planned_axes(scenario, grid)
+    reject_ignored(scenario.sets, axes, given)
+    if options.repeat is not None:
+        for change in scenario.sets:
+            if one_spelling(change.partition("=")[0]) == "sweep.repeat":
+                raise UserError(
+                    f"--set {change!r} beside --repeat {options.repeat}: it would be ignored", hint="give one of them"
+                )
 
 
 def parse_grid(text: str) -> tuple[str, list[Any]]:
@@ -130,8 +154,10 @@ def _print(result: SweepResult) -> None:
     from rich import box
     from rich.table import Table
 
+    from anabranch.grid import short_names
     from anabranch.report.format import interval
     from anabranch.shown import plain
+    from anabranch.sweep import value_text
 
     flows = [f.removeprefix("flow.").removesuffix(".goodput_mbit_s") for f in result.figures()
              if f.startswith("flow.") and f.endswith(".goodput_mbit_s")]  # fmt: skip
@@ -147,8 +173,8 @@ def _print(result: SweepResult) -> None:
     spread = any(e is not None and e.interval.lower is not None for column in columns for _, e in column)
     caption = "mean ± half of the 95 % interval over the repeats" if spread else None
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=caption)
-    for axis in result.axes:
-        table.add_column(axis.rsplit(".", 1)[-1] if len(result.axes) > 2 else axis)
+    for name in short_names(result.axes):
+        table.add_column(name)
     table.add_column("n", justify="right")
     for heading, _ in shown:
         table.add_column(heading, justify="right")
@@ -156,7 +182,7 @@ def _print(result: SweepResult) -> None:
     for i, (point, first) in enumerate(columns[0] if columns else []):
         deterministic |= bool(first and first.deterministic)
         n = str(first.interval.n) if first else "–"
-        table.add_row(*[plain(str(v)) for v in point], n, *[interval(column[i][1]) for column in columns])
+        table.add_row(*[plain(value_text(v)) for v in point], n, *[interval(column[i][1]) for column in columns])
     out = console()
     out.print(table)
     if deterministic:

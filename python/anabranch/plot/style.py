@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
     from numpy.typing import NDArray
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -24,6 +26,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORMATS = ("pdf", "svg", "png")
 MAX_LINE_POINTS = 4_000
+MOST_TOLD = 10
+"""Names that a warning has."""
 MAX_VECTOR_MARKS = 5_000
 """More marks than this are drawn as an image inside the vector file: a PDF of a million circles opens nowhere."""
 
@@ -51,13 +55,16 @@ _STYLE: Any = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw and save with our settings, whatever the user's own are."""
+    """Draw and save with our settings, whatever the user's own are; a warning names what the figures cannot show."""
     import matplotlib as mpl
 
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
+        # What stands in a figure does not depend on the figures of another run.
+        _spelled.clear()
         yield
+        _tell()
 
 
 def new_figure(width: float = 5.0, height: float = 3.1) -> tuple[Figure, Axes]:
@@ -78,10 +85,8 @@ def add_legend(owner: Axes | Figure, lines: Sequence[Artist], names: Sequence[st
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write ``stem``.pdf, .svg and .png, without dates, so that equal figures are equal files.
-
-    A character that the font does not have (it has no CJK) is drawn as a box.
-    """
+    """Write ``stem``.pdf, .svg and .png, without dates, so that equal figures are equal files."""
+    spell(figure)
     stem.parent.mkdir(parents=True, exist_ok=True)
     metadata: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": "anabranch"},
@@ -101,6 +106,75 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         path.write_bytes(drawn.getbuffer())
         paths.append(path)
     return paths
+
+
+class FigureWarning(UserWarning):
+    """Figures show something in another way than it was given."""
+
+
+_spelled: dict[str, str] = {}
+"""What the fonts cannot show, and what stands in its place."""
+
+
+def spell(figure: Figure) -> None:
+    """Replace what the fonts cannot show (DejaVu Sans has no CJK), which would be drawn as boxes that look the same.
+
+    Code points stand in its place; where that gets too long for a label, a number.
+    """
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_text(_spell(text.get_text(), text.get_fontproperties()))
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            _spell_ticks(axis)
+
+
+def _spell_ticks(axis: Axis) -> None:
+    """The same for the labels of ticks, which are made when the figure is drawn."""
+    formatter, properties = axis.get_major_formatter(), axis.get_major_ticks(1)[0].label1.get_fontproperties()
+    labels = formatter.format_ticks
+
+    def spelled(values: Any) -> list[str]:
+        return [_spell(label, properties) for label in labels(values)]
+
+    formatter.format_ticks = spelled  # type: ignore[method-assign]
+
+
+def _spell(label: str, properties: FontProperties) -> str:
+    from matplotlib import font_manager
+    from matplotlib.cbook import is_math_text
+
+    if label.isascii() or is_math_text(label):
+        return label
+    font = font_manager.get_font(font_manager.findfont(properties))
+    runs: list[tuple[bool, str]] = [
+        (is_missing, "".join(run))
+        for is_missing, run in itertools.groupby(label, lambda c: c not in "\n\t" and not font.get_char_index(ord(c)))
+    ]
+    if not any(is_missing for is_missing, _ in runs):
+        return label
+    fits = (
+        len(label) + sum(len(_code_points(run)) - len(run) for is_missing, run in runs if is_missing) <= shown.MAX_LABEL
+    )
+    for is_missing, run in runs:
+        if is_missing:
+            _spelled.setdefault(run, _code_points(run) if fits else f"[{len(_spelled) + 1}]")
+    return "".join(_spelled[run] if is_missing else run for is_missing, run in runs)
+
+
+def _code_points(text: str) -> str:
+    return "".join(f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}" for c in text)
+
+
+def _tell() -> None:
+    """Warn of what could not be shown."""
+    if not _spelled:
+        return
+    told = ", ".join(f"{shown.plain(run)} (shown as {spelled})" for run, spelled in list(_spelled.items())[:MOST_TOLD])
+    more = f", and {len(_spelled) - MOST_TOLD} more" if len(_spelled) > MOST_TOLD else ""
+    warnings.warn(f"the font of the figures has no characters for {told}{more}", FigureWarning, stacklevel=3)
 
 
 def thin(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -51,6 +51,9 @@ impl Pcapng {
                     Next::End
                 });
             }
+            if head.iter().all(|octet| *octet == 0) {
+                return zeros(bytes);
+            }
             if head.len() < 12 {
                 return Ok(Next::CutOff);
             }
@@ -179,18 +182,29 @@ impl Pcapng {
     }
 }
 
+/// What follows begins with zeros, which no block does: padding, if nothing else comes.
+fn zeros(bytes: &mut Bytes<'_>) -> Result<Next, Wrong> {
+    let mut count = 0;
+    loop {
+        let part = bytes.peek(LONGEST)?;
+        if part.is_empty() {
+            return Ok(Next::Trailing(count));
+        }
+        if part.iter().any(|octet| *octet != 0) {
+            return Err(Wrong::Broken("the length of a block"));
+        }
+        let part = part.len() as u64;
+        count += part;
+        bytes.skip(part)?;
+    }
+}
+
 /// Picoseconds of so many units of time stamps.
 fn units(resolution: u8) -> Result<(i128, i128), Wrong> {
     let exponent = u32::from(resolution & 0x7f);
-    // Finer than a picosecond nothing is told apart; the bounds keep the product within 128 bits.
-    if resolution & 0x80 == 0 {
-        match 10_i128.checked_pow(exponent) {
-            Some(units) if exponent <= 18 => Ok((PICOS, units)),
-            _ => Err(Wrong::Broken("the resolution of an interface's time")),
-        }
-    } else if exponent <= 62 {
-        Ok((PICOS, 1 << exponent))
-    } else {
-        Err(Wrong::Broken("the resolution of an interface's time"))
-    }
+    // Finer than a picosecond nothing is told apart. Time stamps have 64 bits: their product with PICOS fits.
+    let base: i128 = if resolution & 0x80 == 0 { 10 } else { 2 };
+    let units = base.checked_pow(exponent);
+    let units = units.ok_or(Wrong::Broken("the resolution of an interface's time"))?;
+    Ok((PICOS, units))
 }

@@ -118,3 +118,25 @@ fn a_capture_compressed_by_gzip() {
     let data = packets.iter().filter(|packet| packet.1 > 100).count();
     assert_eq!((data, packets.len(), counts.frames), (20, 40, 40));
 }
+
+/// As gzip(1) does: padding of tapes, and what was appended.
+#[test]
+fn what_follows_gzip_is_left_and_counted() {
+    let file = capture();
+    let (packets, _) = read(&file);
+    for (rest, of_other) in [
+        (vec![0; 1], 1),
+        (vec![0; 100_000], 100_000),
+        (b"junk".to_vec(), 4),
+        (vec![0x1f], 1),
+        ([&[0; 512][..], &gzip(&file)].concat(), 0),
+    ] {
+        let (found, counts) = read(&[gzip(&file), rest.clone()].concat());
+        assert_eq!(found, packets);
+        let expected = if of_other == 0 { rest.len() } else { of_other };
+        assert_eq!(counts.trailing, expected as u64);
+        assert!(!counts.is_cut_off);
+    }
+    let (_, counts) = read(&gzip(&file));
+    assert_eq!(counts.trailing, 0);
+}

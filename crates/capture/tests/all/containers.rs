@@ -232,3 +232,54 @@ fn reading_stops_when_it_is_to() {
     assert_eq!(stopped, Error::Interrupted);
     assert!(seen < 1_000);
 }
+
+/// Two packets of a second each, in units of 2^-63 s and 10^-19 s.
+#[test]
+fn fine_resolutions_of_time_are_read() {
+    let order = Order::Little;
+    let file = [
+        section(order),
+        interface(order, 101, &[(9, vec![0xbf])]),
+        interface(order, 101, &[(9, vec![19])]),
+        interface(order, 101, &[(9, vec![38])]),
+        interface(order, 101, &[(9, vec![0xfe])]),
+        enhanced(order, 0, 1 << 63, &v4(100)),
+        enhanced(order, 1, 10_000_000_000_000_000_000, &v4(60)),
+        enhanced(order, 2, u64::MAX, &v4(40)),
+        enhanced(order, 3, u64::MAX, &v4(40)),
+    ]
+    .concat();
+    let expected = [(1_000 * MS, 100), (1_000 * MS, 60), (0, 40), (0, 40)];
+    assert_eq!(read(&file).0, expected);
+    for resolution in [39, 0xff] {
+        let file = [
+            section(order),
+            interface(order, 101, &[(9, vec![resolution])]),
+        ];
+        let error = refusal(&file.concat()).to_string();
+        assert!(error.contains("the resolution of an interface's time"));
+    }
+}
+
+#[test]
+fn zeros_behind_the_last_block_are_counted() {
+    let order = Order::Big;
+    let file = [
+        section(order),
+        interface(order, 101, &[]),
+        enhanced(order, 0, 1, &v4(100)),
+    ]
+    .concat();
+    for count in [1, 4, 11, 12, 16, 1_000_000] {
+        let (packets, counts) = read(&[&file[..], &vec![0; count]].concat());
+        assert_eq!(packets.len(), 1, "{count}");
+        assert_eq!(counts.trailing, count as u64);
+        assert!(!counts.is_cut_off);
+    }
+    let damaged = [&file[..], &[0; 4_000], &file].concat();
+    assert!(
+        refusal(&damaged)
+            .to_string()
+            .contains("the length of a block")
+    );
+}

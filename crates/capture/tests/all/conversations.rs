@@ -1,6 +1,11 @@
 //! Who sends to whom, and what a selection leaves.
 
-use anabranch_capture::{Conversations, Endpoint, Fragments, Ip, Reader, Selection};
+use std::net::IpAddr;
+
+use anabranch_capture::{
+    Conversations, Endpoint, Fragment, Fragments, Ip, Protocol, Reader, Selection,
+};
+use proptest::{collection::vec, prelude::*};
 
 use crate::make::{plain, v4_of};
 
@@ -46,7 +51,8 @@ fn hosts_that_answer_each_other_are_two_way() {
 fn the_largest_come_first_and_as_keys() {
     let mut all = vec![(1, 10, 2, 20); 3];
     all.push((2, 20, 1, 10));
-    let (largest, more) = count(&all).largest(10);
+    let all = count(&all);
+    let (largest, more) = all.largest(10, &all, false);
     let lines: Vec<_> = largest.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
@@ -60,7 +66,8 @@ fn the_largest_come_first_and_as_keys() {
     let many: Vec<_> = (0..50)
         .map(|k| (1, k, 2 + u8::try_from(k % 5).expect("small"), 80))
         .collect();
-    let (largest, more) = count(&many).largest(3);
+    let many = count(&many);
+    let (largest, more) = many.largest(3, &many, false);
     assert_eq!((largest.len(), more), (3, 2));
     assert_eq!(
         largest[0].to_string(),
@@ -118,7 +125,7 @@ fn a_selection_leaves_what_it_says() {
         let selection = Selection {
             from: parse(from),
             to: parse(to),
-            protocols: &[17],
+            protocol: Some(Protocol::Udp),
         };
         let numbers = all.iter().enumerate();
         numbers
@@ -134,7 +141,7 @@ fn a_selection_leaves_what_it_says() {
     assert_eq!(left("0.0.0.0/0", ""), [0, 1, 2, 3]);
     assert!(left("2001:db8::1", "").is_empty());
     let tcp = Selection {
-        protocols: &[6],
+        protocol: Some(Protocol::Tcp),
         ..Selection::default()
     };
     assert!(!tcp.has(&all[0], None));
@@ -162,4 +169,107 @@ fn fragments_belong_to_the_connection_of_the_first() {
         ports.push(fragments.ports(&packet.ip));
     }
     assert_eq!(ports, [Some((10, 20)), Some((10, 20)), None]);
+}
+
+/// A packet among few hosts, protocols and ports, so that conversations share them.
+fn any_packet() -> impl Strategy<Value = (Ip, Option<(u16, u16)>)> {
+    let host = (1..4_u8, any::<bool>());
+    let protocol = prop::sample::select(vec![1_u8, 6, 17, 50, 58, 89, 132]);
+    let ports = prop::option::of((1..3_u16, 1..3_u16));
+    (host, 1..4_u8, protocol, ports, 20..60_u32).prop_map(
+        |((source, is_v6), target, protocol, ports, length)| {
+            let address = |last: u8| -> IpAddr {
+                if is_v6 {
+                    [0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(last)].into()
+                } else {
+                    [10, 0, 0, last].into()
+                }
+            };
+            let ip = Ip {
+                source: address(source),
+                target: address(target),
+                protocol,
+                length,
+                header: 20,
+                fragment: Fragment::Whole,
+                identification: 0,
+                ports,
+            };
+            (ip, ports.filter(|_| matches!(protocol, 6 | 17 | 132)))
+        },
+    )
+}
+
+proptest! {
+    /// Also where a selection has left a part of the capture.
+    #[test]
+    fn what_is_offered_selects_what_it_says(
+        packets in vec(any_packet(), 1..60),
+        most in 1..40_usize,
+        port in prop::option::of(1..3_u16),
+        protocol in prop::option::of(prop::sample::select(Protocol::NAMED.to_vec())),
+    ) {
+        let given = Selection {
+            from: port.map(|port| format!("*:{port}").parse().expect("an endpoint")),
+            to: None,
+            protocol,
+        };
+        let (mut all, mut selected) = (Conversations::default(), Conversations::default());
+        for (ip, ports) in &packets {
+            all.add(ip, *ports);
+            if given.has(ip, *ports) {
+                selected.add(ip, *ports);
+            }
+        }
+        let (largest, _) = selected.largest(most, &all, protocol.is_some());
+        let mut lines: Vec<_> = largest.iter().map(|one| one.selection.to_string()).collect();
+        for one in &largest {
+            let is_meant = |(ip, ports): &&(Ip, _)| one.selection.has(ip, *ports);
+            let meant: Vec<_> = packets.iter().filter(is_meant).collect();
+            prop_assert_eq!(one.packets, meant.len() as u64, "{}", one);
+            let bytes: u64 = meant.iter().map(|(ip, _)| u64::from(ip.length)).sum();
+            prop_assert_eq!(one.bytes, bytes, "{}", one);
+            prop_assert!(meant.windows(2).all(|pair| pair[0].0.source == pair[1].0.source));
+        }
+        lines.sort_unstable();
+        prop_assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", lines);
+    }
+}
+
+#[test]
+fn protocols_on_the_same_ports_are_told_apart() {
+    let ip = |protocol, ports| Ip {
+        source: [10, 0, 0, 1].into(),
+        target: [10, 0, 0, 2].into(),
+        protocol,
+        length: 30,
+        header: 20,
+        fragment: Fragment::Whole,
+        identification: 0,
+        ports,
+    };
+    let mut all = Conversations::default();
+    for (protocol, ports, count) in [
+        (6, Some((10, 20)), 5),
+        (17, Some((10, 20)), 4),
+        (6, Some((11, 20)), 3),
+        (50, None, 2),
+        (89, None, 1),
+    ] {
+        for _ in 0..count {
+            all.add(&ip(protocol, ports), ports);
+        }
+    }
+    let (largest, _) = all.largest(10, &all, false);
+    let lines: Vec<_> = largest.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "from = \"10.0.0.1:10\", to = \"10.0.0.2:20\", protocol = \"tcp\"  (5 packets, 150 bytes)",
+            "from = \"10.0.0.1:10\", to = \"10.0.0.2:20\", protocol = \"udp\"  (4 packets, 120 bytes)",
+            "from = \"10.0.0.1:11\", to = \"10.0.0.2:20\"  (3 packets, 90 bytes, TCP)",
+            "from = \"10.0.0.1\", to = \"10.0.0.2\", protocol = \"esp\"  (2 packets, 60 bytes)",
+            "from = \"10.0.0.1\", to = \"10.0.0.2\", protocol = 89  (1 packet, 30 bytes)",
+        ]
+    );
 }

@@ -10,6 +10,8 @@
 //! # Not implemented
 //! - Numbers within one flow where several share the link.
 
+use std::collections::BTreeSet;
+
 use anabranch_core::{
     registry::{Meta, Source},
     rng::Draw,
@@ -75,8 +77,13 @@ impl ImpairParams for Params {
     }
     fn take_file(&mut self, text: &str) -> Result<(), Misread> {
         self.file = None;
+        let mut known: BTreeSet<u64> = self.packets.iter().copied().collect();
         for (at, word) in lines(text) {
             if let Ok(packet) = word.parse::<u64>() {
+                if !known.insert(packet) {
+                    let message = format!("packet {packet} is to be lost twice");
+                    return Err(Misread::new(at, message, "each number once"));
+                }
                 self.packets.push(packet);
             } else if let Ok(time) = word.parse::<Duration>() {
                 self.times.push(time);
@@ -84,6 +91,13 @@ impl ImpairParams for Params {
                 let message = format!("{word:?} is neither a packet's number nor a time");
                 return Err(Misread::new(at, message, "for example 10, or 2.5 s"));
             }
+        }
+        if self.packets.is_empty() && self.times.is_empty() {
+            return Err(Misread::new(
+                text.len()..text.len(),
+                "the list has no packet and no time",
+                "a packet's number or a time on each line, for example 10, or 2.5 s",
+            ));
         }
         Ok(())
     }

@@ -36,8 +36,11 @@ impl Path {
         loop {
             at += text[at..].len() - text[at..].trim_start().len();
             let (name, length) = segment(&text[at..]).ok_or_else(|| {
-                Fault::new(format!("{text:?} is no path"))
-                    .help("expected names joined by dots, for example `flow.main.cc`")
+                let fault = Fault::new(format!("{text:?} is no path"))
+                    .help("expected names joined by dots, for example `flow.main.cc`");
+                quoted(text)
+                    .into_iter()
+                    .fold(fault, Fault::help)
                     .at(place(at..text.len()))
             })?;
             segments.push(Segment {
@@ -50,8 +53,11 @@ impl Path {
                 break;
             }
             let Some(after) = rest.strip_prefix('.') else {
-                return Err(Fault::new(format!("{text:?} is no path"))
-                    .help("expected a dot between two names")
+                let fault = Fault::new(format!("{text:?} is no path"))
+                    .help("expected a dot between two names");
+                return Err(quoted(text)
+                    .into_iter()
+                    .fold(fault, Fault::help)
                     .at(place(at..text.len())));
             };
             at = text.len() - after.len();
@@ -269,6 +275,33 @@ fn segment(text: &str) -> Option<(String, usize)> {
         .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))
         .unwrap_or(text.len());
     (length > 0).then(|| (text[..length].to_owned(), length))
+}
+
+/// Help for a path of names that need quotation marks; none where that would not make it one.
+fn quoted(text: &str) -> Option<String> {
+    let names: Vec<_> = text.split('.').map(str::trim).collect();
+    let fits = |name: &&str| {
+        !name.is_empty() && !name.contains(['"', '\'', '\\']) && !name.contains(char::is_control)
+    };
+    let is_bare = |name: &str| segment(name).is_some_and(|(_, length)| length == name.len());
+    // The first name is a section or a key of the format: if it does not fit, something else is wrong.
+    if !names.iter().all(fits) || !is_bare(names[0]) {
+        return None;
+    }
+    let written: Vec<_> = names
+        .iter()
+        .map(|name| {
+            if is_bare(name) {
+                (*name).to_owned()
+            } else {
+                format!("\"{name}\"")
+            }
+        })
+        .collect();
+    Some(format!(
+        "other characters stand in quotation marks: `{}`",
+        written.join(".")
+    ))
 }
 
 /// Splits `PATH=VALUE` at the first `=` outside quotation marks.

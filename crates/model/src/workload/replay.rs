@@ -31,7 +31,7 @@ pub struct Replay {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Host")]
     pub to: Option<Host>,
-    /// Only packets of this protocol.
+    /// Only packets of this protocol: its name, or its number in IP headers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Captured")]
     pub protocol: Option<Captured>,
@@ -76,7 +76,7 @@ impl Replay {
         Selection {
             from: self.from.map(|host| host.0),
             to: self.to.map(|host| host.0),
-            protocols: self.protocol.map_or(&[], Captured::numbers),
+            protocol: self.protocol.map(|protocol| protocol.0),
         }
     }
 

@@ -3,6 +3,21 @@
 use super::*;
 
 #[test]
+fn a_path_of_names_with_other_characters_is_offered_in_quotation_marks() {
+    let renamed = GOOD.replace("[flow.main]", "[flow.\"$a b\"]");
+    for path in ["flow.$a b.cc", "flow . $a b . cc"] {
+        let told = error(&renamed, &[&format!("{path}=reno")]);
+        let offered = "other characters stand in quotation marks: `flow.\"$a b\".cc`";
+        assert!(told.contains(offered), "{told}");
+    }
+    check(&renamed, &["flow.\"$a b\".cc=reno"]).expect("what is offered is right");
+    for path in ["flow..cc", "flow.\"a", "$a.b", "flow.a'.cc"] {
+        let told = error(&renamed, &[&format!("{path}=reno")]);
+        assert!(!told.contains("other characters"), "{told}");
+    }
+}
+
+#[test]
 fn values_set_over_the_file() {
     let set = |text: &str| error(GOOD, &[text]);
     snapshot(

@@ -79,9 +79,11 @@ pub(super) fn text<T>(
             return Err(named.refuse(resolver, &format!("is no text: byte {at} is not UTF-8")));
         }
     };
-    parse(&text).map_err(|wrong| {
+    // As in the scenario itself.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    parse(text).map_err(|wrong| {
         let name = named.place(resolver).display().to_string();
         let help = vec![format!("expected {}", wrong.expected)];
-        Sources::new(&name, &text).error(Place::new(0, wrong.at), wrong.message, help)
+        Sources::new(&name, text).error(Place::new(0, wrong.at), wrong.message, help)
     })
 }

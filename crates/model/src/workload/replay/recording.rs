@@ -68,8 +68,10 @@ pub struct Choices(Vec<String>);
 impl Choices {
     const MOST: usize = 10;
 
-    fn of(conversations: &Conversations) -> Self {
-        let (largest, more) = conversations.largest(Self::MOST);
+    /// Of the selected packets, so that each line alone, as the selection, leaves what it says.
+    fn of(selected: &Conversations, all: &Conversations, selection: &Selection) -> Self {
+        let by_protocol = selection.protocol.is_some();
+        let (largest, more) = selected.largest(Self::MOST, all, by_protocol);
         let mut lines: Vec<_> = largest.iter().map(ToString::to_string).collect();
         if more > 0 {
             lines.push(format!("and {more} more"));
@@ -106,7 +108,7 @@ impl Recording {
         while let Some(packet) = reader.next_packet()? {
             reading.packet(&packet, selection)?;
         }
-        reading.finish(reader.counts().clone())
+        reading.finish(reader.counts().clone(), selection)
     }
 
     /// All packets of a capture that has one direction.
@@ -170,6 +172,7 @@ impl Recording {
             "fragments": self.counts.fragments,
             "time_went_back": self.counts.went_back,
             "cut_off": self.counts.is_cut_off,
+            "trailing_bytes": self.counts.trailing,
             "skipped": skipped,
         })
     }
@@ -210,14 +213,14 @@ struct Reading {
     bytes: u64,
     fragments: Fragments,
     selected: Conversations,
-    others: Conversations,
+    all: Conversations,
 }
 
 impl Reading {
     fn packet(&mut self, packet: &Packet<'_>, selection: &Selection) -> Result<(), RecordingError> {
         let ports = self.fragments.ports(&packet.ip);
+        self.all.add(&packet.ip, ports);
         if !selection.has(&packet.ip, ports) {
-            self.others.add(&packet.ip, ports);
             return Ok(());
         }
         self.selected.add(&packet.ip, ports);
@@ -234,18 +237,23 @@ impl Reading {
         Ok(())
     }
 
-    fn finish(mut self, counts: Counts) -> Result<Recording, RecordingError> {
+    fn finish(
+        mut self,
+        counts: Counts,
+        selection: &Selection,
+    ) -> Result<Recording, RecordingError> {
         if counts.packets == 0 {
             return Err(RecordingError::NoPackets(counts));
         }
         if self.packets.is_empty() {
             return Err(RecordingError::NothingSelected {
                 packets: counts.packets,
-                choices: Choices::of(&self.others),
+                choices: Choices::of(&self.all, &self.all, &Selection::default()),
             });
         }
         if self.selected.is_two_way() {
-            return Err(RecordingError::TwoWay(Choices::of(&self.selected)));
+            let choices = Choices::of(&self.selected, &self.all, selection);
+            return Err(RecordingError::TwoWay(choices));
         }
         // Stable: packets of one time keep the order of the file.
         self.packets.sort_by_key(|(time, _)| *time);

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use anabranch_capture::{Endpoint, selection::NotAnEndpoint};
+use anabranch_capture::{Endpoint, Protocol, selection::NotAnEndpoint};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -53,32 +53,89 @@ impl JsonSchema for Host {
     }
 }
 
-/// A protocol above IP in a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Captured {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// ICMP and `ICMPv6`.
-    Icmp,
-    /// SCTP.
-    Sctp,
-    /// ESP of IPsec.
-    Esp,
+/// A protocol above IP in a capture, as the scenario writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Captured(pub Protocol);
+
+/// What has a name.
+const NAMES: &[&str] = &["tcp", "udp", "icmp", "sctp", "esp"];
+
+impl Serialize for Captured {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Protocol::Number(number) => serializer.serialize_u8(number),
+            named => serializer.serialize_str(named.name().unwrap_or_default()),
+        }
+    }
 }
 
-impl Captured {
-    /// Its numbers in IP headers (IANA, Protocol Numbers).
-    #[must_use]
-    pub const fn numbers(self) -> &'static [u8] {
-        match self {
-            Self::Tcp => &[6],
-            Self::Udp => &[17],
-            Self::Icmp => &[1, 58],
-            Self::Sctp => &[132],
-            Self::Esp => &[50],
+impl<'de> Deserialize<'de> for Captured {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrNumber;
+
+        impl de::Visitor<'_> for NameOrNumber {
+            type Value = Captured;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(
+                    f,
+                    "a protocol, for example \"tcp\", or its number in IP headers, 0 to 255"
+                )
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Captured, E> {
+                let mut named = Protocol::NAMED.into_iter();
+                named
+                    .find(|protocol| protocol.name() == Some(text))
+                    .map(Captured)
+                    .ok_or_else(|| E::unknown_variant(text, NAMES))
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Captured, E> {
+                u8::try_from(number)
+                    .map(|number| Captured(Protocol::Number(number)))
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Captured, E> {
+                u8::try_from(number)
+                    .map(|number| Captured(Protocol::Number(number)))
+                    .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+            }
         }
+
+        deserializer.deserialize_any(NameOrNumber)
+    }
+}
+
+impl JsonSchema for Captured {
+    fn schema_name() -> Cow<'static, str> {
+        "Captured".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A protocol above IP in a capture.",
+            "anyOf": [
+                { "type": "string", "const": "tcp", "description": "TCP." },
+                { "type": "string", "const": "udp", "description": "UDP." },
+                { "type": "string", "const": "icmp", "description": "ICMP and `ICMPv6`." },
+                { "type": "string", "const": "sctp", "description": "SCTP." },
+                { "type": "string", "const": "esp", "description": "ESP of IPsec." },
+                {
+                    "type": "integer",
+                    "minimum": 0,
+                    "maximum": 255,
+                    "description": "Another, by its number in IP headers (IANA, Protocol Numbers).",
+                },
+            ],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_reader() {
+        let names = Protocol::NAMED.map(Protocol::name);
+        assert!(names.iter().copied().flatten().eq(NAMES.iter().copied()));
     }
 }
