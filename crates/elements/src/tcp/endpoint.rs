@@ -399,6 +399,8 @@ pub enum Ending {
     Aborted,
     /// Too many timeouts without progress (RFC 9293 §3.8.3).
     TimedOut,
+    /// The application closed it before it was open (RFC 9293 §3.10.4).
+    Abandoned,
 }
 
 impl<B: Body> Endpoint<B> {
