@@ -80,7 +80,67 @@ def test_the_report_and_the_tables_say_how_flows_ended(anabranch: Call, gives_up
     assert "gave-up 131 s" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     flows = pl.read_parquet(tmp_path / "out" / "flows.parquet").row(0, named=True)
     assert (flows["ended"], flows["ended_at_s"]) == ("gave-up", 131.0)
-    assert (flows["retransmitted_packets"], flows["timeouts"]) == (10, 11)
+    assert (flows["retransmitted_packets"], flows["timeouts"]) == (10, 10)
+
+
+SYNS_LOST = """
+duration = "5 s"
+[link.path]
+between = ["A", "B"]
+rate = "100 Mbit/s"
+delay = "50 ms"
+DIRECTION.impair = [{ kind = "loss-list", packets = [0, 1] }]
+
+[flow.main]
+from = "A"
+to = "B"
+workload = { kind = "file", size = "14480 bytes" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("direction", "heading"), [("forward", "main: 2 packets"), ("reverse", "main (reverse): 2 packets")]
+)
+def test_why_names_lost_syns_and_lost_answers(anabranch: Call, tmp_path: Path, direction: str, heading: str) -> None:
+    file = tmp_path / "lost.toml"
+    file.write_text(SYNS_LOST.replace("DIRECTION", direction))
+    done = anabranch("run", file, "--why")
+    assert "nothing was sent again" not in done.out
+    assert f"{heading} sent again: 2 needed, 0 needless; 1 episode. Triggered by rto 2" in done.out
+    assert done.out.count("SYN  rto  needed") == 2
+    why = json.loads(anabranch("run", file, "--why", "--json").out)["why"]
+    assert why[heading.partition(":")[0]]["episodes"][0]["kind"] == "opening"
+
+
+def test_packets_are_as_many_as_were_sent(anabranch: Call, tmp_path: Path) -> None:
+    """Fails for a table without the SYNs that ``sent_packets`` counts."""
+    file = tmp_path / "lost.toml"
+    file.write_text(SYNS_LOST.replace("DIRECTION", "forward"))
+    assert anabranch("run", file, "--out", tmp_path / "out").status == 0
+    flow = pl.read_parquet(tmp_path / "out" / "flows.parquet").row(0, named=True)
+    packets = pl.read_parquet(tmp_path / "out" / "packets.parquet").filter(pl.col("direction") == "forward")
+    assert packets.height == flow["sent_packets"] == 12
+    assert packets["retransmission"].sum() == flow["retransmitted_packets"] == 2
+
+
+STOPS = f"""
+duration = "10 s"
+{LINK}
+up = false
+
+[flow.main]
+from = "A"
+to = "B"
+stop = "2.5 s"
+"""
+
+
+def test_a_flow_that_stops_before_it_is_open_gave_up(anabranch: Call, tmp_path: Path) -> None:
+    file = tmp_path / "stops.toml"
+    file.write_text(STOPS)
+    done = anabranch("run", file, "--why")
+    assert "main gave up at 2.5 s: retransmissions went unanswered" in done.out
+    assert done.out.count("SYN  rto  needed") == 2
 
 
 def test_ends_in_words() -> None:

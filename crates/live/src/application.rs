@@ -198,7 +198,7 @@ impl Application {
         self.settings.apply(&socket)?;
         prepare(&socket)?;
         stage.sockets.add(self.flow, self.side, &socket)?;
-        while !stage.is_over() {
+        while !stage.is_over() && clock.now() < self.stop {
             match connect(&socket, &self.address) {
                 Ok(()) | Err(Errno::ISCONN) => return Ok(Some(TcpStream::from(socket))),
                 Err(Errno::INPROGRESS | Errno::ALREADY | Errno::AGAIN | Errno::INTR) => {}
@@ -210,6 +210,12 @@ impl Application {
                     return Ok(None);
                 }
             }
+        }
+        if self.stop < self.end && !stage.is_over() {
+            // The application stops before the connection is open, and its socket is closed.
+            outcome.broken = Some((Ended::GaveUp, self.stop));
+            stage.note(self.flow, clock);
+            stage.sockets.forget(self.flow, self.side);
         }
         Ok(None)
     }

@@ -542,6 +542,7 @@ impl Connection {
             Ending::Refused => "refused",
             Ending::Aborted => "aborted",
             Ending::TimedOut => "timed-out",
+            Ending::Abandoned => "abandoned",
         });
         let mut discarded = Map::new();
         for (error, count) in self.discards.iter().filter(|(_, count)| *count > 0) {

@@ -176,7 +176,9 @@ pub fn is_late(error: &io::Error) -> bool {
 }
 
 /// Writes `bytes` bytes of `content`, and says how many were. Room is waited for outside of writes: one that ended by a time-out would be
-/// made again, and every write sends what TCP had let wait for more.
+/// made again, and every write sends what TCP had let wait for more. A full buffer takes nothing until the kernel reports room, which it
+/// does once a third is free, as for any program that blocks in writing: a write before that would find room as soon as anything is
+/// acknowledged.
 pub(crate) fn write_while(
     stream: &Connection,
     content: &mut Stream,
@@ -205,7 +207,7 @@ pub(crate) fn write_while(
                     std::thread::yield_now();
                 }
             }
-            Err(Errno::AGAIN) => wait_for_room(stream)?,
+            Err(Errno::AGAIN) => while going() && !has_room(stream)? {},
             Err(Errno::INTR) => {}
             Err(error) if stream.is_broken_by(&error.into()) => break,
             Err(error) => return Err(error.into()),
@@ -214,10 +216,11 @@ pub(crate) fn write_while(
     Ok(written)
 }
 
-/// Waits until a stream has room, or for a moment.
-fn wait_for_room(stream: &TcpStream) -> io::Result<()> {
+/// Waits for a moment until the kernel reports room, or the end of the connection. Whether it has.
+fn has_room(stream: &TcpStream) -> io::Result<bool> {
     match poll(&mut [PollFd::new(stream, PollFlags::OUT)], Some(&MOMENT)) {
-        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -568,6 +568,32 @@ fn a_bare_name_becomes_a_table_when_a_parameter_is_set() {
     );
 }
 
+/// A link without `queue` has a drop-tail queue, of which a path may set the limit.
+#[test]
+fn the_limit_of_a_queue_that_is_the_default_can_be_set() {
+    let links = [["a", "S", "T"]];
+    let text = network(&links, "from = \"S\"\nto = \"T\"", "");
+    for (set, forward) in [
+        ("link.a.queue.limit=5 packets", Limit::Packets(5)),
+        ("link.a.forward.queue.limit=5 packets", Limit::Packets(5)),
+        ("link.a.reverse.queue.limit=5 packets", Limit::Unlimited),
+    ] {
+        let resolved = resolve(&text, &[set]);
+        assert_eq!(limit(&resolved, 0, Direction::Forward), forward, "{set}");
+        let (path, value) = set.split_once('=').expect("it sets");
+        let change = format!("[[at]]\ntime = \"5 s\"\nset = {{ \"{path}\" = \"{value}\" }}\n");
+        let text = network(&links, "from = \"S\"\nto = \"T\"", &change);
+        let changes = resolve(&text, &[]).changes;
+        assert!(!changes.is_empty(), "{set}");
+        for change in &changes {
+            let What::Queue(queue) = &change.what else {
+                panic!("{set}: {:?}", change.what);
+            };
+            assert_eq!(queue.limit(), Some(Limit::Packets(5)), "{set}");
+        }
+    }
+}
+
 /// The files of a link, a trace and a list, are read for each direction once, whatever changes how often; and what
 /// a trace refuses at the start it refuses later.
 #[test]

@@ -291,8 +291,8 @@ fn packets<B: Body>(run: &Finished<B>) -> Columns {
         .probe()
         .log()
         .map_or_else(Default::default, |log| {
-            let with_data = |(row, _): &(&PacketRow, Option<bool>)| row.payload > 0;
-            log.rows().zip(log.needed()).filter(with_data).unzip()
+            let counted = |(row, _): &(&PacketRow, Option<bool>)| row.counts();
+            log.rows().zip(log.needed()).filter(counted).unzip()
         });
     let rows = rows.as_slice();
     let seconds = |at: Instant| at.as_secs_f64();

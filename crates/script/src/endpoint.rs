@@ -167,7 +167,7 @@ fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
         Some(Ending::Reset) => Some("ECONNRESET"),
         Some(Ending::Refused) => Some("ECONNREFUSED"),
         Some(Ending::TimedOut) => Some("ETIMEDOUT"),
-        Some(Ending::Aborted) => Some("EPIPE"),
+        Some(Ending::Aborted | Ending::Abandoned) => Some("EPIPE"),
         None => None,
     }
 }

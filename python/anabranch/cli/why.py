@@ -23,9 +23,12 @@ def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
     for name, told in endings:
         out.print(styled(name).append(f" {told}", style="not bold"), soft_wrap=True)
     if not any(flow.episodes for flow in why.flows):
-        if endings:
-            return
-        out.print("nothing was sent again")
+        silent = [(name, again) for name, summary in flows.items() if (again := summary.get("retransmitted_packets"))]
+        for name, again in silent:
+            told = f"{text.plural(again, 'packet')} sent again, of which nothing is recorded"
+            out.print(styled(name).append(f": {told}", style="not bold"), soft_wrap=True)
+        if not endings and not silent:
+            out.print("nothing was sent again")
         return
     for flow in why.flows:
         out.print()

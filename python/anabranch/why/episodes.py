@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 OUTSIDE = "outside a recovery"
 """What is sent again without a recovery: probes of the tail above all."""
+OPENING = "opening"
+"""SYNs and their answers that were retransmitted."""
 
 
 @dataclass
@@ -132,7 +134,7 @@ def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) ->
     for item in in_order(events, again):
         if isinstance(item, Retransmission):
             if not is_open and not (episodes and _goes_on(episodes[-1], item)):
-                episodes.append(Episode(OUTSIDE))
+                episodes.append(Episode(OPENING if item.is_syn else OUTSIDE))
             episodes[-1].retransmissions.append(item)
             continue
         if item.event in BEGINS:
@@ -150,7 +152,12 @@ def _episodes(events: Sequence[WindowEvent], again: Sequence[Retransmission]) ->
 
 
 def _goes_on(episode: Episode, again: Retransmission) -> bool:
-    """Whether a retransmission outside any recovery belongs to those before it: at once, and for the same reason."""
+    """Whether a retransmission outside any recovery belongs to those before it: at once, and for the same reason.
+
+    All SYNs of a connection belong together.
+    """
+    if again.is_syn or episode.kind == OPENING:
+        return again.is_syn and episode.kind == OPENING
     last = episode.retransmissions[-1] if episode.kind == OUTSIDE else None
     return last is not None and (last.time_s, last.cause) == (again.time_s, again.cause)
 

@@ -54,6 +54,11 @@ class Retransmission:
     original_received_s: float | None
     fate: str
 
+    @property
+    def is_syn(self) -> bool:
+        """Whether it is a SYN, or the answer to one: of what carries nothing, only these are recorded."""
+        return self.payload_bytes == 0
+
 
 def retransmissions(packets: pl.DataFrame) -> list[Retransmission]:
     """Every retransmission of a table of packets, in the order of its connections and of sending."""

@@ -32,7 +32,7 @@ def ending(flow: FlowSummary) -> str:
         return ""
     cause = {
         "reset": "a reset broke the connection off",
-        "gave-up": "retransmissions went unanswered for as long as the stack tries",
+        "gave-up": "retransmissions went unanswered for as long as the stack tries, or until the flow's stop",
         "refused": "a reset answered the SYN",
     }[ended]
     return f"{BROKEN[ended]} at {figure(at)} s: {cause}"
@@ -61,13 +61,15 @@ def event_line(event: WindowEvent) -> str:
 
 def retransmission_line(again: Retransmission) -> str:
     """When, what, its trigger, and whether it was needed."""
-    sequence = f"byte {again.sequence_bytes:,}"
+    sequence = "SYN" if again.is_syn else f"byte {again.sequence_bytes:,}"
     return f"{again.time_s:.4f} s  {sequence}  {again.cause}  {need(again)}"
 
 
 def need(again: Retransmission) -> str:
     """Whether a retransmission was needed, and what became of the packet before it."""
     word = {True: "needed", False: "needless", None: "undecided"}[again.needed]
+    if again.is_syn:
+        return word
     if again.original_s is None:
         return f"{word}: not seen before"
     before = f"sent {again.original_s:.4f} s"

@@ -323,6 +323,8 @@ struct Extras {
     validation: Option<Box<Validation>>,
     /// How far the send buffer has grown.
     send_space: u64,
+    /// The application is writing until then, and has not found the send buffer full; never if it waits.
+    writes_until: Option<Instant>,
     /// SND.UNA when the send buffer was found full, until whoever writes has written again; for delivery-rate samples.
     blocked_at: Option<Seq>,
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
@@ -397,6 +399,8 @@ pub enum Ending {
     Aborted,
     /// Too many timeouts without progress (RFC 9293 §3.8.3).
     TimedOut,
+    /// The application closed it before it was open (RFC 9293 §3.10.4).
+    Abandoned,
 }
 
 impl<B: Body> Endpoint<B> {

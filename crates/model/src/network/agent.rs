@@ -351,7 +351,7 @@ impl<B: Body> Network<B> {
             match &mut slot.end {
                 end @ (End::Tcp(..) | End::Protected(..)) => {
                     if let Some((endpoint, app)) = end.tcp_mut() {
-                        stop(endpoint, app, &mut slot.start);
+                        stop(endpoint, app, now, &mut slot.start);
                     }
                 }
                 End::Udp(end) => end.stop(),
@@ -673,7 +673,7 @@ fn drive_rarely<B: Body>(
 }
 
 /// The application is told to stop.
-fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, wake: &mut Instant) {
+fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, now: Instant, wake: &mut Instant) {
     match app {
         App::Scripted(script) => script.stop(),
         App::Late(late) => {
@@ -684,7 +684,7 @@ fn stop<B: Body>(endpoint: &mut Endpoint<B>, app: &mut App, wake: &mut Instant) 
     }
     // What is left of a late one is a file, which is written next and the connection closed behind it.
     if !matches!(app, App::File(_)) {
-        endpoint.close();
+        endpoint.abandon(now);
     }
 }
 

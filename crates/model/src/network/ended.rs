@@ -14,7 +14,7 @@ pub enum Ended {
     Running,
     /// A reset broke it off.
     Reset,
-    /// An end gave up: nothing answered for too long.
+    /// An end gave up: nothing answered for too long, or by the time at which the application stopped.
     GaveUp,
     /// The other end answered the SYN by a reset.
     Refused,
@@ -25,7 +25,7 @@ impl From<Ending> for Ended {
         match ending {
             Ending::Reset | Ending::Aborted => Self::Reset,
             Ending::Refused => Self::Refused,
-            Ending::TimedOut => Self::GaveUp,
+            Ending::TimedOut | Ending::Abandoned => Self::GaveUp,
         }
     }
 }

@@ -75,17 +75,18 @@ impl Octets {
 }
 
 /// For each of `rows`, all that left one end of a connection in order of sending: whether it was
-/// needed. `None` for what was no retransmission of data, and where the run ended too early to tell.
+/// needed. `None` for what was no retransmission of data or of a SYN, and where the run ended too early to tell.
 pub(super) fn needed(rows: &[PacketRow]) -> Vec<Option<bool>> {
     if !rows.iter().any(|row| row.retransmission) {
         return vec![None; rows.len()];
     }
     let mut octets = Octets::default();
     let judge = |row: &PacketRow| {
-        if row.payload == 0 {
+        // A SYN takes the number before the first octet.
+        if row.payload == 0 && row.sequence > 0 {
             return None;
         }
-        let (from, to) = (row.sequence, row.sequence + u64::from(row.payload));
+        let (from, to) = (row.sequence, row.sequence + u64::from(row.payload.max(1)));
         let sent = Sent::of(row);
         if !row.retransmission {
             octets.begin(from, to, sent);

@@ -44,6 +44,15 @@ pub struct PacketRow {
     pub extent: u64,
 }
 
+impl PacketRow {
+    /// Whether it is one of those that `sent_packets` counts: it has data, or it is a retransmitted SYN, which is numbered before the
+    /// first octet.
+    #[must_use]
+    pub const fn counts(&self) -> bool {
+        self.payload > 0 || self.retransmission && self.sequence == 0
+    }
+}
+
 /// The rows of a run, by connection and direction, in order of sending.
 #[derive(Debug, Default)]
 pub struct PacketLog {
@@ -147,8 +156,8 @@ impl PacketLog {
         self.rows.iter().flatten()
     }
     /// Whether each of [`Self::rows`] was needed, as far as the run has shown: a retransmission was if
-    /// some of its octets did not arrive by an earlier sending. `None` for what was no retransmission
-    /// of data, and for what repeats something that was still on its way.
+    /// some of its octets, or its SYN, did not arrive by an earlier sending. `None` for what was no such
+    /// retransmission, and for what repeats something that was still on its way.
     #[must_use]
     pub fn needed(&self) -> Vec<Option<bool>> {
         self.rows.iter().flat_map(|rows| needed(rows)).collect()

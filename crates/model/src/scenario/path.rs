@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use anabranch_elements::queue;
+
 use super::{
     error::{Fault, Place, choice},
     tree::{Entry, Node, Table, Value, parse_value},
@@ -106,7 +108,9 @@ impl Path {
             {
                 return Err(unknown.unwrap_or_else(|| self.empty_list(depth)));
             }
-            node = step(node, segment, &self.segments[depth + 1])?;
+            let next = &self.segments[depth + 1];
+            let kind = self.default_kind(depth).filter(|_| next.name != "kind");
+            node = step(node, segment, next, kind.as_deref())?;
         }
         match &mut node.value {
             Value::Table(table) => {
@@ -127,6 +131,17 @@ impl Path {
             }
             _ => unreachable!("a step ends in a table or a list"),
         }
+    }
+
+    /// The `kind` of the table at `depth` where the file has none: that of the default.
+    fn default_kind(&self, depth: usize) -> Option<String> {
+        let names = self.segments[..=depth].iter().map(|s| s.name.as_str());
+        let names: Vec<&str> = names.collect();
+        let queue = matches!(
+            names[..],
+            ["link" | "group", _, "queue"] | ["link" | "group", _, "forward" | "reverse", "queue"]
+        );
+        queue.then(|| queue::Config::default().name().to_owned())
     }
 
     /// The fault of a path into a link, a flow, … that is not there. One may be made, so this is
@@ -184,16 +199,26 @@ impl Path {
     }
 }
 
-/// Goes from `node` to what `segment` names, and makes that fit to hold `next`.
-fn step<'a>(node: &'a mut Node, segment: &Segment, next: &Segment) -> Result<&'a mut Node, Fault> {
+/// Goes from `node` to what `segment` names, and makes that fit to hold `next`. What is not there becomes a table, of this `kind` if
+/// there is one.
+fn step<'a>(
+    node: &'a mut Node,
+    segment: &Segment,
+    next: &Segment,
+    kind: Option<&str>,
+) -> Result<&'a mut Node, Fault> {
     let child = match &mut node.value {
         Value::Table(table) => {
             let known = table.0.iter().position(|entry| entry.key == segment.name);
             let at = known.unwrap_or_else(|| {
+                let mut node = Node::table(segment.place);
+                if let (Some(kind), Value::Table(made)) = (kind, &mut node.value) {
+                    made.0.push(kind_entry(kind, segment.place));
+                }
                 table.0.push(Entry {
                     key: segment.name.clone(),
                     key_place: segment.place,
-                    node: Node::table(segment.place),
+                    node,
                 });
                 table.0.len() - 1
             });
@@ -208,16 +233,8 @@ fn step<'a>(node: &'a mut Node, segment: &Segment, next: &Segment) -> Result<&'a
     match &child.value {
         Value::Table(_) | Value::List(_) => {}
         Value::String(name) => {
-            let kind = Node {
-                value: Value::String(name.clone()),
-                place: child.place,
-            };
             *child = Node {
-                value: Value::Table(Table(vec![Entry {
-                    key: "kind".to_owned(),
-                    key_place: child.place,
-                    node: kind,
-                }])),
+                value: Value::Table(Table(vec![kind_entry(name, child.place)])),
                 place: segment.place,
             };
         }
@@ -233,6 +250,18 @@ fn step<'a>(node: &'a mut Node, segment: &Segment, next: &Segment) -> Result<&'a
         }
     }
     Ok(child)
+}
+
+/// `kind = NAME`
+fn kind_entry(name: &str, place: Place) -> Entry {
+    Entry {
+        key: "kind".to_owned(),
+        key_place: place,
+        node: Node {
+            value: Value::String(name.to_owned()),
+            place,
+        },
+    }
 }
 
 fn index(list: &[Node], segment: &Segment) -> Result<usize, Fault> {

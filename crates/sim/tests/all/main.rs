@@ -3,6 +3,7 @@
 
 mod applications;
 mod bbr3;
+mod buffers;
 mod common;
 mod conservation;
 mod counters;

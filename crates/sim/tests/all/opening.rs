@@ -252,6 +252,60 @@ fn a_connection_that_nobody_answers_gives_up() {
     }
 }
 
+/// Linux's `tcpi_total_rto` counts the timeouts that retransmit, not the one that gives up.
+#[test]
+fn the_timeout_that_gives_up_does_not_count() {
+    for (stack, retransmissions) in [("linux", 10), ("rfc", 6)] {
+        let text = format!(
+            "duration = \"200 s\"\n[link.path]\nbetween = [\"A\", \"B\"]\ndelay = \"5 ms\"\nup = false\n[flow.f]\nfrom = \"A\"\nto = \"B\"\nstack = \"{stack}\"\n"
+        );
+        let flow = run(&text);
+        assert_eq!(flow["ended"], "gave-up", "{stack}");
+        assert_eq!(flow["retransmitted_packets"], retransmissions, "{stack}");
+        assert_eq!(flow["timeouts"], retransmissions, "{stack}");
+    }
+}
+
+/// RFC 9293 §3.10.4: what is closed in SYN-SENT is deleted. Fails where SYNs go on after the stop, and open a connection once they get
+/// through.
+#[test]
+fn a_stop_before_the_connection_is_open_ends_the_flow() {
+    let back =
+        "delay = \"5 ms\"\nup = false\n[[at]]\ntime = \"10 s\"\nset = { \"link.path.up\" = true }";
+    for workload in [
+        "",
+        "workload = { kind = \"paced\", rate = \"1 Mbit/s\" }",
+        "workload = { kind = \"file\", size = \"1 MB\" }",
+        "workload = { kind = \"request-response\", request = \"100 bytes\", response = \"10 kB\" }",
+    ] {
+        let flow = format!("stop = \"2.5 s\"\n{workload}");
+        let expected = (Value::from("gave-up"), Some(2.5));
+        assert_eq!(ending(back, &flow, 100), expected, "{workload}");
+        let text = format!(
+            "duration = \"100 s\"\n[link.path]\nbetween = [\"A\", \"B\"]\nrate = \"1 Gbit/s\"\n{back}\n[flow.f]\nfrom = \"A\"\nto = \"B\"\n{flow}\n"
+        );
+        let flow = run(&text);
+        // Where a client asks, it is the receiving end that opens.
+        let opens = u64::from(!workload.contains("request"));
+        assert_eq!(flow["retransmitted_packets"], 2 * opens, "{workload}");
+        assert_eq!(flow["delivered_bytes"], 0, "{workload}");
+    }
+}
+
+/// RFC 9293 §3.10.7.4. The tenth retransmission of the SYN arrives 32 s after the ninth, when the listener gives up. Fails where that
+/// end of the timer takes the SYN with it.
+#[test]
+fn a_syn_that_comes_as_the_listener_gives_up_is_answered() {
+    let one_way = "[[at]]\ntime = \"0.005 s\"\nset = { \"link.path.reverse.up\" = false }\n[[at]]\ntime = \"62 s\"\nset = { \"link.path.reverse.up\" = true }";
+    let file = "workload = { kind = \"file\", size = \"10 kB\" }";
+    for (stack, delay, at) in [("linux", 10, 67.0), ("linux", 100, 67.0), ("rfc", 10, 63.0)] {
+        let path = format!("delay = \"{delay} ms\"\n{one_way}");
+        let (ended, when) = ending(&path, &format!("stack = \"{stack}\"\n{file}"), 140);
+        assert_eq!(ended, "completed", "{stack}, {delay} ms");
+        near(when.expect("it ended"), at + 0.003 * f64::from(delay));
+    }
+}
+
 /// Linux compares a time, not a number: 924.6 s, whatever the timeout begins with.
 #[test]
 fn a_dead_path_is_given_up_by_elapsed_time() {

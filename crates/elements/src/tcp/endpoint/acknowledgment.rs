@@ -90,7 +90,7 @@ impl<B: Body> Endpoint<B> {
         let prior_in_flight = self.board.in_flight();
         let plain = self.board.acknowledge_plain(ack);
         self.snd_una = ack;
-        self.after_release();
+        self.after_release(now);
         self.buffer.release(ack);
         self.expiries = 0;
         self.recovery.limited = 0;
@@ -215,7 +215,7 @@ impl<B: Body> Endpoint<B> {
         if news.acked > 0 {
             self.board.acknowledge(ack, &mut news.delivered);
             self.snd_una = ack;
-            self.after_release();
+            self.after_release(now);
             self.buffer.release(ack);
             self.expiries = 0;
             self.sample_rtt(now, segment, &news.delivered);

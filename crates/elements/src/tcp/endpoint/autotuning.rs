@@ -63,7 +63,7 @@ pub(super) struct Tuner {
     since: Instant,
     /// What had been taken by then.
     before: u64,
-    /// The most that was taken in a measurement before; zero before there was one.
+    /// The most that was taken in a measurement before, or what is assumed before there was one.
     last: u64,
     /// What the window offered grows to.
     target: u64,
@@ -87,7 +87,8 @@ impl Default for Tuner {
 const FULL: u64 = 1_448;
 
 /// Before the first measurement as much is assumed to have been taken, in segments: an initial
-/// window (RFC 6928).
+/// window (RFC 6928). Of segments so long that ten of them exceed the window that is offered, no sender can deliver as many,
+/// so half of that window is assumed at most.
 const FIRST_TAKEN: u64 = 10;
 
 impl Tuner {
@@ -109,21 +110,22 @@ impl Tuner {
         };
     }
 
-    /// The connection stands: the first measurement begins.
-    fn start(&mut self, now: Instant, target: u64) {
+    /// The connection stands, with segments of `smss` and so much offered: the first measurement begins.
+    fn start(&mut self, now: Instant, target: u64, (smss, offered): (u64, u64)) {
         (self.since, self.target) = (now, target);
+        self.last = (FIRST_TAKEN * smss).min(offered / 2).max(1);
     }
 
-    /// `taken` octets have gone to the application so far, in segments of `smss`, and `unread` more could: the
-    /// window to offer, if that is more than before.
+    /// `taken` octets have gone to the application so far, and `unread` more could: the window to offer, if that is more
+    /// than before.
     #[inline]
-    fn measure(&mut self, now: Instant, taken: u64, unread: u64, smss: u64) -> Option<u64> {
+    fn measure(&mut self, now: Instant, taken: u64, unread: u64) -> Option<u64> {
         if self.rtt.is_zero() || now.saturating_since(self.since) < self.rtt {
             return None;
         }
         let copied = (taken - self.before).saturating_sub(unread);
         (self.since, self.before) = (now, taken);
-        let last = self.last.max(FIRST_TAKEN * smss);
+        let last = self.last;
         if copied <= last {
             return None;
         }
@@ -142,7 +144,8 @@ impl<B: Body> Endpoint<B> {
             let target = self
                 .most_tuned(self.settings.autotuning_start.get() * full / FULL)
                 .max(self.receive_window);
-            self.cold.extras().tuner.start(now, target);
+            let first = (u64::from(self.smss), self.receive_window);
+            self.cold.extras().tuner.start(now, target, first);
         }
     }
 
@@ -180,13 +183,12 @@ impl<B: Body> Endpoint<B> {
 
     /// The application has taken so many octets in all, and so many more wait for it.
     pub(super) fn on_taken(&mut self, now: Instant, taken: u64, unread: u64) {
-        let smss = u64::from(self.smss);
         let unread = if self.settings.occupied_buffer {
             unread
         } else {
             0
         };
-        let measured = self.cold.extras().tuner.measure(now, taken, unread, smss);
+        let measured = self.cold.extras().tuner.measure(now, taken, unread);
         if let Some(window) = measured {
             // What waits behind a gap is room that the sender has not.
             let waiting = self
@@ -282,7 +284,7 @@ mod tests {
 
     fn tuner(rtt: Duration) -> Tuner {
         let mut tuner = Tuner::default();
-        tuner.start(Instant::START, 65_536);
+        tuner.start(Instant::START, 65_536, (SMSS, 65_536));
         tuner.sample(rtt);
         tuner
     }
@@ -294,10 +296,10 @@ mod tests {
         (1..)
             .zip(copied)
             .map(|(round, copied)| {
-                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken, 0, SMSS);
+                let half = tuner.measure(Instant::from_millis(100 * round - 50), taken, 0);
                 assert_eq!(half, None, "nothing has come");
                 taken += copied;
-                tuner.measure(Instant::from_millis(100 * round), taken, 0, SMSS)
+                tuner.measure(Instant::from_millis(100 * round), taken, 0)
             })
             .collect()
     }
@@ -330,6 +332,19 @@ mod tests {
             offers,
             [Some(26_400), Some(118_362), Some(224_760), Some(480_000)]
         );
+    }
+
+    /// Seven segments of 8,948 octets fill the window that is offered at first; ten are more than it holds.
+    #[test]
+    fn a_window_of_few_long_segments_grows_once_it_is_filled() {
+        for smss in [6_000, 8_948, 32_000, 65_483] {
+            let mut tuner = Tuner::default();
+            tuner.start(Instant::START, 65_536, (smss, 65_536));
+            tuner.sample(Duration::from_millis(100));
+            let filled = 65_536 / smss * smss;
+            let offered = tuner.measure(Instant::from_millis(100), filled, 0);
+            assert!(offered >= Some(2 * filled), "{smss}: {offered:?}");
+        }
     }
 
     #[test]

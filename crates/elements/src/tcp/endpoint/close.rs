@@ -34,6 +34,16 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
+    /// The application, which still waits for the connection to open, waits no longer. Before any answer to the SYN the connection is
+    /// deleted (RFC 9293 §3.10.4); else as [`Self::close`].
+    pub fn abandon(&mut self, now: Instant) {
+        if self.state == State::SynSent {
+            self.end(Ending::Abandoned, now);
+        } else {
+            self.close();
+        }
+    }
+
     /// Ends the connection at once; the peer is told by a RST.
     pub fn abort(&mut self, now: Instant) {
         if self.state.is_synchronized() && self.state != State::TimeWait

@@ -203,11 +203,16 @@ impl EcnState {
 }
 
 impl<B: Body> Endpoint<B> {
-    /// The flags of our SYN, or of its answer. After two SYNs without answer ECN is left out, in
-    /// case something on the path drops them for it (RFC 9768 §3.1.4.1, RFC 3168 §6.1.1.1).
+    /// The flags of our SYN, or of its answer. After a SYN without answer ECN is left out, in case something on the path drops
+    /// it for that (RFC 3168 §6.1.1.1; Linux: `tcp_ecn_fallback`); a SYN that asks for AccECN is retransmitted once before
+    /// (RFC 9768 §3.1.4.1).
     pub(super) fn ecn_syn_flags(&self, answers: bool) -> Flags {
         if !answers {
-            return if self.expiries < 2 {
+            let attempts = match self.settings.ecn {
+                EcnMode::Accecn => 2,
+                EcnMode::Off | EcnMode::Rfc3168 | EcnMode::Dctcp => 1,
+            };
+            return if self.expiries < attempts {
                 syn_flags(self.settings.ecn)
             } else {
                 Flags::NONE

@@ -50,15 +50,28 @@ impl<B: Body> Endpoint<B> {
     /// The retransmission timer has expired, [`Self::expiries`] times since the last progress. Whether that ends the
     /// attempt.
     pub(super) fn gives_up(&mut self, now: Instant) -> bool {
+        let open = !matches!(self.state, State::SynSent | State::SynReceived);
+        if open && !self.settings.retries_base_rto.is_zero() {
+            return self.is_out_of_patience(now);
+        }
+        u32::from(self.expiries) > self.most_retries()
+    }
+
+    /// Whether the next expiry of the retransmission timer ends the attempt, where expiries are counted.
+    pub(super) fn has_no_retry_left(&self) -> bool {
+        u32::from(self.expiries) >= self.most_retries()
+    }
+
+    /// R2 as a count.
+    fn most_retries(&self) -> u32 {
         let s = &self.settings;
         let most = match self.state {
             State::SynSent => s.syn_retries.saturating_add(s.syn_linear_timeouts),
             State::SynReceived if self.cold.passive => s.syn_ack_retries,
             State::SynReceived => s.syn_retries,
-            _ if !s.retries_base_rto.is_zero() => return self.is_out_of_patience(now),
             _ => s.retries,
         };
-        u32::from(self.expiries) > most.min(MOST_RETRIES)
+        most.min(MOST_RETRIES)
     }
 
     /// R2 as a time: Linux compares the time since the first retransmission, not the number of timeouts.

@@ -218,7 +218,7 @@ impl<B: Body> Endpoint<B> {
         self.snd_wl1 = self.rcv_nxt.near(segment.seq);
         self.snd_wl2 = ack;
         self.cold.limits.open(now);
-        self.write_anew();
+        self.write_anew(now);
         self.start_tuning(now);
     }
 

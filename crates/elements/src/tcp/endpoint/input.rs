@@ -182,7 +182,7 @@ impl<B: Body> Endpoint<B> {
         if flags.any(Flags::SYN) {
             if self.state == State::SynReceived && seq + 1 == self.rcv_nxt && !flags.any(Flags::ACK)
             {
-                self.on_repeated_syn(now);
+                self.on_repeated_syn(now, segment, ecn);
                 return;
             }
             if !(self.state == State::SynReceived
@@ -242,13 +242,20 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
-    fn on_repeated_syn(&mut self, now: Instant) {
+    fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let due = self.timer == Timer::Retransmit && self.timer_at <= now;
+        if due && self.cold.passive && self.has_no_retry_left() {
+            // A listener that gives up as this arrives listens again, and this is its next SYN.
+            self.on_retransmission_timeout(now);
+            self.on_segment_in_listen(now, segment, ecn);
+            return;
+        }
         if self.settings.limit_answers {
             if !self.may_challenge(now) {
                 return;
             }
             // Measured: a timer that ends with the arrival comes first, and the next counts from this answer.
-            if self.timer == Timer::Retransmit && self.timer_at <= now {
+            if due {
                 self.on_retransmission_timeout(now);
                 if self.state != State::SynReceived {
                     return;

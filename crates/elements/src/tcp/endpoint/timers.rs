@@ -122,13 +122,14 @@ impl<B: Body> Endpoint<B> {
 
     pub(super) fn on_retransmission_timeout(&mut self, now: Instant) {
         let bounds = self.settings.rto_bounds();
-        self.stats.timeouts += 1;
         self.expiries = self.expiries.saturating_add(1);
         let opening = matches!(self.state, State::SynSent | State::SynReceived);
         if self.gives_up(now) {
             self.give_up(now);
             return;
         }
+        // The expiry that gives up retransmits nothing (Linux: `tcpi_total_rto` leaves it out).
+        self.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         if self.state != State::SynSent
             || u32::from(self.expiries) > self.settings.syn_linear_timeouts

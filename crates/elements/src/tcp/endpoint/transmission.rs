@@ -48,7 +48,10 @@ impl<B: Body> Endpoint<B> {
             taken += 1;
             self.transit(Event::SendFin);
         }
-        if self.agreed.ecn {
+        // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
+        // ECN-capable.
+        let capable = self.agreed.ecn && len > 0;
+        if capable {
             flags |= self.take_cwr();
         }
         self.snd_nxt += u64::from(taken);
@@ -81,11 +84,7 @@ impl<B: Body> Endpoint<B> {
             retransmission: false,
             srtt: self.rtt.srtt(),
         });
-        let ecn = if self.agreed.ecn {
-            Ecn::Ect0
-        } else {
-            Ecn::NotEct
-        };
+        let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
         self.outgoing(now, start, flags, body, ecn, place)
     }
 
