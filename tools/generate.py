@@ -5,7 +5,8 @@
 
 Everything comes from the installed package: the schema and the registry from the engine, the
 commands from the command line's own definitions, the Python page from signatures and docstrings,
-the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files.
+the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files, the
+table of claims from the studies' pages.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import anabranch._engine as engine
 import typer.main
 from anabranch.cli.app import app
 
-from reference import cli, components, decisions, embed, files, python_api, scenario
+from reference import claims, cli, components, decisions, embed, files, python_api, scenario
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,6 +40,8 @@ def generated() -> dict[str, str]:
     for kind, entries in components.by_kind(registry).items():
         texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)
     contributing = ROOT / "CONTRIBUTING.md"
+    front = ROOT / "docs" / "index.md"
+    texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
 

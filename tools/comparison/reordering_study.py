@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from anabranch import Study
 from anabranch.report.format import share
 from anabranch.study import ClaimResult, StudyResult
+from anabranch.study.correction import HEADINGS
 
 from comparison import ns3_reordering, scripts
 from comparison.oracle import ROOT
@@ -40,6 +41,16 @@ def claims(judged: Sequence[ClaimResult]) -> str:
     return markdown.table(head, rows)
 
 
+def corrections(done: StudyResult) -> str:
+    """Return what each claim gave before a reading was corrected, and since."""
+    parts = []
+    for one in done.corrections:
+        of = one.correction
+        quoted = [f"> {of.sentence}", *([f">\n> {of.translation}"] if of.translation else [])]
+        parts += [f"**{of.date}: {of.title}.**", "\n".join(quoted), of.why, markdown.table(HEADINGS, one.rows())]
+    return "\n\n".join(parts)
+
+
 def sensitivity() -> str:
     """Return how many claims hold with each alternative by itself, on the full grid."""
     rows = scripts.load(f"{STUDY}/sensitivity.py").rows(full=True)
@@ -51,7 +62,12 @@ def of_study(done: StudyResult) -> dict[str, str]:
     (_, own), (_, beyond) = done.by_section
     (remedies,) = done.tables
     head = ["remedy", *remedies.head()[1:]]
-    return {"results": claims(own), "beyond": claims(beyond), "remedies": markdown.table(head, remedies.rows())}
+    return {
+        "results": claims(own),
+        "corrections": corrections(done),
+        "beyond": claims(beyond),
+        "remedies": markdown.table(head, remedies.rows()),
+    }
 
 
 def comparison() -> Comparison:

@@ -7,29 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from anabranch import Study
 from anabranch.plot.study import figures
 from anabranch.study import StudyResult
-from anabranch.study.correction import HEADINGS
 from matplotlib.figure import Figure
 
 from comparison.oracle import ROOT
 from comparison.pages import Comparison
-from comparison.reordering_study import claims
+from comparison.reordering_study import claims, corrections
 from reference import markdown
 
 
 def of_study(done: StudyResult) -> dict[str, str]:
     """Return the parts of a page that come from the study: the claims, and every table by its name."""
     made = {each.table.id: markdown.table(each.head(), each.rows()) for each in done.tables}
-    return {"results": claims(done.claims), "corrections": corrections(done), **made}
-
-
-def corrections(done: StudyResult) -> str:
-    """Return what each claim gave before a reading was corrected, and since."""
-    parts = []
-    for one in done.corrections:
-        of = one.correction
-        quoted = [f"> {of.sentence}", *([f">\n> {of.translation}"] if of.translation else [])]
-        parts += [f"**{of.date}: {of.title}.**", "\n".join(quoted), of.why, markdown.table(HEADINGS, one.rows())]
-    return "\n\n".join(parts)
+    corrected = {"corrections": corrections(done)} if done.corrections else {}
+    return {"results": claims(done.claims), **corrected, **made}
 
 
 def comparison(name: str, chosen: Sequence[str], more: Mapping[str, str] | None = None) -> Comparison:
