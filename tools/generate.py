@@ -6,7 +6,7 @@
 Everything comes from the installed package: the schema and the registry from the engine, the
 commands from the command line's own definitions, the Python page from signatures and docstrings,
 the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files, the
-table of claims from the studies' pages.
+tables of claims and of what is beyond them from the studies' pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import anabranch._engine as engine
 import typer.main
 from anabranch.cli.app import app
 
-from reference import claims, cli, components, decisions, embed, files, python_api, scenario
+from reference import beyond, claims, cli, components, decisions, embed, files, python_api, scenario
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +42,8 @@ def generated() -> dict[str, str]:
     contributing = ROOT / "CONTRIBUTING.md"
     front = ROOT / "docs" / "index.md"
     texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)
+    further = ROOT / "docs" / "studies" / "beyond.md"
+    texts["docs/studies/beyond.md"] = beyond.fill(further.read_text("utf-8"), ROOT)
     texts["CONTRIBUTING.md"] = embed.fill(contributing.read_text("utf-8"), ROOT)
     return texts
 
