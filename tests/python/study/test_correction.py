@@ -9,6 +9,7 @@ import pytest
 
 from anabranch.report.study_output import markdown
 from anabranch.study import Study
+from anabranch.study.results import Condition, grid
 from anabranch.study.verdict import NOT_REPRODUCED, REPRODUCED
 
 from .mistakes import change, refused
@@ -77,6 +78,16 @@ def test_the_full_grid_judges_a_claim_before_and_since(corrected: Path) -> None:
     assert "accepted if: exactly half" in told
 
 
+def test_other_values_of_an_axis_stood_before(corrected: Path) -> None:
+    change(corrected, 'before = { set = { "flow.main.cc" = "cubic" }, ', "before = { axes = { ri = [50, 70] }, ")
+    study = Study.load(corrected).definition
+    before = study.corrections["reordered"].before
+    assert before is not None
+    experiment = study.experiments["reordering"]
+    assert grid(study, experiment, Condition(full=True, wrong=before)) == [(50,), (70,)]
+    assert grid(study, experiment, Condition(full=True)) == [(8,), (30,)]
+
+
 def test_the_quick_grid_makes_no_runs_of_before(corrected: Path) -> None:
     result = Study.load(corrected).run(quick=True, figures=False)
     setting, check = result.corrections
@@ -96,6 +107,7 @@ def test_the_quick_grid_makes_no_runs_of_before(corrected: Path) -> None:
         ('experiments = ["reordering"] }\n\n', 'experiment = ["reordering"] }\n\n', 'unknown key "experiment"'),
         ('sentence = "about 50 %"\n', "", '"sentence" is missing'),
         ('correction = "half"', 'correction = "halve"', 'there is no correction "halve"'),
+        ('before = { set = { "flow.main.cc" = "cubic" }', "before = { axes = { ro = [4] }", '"ro" is no axis'),
         (EARLIER, "", "nothing was different before"),
         ('accept_if = "exactly half"', 'acept_if = "exactly half"', 'unknown key "acept_if"'),
     ],

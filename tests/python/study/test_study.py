@@ -82,7 +82,7 @@ def test_where_leaves_points_out(sample: Path) -> None:
         encoding="utf-8",
     )
     study = Study.load(sample).definition
-    assert grid(study, study.experiments["reordering"], full=False) == [(4,), (50,), (70,)]
+    assert grid(study, study.experiments["reordering"], Condition()) == [(4,), (50,), (70,)]
 
 
 def test_robustness_is_kept_and_goes_stale(sample: Path) -> None:
