@@ -74,7 +74,9 @@ def runs_of(name: str, mode: str) -> str:
         raise SystemExit(f"{name} has no [live] section")
     jobs = Study(definition)._everything(LivePool(definition), quick=mode == "quick")
     runs = sorted({(str(job.scenario), job.sets, job.seed, *sampled(job)) for job in jobs})
-    texts = {str(path): text for path, text in sorted(definition.texts.items())}
+    # A study's other files are read with it and decide nothing here.
+    used = {job.scenario for job in jobs}
+    texts = {str(path): text for path, text in sorted(definition.texts.items()) if path in used}
     return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
 
 

@@ -204,13 +204,11 @@ fn failures(split: &str, pairs: u64) -> Vec<(u64, usize, f64)> {
 #[test]
 fn no_flow_loses_more_than_the_stated_time() {
     for split in ["earliest-arrival", "lowest-delay", "standby"] {
-        let found: String = failures(split, 200)
-            .into_iter()
-            .map(|(number, way, lost)| {
-                let text = scenario(&case(number), split, WAYS[way]);
-                format!("case {number}: {lost:.3} s\n{text}\n")
-            })
-            .collect();
+        let mut found = String::new();
+        for (number, way, lost) in failures(split, 200) {
+            let text = scenario(&case(number), split, WAYS[way]);
+            let _ = writeln!(found, "case {number}: {lost:.3} s\n{text}");
+        }
         assert!(found.is_empty(), "{split}:\n{found}");
     }
 }
