@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 CONTROLS: dict[str, Value] = {
     "ctcp": "compound",
     "cubic": {"kind": "cubic", "beta": 0.8},
-    "westwood": "westwood-plus",
+    "westwood": {"kind": "westwood-plus", "form": "linux"},
     "newreno": "reno",
     "vegas": "vegas",
 }
@@ -32,9 +32,9 @@ CUBIC_ON = 703.3
 CLOSE = 0.05
 """A cell is met within so much."""
 
-RTT_MS = [22, 26, 30, 40]
-QUEUES = [200, 300, 500, 700]
-LENGTHS_S = [60, 80, 100, 150, 200]
+RTT_MS = [22, 26, 28, 30, 40]
+QUEUES = [200, 300, 400, 500, 700]
+LENGTHS_S = [60, 80, 90, 100, 110, 120, 150, 200]
 SECTIONS_MS = [1, 2, 5, 10]
 INTERVALS_MS = [200, 300, 500, 1000]
 PERCENTILES = [30, 35, 38, 40, 50, 60, 70]
@@ -71,7 +71,7 @@ def with_control(point: tuple[int, int, int]) -> float:
         "interval": f"{interval} ms",
         "percentile": percentile,
     }
-    flow = scenario("cubic", 22, 300).set("group.core.control", control).run().flows["main"]
+    flow = scenario("cubic", 30, 400).set("group.core.control", control).run().flows["main"]
     return float(flow["throughput_mbit_s"] or 0)
 
 
