@@ -35,7 +35,7 @@ fn read(bytes: &[u8]) {
     let skipped: u64 = counts.skipped.values().sum();
     assert_eq!(counts.frames, counts.packets + skipped);
     assert!(counts.skipped.keys().all(|skip: &Skip| !skip.to_string().is_empty()));
-    let (largest, more) = conversations.largest(8);
+    let (largest, more) = conversations.largest(8, &conversations, false);
     assert!(largest.len() == 8 || more == 0);
 }
 
