@@ -3,7 +3,7 @@
     python studies/reordering/search.py [--points N] [--best K]
 
 Judges the claims at N points of a Latin hypercube over the open parameters of the report's own runs, on the quick grid,
-then at the K best points on the full grid. Prints how often each set of claims fails, and which fail at the best points.
+then at the K best points on the full grid. Prints how often each set of claims fails, and which fail at the best.
 """
 
 from __future__ import annotations
