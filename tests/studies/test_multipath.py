@@ -45,27 +45,25 @@ def test_method_a_hides_reordering_and_method_b_does_not(tables: Tables) -> None
     assert rows[200]["needless_B"] > 1.2 * rows[0]["needless_B"] > 10
 
 
-def test_method_a_as_printed_leaves_fast_recovery_alone(tables: Tables, checkout: Path) -> None:
-    """What the page says of M4; and where only the retransmission ends the wait there is no fast recovery."""
+def test_method_a_disables_fast_recovery_and_either_condition_alone_does_not(tables: Tables, checkout: Path) -> None:
+    """What the page says of M4, and of the reading before."""
     row = {row["loss"]: row for row in tables["recovery"]}[0.01]
-    assert row["fast_A"] == pytest.approx(row["fast_B"], rel=0.1)
-    assert row["fast_A"] > 20
+    assert row["fast_A"] < 1
+    assert row["timeouts_A"] > 3 * row["timeouts_B"]
+    assert row["fast_B"] > 20
     command = [
         *(sys.executable, "-m", "anabranch", "run", str(checkout / "studies/multipath/two-routes.toml"), "--json"),
         "--set=link.isp1.impair.0.rate=0.01",
         "--set=link.isp2.impair.0.rate=0.01",
-        '--set=link.isp3={ between = ["GW1", "GW2"], rate = "1 bit/s", delay = "10 ms" }',
-        '--set=gateway.tunnel.routes=["isp1", "isp2", "isp3"]',
-        "--set=gateway.tunnel.restore.silence=3600 s",
+        '--set=gateway.tunnel.restore={ kind = "in-order", release = "either" }',
     ]
     flow = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["flows"]["main"]
-    assert flow["fast_recoveries"] == 0
-    assert flow["timeouts"] > 10
+    assert flow["fast_recoveries"] > 10
 
 
 def test_reordering_multiplies_acknowledgments(tables: Tables) -> None:
     """What the page says of M5."""
     rows = {row["jitter"]: row for row in tables["acknowledgments"]}
-    assert rows[0]["acks_B"] == pytest.approx(rows[0]["acks_A"], rel=0.1)
+    assert rows[0]["acks_B"] < 1.5 * rows[0]["acks_A"]
     assert rows[20]["acks_B"] > 2 * rows[20]["acks_A"]
     assert rows[20]["timeouts_B"] < rows[20]["timeouts_A"]
