@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import pytest
-
-from .documented import Robust, Tables
+from .documented import Outcome, Robust, Tables
 
 STUDY = "fairness"
 
@@ -14,15 +12,14 @@ STUDY = "fairness"
 class TestAsDocumented(Robust):
     claims: ClassVar = [f"F{n}" for n in range(1, 8)]
     reproduced: ClassVar = {"F1", "F2", "F3", "F6", "F7"}
-    """The full grid judges F7 otherwise, by a tenth of a per cent: docs/studies/fairness.md."""
 
 
-def test_static_is_tail_drop_where_the_windows_do_not_reach_its_threshold(
-    tables: Tables,
-) -> None:
-    """What the page says of F5: 3,600 packets in flight, 1,667 of them on the path."""
-    at_200 = next(row for row in tables["ratio"] if row["rtt"] == 200)
-    assert at_200["static"] == pytest.approx(at_200["tail_drop"], rel=1e-9)
+def test_the_printed_multiplier_excludes_equal_shares(outcome: Outcome) -> None:
+    """What the page says of F4 and F5: a run shows it, and fails with a multiplier of 60 in the place of 10."""
+    claims = {claim["id"]: claim for claim in outcome["claims"]}
+    for name in ("F4", "F5"):
+        assert claims[name]["verdict"] == "paper inconsistent"
+        assert claims[name]["inconsistency"]["control"] == "not reproduced"
 
 
 def test_nobody_gets_more_than_the_link_has(tables: Tables) -> None:
