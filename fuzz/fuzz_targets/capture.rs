@@ -34,7 +34,12 @@ fn read(bytes: &[u8]) {
     let counts = reader.counts();
     let skipped: u64 = counts.skipped.values().sum();
     assert_eq!(counts.frames, counts.packets + skipped);
-    assert!(counts.skipped.keys().all(|skip: &Skip| !skip.to_string().is_empty()));
+    assert!(
+        counts
+            .skipped
+            .keys()
+            .all(|skip: &Skip| !skip.to_string().is_empty())
+    );
     let (largest, more) = conversations.largest(8, &conversations, false);
     assert!(largest.len() == 8 || more == 0);
 }
