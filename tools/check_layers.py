@@ -23,7 +23,7 @@ _ELEMENTS = frozenset({"anabranch-core"})
 _MODEL = _ELEMENTS | {"anabranch-elements"}
 # Captures are read by the model (replays) and by what analyses them.
 _DRIVERS = _MODEL | {"anabranch-model"}
-# Files are opened outside the engine; their errors are told in the words of the core.
+# Files are opened outside the engine; their errors have the words of the core.
 _SHELL = _DRIVERS | {"anabranch-files"}
 _FACADE = _SHELL | {"anabranch-bpf", "anabranch-sim", "anabranch-live", "anabranch-gateway"}
 

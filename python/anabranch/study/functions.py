@@ -102,10 +102,6 @@ def _lower95_at_once(x: Value) -> Value:
     return interval_ends(_series(x, "lower95_at_once"), at_once=True)[0]
 
 
-def _upper95_at_once(x: Value) -> Value:
-    return interval_ends(_series(x, "upper95_at_once"), at_once=True)[1]
-
-
 def _elementwise(function: Callable[[float], float]) -> Callable[[Value], Value]:
     def call(x: Value) -> Value:
         if isinstance(x, Series):
@@ -228,7 +224,6 @@ FUNCTIONS: dict[str, Function] = {
     "lower95_at_once": Function("lower95_at_once(x)",
                                 "lower end, such that the intervals of all points hold at once (Bonferroni)",
                                 (1, 1), _lower95_at_once),
-    "upper95_at_once": Function("upper95_at_once(x)", "upper end of those", (1, 1), _upper95_at_once),
     "abs": Function("abs(x)", "absolute value", (1, 1), _elementwise(abs)),
     "log10": Function("log10(x)", "decimal logarithm", (1, 1), _elementwise(math.log10)),
     "larger": Function("larger(x, y, …)", "the largest of them, point by point", (2, 32), _larger),

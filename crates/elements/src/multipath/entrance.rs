@@ -30,7 +30,7 @@ const PULSE: Duration = Duration::from_millis(5);
 /// How long after the last packet it does so.
 const ATTENTION: Duration = Duration::from_secs(1);
 
-/// How often the other end is told that a route was given up: each time may be lost.
+/// How many notices say that a route was given up: each may be lost.
 const NOTICES: u8 = 3;
 
 /// What an entrance is made of.

@@ -9,7 +9,7 @@
 //!   make it silent. What it carries is copied over routes that are alive and have a backlog below 10 ms.
 //! - It is **silent** when it has been late for `silence`. It takes no more traffic, and a probe per `probe`. Those of its packets
 //!   that were not reported and are kept are retransmitted over the others, the oldest first, 32 at most, and no more at once than
-//!   makes a backlog of a quarter of `silence`. Then the other end is told that no more follow.
+//!   makes a backlog of a quarter of `silence`. Then a notice says that no more follow.
 //! - It **returns** when a packet that was sent since is reported. It gets probes as a late route does, and takes traffic again
 //!   once they have been reported for `hold` without two missing in a row.
 //! - It was **slow**, not dead, and takes traffic at once, if a packet is reported that was sent before it fell silent and that
