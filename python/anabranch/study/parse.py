@@ -527,34 +527,27 @@ class _Parser:
         name = node.text("correction")
         if name not in self.corrections:
             raise node.error(f'there is no correction "{name}"', "correction", hint=nearest(name, self.corrections))
+        return Earlier(name, replace(self.other_check(node, claim, "before"), accept_if=node.text("accept_if")))
+
+    def proof(self, node: Node, claim: Claim, wrongs: dict[str, Wrong]) -> Claim:
+        """The check on runs that proves an inconsistency: of a claim only what is judged."""
+        proof = self.other_check(node, claim, "proof of inconsistency")
+        control = node.text("control")
+        if control not in wrongs:
+            raise node.error(f'there is no wrong system "{control}"', "control", hint=nearest(control, wrongs))
+        return replace(proof, control=control)
+
+    def other_check(self, node: Node, claim: Claim, what: str) -> Claim:
+        """A claim with another check in the place of its own, and no wrong system."""
         measures, accept = self.check(node)
-        earlier = replace(
+        return replace(
             claim,
-            id=f"{claim.id}, before",
-            accept_if=node.text("accept_if"),
+            id=f"{claim.id}, {what}",
             experiment=self.experiment_name(node) if "experiment" in node else claim.experiment,
             measures=measures,
             accept=accept,
             undecided=None,
             control=None,
-            invariant=None,
-        )
-        return Earlier(name, earlier)
-
-    def proof(self, node: Node, claim: Claim, wrongs: dict[str, Wrong]) -> Claim:
-        """The check on runs that proves an inconsistency: of a claim only what is judged."""
-        measures, accept = self.check(node)
-        control = node.text("control")
-        if control not in wrongs:
-            raise node.error(f'there is no wrong system "{control}"', "control", hint=nearest(control, wrongs))
-        return replace(
-            claim,
-            id=f"{claim.id}, proof of inconsistency",
-            experiment=self.experiment_name(node) if "experiment" in node else claim.experiment,
-            measures=measures,
-            accept=accept,
-            undecided=None,
-            control=control,
             invariant=None,
         )
 
