@@ -28,11 +28,16 @@
 //! Source: ours; the rule of the routes is method A of T. Hayashi et al., "Performance Evaluation of TCP Communication using
 //! Multiple Routes", and the bound that of RFC 2890 §2.2.
 //!
+//! Where few packets overtake a late one ([`NEAR`]), the first two packets of a TCP flow behind a gap do not wait: a receiver
+//! acknowledges them at once, which opens the congestion window of a sender whose receiver delays acknowledgments, and two
+//! duplicates make no sender of RFC 5681 retransmit. The third waits. Where late packets are overtaken by more, or where the
+//! other end retransmits what is lost, none passes: RACK-TLP (RFC 8985 §6.2) marks by time, not by number.
+//!
 //! # Differs from Linux
 //! - Linux restores no order between interfaces.
 //!
 //! # Not implemented
-//! - What a sender's TCP makes of reordering is not measured: a sender that bears it would do better without waiting.
+//! - What a sender's TCP makes of reordering is not measured.
 
 use std::{
     cmp::Reverse,
@@ -50,7 +55,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Arrived, Init, Restore,
-    lateness::{Gaps, Late, Lateness, Place},
+    lateness::{FEW, Gaps, Late, Lateness, Place},
     line::FIRST,
     numbered::{Numbered, Outcome},
 };
@@ -68,6 +73,9 @@ pub const QUANTILE: f64 = 0.98;
 pub const WORTH: f64 = 0.1;
 /// Missing packets that must be known of before shares mean something.
 pub const ENOUGH: u32 = 16;
+
+/// Share of late packets that [`FEW`] packets at most must have overtaken for [`FEW`] to pass a gap.
+pub const NEAR: f64 = 1.0 / 3.0;
 
 const PICOS_PER_MICROSECOND: u64 = 1_000_000;
 
@@ -204,6 +212,16 @@ impl Adaptive {
             return Duration::ZERO;
         }
         quantile(Late::Overtaken).map_or(self.limit, |late| late.min(self.limit))
+    }
+
+    /// How many packets of a TCP flow pass a gap before others wait for it.
+    fn ahead(&self) -> usize {
+        let known = self.lateness.known(Late::Overtaken) >= ENOUGH;
+        if known && self.lateness.by_few() >= NEAR {
+            FEW
+        } else {
+            0
+        }
     }
 
     /// Whether what can be asked for is likely to come.
@@ -343,6 +361,7 @@ impl Restore for Adaptive {
             self.gaps.resize_with(flow + 1, Gaps::default);
         }
         let kept = packet.tunnel.kept;
+        self.flows.ahead = if kept { 0 } else { self.ahead() };
         let known = Place { at, departed, kept };
         self.lateness
             .arrive(now, &mut self.gaps[flow], known, FIRST);

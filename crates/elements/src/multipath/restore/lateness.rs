@@ -12,12 +12,18 @@ const MEMORY: u32 = 512;
 /// Four buckets per octave of microseconds, up to 16.8 s.
 const BUCKETS: usize = 96;
 
+/// A packet that so many overtake makes the receiver send that many duplicate acknowledgments: one fewer than TCP takes for a
+/// loss (RFC 5681 §3.2).
+pub const FEW: usize = 2;
+
 /// Numbers of a flow that have not arrived though a higher one has.
 #[derive(Debug, Clone, Copy)]
 struct Gap {
     from: u64,
     to: u64,
     noticed: Instant,
+    /// How many packets of the flow had arrived then.
+    arrived: u64,
     /// When the packet left by which it was noticed, in microseconds by the sender's clock.
     departed: u64,
     /// What is missing can be asked for.
@@ -49,6 +55,8 @@ pub(super) enum Late {
 pub(super) struct Gaps {
     /// The place behind the highest that has arrived.
     top: u64,
+    /// How many packets have arrived.
+    arrived: u64,
     open: VecDeque<Gap>,
 }
 
@@ -58,6 +66,8 @@ pub(super) struct Lateness {
     /// By why they were late.
     buckets: Box<[[u32; BUCKETS]; 2]>,
     late: [u32; 2],
+    /// Of those overtaken: by [`FEW`] packets of their flow at most.
+    by_few: u32,
     /// Never came, and would have been late for this reason.
     lost: [u32; 2],
     /// How long a gap is followed.
@@ -69,6 +79,7 @@ impl Lateness {
         Self {
             buckets: Box::new([[0; BUCKETS]; 2]),
             late: [0; 2],
+            by_few: 0,
             lost: [0; 2],
             horizon,
         }
@@ -86,6 +97,7 @@ impl Lateness {
             gaps.open.pop_front();
         }
         gaps.top = gaps.top.max(first);
+        gaps.arrived += 1;
         if at >= gaps.top {
             if at > gaps.top {
                 let from = gaps.top;
@@ -93,6 +105,7 @@ impl Lateness {
                     from,
                     to: at,
                     noticed: now,
+                    arrived: gaps.arrived,
                     departed,
                     kept,
                 });
@@ -110,6 +123,10 @@ impl Lateness {
                 Late::Overtaken
             };
             self.count(why, now.saturating_since(gap.noticed));
+            let overtook = gaps.arrived - gap.arrived;
+            if why == Late::Overtaken && overtook <= FEW as u64 {
+                self.by_few += 1;
+            }
             gaps.open[place].to = at;
             if at + 1 < gap.to {
                 let rest = Gap {
@@ -140,6 +157,15 @@ impl Lateness {
             *late = buckets.iter().sum();
         }
         self.lost = self.lost.map(|lost| lost / 2);
+        self.by_few /= 2;
+    }
+
+    /// Share of the overtaken packets that [`FEW`] packets of their flow at most overtook, 0 to 1; 0 while nothing is known.
+    pub(super) fn by_few(&self) -> f64 {
+        match self.late[Late::Overtaken as usize] {
+            0 => 0.0,
+            late => f64::from(self.by_few) / f64::from(late),
+        }
     }
 
     /// How many came late for this reason or never.

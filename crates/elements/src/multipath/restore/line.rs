@@ -92,6 +92,10 @@ impl Line {
     pub(super) fn first(&self) -> Option<&Waiting> {
         self.waiting.front()
     }
+    /// Whether one more may go on before the one that is due: so many may, and none overtakes one that waits.
+    pub(super) fn lets_pass(&self, most: usize) -> bool {
+        self.waiting.len() < most && self.waiting.iter().all(|gone| gone.packet.is_none())
+    }
     /// The one that is to go first, and of those the last in order.
     pub(super) fn hastiest(&self) -> Option<Waiting> {
         let hastiest = self.waiting.iter().rev();

@@ -27,12 +27,15 @@ pub(super) struct Numbered {
     /// By flow number.
     flows: Vec<Line>,
     alarms: Alarms,
+    /// How many data packets of a TCP flow may pass a gap before others wait for it.
+    pub(super) ahead: usize,
     pub(super) gaps_given_up: u64,
 }
 
 impl Numbered {
     pub(super) const fn new(memory: Memory) -> Self {
         Self {
+            ahead: 0,
             held: Held::new(memory.get()),
             flows: Vec::new(),
             alarms: Alarms::new(),
@@ -81,7 +84,8 @@ impl Numbered {
             line.release(&mut self.held, released);
             return Outcome::Due;
         }
-        let passes = packet.tcp.is_some_and(|tcp| tcp.is_pure_ack());
+        let ahead = self.ahead;
+        let passes = packet.tcp.is_some_and(|tcp| tcp.is_pure_ack() || line.lets_pass(ahead));
         if passes {
             released.push(packet.packet);
         }
