@@ -20,7 +20,20 @@ TOGETHER = ("pair", "many")
 QUEUE = "link.bottleneck.forward.queue"
 REDS = ("red", "static", "dynamic", "static_many", "dynamic_many")
 
+INTEGER_SLOPE = Choice(
+    "dummynet's slope in integers: max_p 0.153 (RED, dynamic), 0.458 (static), 0.092 (static, sixteen flows)",
+    {f"{QUEUE}.max_probability": 0.153},
+    TOGETHER,
+    ("red", "dynamic", "dynamic_many"),
+    also=(
+        Choice("static", {f"{QUEUE}.max_probability": 0.458}, ("pair",), ("static",)),
+        Choice("static, sixteen flows", {f"{QUEUE}.max_probability": 0.092}, ("many",), ("static_many",)),
+    ),
+)
+"""`c_1 = max_p / (max_th - min_th)` in fixed point."""
+
 DECIDED = (
+    INTEGER_SLOPE,
     Choice("every packet has a random number of its own", {f"{QUEUE}.spacing": "uniform"}, TOGETHER, REDS),
     Choice("drops are not spaced", {f"{QUEUE}.spacing": "geometric"}, TOGETHER, REDS),
     Choice("n of the dynamic method, one flow each: 10", {f"{QUEUE}.multiplier": 10}, ("pair",), ("dynamic",)),

@@ -24,18 +24,21 @@ class Choice:
         set: Path → value, over what experiment and variant set.
         experiments: In which experiments.
         variants: Of which variants; empty: of all.
+        also: What changes with it.
     """
 
     title: str
     set: dict[str, Any]
     experiments: tuple[str, ...]
     variants: tuple[str, ...] = ()
+    also: tuple[Choice, ...] = ()
 
-    def as_open(self) -> Open:
-        """The choice as an open parameter without a range."""
-        return Open(
+    def as_open(self) -> tuple[Open, ...]:
+        """The choice, and what changes with it, as open parameters without a range."""
+        own = Open(
             self.title, self.title, self.set, "", "", None, None, (), False, False, self.experiments, self.variants
         )
+        return (own, *(parameter for choice in self.also for parameter in choice.as_open()))
 
 
 def rows(
@@ -79,7 +82,7 @@ def _alternatives(
                 shown = str(value).lower() if isinstance(value, bool) else value
                 yield f"{parameter.title}: {shown}", definition, Condition(opens=((parameter.name, value),))
     for choice in decided:
-        changed = dataclasses.replace(definition, opens=(*definition.opens, choice.as_open()))
+        changed = dataclasses.replace(definition, opens=(*definition.opens, *choice.as_open()))
         yield choice.title, changed, Condition()
 
 
