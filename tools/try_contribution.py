@@ -17,12 +17,12 @@ from reference.embed import Block, blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "target" / "contribution"
-REGISTRY = "in crates/elements/src/cc.rs"
+REGISTRY = "in crates/congestion/src/lib.rs"
 
 
 def new_file(shown: list[Block]) -> Block:
     """Return the block that shows the new source file."""
-    return next(block for block in shown if (block.title or "").startswith("crates/elements/src/cc/"))
+    return next(block for block in shown if (block.title or "").startswith("crates/congestion/src/"))
 
 
 def registry_line(shown: list[Block]) -> str:
@@ -32,10 +32,10 @@ def registry_line(shown: list[Block]) -> str:
 
 
 def register(source: str, line: str) -> str:
-    """Add a line to the registry at the end of ``cc.rs``."""
+    """Add a line to the registry at the end of the crate's ``lib.rs``."""
     added, count = re.subn(r"^(components! \{\n(?:[^}]*\n)?)(\})", rf"\g<1>{line}\n\2", source, flags=re.MULTILINE)
     if count != 1:
-        raise SystemExit("crates/elements/src/cc.rs: expected one invocation of components!")
+        raise SystemExit("crates/congestion/src/lib.rs: expected one invocation of components!")
     return added
 
 
@@ -57,13 +57,13 @@ def main() -> int:
         raise SystemExit(f"{block.title} exists: CONTRIBUTING.md should show something new")
     copy_sources()
     (COPY / str(block.title)).write_text(block.text, "utf-8")
-    registry = COPY / "crates" / "elements" / "src" / "cc.rs"
+    registry = COPY / "crates" / "congestion" / "src" / "lib.rs"
     registry.write_text(register(registry.read_text("utf-8"), registry_line(shown)), "utf-8")
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target"), "INSTA_UPDATE": "always"}
     for command in (
         ["rustfmt", "--check", "--edition", "2024", str(block.title)],
-        ["cargo", "clippy", "-p", "anabranch-elements", "--locked", "--", "-D", "warnings"],
-        ["cargo", "test", "-p", "anabranch-elements", "--locked", "--test", "all", "cc_"],
+        ["cargo", "clippy", "-p", "anabranch-congestion", "--locked", "--", "-D", "warnings"],
+        ["cargo", "test", "-p", "anabranch-congestion", "--locked", "--test", "all"],
     ):
         if subprocess.run(command, cwd=COPY, env=environment, check=False).returncode != 0:
             print(f"CONTRIBUTING.md: its example fails at: {' '.join(command)}", file=sys.stderr)

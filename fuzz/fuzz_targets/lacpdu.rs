@@ -3,7 +3,7 @@
 #![no_main]
 
 use anabranch_core::units::Instant;
-use anabranch_elements::aggregation::lacp::{LacpRate, Lacpdu, Port, Role, pdu::OCTETS};
+use anabranch_path::group::lacp::{LacpRate, Lacpdu, Port, Role, pdu::OCTETS};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

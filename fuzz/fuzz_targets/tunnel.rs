@@ -6,7 +6,7 @@ use anabranch_core::{
     packet::{ConnectionId, PacketId},
     units::{Duration, Instant},
 };
-use anabranch_elements::multipath::{
+use anabranch_path::multipath::{
     header::{OCTETS, decode, encode},
     restore::{Arrived, Init, Restore, TcpPlace, registry},
 };

@@ -8,11 +8,14 @@
 
 use std::sync::Arc;
 
-use anabranch_core::{packet::Ecn, units::Instant};
-use anabranch_elements::{
+use anabranch_congestion::{self as cc};
+use anabranch_core::{
     body::{Body, Octets},
-    cc,
-    tcp::{Endpoint, Flags, Options, Profile, Role, Segment, State},
+    packet::Ecn,
+    units::Instant,
+};
+use anabranch_tcp::{
+    Endpoint, Flags, Options, Profile, Role, Segment, State,
     wire::{self, Checksum, Protocol},
 };
 use libfuzzer_sys::fuzz_target;

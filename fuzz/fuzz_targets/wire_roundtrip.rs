@@ -1,10 +1,10 @@
 //! Any segment that has room on the wire comes back as it was.
 #![no_main]
 
-use anabranch_core::packet::Ecn;
-use anabranch_elements::{
-    body::Octets,
-    tcp::{AccEcn, Flags, Options, SackBlock, Segment, Timestamps, accecn::Order},
+use anabranch_core::{body::Octets, packet::Ecn};
+use anabranch_tcp::{
+    AccEcn, Flags, Options, SackBlock, Segment, Timestamps,
+    accecn::Order,
     wire::{self, EncodeError, IpHeader, Ports, Version},
 };
 use libfuzzer_sys::fuzz_target;

@@ -16,8 +16,8 @@ def test_edges_downwards_are_allowed() -> None:
     metadata = {
         "packages": [
             package("anabranch-core", "serde"),
-            package("anabranch-elements", "anabranch-core"),
-            package("anabranch-model", "anabranch-core", "anabranch-elements"),
+            package("anabranch-congestion", "anabranch-core"),
+            package("anabranch-model", "anabranch-core", "anabranch-path"),
         ]
     }
     assert check_layers.check_edges(metadata) == []
@@ -26,8 +26,8 @@ def test_edges_downwards_are_allowed() -> None:
 @pytest.mark.parametrize(
     ("name", "target"),
     [
-        ("anabranch-core", "anabranch-elements"),
-        ("anabranch-elements", "anabranch-model"),
+        ("anabranch-core", "anabranch-congestion"),
+        ("anabranch-path", "anabranch-model"),
         ("anabranch-sim", "anabranch-live"),
         ("anabranch-live", "anabranch-sim"),
         ("anabranch-gateway", "anabranch-sim"),
@@ -103,12 +103,12 @@ def test_a_planted_file_in_a_workspace_is_found(tmp_path: Path) -> None:
         source.mkdir(parents=True)
         (source / "lib.rs").write_text("//! Clean.\n", "utf-8")
     assert check_layers.check_sources(tmp_path) == (len(check_layers.ENGINE), [])
-    deep = tmp_path / "crates" / "elements" / "src" / "cc"
+    deep = tmp_path / "crates" / "tcp" / "src" / "recovery"
     deep.mkdir()
     (deep / "planted.rs").write_text("use std::time::SystemTime;\n", "utf-8")
     count, findings = check_layers.check_sources(tmp_path)
     assert count == len(check_layers.ENGINE) + 1
-    assert "crates/elements/src/cc/planted.rs:1" in {finding.where for finding in findings}
+    assert "crates/tcp/src/recovery/planted.rs:1" in {finding.where for finding in findings}
 
 
 def test_a_crate_that_does_not_forbid_unsafe_is_found(tmp_path: Path) -> None:

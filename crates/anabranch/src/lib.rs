@@ -32,24 +32,17 @@
 //! are built with [`network::Builder`].
 #![forbid(unsafe_code)]
 
+pub use anabranch_congestion::{self as cc, CongestionControl};
+pub use anabranch_core::{
+    body,
+    body::{Body, Length, Octets},
+};
 pub use anabranch_core::{
     digest, interrupt::Interrupt, math, packet, registry, reordering, rng, system, trace, tunnel,
     units,
 };
-pub use anabranch_elements::{
-    aggregation,
-    body::{self, Body, Length, Octets},
-    cc::{self, CongestionControl},
-    fec,
-    heavy::{self, HeavyFlows},
-    host::{self, Host},
-    impair::{self, Impairment},
-    link, middlebox, multipath,
-    queue::{self, QueueDiscipline},
-    tcp,
-    transport::{self, Transport},
-    wire,
-};
+pub use anabranch_fec::{self as fec};
+pub use anabranch_fec::{transport, transport::Transport};
 pub use anabranch_model::{
     catalog::{self, catalog},
     network,
@@ -57,9 +50,14 @@ pub use anabranch_model::{
     scenario::{self, Extensions, Resolved, Scenario},
     topology, workload,
 };
+pub use anabranch_path::{
+    group as aggregation, heavy, heavy::HeavyFlows, host, host::Host, impair, impair::Impairment,
+    link, middlebox, multipath, queue, queue::QueueDiscipline,
+};
 pub use anabranch_sim::{
     AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
     Simulation,
 };
+pub use anabranch_tcp::{self as tcp, wire};
 /// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.
 pub use serde_json::Value;

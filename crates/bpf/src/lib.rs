@@ -2,7 +2,7 @@
 //!
 //! A control is a C file in the style of the kernel's own examples, a `struct tcp_congestion_ops`
 //! and its functions. [`native`] compiles it with the system's compiler against headers of our own and
-//! runs it as a [`CongestionControl`](anabranch_elements::cc::CongestionControl); `kernel` (a Cargo
+//! runs it as a [`CongestionControl`](anabranch_congestion::CongestionControl); `kernel` (a Cargo
 //! feature) compiles it with clang and gives it to the kernel, where any program can choose it.
 //!
 //! [`shipped`] lists those that come along, twins of the simulator's own controls.

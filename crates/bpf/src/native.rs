@@ -23,8 +23,8 @@ mod library;
 
 use std::sync::Arc;
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::interrupt::Interrupt;
-use anabranch_elements::cc;
 
 use self::adapter::Adapter;
 use crate::{Error, Source};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::interrupt::Interrupt;
-use anabranch_elements::cc;
 use anabranch_files::Files;
 use serde_json::{Value, json};
 

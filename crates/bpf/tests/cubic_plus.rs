@@ -1,11 +1,11 @@
 //! What `cubic-plus` has beyond CUBIC: it starts over where losses are found late in a recovery.
 
 use anabranch_bpf::{Source, native};
+use anabranch_congestion::{Ack, Congestion, CongestionControl, Init, Recovered, Sent, Signal};
 use anabranch_core::{
     interrupt::Interrupt,
     units::{Bytes, Duration, Instant},
 };
-use anabranch_elements::cc::{Ack, Congestion, CongestionControl, Init, Recovered, Sent, Signal};
 
 const SMSS: u64 = 1000;
 const RTT_MS: u64 = 40;

@@ -3,8 +3,7 @@
 use std::{fs, path::Path, thread};
 
 use anabranch_bpf::{Source, extension};
-use anabranch_core::interrupt::Interrupt;
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, interrupt::Interrupt};
 use anabranch_files::Files;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;

@@ -16,12 +16,12 @@ mod twins {
 }
 
 use anabranch_bpf::{Source, native};
-use anabranch_core::units::Bytes;
-use anabranch_elements::cc::{
+use anabranch_congestion::{
     Config, CongestionControl, Init, StackHabits, bic, compound, cubic_plus,
     params::{ReductionBase, WindowCount},
     reno, vegas, westwood_plus,
 };
+use anabranch_core::units::Bytes;
 use twins::sender::{INITIAL, Sender};
 
 const SCENARIOS: u64 = 1000;

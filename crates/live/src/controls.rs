@@ -8,8 +8,8 @@ use anabranch_bpf::{
     shipped, source_of,
     temporary::{self, Temporary},
 };
+use anabranch_congestion::{self as cc};
 use anabranch_core::{interrupt::Interrupt, system};
-use anabranch_elements::cc;
 use anabranch_files::Files;
 use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
 use serde_json::{Value, json};

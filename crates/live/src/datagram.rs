@@ -12,8 +12,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use anabranch_core::{histogram::Histogram, units::Instant};
-use anabranch_elements::{body::Body, transport::Transport};
+use anabranch_core::{body::Body, histogram::Histogram, units::Instant};
+use anabranch_fec::transport::Transport;
 use anabranch_model::network::{OneWayDelay, Schedule};
 use rustix::net::sockopt;
 

@@ -15,11 +15,12 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::{Duration, Instant},
 };
-use anabranch_elements::{host::Departing, transport::Transport};
+use anabranch_fec::transport::Transport;
 use anabranch_model::{
     network::{GroupId, LinkId, Network},
     record::{GroupSample, LinkSample},
 };
+use anabranch_path::host::Departing;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     time::{ClockId, clock_gettime},

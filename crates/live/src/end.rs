@@ -9,7 +9,7 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::Instant,
 };
-use anabranch_elements::host::{Arrived, Departing, Host};
+use anabranch_path::host::{Arrived, Departing, Host};
 
 use crate::{
     audit::Recorder,

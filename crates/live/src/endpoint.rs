@@ -7,19 +7,19 @@ use std::{
 };
 
 use anabranch_core::{
+    body::{Body, Octets},
     packet::{Direction, FlowId},
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::{Body, Octets},
-    host::{Arrived, Departing, Host},
-    tcp::{Ending, Endpoint, Flags, Options, Role, Segment, State},
-    wire::{self, Discards, IpHeader, Ports, Version},
-};
 use anabranch_model::{
     scenario::{Family, Resolved},
     workload::Config,
+};
+use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_tcp::{
+    Ending, Endpoint, Flags, Options, Role, Segment, State, wire,
+    wire::{Discards, IpHeader, Ports, Version},
 };
 use serde_json::{Map, Value, json};
 
@@ -550,7 +550,7 @@ impl Connection {
         }
         let refused = self.endpoint.refusals();
         let mut refusals = Map::new();
-        for reason in anabranch_elements::tcp::Refusal::ALL {
+        for reason in anabranch_tcp::Refusal::ALL {
             if refused.of(reason) > 0 {
                 refusals.insert(reason.name().to_owned(), refused.of(reason).into());
             }

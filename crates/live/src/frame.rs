@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
-use anabranch_core::packet::{ConnectionId, Ecn};
-use anabranch_elements::{
+use anabranch_core::{
     body::Body,
-    host::Departing,
-    tcp::{Flags, Segment},
-    transport::Transport,
+    packet::{ConnectionId, Ecn},
 };
+use anabranch_fec::transport::Transport;
+use anabranch_path::host::Departing;
+use anabranch_tcp::{Flags, Segment};
 
 /// A whole IP packet. As a [`Body`] it is its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -378,9 +378,10 @@ fn mark(packet: &mut [u8], ecn: Ecn) {
 mod tests {
     use std::net::{Ipv4Addr, Ipv6Addr};
 
-    use anabranch_elements::{
-        body::Octets,
-        wire::{self, IpHeader, Ports, Version},
+    use anabranch_core::body::Octets;
+    use anabranch_tcp::{
+        wire,
+        wire::{IpHeader, Ports, Version},
     };
     use proptest::prelude::*;
 

@@ -8,8 +8,8 @@ use std::{
 };
 
 use anabranch_core::{system, units::Duration};
-use anabranch_elements::wire::{Ports, Version};
 use anabranch_script::{Answer, KERNEL_FIGURES, Request, Target};
+use anabranch_tcp::wire::{Ports, Version};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,

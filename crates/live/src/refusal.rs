@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_elements::{cc, fec, tcp::EcnMode};
+use anabranch_congestion::{self as cc};
+use anabranch_fec::{self as fec};
 use anabranch_model::{
     scenario::{Protocol, Resolved, ResolvedFlow},
     workload::Config,
 };
+use anabranch_tcp::EcnMode;
 
 mod carried;
 
@@ -405,10 +407,7 @@ fn check_stack(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> 
 }
 
 /// The first switch in which two stacks differ.
-fn difference(
-    a: &anabranch_elements::tcp::Settings,
-    b: &anabranch_elements::tcp::Settings,
-) -> String {
+fn difference(a: &anabranch_tcp::Settings, b: &anabranch_tcp::Settings) -> String {
     let table = |settings| match serde_json::to_value(settings) {
         Ok(serde_json::Value::Object(table)) => table,
         _ => serde_json::Map::new(),

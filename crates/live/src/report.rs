@@ -7,13 +7,13 @@ use anabranch_core::{
     packet::FlowId,
     units::{Duration, Instant},
 };
-use anabranch_elements::link::Window;
 use anabranch_model::{
     network::{Completions, Ends as FlowEnds},
     record::summary::{ExchangeSummary, TransferSummary, jain_index, seconds},
     scenario::{Resolved, ResolvedFlow},
     workload::Config,
 };
+use anabranch_path::link::Window;
 use serde_json::{Map, Value, json};
 
 use crate::{

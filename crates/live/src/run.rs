@@ -16,7 +16,6 @@ use anabranch_core::{
     system,
     units::{Duration, Instant},
 };
-use anabranch_elements::host::Host;
 use anabranch_files::Files;
 use anabranch_model::{
     Progress,
@@ -25,6 +24,7 @@ use anabranch_model::{
     scenario::{Protocol, Resolved, Written},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
+use anabranch_path::host::Host;
 use serde_json::json;
 
 use crate::{

@@ -3,18 +3,17 @@
 use std::{fs, io, os::fd::OwnedFd};
 
 use anabranch_bpf::shipped::{self, Shipped};
+use anabranch_congestion::{self as cc};
 use anabranch_core::{
     system,
     units::{Bytes, Duration, Rate},
-};
-use anabranch_elements::{
-    cc, queue,
-    tcp::{EcnMode, Overrides, Profile, Recovery, Settings},
 };
 use anabranch_model::{
     scenario::{Protocol, Resolved, ResolvedFlow},
     workload,
 };
+use anabranch_path::queue;
+use anabranch_tcp::{EcnMode, Overrides, Profile, Recovery, Settings};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::refusal::Refusal;

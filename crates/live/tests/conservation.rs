@@ -8,12 +8,13 @@ mod common;
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
 use anabranch_core::units::Instant;
-use anabranch_elements::{
-    host::{Arrived, Departing, Host},
-    queue::{self, Item, QueueContext, QueueDiscipline},
-};
 use anabranch_live::{Around, Frame, Live};
 use anabranch_model::scenario::Extensions;
+use anabranch_path::{
+    host::{Arrived, Departing, Host},
+    queue,
+    queue::{Item, QueueContext, QueueDiscipline},
+};
 use common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 use serde_json::Value;
 

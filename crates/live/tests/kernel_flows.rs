@@ -9,15 +9,18 @@ use std::{
     time,
 };
 
-use anabranch_core::packet::{Direction, FlowId};
-use anabranch_elements::{
+use anabranch_core::{
     body::Length,
-    queue::{self, Item, QueueContext, QueueDiscipline},
+    packet::{Direction, FlowId},
 };
 use anabranch_live::{Detail, Error, Finished, Limits, Live, Refusal, Tracing};
 use anabranch_model::{
     scenario::{Extensions, Resolved, Scenario},
     topology::{Engine, compile},
+};
+use anabranch_path::{
+    queue,
+    queue::{Item, QueueContext, QueueDiscipline},
 };
 
 /// Whether the machine lets us run live.

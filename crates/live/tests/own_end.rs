@@ -7,15 +7,11 @@ mod common;
 
 use std::{fmt::Write as _, path::Path};
 
-use anabranch_core::units::Instant;
-use anabranch_elements::{
-    body::Octets,
-    host::{Arrived, Departing, Host},
-    tcp::{Flags, Segment},
-    wire,
-};
+use anabranch_core::{body::Octets, units::Instant};
 use anabranch_live::{Around, Error, Frame, Limits, Live, departing, write};
 use anabranch_model::scenario::Extensions;
+use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_tcp::{Flags, Segment, wire};
 use common::{Fault, Wrong, may_run, resolve};
 use serde_json::{Value, json};
 
@@ -452,8 +448,7 @@ fn an_option_that_one_end_alone_knows_of_is_told() {
             right,
             fault: Changes {
                 leaves: |segment| {
-                    if let anabranch_elements::tcp::Options::Syn { sack_permitted, .. } =
-                        &mut segment.options
+                    if let anabranch_tcp::Options::Syn { sack_permitted, .. } = &mut segment.options
                     {
                         *sack_permitted = false;
                     }

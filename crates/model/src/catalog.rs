@@ -1,13 +1,16 @@
 //! What there is: every registered component with its sources and parameters, for the command
 //! line, the documentation and editors.
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::registry::{Meta, Source};
-use anabranch_elements::{
-    aggregation::control,
-    cc, fec, impair,
+use anabranch_fec::{self as fec};
+use anabranch_path::{
+    group::control,
+    impair,
     multipath::{restore, split},
-    queue, tcp,
+    queue,
 };
+use anabranch_tcp::{self as tcp};
 use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -379,11 +382,11 @@ fn stack(profile: &tcp::Profile) -> Entry {
 
 #[cfg(test)]
 mod tests {
+    use anabranch_congestion::params::Packets;
     use anabranch_core::units::{
         Bytes, Duration, Rate,
         text::{Limit, LinkRate},
     };
-    use anabranch_elements::cc::params::Packets;
 
     use super::*;
 

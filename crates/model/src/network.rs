@@ -10,16 +10,16 @@
 use std::collections::VecDeque;
 
 use anabranch_core::{
+    body::Body,
     interrupt::Interrupt,
     packet::{ConnectionId, PacketId},
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::Body,
+use anabranch_fec::transport::Transport;
+use anabranch_path::{
     middlebox::{Middlebox, Output},
     multipath,
-    transport::Transport,
 };
 
 use crate::{

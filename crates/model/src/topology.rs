@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use anabranch_core::{
+    body::Body,
     packet::Direction,
     rng::Stream,
     units::{Bytes, Instant},
 };
-use anabranch_elements::{
-    body::Body,
+use anabranch_path::{
     host::Host,
     link::service::Traced,
     multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
-    tcp::Settings,
 };
+use anabranch_tcp::Settings;
 
 use crate::{
     network::{

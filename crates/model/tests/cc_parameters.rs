@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fmt::Write};
 
-use anabranch_elements::cc::registry;
+use anabranch_congestion::registry;
 use anabranch_model::scenario::{Extensions, Scenario};
 
 fn scenario(cc: &str) -> String {

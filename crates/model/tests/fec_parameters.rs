@@ -3,11 +3,8 @@
 
 use std::fmt::Write;
 
-use anabranch_core::units::Duration;
-use anabranch_elements::{
-    fec::{Config, params::Release, redundancy::Choice},
-    heavy::Count,
-};
+use anabranch_core::{parameters::Count, units::Duration};
+use anabranch_fec::{Config, params::Release, redundancy::Choice};
 use anabranch_model::scenario::{Extensions, Scenario};
 
 fn scenario(fec: &str, more: &str) -> String {

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use anabranch_elements::queue::{Config, preferential_red::Select};
 use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_path::queue::{Config, preferential_red::Select};
 use serde_json::{Value, json};
 
 fn scenario(rate: &str, queue: &str) -> String {

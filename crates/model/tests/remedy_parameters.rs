@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_elements::tcp::recovery::remedy::{Choice, registry};
 use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_tcp::recovery::remedy::{Choice, registry};
 
 /// The scenario's line of settings, and the error with it.
 fn refused(transport: &str) -> (usize, String) {

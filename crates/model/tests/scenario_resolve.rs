@@ -6,11 +6,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::{
     packet::Direction,
     units::{Duration, Instant, Rate, text::Limit},
 };
-use anabranch_elements::cc;
 use anabranch_model::scenario::{
     Error, Extensions, Resolved, Scenario, Step, What,
     types::{queue, workload},

@@ -6,15 +6,15 @@ mod switches;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::{
+    body::{Body, Octets},
     packet::Ecn,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_elements::{
-    body::{Body, Octets},
-    cc,
-    tcp::{Endpoint, Flags, Outgoing, Profile, Role, Segment, Settings, State},
-    wire::{self, Discards, IpHeader, Ports, Version},
+use anabranch_tcp::{
+    Endpoint, Flags, Outgoing, Profile, Role, Segment, Settings, State, wire,
+    wire::{Discards, IpHeader, Ports, Version},
 };
 
 use crate::{
@@ -162,7 +162,7 @@ impl EndpointTarget {
 
 /// What a read or write says of a connection that ended badly, or that there is none.
 fn broken(end: &Endpoint<Octets>) -> Option<&'static str> {
-    use anabranch_elements::tcp::Ending;
+    use anabranch_tcp::Ending;
     match end.ending() {
         Some(Ending::Reset) => Some("ECONNRESET"),
         Some(Ending::Refused) => Some("ECONNREFUSED"),

@@ -5,8 +5,8 @@ mod wrong;
 
 use std::path::{Path, PathBuf};
 
-use anabranch_elements::wire::{Ports, Version};
 use anabranch_script::{Action, EndpointTarget, Position, Script, parse, run};
+use anabranch_tcp::wire::{Ports, Version};
 use wrong::{How, Wrong};
 
 const PORTS: Ports = Ports {

@@ -3,12 +3,9 @@
 use std::sync::Arc;
 
 use anabranch_core::{
+    body::{Body, Length},
     interrupt::Interrupt,
     units::{Duration, Instant},
-};
-use anabranch_elements::{
-    body::{Body, Length},
-    host::Host,
 };
 use anabranch_model::{
     Progress,
@@ -17,6 +14,7 @@ use anabranch_model::{
     scenario::{Resolved, ResolvedLink},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
+use anabranch_path::host::Host;
 
 use crate::samples::Samples;
 

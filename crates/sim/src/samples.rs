@@ -1,15 +1,13 @@
 //! What is looked at every so often while a run goes on.
 
 use anabranch_core::{
+    body::Body,
     packet::FlowId,
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::Body,
-    tcp::{CongestionState, Snapshot},
-};
 use anabranch_model::network::{GroupId, LinkId, Network};
 pub use anabranch_model::record::{GroupSample, LinkSample};
+use anabranch_tcp::{CongestionState, Snapshot};
 
 /// A flow's sending end at one moment.
 #[derive(Debug, Clone)]

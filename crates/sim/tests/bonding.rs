@@ -13,10 +13,10 @@ mod common;
 use std::fmt::Write;
 
 use anabranch_core::{
+    body::Length,
     math::{exp, ln, powf},
     rng::{Draw, Stream},
 };
-use anabranch_elements::body::Length;
 use anabranch_sim::Simulation;
 use common::resolve;
 

@@ -2,11 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
-use anabranch_core::units::{Bytes, Duration, Instant, Rate};
-use anabranch_elements::cc::{
+use anabranch_congestion::{
     Ack, Congestion, CongestionControl, Idle, IdleRestart, Init, Recovered, Rto, Sent, Signal,
     Spurious, Unvalidated, Wants,
 };
+use anabranch_core::units::{Bytes, Duration, Instant, Rate};
 
 use super::{
     abi::{AckSample, Event, INFINITE_SSTHRESH, RateSample, State, TcpSock},

@@ -4,12 +4,12 @@
 //! Round-trip times are whole microseconds and smoothed ones eighths of them, which is how the kernel
 //! counts them: what then differs between two controls is how they reckon.
 
+use anabranch_congestion::{
+    Ack, Congestion, CongestionControl, Idle, IdleRestart, Recovered, Rto, Sent, Signal, Spurious,
+};
 use anabranch_core::{
     rng::{Draw, Stream},
     units::{Bytes, Duration, Instant},
-};
-use anabranch_elements::cc::{
-    Ack, Congestion, CongestionControl, Idle, IdleRestart, Recovered, Rto, Sent, Signal, Spurious,
 };
 
 /// The initial window, in segments (RFC 6928).

@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
-use anabranch_elements::tcp::CongestionState;
+use anabranch_tcp::CongestionState;
 
 /// As much of the structure as is looked at; a kernel that knows less writes less, and what it does not
 /// know is 0.

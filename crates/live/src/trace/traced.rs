@@ -8,13 +8,13 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::{Bytes, Instant},
 };
-use anabranch_elements::tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
 use anabranch_model::{
     network::Network,
     record::{PacketLog, PacketRow, WindowRow},
     scenario::{Protocol, Resolved, ResolvedFlow},
     workload::Config,
 };
+use anabranch_tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
 use serde_json::{Map, Value, json};
 
 use crate::{application::Outcome, frame::Frame, play::LiveHost, report, settings::is_carried};

@@ -2,20 +2,18 @@
 
 use std::{ops::Range, sync::Arc};
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::{
+    body::Body,
     packet::{ConnectionId, Direction, Ecn, FlowId, Packet, PacketId},
     reordering::Arrival,
     trace::{ElementId, Fate},
     tunnel::Header,
     units::Instant,
 };
-use anabranch_elements::{
-    body::Body,
-    cc, fec,
-    host::{Arrived, Departing, Host},
-    tcp::{Endpoint, RetransmitCause, Role, Segment, Seq, Settings, State, seq::near},
-    transport::Transport,
-};
+use anabranch_fec::{self as fec, transport::Transport};
+use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_tcp::{Endpoint, RetransmitCause, Role, Segment, Seq, Settings, State, seq::near};
 
 use super::{
     Network,

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 
 use anabranch_core::{
+    body::Body,
     interrupt::Interrupt,
     packet::{FlowId, Pool},
     trace::ElementId,
     units::{Duration, Instant, Rate},
 };
-use anabranch_elements::{
-    body::Body,
+use anabranch_path::{
     link::Window,
     middlebox::{Middlebox, Output},
 };

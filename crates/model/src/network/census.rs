@@ -6,8 +6,7 @@
 
 use std::collections::BinaryHeap;
 
-use anabranch_core::trace::Fate;
-use anabranch_elements::body::Body;
+use anabranch_core::{body::Body, trace::Fate};
 use serde::Serialize;
 
 use super::{

@@ -1,10 +1,10 @@
 //! Changes in mid-run, and the moments at which measuring begins and ends.
 
 use anabranch_core::{
+    body::Body,
     packet::FlowId,
     units::{Duration, Instant, Rate, text::Limit},
 };
-use anabranch_elements::body::Body;
 
 use super::{LinkId, Network, fabric::LinkKind};
 

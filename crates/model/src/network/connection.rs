@@ -2,17 +2,16 @@
 
 use std::{ops::Range, sync::Arc};
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::{
+    body::Body,
     packet::{Direction, FlowId},
     reordering,
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::Body,
-    cc, fec,
-    link::Window,
-    tcp::{LimitTimes, Refusals, Seq, Settings, Snapshot, Stats},
-};
+use anabranch_fec::{self as fec};
+use anabranch_path::link::Window;
+use anabranch_tcp::{LimitTimes, Refusals, Seq, Settings, Snapshot, Stats};
 
 use super::{
     App, End, Network,

@@ -11,12 +11,15 @@
 use std::collections::VecDeque;
 
 use anabranch_core::{
+    body::Body,
     histogram::Histogram,
     packet::Ecn,
     reordering::Arrival,
     units::{Duration, Instant},
 };
-use anabranch_elements::{body::Body, host::Departing, tcp::Stats, transport::Transport};
+use anabranch_fec::transport::Transport;
+use anabranch_path::host::Departing;
+use anabranch_tcp::Stats;
 
 use crate::workload::{Pace, Sendings, sendings::Sending};
 
@@ -305,8 +308,7 @@ impl UdpEnd {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::units::Rate;
-    use anabranch_elements::body::Length;
+    use anabranch_core::{body::Length, units::Rate};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! How a flow ended, and when.
 
 use anabranch_core::units::Instant;
-use anabranch_elements::tcp::Ending;
+use anabranch_tcp::Ending;
 use serde::Serialize;
 
 /// How a flow of one connection ended.

@@ -7,17 +7,17 @@ use std::{
 };
 
 use anabranch_core::{
+    body::Body,
     packet::{ConnectionId, Direction, Ecn, FlowId, PacketId, Pool},
     ring::Ring,
     trace::{ElementId, Fate},
     units::Instant,
 };
-use anabranch_elements::{
-    body::Body,
+use anabranch_fec::transport::Transport;
+use anabranch_path::{
     impair::Verdict,
     link::{PlainLink, ServedLink, Window, plain, served},
     queue::{Item, Outcome},
-    transport::Transport,
 };
 
 use super::{groups::GroupSlot, processing::Processing};

@@ -2,20 +2,20 @@
 //! each other, and what is reported.
 
 use anabranch_core::{
+    body::Body,
     packet::Direction,
     units::{Duration, Instant, Rate, SerializationDelay},
 };
-use anabranch_elements::{
-    aggregation::{
-        Group, Members,
-        control::{self, Controller},
+use anabranch_path::{
+    group::{
+        Group, Members, control,
+        control::Controller,
         energy::{PortTimes, PowerModel},
         group::{Action, Counters, Parts},
         lacp::pdu,
         members::Notice,
         overload::Overload,
     },
-    body::Body,
     link::Window,
 };
 

@@ -1,7 +1,10 @@
 //! What is reported of links.
 
-use anabranch_core::units::{Duration, Instant};
-use anabranch_elements::{body::Body, link::Statistics};
+use anabranch_core::{
+    body::Body,
+    units::{Duration, Instant},
+};
+use anabranch_path::link::Statistics;
 
 use super::{
     LinkId, Network,

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use anabranch_core::{
+    body::Body,
     rng::Stream,
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::Body,
-    link::Window,
-    tcp::{Endpoint, State},
-};
+use anabranch_path::link::Window;
+use anabranch_tcp::{Endpoint, State};
 
 use super::{App, Completions, agent::PATTERN};
 use crate::workload::{Pace, RequestResponse};

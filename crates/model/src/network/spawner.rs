@@ -1,7 +1,6 @@
 //! A workload of many transfers: Poisson arrivals, each on a connection of its own.
 
-use anabranch_core::{packet::FlowId, units::Instant};
-use anabranch_elements::body::Body;
+use anabranch_core::{body::Body, packet::FlowId, units::Instant};
 
 use super::{
     App, End, Network,

@@ -1,6 +1,6 @@
 //! What happened to the windows, into the packet log.
 
-use anabranch_elements::body::Body;
+use anabranch_core::body::Body;
 
 use super::Network;
 

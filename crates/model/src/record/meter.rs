@@ -4,7 +4,7 @@ use anabranch_core::{
     reordering::{Arrival, Params, Reordering},
     units::{Bytes, Duration, Instant},
 };
-use anabranch_elements::link::Window;
+use anabranch_path::link::Window;
 
 /// The srtt is sampled at multiples of this (contract: `mean_srtt_ms`).
 const SRTT_SAMPLE: Duration = Duration::from_millis(10);

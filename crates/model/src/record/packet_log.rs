@@ -5,7 +5,7 @@ use anabranch_core::{
     trace::{ElementId, Fate},
     units::{Duration, Instant},
 };
-use anabranch_elements::tcp::{RetransmitCause, WindowEvent};
+use anabranch_tcp::{RetransmitCause, WindowEvent};
 
 use super::{needed::needed, window_events::WindowRow};
 

@@ -1,12 +1,14 @@
 //! Where observations go: into the digest, and into the packet log and the tally if they are kept.
 
 use anabranch_core::{
+    body::Body,
     digest::Digest,
     packet::{ConnectionId, Direction, FlowId, Packet},
     trace::{ElementId, Fate, Observation},
     units::{Duration, Instant},
 };
-use anabranch_elements::{body::Body, tcp::RetransmitCause, transport::Transport};
+use anabranch_fec::transport::Transport;
+use anabranch_tcp::RetransmitCause;
 
 use super::{
     packet_log::{PacketLog, PacketRow},

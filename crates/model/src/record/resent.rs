@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use anabranch_elements::tcp::Seq;
+use anabranch_tcp::Seq;
 
 /// Retransmissions that are remembered although their octets are acknowledged: the original may still arrive.
 const MOST_ACKNOWLEDGED: usize = 4_096;

@@ -1,7 +1,6 @@
 //! What links and groups are like every so often while a run goes on.
 
-use anabranch_core::units::Instant;
-use anabranch_elements::body::Body;
+use anabranch_core::{body::Body, units::Instant};
 
 use crate::network::{GroupId, GroupState, LinkId, Network};
 

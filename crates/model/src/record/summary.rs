@@ -5,16 +5,14 @@
 use std::collections::BTreeMap;
 
 use anabranch_core::{
+    body::Body,
     packet::FlowId,
     reordering,
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    aggregation::energy::PortTimes,
-    body::Body,
-    fec,
-    tcp::{LimitTimes, Refusal, Stats},
-};
+use anabranch_fec::{self as fec};
+use anabranch_path::group::energy::PortTimes;
+use anabranch_tcp::{LimitTimes, Refusal, Stats};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

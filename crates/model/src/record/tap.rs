@@ -13,14 +13,15 @@ use core::net::IpAddr;
 use std::collections::BTreeMap;
 
 use anabranch_core::{
+    body::Body,
     packet::{ConnectionId, Direction, FlowId, Packet},
     trace::{ElementId, Fate},
     units::Instant,
 };
-use anabranch_elements::{
-    body::Body,
-    transport::Transport,
-    wire::{self, Carried, IpHeader, Ports, Version},
+use anabranch_fec::transport::Transport;
+use anabranch_tcp::{
+    wire,
+    wire::{Carried, IpHeader, Ports, Version},
 };
 
 use crate::scenario::Resolved;
@@ -170,7 +171,7 @@ impl Taps {
             match &packet.payload {
                 Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
                 Transport::Redundant(redundant) => {
-                    wire::encode_redundant(&ip, ports, redundant, to)
+                    anabranch_fec::wire::encode_redundant(&ip, ports, redundant, to)
                 }
                 Transport::Datagram(body) => {
                     let carried = match body.octets() {
@@ -342,8 +343,7 @@ fn address(node: usize) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_core::{packet::Ecn, tunnel::Header};
-    use anabranch_elements::body::Length;
+    use anabranch_core::{body::Length, packet::Ecn, tunnel::Header};
 
     use super::*;
 

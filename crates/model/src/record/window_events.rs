@@ -4,7 +4,7 @@ use anabranch_core::{
     packet::FlowId,
     units::{Bytes, Instant},
 };
-use anabranch_elements::tcp::{WindowChange, WindowEvent};
+use anabranch_tcp::{WindowChange, WindowEvent};
 
 /// One change of a flow's window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

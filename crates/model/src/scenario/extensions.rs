@@ -2,7 +2,8 @@
 
 use std::{any::Any, collections::BTreeMap, fmt, path::Path, sync::Arc};
 
-use anabranch_elements::{aggregation::control, cc, impair, queue};
+use anabranch_congestion::{self as cc};
+use anabranch_path::{group::control, impair, queue};
 use serde_json::Value;
 
 use super::{
@@ -18,7 +19,7 @@ type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use anabranch_elements::cc;
+/// use anabranch_congestion;
 /// use anabranch_model::scenario::Extensions;
 ///
 /// let extensions = Extensions::default().congestion_control("my-reno", |_params| {

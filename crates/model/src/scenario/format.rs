@@ -21,7 +21,7 @@ use super::{
     types::{cc, control, fec, impair, lacp, restore, split, tcp, workload},
 };
 
-pub use anabranch_elements::aggregation::{Spread, energy::PowerModel};
+pub use anabranch_path::group::{Spread, energy::PowerModel};
 
 /// A scenario: a network, the flows on it, and how long to watch them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use anabranch_elements::queue;
+use anabranch_path::queue;
 
 use super::{
     error::{Fault, Place, choice},

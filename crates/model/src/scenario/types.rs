@@ -1,12 +1,15 @@
 //! Where the scenario language takes the components' types from, and what it must know of them.
 
-pub use anabranch_elements::{
-    aggregation::{control, lacp},
-    cc, fec, impair,
+pub use anabranch_congestion::{self as cc};
+pub use anabranch_fec::{self as fec};
+pub use anabranch_path::{
+    group::{control, lacp},
+    impair,
     link::service::Trace,
     multipath::{restore, split},
-    queue, tcp,
+    queue,
 };
+pub use anabranch_tcp::{self as tcp};
 
 pub use crate::workload;
 

@@ -7,7 +7,7 @@ mod value;
 
 use std::{fmt::Write, sync::Arc};
 
-use anabranch_elements::cc;
+use anabranch_congestion::{self as cc};
 use anabranch_model::scenario::{Error, Extensions, Scenario};
 
 /// A small scenario that is right; tests replace parts of it.

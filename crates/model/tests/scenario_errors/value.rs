@@ -346,7 +346,7 @@ fn what_agrees_with_the_control_is_taken() {
         .and_then(|scenario| scenario.resolve(None))
         .expect("it is right");
     let settings = resolved.flows[0].stack.ecn;
-    assert_eq!(settings, anabranch_elements::tcp::EcnMode::Dctcp);
+    assert_eq!(settings, anabranch_tcp::EcnMode::Dctcp);
 }
 
 #[test]

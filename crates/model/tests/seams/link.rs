@@ -153,7 +153,10 @@ pub fn a_link_retransmits<B: TestBody>() {
 
 /// RFC 4737: of a packet that arrives twice only the first copy is looked at.
 pub fn a_late_packet_that_is_doubled_is_reordered_once<B: TestBody>() {
-    use anabranch_elements::impair::{self, Impairment, Verdict, View};
+    use anabranch_path::{
+        impair,
+        impair::{Impairment, Verdict, View},
+    };
     /// One verdict for the packets with these numbers.
     #[derive(Debug)]
     struct Only(Vec<u64>, Verdict);

@@ -11,21 +11,20 @@ use std::{
 };
 
 use anabranch_core::{
+    body::{Body, Length, Octets},
     packet::{Ecn, FlowId},
     rng::Draw,
     trace::Fate,
     units::{Duration, Instant, Rate},
 };
-use anabranch_elements::{
-    body::{Body, Length, Octets},
-    fec,
+use anabranch_fec::{self as fec, transport::Transport};
+use anabranch_model::network::{Builder, Change, FlowSpec, LinkSpec, Network, Stop, Traffic};
+use anabranch_path::{
     host::{Arrived, Departing, Host},
     link::service::{Fixed, Service},
     middlebox::{Held, Kept, Middlebox, Output},
     queue::{Config, Custom, Item, QueueContext, QueueDiscipline},
-    transport::Transport,
 };
-use anabranch_model::network::{Builder, Change, FlowSpec, LinkSpec, Network, Stop, Traffic};
 
 use link::{
     a_late_packet_that_is_doubled_is_reordered_once, a_link_retransmits,

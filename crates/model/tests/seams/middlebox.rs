@@ -176,7 +176,10 @@ impl<B: TestBody> Middlebox<B> for Decoder<B> {
 }
 
 pub fn a_lost_packet_is_rebuilt<B: TestBody>() {
-    use anabranch_elements::impair::{self, Impairment, Verdict, View};
+    use anabranch_path::{
+        impair,
+        impair::{Impairment, Verdict, View},
+    };
     /// Loses the packets with these numbers.
     #[derive(Debug)]
     struct List(Vec<u64>);

@@ -1,9 +1,8 @@
 //! What scripts may ask of our endpoint.
 
-use anabranch_core::units::Duration;
-use anabranch_elements::{
-    body::Octets,
-    tcp::{Endpoint, Refusal},
+use anabranch_core::{body::Octets, units::Duration};
+use anabranch_tcp::{
+    Endpoint, Refusal,
     wire::{DecodeError, Discards},
 };
 

@@ -1,11 +1,9 @@
 //! Switches of our endpoint as scripts turn them: by the names of kernel settings, which a kernel has
 //! as well, or by our own (`--transport.NAME=VALUE`), which another target maps to what it has.
 
+use anabranch_congestion::{self as cc};
 use anabranch_core::units::Duration;
-use anabranch_elements::{
-    cc,
-    tcp::{EcnMode, Overrides, Recovery, Settings, settings::IdleRestart},
-};
+use anabranch_tcp::{EcnMode, Overrides, Recovery, Settings, settings::IdleRestart};
 use serde_json::{Value, json};
 
 use crate::error::choices;

@@ -1,6 +1,6 @@
 //! Packets.
 
-use anabranch_elements::tcp::{
+use anabranch_tcp::{
     AccEcn, Flags, SackBlock,
     accecn::{Counter, Order},
 };

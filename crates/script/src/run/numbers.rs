@@ -5,10 +5,10 @@
 //! number means itself.
 
 use anabranch_core::packet;
-use anabranch_elements::{
-    tcp::{Flags, SackBlock, Timestamps},
+use anabranch_tcp::{
+    Flags, SackBlock, Timestamps, wire,
     wire::{
-        self, Carried, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption, TcpPacket, Version,
+        Carried, IpHeader, Ports, Prefix, Protocol, TcpHeader, TcpOption, TcpPacket, Version,
         iter_options,
     },
 };

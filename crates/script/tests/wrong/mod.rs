@@ -2,11 +2,11 @@
 //! what it sends. A script that passes on the one it names cannot fail.
 
 use anabranch_core::units::Duration;
-use anabranch_elements::{
-    tcp::Flags,
+use anabranch_script::{Answer, EndpointTarget, Request, Target};
+use anabranch_tcp::{
+    Flags,
     wire::{Checksum, Ports, Protocol, Version, decode_ip, iter_options},
 };
-use anabranch_script::{Answer, EndpointTarget, Request, Target};
 
 /// Octets of an IPv4 header without options; the wrong ones speak nothing else.
 const TCP: usize = 20;

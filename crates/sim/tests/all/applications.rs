@@ -1,8 +1,7 @@
 //! Applications over TCP that do not always have something to send: paced writers, and clients that
 //! ask and wait. Times against a calculation by hand.
 
-use anabranch_core::{packet::Direction, units::Instant};
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, packet::Direction, units::Instant};
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::{Finished, Simulation};
 

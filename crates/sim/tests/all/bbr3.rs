@@ -1,7 +1,6 @@
 //! BBRv3 over TCP against version 1 and against itself: what the draft says version 3 is for.
 
-use anabranch_core::units::Duration;
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, units::Duration};
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::{Finished, Simulation};
 

@@ -1,6 +1,6 @@
 //! Send and receive buffers against the paths that they must fill, or cannot.
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
 

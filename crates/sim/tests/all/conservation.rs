@@ -5,19 +5,20 @@ use crate::common;
 use std::{collections::VecDeque, sync::Arc};
 
 use anabranch_core::{
+    body::Length,
     packet::{Direction, FlowId},
     trace::Fate,
     units::Instant,
-};
-use anabranch_elements::{
-    body::Length,
-    queue::{self, Item, QueueContext, QueueDiscipline},
 };
 use anabranch_model::{
     network::Census,
     record::PacketRow,
     scenario::{Extensions, Scenario},
     topology::{Engine, compile},
+};
+use anabranch_path::{
+    queue,
+    queue::{Item, QueueContext, QueueDiscipline},
 };
 use anabranch_sim::Simulation;
 use common::{Copies, Shape, resolve, resolve_counting, text};

@@ -1,12 +1,13 @@
 //! Nothing stalls or changes when a counter passes its limit: runs whose counters start just below agree with runs whose
 //! counters start at 0.
 
-use anabranch_elements::{body::Length, tcp::Seq};
+use anabranch_core::body::Length;
 use anabranch_model::{
     record::{Resent, Summary, summary::About},
     scenario::{Extensions, Resolved, Scenario},
     topology::{Compiled, Engine, compile},
 };
+use anabranch_tcp::Seq;
 use serde_json::{Value, json};
 
 /// Packets that arrive before and after the wrap of each width in use, and beyond.

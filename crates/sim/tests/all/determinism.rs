@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use anabranch_elements::body::{Length, Octets};
+use anabranch_core::body::{Length, Octets};
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};
 

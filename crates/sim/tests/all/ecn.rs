@@ -1,6 +1,6 @@
 //! DCTCP at a switch that marks above a threshold.
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
 

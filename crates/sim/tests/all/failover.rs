@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use anabranch_core::{
+    body::Length,
     packet::Direction,
     rng::{Draw, Stream},
     units::Instant,
 };
-use anabranch_elements::body::Length;
 use anabranch_sim::{Finished, Simulation};
 
 use crate::common::resolve;

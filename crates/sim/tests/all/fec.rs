@@ -1,13 +1,13 @@
 //! Error correction through all layers: from the scenario file to the figures of its flows.
 
-use anabranch_elements::body::{Length, Octets};
+use anabranch_core::body::{Length, Octets};
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::{Finished, Simulation};
 use serde_json::Value;
 
 const CONTRACT: &str = include_str!("../../../../scenarios/fec.toml");
 
-fn run_on<B: anabranch_elements::body::Body>(sets: &[&str]) -> Finished<B> {
+fn run_on<B: anabranch_core::body::Body>(sets: &[&str]) -> Finished<B> {
     let mut scenario = Scenario::parse(CONTRACT, "fec.toml", &Extensions::default()).expect("TOML");
     for set in sets {
         scenario.set(set).expect("a path and a value");

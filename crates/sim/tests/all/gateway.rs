@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use anabranch_elements::body::{Body, Length};
+use anabranch_core::body::{Body, Length};
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
 

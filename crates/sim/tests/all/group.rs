@@ -1,7 +1,6 @@
 //! Link groups: members that are switched, through all layers.
 
-use anabranch_core::units::Duration;
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, units::Duration};
 use anabranch_model::scenario::{Extensions, Resolved, Scenario};
 use anabranch_sim::{Finished, Simulation};
 use proptest::prelude::*;

@@ -3,11 +3,11 @@
 use crate::common;
 
 use anabranch_core::{
+    body::Length,
     rng::{Draw, Stream},
     trace::Fate,
     units::Duration,
 };
-use anabranch_elements::body::Length;
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};
 use serde_json::Value;

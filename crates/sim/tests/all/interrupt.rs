@@ -2,8 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use anabranch_core::interrupt::Interrupt;
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, interrupt::Interrupt};
 use anabranch_model::scenario::{Extensions, Resolved, Scenario};
 use anabranch_sim::{Error, Progress, Simulation};
 

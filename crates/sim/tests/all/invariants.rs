@@ -3,8 +3,7 @@
 
 mod scenario;
 
-use anabranch_core::{packet::Direction, units::Duration};
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, packet::Direction, units::Duration};
 use anabranch_model::{
     record::Tapping,
     scenario::{Extensions, Resolved, Scenario},

@@ -1,7 +1,6 @@
 //! Links that go down and come back, alone and as a gateway's route.
 
-use anabranch_core::{packet::FlowId, trace::Fate, units::Duration};
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, packet::FlowId, trace::Fate, units::Duration};
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::{Finished, Simulation};
 

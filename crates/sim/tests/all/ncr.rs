@@ -1,6 +1,6 @@
 //! TCP-NCR under reordering that never ends: packets in turn over two paths of unequal delay.
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
 

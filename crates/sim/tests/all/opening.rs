@@ -60,7 +60,7 @@ impl Case<'_> {
 fn run(text: &str) -> Value {
     let scenario = Scenario::parse(text, "opening.toml", &Extensions::default()).expect("valid");
     let resolved = scenario.resolve(None).expect("valid");
-    let run = Simulation::<anabranch_elements::body::Length>::new(&resolved).run();
+    let run = Simulation::<anabranch_core::body::Length>::new(&resolved).run();
     run.expect("it runs").summary.flows["f"].clone()
 }
 
@@ -143,7 +143,7 @@ fn more_than_one_lost_syn_leaves_one_segment() {
 /// As [`more_than_one_lost_syn_leaves_one_segment`], for every congestion control.
 #[test]
 fn every_control_begins_with_one_segment_after_lost_syns() {
-    for (meta, ..) in anabranch_elements::cc::registry() {
+    for (meta, ..) in anabranch_congestion::registry() {
         let flow = format!("stack = \"rfc\"\ncc = \"{}\"", meta.name);
         let flow = if meta.name == "dctcp" {
             format!("{flow}\ntransport = {{ ecn = \"dctcp\" }}")

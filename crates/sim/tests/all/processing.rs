@@ -3,8 +3,7 @@
 
 use crate::common;
 
-use anabranch_core::units::Duration;
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, units::Duration};
 use anabranch_model::scenario::Resolved;
 use anabranch_sim::{Finished, Simulation};
 use common::{Shape, resolve, text};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use anabranch_core::units::{Rate, text::Limit};
-use anabranch_elements::queue::{Factory, Init, Item, QueueContext, QueueDiscipline};
 use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_path::queue::{Factory, Init, Item, QueueContext, QueueDiscipline};
 use anabranch_sim::Simulation;
 
 /// Flow and connection of every packet, in order of arrival.
@@ -85,7 +85,7 @@ fn transfers_that_follow_each_other_are_connections_of_their_own() {
     });
     let scenario = Scenario::parse(text, "identity.toml", &extensions).expect("valid");
     let resolved = scenario.resolve(None).expect("valid");
-    let run = Simulation::<anabranch_elements::body::Length>::new(&resolved)
+    let run = Simulation::<anabranch_core::body::Length>::new(&resolved)
         .run()
         .expect("it runs");
     let mut connections: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();

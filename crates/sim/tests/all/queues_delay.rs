@@ -1,6 +1,6 @@
 //! Queues that hold delay down, with TCP behind them: what they are for.
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::{Finished, Simulation};
 

@@ -43,7 +43,7 @@ fn completion_time(packets: u64, (stack, cc): (&str, &str), transport: &str) -> 
     );
     let scenario = Scenario::parse(&text, "short.toml", &Extensions::default()).expect("valid");
     let resolved = scenario.resolve(None).expect("valid");
-    let run = Simulation::<anabranch_elements::body::Length>::new(&resolved)
+    let run = Simulation::<anabranch_core::body::Length>::new(&resolved)
         .run()
         .expect("it runs");
     let flow = &run.summary.flows["main"];
@@ -252,7 +252,7 @@ fn a_file_may_be_of_any_size() {
         );
         let scenario = Scenario::parse(&text, "large.toml", &Extensions::default());
         let resolved = scenario.expect("valid").resolve(None).expect("valid");
-        let run = Simulation::<anabranch_elements::body::Length>::new(&resolved)
+        let run = Simulation::<anabranch_core::body::Length>::new(&resolved)
             .run()
             .expect("it runs");
         let flow = &run.summary.flows["main"];

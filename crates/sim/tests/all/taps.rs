@@ -2,10 +2,10 @@
 
 use crate::common;
 
-use anabranch_core::packet::Direction;
-use anabranch_elements::{body::Length, wire};
+use anabranch_core::{body::Length, packet::Direction};
 use anabranch_model::record::Tapping;
 use anabranch_sim::{Finished, Simulation};
+use anabranch_tcp::wire;
 use common::{Shape, resolve, text};
 
 const SHAPE: Shape = Shape {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Resolved, Scenario};
 use anabranch_sim::{Finished, Simulation};
 

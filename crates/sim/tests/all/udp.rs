@@ -1,21 +1,18 @@
 //! UDP flows: exact rates, every packet accounted for, nothing that gives way, and the same results
 //! whatever the engine folds.
 
-use crate::common;
-use crate::logged;
+use crate::{common, logged};
 
 use std::fmt::Write;
 
 use anabranch_core::{
+    body::{Length, Octets},
     packet::{Direction, FlowId},
     units::{Duration, Instant},
 };
-use anabranch_elements::{
-    body::{Length, Octets},
-    wire::{self, Protocol},
-};
 use anabranch_model::{record::Tapping, scenario::Extensions};
 use anabranch_sim::{Finished, Simulation};
+use anabranch_tcp::wire::{self, Protocol};
 use common::{Shape, resolve, text};
 use logged::{figure, logged, rows};
 

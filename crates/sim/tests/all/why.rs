@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::packet::Direction;
-use anabranch_elements::body::Length;
+use anabranch_core::{body::Length, packet::Direction};
 use anabranch_model::{
     record::PacketRow,
     scenario::{Extensions, Scenario},

@@ -1,6 +1,6 @@
 //! What is measured when: warm-up, stop, the end of a file, transfers of a workload.
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::{Finished, Simulation};
 

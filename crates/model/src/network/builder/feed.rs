@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::units::{Duration, Rate, text::Limit};
-use anabranch_elements::body::Body;
+use anabranch_core::{
+    body::Body,
+    units::{Duration, Rate, text::Limit},
+};
 
 use super::{super::LinkId, FlowSpec, LinkSpec, Stop, spec::MiddleboxSpec};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::{packet::FlowId, trace::ElementId, units::Instant};
-use anabranch_elements::{body::Body, link::Window};
+use anabranch_core::{body::Body, packet::FlowId, trace::ElementId, units::Instant};
+use anabranch_path::link::Window;
 
 use super::{
     super::{

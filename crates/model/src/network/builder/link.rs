@@ -6,14 +6,15 @@ use anabranch_core::{
     rng::Stream,
     units::{Instant, text::Limit},
 };
-use anabranch_elements::{
-    aggregation::Members,
+use anabranch_path::{
+    group::Members,
     link::{
         PlainLink, ServedLink, Window,
         served::{Impaired, Parts},
         service::{AnyService, Fixed},
     },
-    queue::{self, reorder::Queue},
+    queue,
+    queue::reorder::Queue,
 };
 
 use super::{

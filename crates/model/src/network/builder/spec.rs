@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use anabranch_core::units::{Duration, Instant, Rate, text::Limit};
-use anabranch_elements::{
-    aggregation::{Spread, control, energy::PowerModel, lacp, members::LowPowerIdle},
+use anabranch_congestion::{self as cc};
+use anabranch_core::{
     body::Body,
-    cc, fec,
+    units::{Duration, Instant, Rate, text::Limit},
+};
+use anabranch_fec::{self as fec};
+use anabranch_path::{
+    group::{Spread, control, energy::PowerModel, lacp, members::LowPowerIdle},
     host::Host,
     impair,
     link::service::Service,
     middlebox::Middlebox,
-    queue::{self, reorder::Reorder},
-    tcp::Settings,
+    queue,
+    queue::reorder::Reorder,
 };
+use anabranch_tcp::Settings;
 
 use super::super::{App, Datagrams, HostId, LinkId, MiddleboxId};
 use crate::workload::{Profile, RequestResponse, Sizes};

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_core::units::Duration;
-use anabranch_elements::{
-    body::Body,
-    multipath::{Report, RestoreReport},
-};
+use anabranch_core::{body::Body, units::Duration};
+use anabranch_path::multipath::{Report, RestoreReport};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

@@ -1,10 +1,7 @@
 //! Gateways: which links are their routes.
 
 use anabranch_core::{packet::Direction, units::Bytes};
-use anabranch_elements::multipath::{
-    header, restore,
-    split::{self, standby::OrderError},
-};
+use anabranch_path::multipath::{header, restore, split, split::standby::OrderError};
 
 use super::{Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
 use crate::scenario::{

@@ -6,7 +6,7 @@ use anabranch_core::{
     packet::Direction,
     units::{Duration, text::LinkRate},
 };
-use anabranch_elements::aggregation::Spread;
+use anabranch_path::group::Spread;
 
 use super::{
     Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anabranch_elements::side_file::Misread;
+use anabranch_core::side_file::Misread;
 
 use super::Resolver;
 use crate::scenario::error::{Error, Place, Sources};

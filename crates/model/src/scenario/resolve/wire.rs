@@ -1,7 +1,7 @@
 //! What joins two nodes: links, and groups, which are resolved as links and then have members.
 
 use anabranch_core::{packet::Direction, units::Duration};
-use anabranch_elements::aggregation::{control, members};
+use anabranch_path::group::{control, members};
 
 use super::{
     ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedLink, Resolver,

@@ -1,6 +1,6 @@
 //! Runs that log every packet, and what is read from them.
 
-use anabranch_elements::body::Length;
+use anabranch_core::body::Length;
 use anabranch_model::{
     record::PacketRow,
     scenario::{Extensions, Scenario},

@@ -9,8 +9,11 @@ use anabranch_core::{
     rng::{Draw, Stream},
     units::{Duration, Instant},
 };
-use anabranch_elements::impair::{self, Impairment, Verdict, View};
 use anabranch_model::scenario::{Extensions, Resolved, Scenario};
+use anabranch_path::{
+    impair,
+    impair::{Impairment, Verdict, View},
+};
 
 /// Doubles, delays past others, or damages packets with given probabilities: what the built-in
 /// impairments of this version do not do.

@@ -8,8 +8,10 @@ use std::{
     thread,
 };
 
-use anabranch_core::math::{exp, ln};
-use anabranch_elements::body::Length;
+use anabranch_core::{
+    body::Length,
+    math::{exp, ln},
+};
 use anabranch_model::scenario::{Extensions, Scenario};
 use anabranch_sim::Simulation;
 

@@ -1,0 +1,70 @@
+//! BBR's parameters, under the names of the draft's constants.
+
+use anabranch_core::units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ControlParams, Family,
+    params::{Gain, Packets, Samples, Share},
+};
+
+/// Parameters of BBR.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// BBRHighGain: gain of rate and window in Startup. 2/ln 2 is the least that lets the delivery
+    /// rate double every round trip; Drain uses its inverse.
+    pub high_gain: Gain,
+    /// Gain of the window in ProbeBW: room for delayed and aggregated ACKs.
+    pub cwnd_gain: Gain,
+    /// Gain of the rate while ProbeBW looks for more bandwidth.
+    pub probe_up_gain: Gain,
+    /// Gain of the rate while ProbeBW takes away the queue that looking has made.
+    pub probe_down_gain: Gain,
+    /// BtlBwFilterLen: round trips over which the largest delivery rate counts.
+    pub bw_window_rounds: Samples,
+    /// RTpropFilterLen: how long the smallest round-trip time counts.
+    pub min_rtt_window: Duration,
+    /// ProbeRTTDuration: how long the window stays at `min_window` at least.
+    pub probe_rtt_duration: Duration,
+    /// BBRMinPipeCwnd: the smallest window but after a timeout.
+    pub min_window: Packets,
+    /// Startup ends when the bandwidth has not grown by this factor …
+    pub full_bw_growth: Gain,
+    /// … in so many round trips.
+    pub full_bw_rounds: Samples,
+    /// BBRPacingMarginPercent: the share of the rate that is left to the queue to drain. 0.01 in
+    /// Linux and in draft-cardwell-iccrg-bbr-congestion-control-02; 0 in draft 00.
+    pub pacing_margin: Share,
+    /// How much of what arrives beyond the estimated bandwidth (aggregated ACKs) the window makes
+    /// room for: all in Linux and in draft 02, nothing in draft 00.
+    pub extra_acked_gain: Share,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            high_gain: Gain::new(2.885),
+            cwnd_gain: Gain::new(2.0),
+            probe_up_gain: Gain::new(1.25),
+            probe_down_gain: Gain::new(0.75),
+            bw_window_rounds: Samples::new(10),
+            min_rtt_window: Duration::from_secs(10),
+            probe_rtt_duration: Duration::from_millis(200),
+            min_window: Packets::new(4),
+            full_bw_growth: Gain::new(1.25),
+            full_bw_rounds: Samples::new(3),
+            pacing_margin: Share::new(0.01),
+            extra_acked_gain: Share::new(1.0),
+        }
+    }
+}
+
+impl ControlParams for Params {
+    const FAMILY: Family = Family::ModelBased;
+
+    fn sets_its_rate(&self) -> bool {
+        true
+    }
+}

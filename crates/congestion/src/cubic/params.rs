@@ -1,0 +1,157 @@
+//! CUBIC's parameters. `cubic-plus` has them too and adds its own, so they are written as a macro:
+//! flattening would cost the check for unknown keys.
+
+use crate::{ControlParams, Family, HyStartUse};
+
+macro_rules! cubic_params {
+    (
+        $(#[$meta:meta])*
+        pub struct $Name:ident {
+            $($(#[$extra_meta:meta])* pub $extra:ident : $Extra:ty = $default:expr,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $Name {
+            /// `C`: how fast the window grows away from W_max, in segments per second cubed
+            /// (RFC 9438 §4.1, §5.1).
+            pub c: $crate::params::CubicScale,
+            /// β: the share of the window that a reduction leaves (RFC 9438 §4.6). Where an older
+            /// paper says β = 0.2, meaning what it takes away, this is 0.8.
+            pub beta: $crate::params::DecreaseFactor,
+            /// Gives up more when the window did not reach the last W_max, so that new flows find
+            /// room (RFC 9438 §4.7).
+            pub fast_convergence: bool,
+            /// The Reno-friendly region: never slower than Reno would be (RFC 9438 §4.3). Without
+            /// it the window is the cubic function's alone, as in ns-3 up to 3.37.
+            pub tcp_friendly: bool,
+            /// How fast the Reno-friendly region grows.
+            pub reno_friendly: $crate::params::OrStack<$crate::params::RenoFriendly>,
+            /// How the window is counted: exactly, or in whole segments as Linux and ns-3 do.
+            pub count: $crate::params::OrStack<$crate::params::WindowCount>,
+            /// What a reduction is taken from (RFC 9438 §4.6).
+            pub reduce_from: $crate::params::OrStack<$crate::params::ReductionBase>,
+            /// Growth per round trip, as a share of the window, at least, until the first loss.
+            /// 0 in RFC 9438; 0.05 in Linux and ns-3 (one segment per 20 acknowledged).
+            pub first_epoch_growth: $crate::params::ShareOrStack,
+            /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1
+            /// equation 2 has 1).
+            pub slow_start_limit: $crate::params::SlowStartLimit,
+            /// How slow start looks for its end (RFC 9438 §4.10).
+            pub hystart: $crate::params::OrStack<$crate::hystart::Kind>,
+            /// HyStart: nothing happens below this window (Ha and Rhee 2011: low_ssthresh).
+            pub hystart_low_window: $crate::params::Packets,
+            /// HyStart: ACKs at most this far apart belong to one train (Ha and Rhee 2011).
+            pub hystart_ack_delta: anabranch_core::units::Duration,
+            /// HyStart: an ACK train this long, as a share of the smallest RTT, ends slow start
+            /// (Ha and Rhee 2011: the forward one-way delay, so half of it).
+            pub hystart_ack_train_share: $crate::params::Share,
+            /// HyStart: RTTs above the smallest by this share of it end slow start, within
+            /// `hystart_delay_min` and `hystart_delay_max`. 1/8 in Linux, 1/16 in Ha and Rhee 2011.
+            pub hystart_delay_share: $crate::params::Share,
+            /// HyStart: smallest increase of the RTT that ends slow start.
+            pub hystart_delay_min: anabranch_core::units::Duration,
+            /// HyStart: largest increase of the RTT that is waited for; 16 ms in Linux, 1 s in
+            /// ns-3.
+            pub hystart_delay_max: anabranch_core::units::Duration,
+            /// HyStart: RTT samples taken at the start of each round trip.
+            pub hystart_min_samples: $crate::params::Samples,
+            $($(#[$extra_meta])* pub $extra: $Extra,)*
+        }
+
+        impl Default for $Name {
+            fn default() -> Self {
+                use anabranch_core::units::Duration;
+                use $crate::{
+                    params::{
+                        CubicScale, DecreaseFactor, OrStack, Packets, Samples, Share,
+                        ShareOrStack, SlowStartLimit,
+                    },
+                };
+                Self {
+                    c: CubicScale::new(0.4),
+                    beta: DecreaseFactor::new(0.7),
+                    fast_convergence: true,
+                    tcp_friendly: true,
+                    reno_friendly: OrStack::Stack,
+                    count: OrStack::Stack,
+                    reduce_from: OrStack::Stack,
+                    first_epoch_growth: ShareOrStack::default(),
+                    slow_start_limit: SlowStartLimit::default(),
+                    hystart: OrStack::Stack,
+                    hystart_low_window: Packets::new(16),
+                    hystart_ack_delta: Duration::from_millis(2),
+                    hystart_ack_train_share: Share::new(0.5),
+                    hystart_delay_share: Share::new(0.125),
+                    hystart_delay_min: Duration::from_millis(4),
+                    hystart_delay_max: Duration::from_millis(16),
+                    hystart_min_samples: Samples::new(8),
+                    $($extra: $default,)*
+                }
+            }
+        }
+
+        impl $Name {
+            /// HyStart, if it is on.
+            #[must_use]
+            pub(in crate) fn exit(
+                &self,
+                init: &$crate::Init,
+            ) -> Option<Box<$crate::hystart::Exit>> {
+                use $crate::hystart::{Exit, Settings};
+                let kind = self.hystart.or(init.stack.hystart);
+                let settings = Settings {
+                    low_window: self.hystart_low_window.as_f64(),
+                    ack_delta: self.hystart_ack_delta,
+                    ack_train_share: self.hystart_ack_train_share.get(),
+                    delay_share: self.hystart_delay_share.get(),
+                    delay_min: self.hystart_delay_min,
+                    delay_max: self.hystart_delay_max,
+                    min_samples: self.hystart_min_samples.get(),
+                };
+                Exit::new(kind, settings, init.stack.paced)
+            }
+            /// The window law that the parameters describe.
+            #[must_use]
+            pub(in crate) fn law(&self, init: &$crate::Init) -> $crate::cubic::Law {
+                $crate::cubic::Law {
+                    c: self.c.get(),
+                    beta: self.beta.get(),
+                    fast_convergence: self.fast_convergence,
+                    tcp_friendly: self.tcp_friendly,
+                    interval: init.stack.cubic_interval,
+                    tick: init.stack.clock_tick,
+                    count_outlives: init.stack.cubic_count_outlives,
+                    undo_restores_w_max: init.stack.undo_restores_w_max,
+                    reno_friendly: self.reno_friendly.or(init.stack.reno_friendly),
+                    count: self.count.or(init.stack.window_count),
+                    reduce_from: self.reduce_from.or(init.stack.reduce_from),
+                    first_epoch_growth: self
+                        .first_epoch_growth
+                        .0
+                        .or(init.stack.first_epoch_growth)
+                        .get(),
+                    slow_start_limit: self.slow_start_limit.segments(init, self.hystart),
+                }
+            }
+        }
+    };
+}
+pub(crate) use cubic_params;
+
+cubic_params! {
+    /// Parameters of CUBIC.
+    pub struct Params {}
+}
+
+impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(self.beta.get())
+    }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Any(self.hystart)
+    }
+}

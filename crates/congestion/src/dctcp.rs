@@ -1,0 +1,187 @@
+//! Data Center TCP (RFC 8257): Reno that gives up only as much of its window as was marked.
+//!
+//! Switches mark what finds more than a few packets in their queue; `alpha` estimates the share of
+//! bytes that were marked, once per window, and a window with marks is reduced by half of that
+//! share. The exact echo that this needs is the stack's: `transport.ecn = "dctcp"` (RFC 8257 §3.2,
+//! chosen where nothing else is written) or `"accecn"`. With the first, every packet of the connection is ECN-capable,
+//! SYN, SYN-ACK, RST, pure acknowledgments and retransmissions too (§3.5). Losses halve the window as in Reno (§3.4).
+//!
+//! The queue to run it with is [`threshold-mark`](anabranch_path::queue::threshold_mark).
+//!
+//! # Differs from Linux
+//! - `alpha` is a real number; Linux counts in units of 1/1024 and rounds small values to zero.
+//! - See [`super::reno`] for the window outside of marks.
+//!
+//! # Not implemented
+//! - Nothing of §3.3 to §3.5.
+
+use anabranch_core::{
+    registry::{Meta, Source},
+    units::Bytes,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
+    Rto, Signal, Spurious, Unvalidated,
+    params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
+    reno::{self, Reno},
+};
+
+/// Description for registry, docs and command line.
+pub const META: Meta = Meta {
+    name: "dctcp",
+    title: "DCTCP",
+    summary: "Reno whose reaction to marks is as strong as the share of bytes that were marked. \
+              For data centers whose switches mark at a low threshold, as \
+              `queue = { kind = \"threshold-mark\", threshold = \"20 packets\" }` does.",
+    sources: &[
+        Source {
+            id: "RFC 8257",
+            items: &["§3.2", "§3.3", "§3.4", "§3.5", "§4.2"],
+        },
+        Source {
+            id: "Alizadeh et al., SIGCOMM 2010",
+            items: &["§3.1"],
+        },
+    ],
+};
+
+/// Parameters of DCTCP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Params {
+    /// `g`: the weight of the last window in `alpha` (RFC 8257 §4.2: 1/16).
+    pub g: DctcpGain,
+    /// `alpha` before anything is known: 1, so that the first reduction is Reno's (RFC 8257 §3.3).
+    pub initial_alpha: Share,
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    pub slow_start_limit: SlowStartLimit,
+    /// What a reduction is taken from.
+    pub reduce_from: OrStack<ReductionBase>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            g: DctcpGain::new(0.0625),
+            initial_alpha: Share::new(1.0),
+            slow_start_limit: SlowStartLimit::default(),
+            reduce_from: OrStack::Stack,
+        }
+    }
+}
+
+impl ControlParams for Params {
+    const FAMILY: Family = Family::LossBased;
+
+    fn decrease_factor(&self) -> Option<f64> {
+        Some(0.5)
+    }
+    fn hystart(&self) -> HyStartUse {
+        HyStartUse::Rfc9406
+    }
+    fn needs_exact_marks(&self) -> bool {
+        true
+    }
+}
+
+/// DCTCP at work.
+#[derive(Debug)]
+pub struct Dctcp {
+    reno: Reno,
+    reduce_from: ReductionBase,
+    smss: Bytes,
+    g: f64,
+    /// DCTCP.Alpha
+    alpha: f64,
+    /// DCTCP.BytesAcked and DCTCP.BytesMarked of the window under way.
+    acked: u64,
+    marked: u64,
+    /// The round trip under way.
+    round: u64,
+}
+
+impl Dctcp {
+    /// A control before its first acknowledgment.
+    #[must_use]
+    pub fn new(params: &Params, init: &Init) -> Self {
+        let reno = reno::Params {
+            slow_start_limit: params.slow_start_limit,
+            reduce_from: params.reduce_from,
+            ..reno::Params::default()
+        };
+        Self {
+            reno: Reno::new(&reno, init),
+            reduce_from: params.reduce_from.or(init.stack.reduce_from),
+            smss: init.smss,
+            g: params.g.get(),
+            alpha: params.initial_alpha.get(),
+            acked: 0,
+            marked: 0,
+            round: 0,
+        }
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.acked += ack.delivered.get();
+        self.marked += ack.ce_marked.get().min(ack.delivered.get());
+        if ack.round != self.round {
+            self.round = ack.round;
+            if self.acked > 0 {
+                // RFC 8257 §3.3 steps 5 to 7.
+                let m = self.marked as f64 / self.acked as f64;
+                self.alpha = self.alpha * (1.0 - self.g) + self.g * m;
+            }
+            self.acked = 0;
+            self.marked = 0;
+        }
+        self.reno.on_ack(ack);
+    }
+
+    fn on_congestion(&mut self, event: &Congestion) {
+        if event.signal == Signal::EcnCe {
+            // RFC 8257 §3.3 step 9.
+            let window = self
+                .reduce_from
+                .on_congestion(event.in_flight, self.reno.cwnd())
+                .mul_f64(1.0 - self.alpha / 2.0);
+            self.reno.reduce_to(window.max(self.smss * 2));
+        } else {
+            self.reno.on_congestion(event);
+        }
+    }
+
+    fn on_rto(&mut self, event: &Rto) {
+        self.reno.on_rto(event);
+    }
+    fn on_recovered(&mut self, event: &Recovered) {
+        self.reno.on_recovered(event);
+    }
+    fn on_spurious(&mut self, event: &Spurious) {
+        self.reno.on_spurious(event);
+    }
+    fn on_lost_syns(&mut self) {
+        self.reno.on_lost_syns();
+    }
+    fn on_idle(&mut self, event: &Idle) {
+        self.reno.on_idle(event);
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        self.reno.on_unvalidated(event);
+    }
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        self.reno.cwnd()
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.reno.ssthresh()
+    }
+    /// `alpha`.
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        vec![("alpha", self.alpha)]
+    }
+}

@@ -1,0 +1,213 @@
+//! Congestion control: how much may be in flight, and how fast it may leave.
+//!
+//! A control is pure state driven by events; it has no clock and never touches the endpoint. Adding
+//! one is a file in `src/` and a line in the registry at the end of this file. A control of a
+//! user's own, outside this workspace, implements [`CongestionControl`] and travels as
+//! [`Control::Boxed`].
+#![forbid(unsafe_code)]
+
+use std::{fmt, sync::Arc};
+
+use anabranch_core::{
+    component, components,
+    units::{Bytes, Instant, Rate},
+};
+
+mod event;
+pub mod hystart;
+mod init;
+pub mod params;
+mod properties;
+pub mod rate;
+mod rtt_samples;
+mod window;
+
+pub use self::{
+    event::{
+        Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal,
+        Spurious, TimerLoss, Unvalidated,
+    },
+    init::{Init, Shared, StackHabits},
+    properties::{ControlParams, Family, HyStartUse, TimerRule},
+};
+
+/// A congestion control. Only acknowledgments, congestion and timeouts must be handled; the other
+/// events have defaults that ignore them.
+pub trait CongestionControl: fmt::Debug + Send {
+    /// A segment left. Called for first transmissions and retransmissions.
+    fn on_sent(&mut self, _sent: &Sent) {}
+    /// An acknowledgment that tells something new: data acknowledged or sacked, losses found.
+    fn on_ack(&mut self, ack: &Ack);
+    /// A reduction is due: loss was detected or Congestion Experienced was reported. At most once
+    /// per round trip; the endpoint decides when an event is a new one.
+    fn on_congestion(&mut self, event: &Congestion);
+    /// The retransmission timer expired (RFC 6298 §5.4).
+    fn on_rto(&mut self, event: &Rto);
+    /// A timer rule found losses while a recovery was already under way (`recovery = timer rule`
+    /// only, see [`TimerRule`]). The default treats them as part of that recovery.
+    fn on_timer_loss(&mut self, _event: &TimerLoss) {}
+    /// A segment was taken for lost, if [`Wants::losses`]. Comes after [`Self::on_congestion`] or
+    /// [`Self::on_rto`], where that comes, and before the [`Self::on_ack`] that shows it.
+    fn on_lost(&mut self, _event: &Lost) {}
+    /// Recovery ended: everything outstanding when it began is acknowledged.
+    fn on_recovered(&mut self, _event: &Recovered) {}
+    /// The last [`Self::on_congestion`] or [`Self::on_rto`] proved spurious. The default keeps the
+    /// reduction.
+    fn on_spurious(&mut self, _event: &Spurious) {}
+    /// The connection opens, and its SYN or the answer to it was lost more than once: the window is one segment (RFC
+    /// 5681 §3.1, RFC 6928 §2). The default keeps the initial window.
+    fn on_lost_syns(&mut self) {}
+    /// Sending starts again after an idle time.
+    fn on_idle(&mut self, _event: &Idle) {}
+    /// The window was not in use (RFC 7661). The default keeps it.
+    fn on_unvalidated(&mut self, _event: &Unvalidated) {}
+    /// The time asked for with [`Self::timer`] has come.
+    fn on_timer(&mut self, _now: Instant) {}
+    /// When to call [`Self::on_timer`].
+    fn timer(&self) -> Option<Instant> {
+        None
+    }
+    /// The congestion window, without any inflation that a recovery adds for a while.
+    fn cwnd(&self) -> Bytes;
+    /// The slow start threshold; `None` before the first reduction.
+    fn ssthresh(&self) -> Option<Bytes>;
+    /// The rate to send at; `None` leaves it to the endpoint (no pacing, or `cwnd / srtt`).
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+    /// Which parts of [`Ack`] cost work and are wanted.
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+    /// Names and values of inner state for traces (`w_max`, `k`, …), in units the docs name.
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
+}
+
+/// What a control wants computed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wants {
+    /// [`Ack::rate`], which costs the endpoint two stamps per segment.
+    pub rate_samples: bool,
+    /// [`CongestionControl::on_lost`], which needs `rate_samples` as well.
+    pub losses: bool,
+}
+
+/// Makes a control from outside the workspace.
+pub type Factory = Arc<dyn Fn(&Init) -> Box<dyn CongestionControl> + Send + Sync>;
+
+/// A control from outside the workspace, as a scenario carries it.
+pub type Custom = component::Custom<Factory>;
+
+components! {
+    enum Control: CongestionControl(init: &Init);
+
+    #[serde(alias = "new-reno")]
+    reno::Reno,
+    cubic::Cubic,
+    cubic_plus::CubicPlus,
+    bbr::Bbr,
+    bbr3::Bbr3,
+    dctcp::Dctcp,
+    westwood_plus::WestwoodPlus,
+    compound::Compound,
+    vegas::Vegas,
+    bic::Bic,
+}
+
+impl Config {
+    /// What the control takes for congestion; unknown where it is a user's own.
+    #[must_use]
+    pub fn family(&self) -> Option<Family> {
+        each!(self, params => Some(params.family()), custom => None)
+    }
+    /// The share of the window that a loss leaves, where the control has such a factor.
+    #[must_use]
+    pub fn decrease_factor(&self) -> Option<f64> {
+        each!(self, params => params.decrease_factor(), custom => None)
+    }
+    /// The loss detection that the control brings along.
+    #[must_use]
+    pub fn timer_rule(&self) -> Option<TimerRule> {
+        each!(self, params => params.timer_rule(), custom => None)
+    }
+    /// Which early ends of slow start the control knows; unknown where it is a user's own.
+    #[must_use]
+    pub fn hystart(&self) -> Option<HyStartUse> {
+        each!(self, params => Some(params.hystart()), custom => None)
+    }
+    /// See [`ControlParams::sets_its_rate`].
+    #[must_use]
+    pub fn sets_its_rate(&self) -> bool {
+        each!(self, params => params.sets_its_rate(), custom => false)
+    }
+    /// See [`ControlParams::needs_exact_marks`].
+    #[must_use]
+    pub fn needs_exact_marks(&self) -> bool {
+        each!(self, params => params.needs_exact_marks(), custom => false)
+    }
+}
+
+impl CongestionControl for Control {
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent) {
+        each!(self, c => c.on_sent(sent));
+    }
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        each!(self, c => c.on_ack(ack));
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        each!(self, c => c.on_congestion(event));
+    }
+    fn on_rto(&mut self, event: &Rto) {
+        each!(self, c => c.on_rto(event));
+    }
+    fn on_timer_loss(&mut self, event: &TimerLoss) {
+        each!(self, c => c.on_timer_loss(event));
+    }
+    fn on_lost(&mut self, event: &Lost) {
+        each!(self, c => c.on_lost(event));
+    }
+    fn on_recovered(&mut self, event: &Recovered) {
+        each!(self, c => c.on_recovered(event));
+    }
+    fn on_spurious(&mut self, event: &Spurious) {
+        each!(self, c => c.on_spurious(event));
+    }
+    fn on_lost_syns(&mut self) {
+        each!(self, c => c.on_lost_syns());
+    }
+    fn on_idle(&mut self, event: &Idle) {
+        each!(self, c => c.on_idle(event));
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        each!(self, c => c.on_unvalidated(event));
+    }
+    fn on_timer(&mut self, now: Instant) {
+        each!(self, c => c.on_timer(now));
+    }
+    #[inline]
+    fn timer(&self) -> Option<Instant> {
+        each!(self, c => c.timer())
+    }
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        each!(self, c => c.cwnd())
+    }
+    #[inline]
+    fn ssthresh(&self) -> Option<Bytes> {
+        each!(self, c => c.ssthresh())
+    }
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        each!(self, c => c.pacing_rate())
+    }
+    fn wants(&self) -> Wants {
+        each!(self, c => c.wants())
+    }
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        each!(self, c => c.state())
+    }
+}

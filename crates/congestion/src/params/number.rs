@@ -1,0 +1,44 @@
+//! Numbers within bounds.
+
+use anabranch_core::bounded;
+
+bounded! {
+    /// CUBIC's scaling constant `C`, in segments per second cubed (RFC 9438 §4.1).
+    CubicScale, 0.001..=100.0, "segments per second cubed"
+}
+
+bounded! {
+    /// The share of the window that a reduction leaves.
+    DecreaseFactor, 0.5..=0.99,
+    "the share of the window that is kept (where a paper takes 0.2 away, write 0.8)"
+}
+
+bounded! {
+    /// A factor of a rate or a window.
+    Gain, 0.1..=10.0, "a gain"
+}
+
+bounded! {
+    /// `beta` of TCP-PR: round-trip times.
+    Lifetimes, 1.0..=100.0, "how many of the largest recent round-trip times a segment is given"
+}
+
+bounded! {
+    /// `g` of DCTCP (RFC 8257 §3.3).
+    DctcpGain, 0.001..=1.0, "the weight of the last window"
+}
+
+bounded! {
+    /// The share of a flight that may be lost while more is looked for (draft-ietf-ccwg-bbr §2.8).
+    LossThreshold, 0.0..=0.5, "the share of a flight that may be lost"
+}
+
+bounded! {
+    /// A share of something, from none of it to all of it.
+    Share, 0.0..=1.0, "a share lies in 0..1"
+}
+
+bounded! {
+    /// The smallest step of BIC's search, in segments per round trip.
+    SearchStep, 0.001..=1.0, "segments per round trip"
+}

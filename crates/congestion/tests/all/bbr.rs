@@ -1,0 +1,246 @@
+//! BBR on a bottleneck made for it: what the papers and the draft say of its states.
+
+use crate::support;
+
+use anabranch_congestion::{self as cc, Config, CongestionControl, bbr::Params};
+use anabranch_core::units::{Duration, Rate};
+use support::{
+    Path, assert_near,
+    bottleneck::{Bottleneck, PACKET},
+};
+
+const STARTUP: f64 = 0.0;
+const PROBE_BW: f64 = 2.0;
+const PROBE_RTT: f64 = 3.0;
+
+fn path(params: Params) -> Bottleneck {
+    Bottleneck::new(
+        &Config::Bbr(params),
+        Rate::from_mbit_per_s(20),
+        Duration::from_millis(50),
+    )
+}
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+#[test]
+fn startup_doubles_the_rate_every_round_trip_and_ends_when_the_pipe_is_full() {
+    // A pipe of 84 packets: from ten, full after four doublings; three round trips to be sure.
+    let mut path = path(Params::default());
+    path.run(ms(150));
+    assert_near(path.state("mode"), STARTUP, 0.0);
+    assert_near(path.state("pacing_gain"), 2.885, 1e-9);
+    path.run(ms(850));
+    assert_near(path.state("mode"), PROBE_BW, 0.0);
+}
+
+#[test]
+fn the_cycle_has_one_phase_above_one_below_and_six_at_the_bandwidth() {
+    let mut path = path(Params::default());
+    path.run(Duration::from_secs(2));
+    let (mut up, mut down, mut cruise) = (0, 0, 0);
+    for _ in 0..800 {
+        path.run(ms(10));
+        let gain = path.state("pacing_gain");
+        if gain > 1.0 {
+            assert_near(gain, 1.25, 1e-9);
+            up += 1;
+        } else if gain < 1.0 {
+            assert_near(gain, 0.75, 1e-9);
+            down += 1;
+        } else {
+            cruise += 1;
+        }
+    }
+    assert!((70..150).contains(&up), "{up}");
+    assert!((20..150).contains(&down), "{down}");
+    assert!((540..710).contains(&cruise), "{cruise}");
+}
+
+#[test]
+fn the_pipe_is_emptied_every_ten_seconds_for_200_ms() {
+    let mut path = path(Params::default());
+    let mut probing = Vec::new();
+    for step in 0..2_500_u64 {
+        path.run(ms(10));
+        if (path.state("mode") - PROBE_RTT).abs() < 0.5 {
+            probing.push(step);
+            assert!(path.control.cwnd() <= PACKET * 4);
+        }
+    }
+    let first = *probing.first().expect("it probes");
+    assert!((1_000..1_200).contains(&first), "after {first} x 10 ms");
+    // 200 ms, the round trip before it in which the window drains, and one to be sure.
+    let steps = probing.iter().filter(|step| **step < first + 500).count();
+    assert!((20..40).contains(&steps), "{steps} x 10 ms");
+    // It comes back to where it was.
+    assert_near(path.state("btl_bw"), 20.0, 0.02);
+}
+
+#[test]
+fn what_was_sent_while_probing_the_rtt_does_not_count_as_bandwidth() {
+    let mut path = path(Params::default());
+    let mut least = f64::INFINITY;
+    path.run(Duration::from_secs(5));
+    for _ in 0..1_000 {
+        path.run(ms(10));
+        least = least.min(path.state("btl_bw"));
+    }
+    assert!(least > 19.0, "{least}");
+}
+
+#[test]
+fn after_a_pause_it_goes_on_at_the_bandwidth_at_once() {
+    let mut path = path(Params::default());
+    path.run(Duration::from_secs(3));
+    path.idle(Duration::from_secs(2));
+    let rate = path.control.pacing_rate().expect("a rate").as_mbit_per_s();
+    assert_near(rate, 20.0, 0.03);
+    path.run(Duration::from_secs(1));
+    assert!(path.share(Duration::from_secs(1)) > 0.9);
+}
+
+#[test]
+fn losses_do_not_change_the_rate_and_the_first_round_trip_conserves_packets() {
+    let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
+    for _ in 0..20 {
+        path.round_trip();
+    }
+    let (cwnd, rate) = (path.control.cwnd(), path.control.pacing_rate());
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = support::segments(30));
+    // What is in flight and what has just been delivered.
+    assert_eq!(path.control.cwnd(), support::segments(31));
+    assert_eq!(path.control.pacing_rate(), rate);
+    path.recovered();
+    assert_eq!(path.control.cwnd(), cwnd);
+    path.mark();
+    assert_eq!(
+        (path.control.cwnd(), path.control.pacing_rate()),
+        (cwnd, rate)
+    );
+}
+
+/// Fails where the window is given back in between, and where the second recovery reduces it anew.
+#[test]
+fn a_recovery_that_begins_as_another_one_ends_goes_on_with_it() {
+    let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
+    for _ in 0..20 {
+        path.round_trip();
+    }
+    let cwnd = path.control.cwnd();
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = support::segments(30));
+    path.recovered();
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = support::segments(20));
+    assert_eq!(path.control.cwnd(), support::segments(31));
+    path.recovered();
+    assert_eq!(path.control.cwnd(), cwnd);
+    // With an acknowledgment of another time it is a recovery of its own.
+    path.ack_as(|_| ());
+    path.lose();
+    path.ack_as(|ack| ack.in_flight = support::segments(20));
+    assert_eq!(path.control.cwnd(), support::segments(21));
+}
+
+#[test]
+fn a_timeout_leaves_one_segment_and_what_was_out_brings_the_window_back() {
+    let mut path = Path::new(&Config::Bbr(Params::default()), 10, ms(100));
+    for _ in 0..20 {
+        path.round_trip();
+    }
+    let cwnd = path.cwnd();
+    path.rto(1);
+    assert_near(path.cwnd(), 1.0, 1e-9);
+    let mut round_trips = 0;
+    while path.cwnd() < cwnd {
+        path.round_trip();
+        round_trips += 1;
+        assert!(round_trips < 20);
+    }
+}
+
+#[test]
+fn without_the_additions_of_draft_02_the_rate_is_the_bandwidth() {
+    let draft_00 = Params {
+        pacing_margin: cc::params::Share::new(0.0),
+        extra_acked_gain: cc::params::Share::new(0.0),
+        ..Params::default()
+    };
+    for (params, share) in [(draft_00, 1.0), (Params::default(), 0.99)] {
+        let mut path = path(params);
+        path.run(Duration::from_secs(3));
+        while (path.state("pacing_gain") - 1.0).abs() > 1e-9 {
+            path.run(ms(1));
+        }
+        let rate = path.control.pacing_rate().expect("a rate").as_mbit_per_s();
+        assert_near(rate, share * path.state("btl_bw"), 1e-3);
+    }
+}
+
+/// Draft 00 §4.3.1. Fails where the first of data is the first of all: behind nine others it has waited for them.
+#[test]
+fn the_handshake_is_the_first_of_the_round_trips() {
+    let mut path = path(Params::default());
+    path.control.on_sent(&cc::Sent {
+        now: path.now,
+        bytes: PACKET,
+        in_flight: PACKET,
+        retransmission: false,
+        srtt: ms(40),
+    });
+    path.run(Duration::from_secs(1));
+    assert_near(path.state("rt_prop"), 40.0, 1e-9);
+}
+
+/// A product of bandwidth and delay is 84.3 packets here, a burst two. Fails for 174.7 and for 92.
+#[test]
+fn what_is_to_be_in_flight_is_pairs_of_packets() {
+    let mut path = path(Params {
+        extra_acked_gain: cc::params::Share::new(0.0),
+        ..Params::default()
+    });
+    path.run(Duration::from_secs(3));
+    while (path.state("pacing_gain") - 1.0).abs() > 1e-9 {
+        path.run(ms(1));
+    }
+    path.run(ms(10));
+    assert_eq!(path.control.cwnd(), PACKET * 176);
+}
+
+/// A product is 117.7 packets here and a 1,024th of a second at the pacing rate 2.26, of which two are whole. Fails for 244, which a
+/// millisecond makes, and whatever is not rounded.
+#[test]
+fn a_burst_is_whole_packets_of_a_1024th_of_a_second() {
+    let params = Params {
+        extra_acked_gain: cc::params::Share::new(0.0),
+        ..Params::default()
+    };
+    let mut path = Bottleneck::new(&Config::Bbr(params), Rate::from_mbit_per_s(28), ms(50));
+    path.run(Duration::from_secs(3));
+    while (path.state("pacing_gain") - 1.0).abs() > 1e-9 {
+        path.run(ms(1));
+    }
+    path.run(ms(10));
+    assert_eq!(path.control.cwnd(), PACKET * 242);
+}
+
+/// Of the 114 packets that are looked for two are about to leave. Fails for a phase that waits for 114.
+#[test]
+fn the_burst_that_is_about_to_leave_counts_where_more_is_looked_for() {
+    let mut path = path(Params::default());
+    path.run(Duration::from_secs(2));
+    for _ in 0..5 {
+        while path.state("pacing_gain") <= 1.0 {
+            path.run(Duration::from_micros(100));
+        }
+        while path.state("pacing_gain") > 1.0 {
+            path.run(Duration::from_micros(100));
+        }
+        let found = path.in_flight();
+        assert!((110..=112).contains(&found), "{found}");
+    }
+}

@@ -1,0 +1,80 @@
+//! One trace of every control over the same story, small enough to read.
+
+use crate::support;
+
+use std::fmt::Write as _;
+
+use anabranch_congestion::{
+    Config, CongestionControl as _, registry,
+    westwood_plus::{Form, Params},
+};
+use anabranch_core::units::Duration;
+use support::Path;
+
+/// Slow start, a loss, recovery, a timer loss during the second recovery, a timeout, a spurious
+/// one, a mark, a pause.
+fn story(path: &mut Path) -> String {
+    let mut trace = String::from("round  event        cwnd ssthresh  state\n");
+    for round in 1..=24 {
+        path.round_trip();
+        let event = match round {
+            5 | 12 => {
+                path.lose();
+                "loss"
+            }
+            13 => {
+                path.timer_loss();
+                "timer loss"
+            }
+            6 | 14 => {
+                path.recovered();
+                "recovered"
+            }
+            17 | 20 => {
+                path.rto(1);
+                "timeout"
+            }
+            21 => {
+                path.spurious(true);
+                "spurious"
+            }
+            22 => {
+                path.mark();
+                "mark"
+            }
+            23 => {
+                path.idle(Duration::from_secs(3));
+                "idle 3 s"
+            }
+            _ => "",
+        };
+        let mut line = format!(
+            "{round:>5}  {event:<10} {:>6.2} {:>8.2} ",
+            path.cwnd(),
+            path.ssthresh()
+        );
+        for (name, value) in path.control.state() {
+            write!(line, " {name}={value:.3}").expect("a string takes it");
+        }
+        writeln!(trace, "{}", line.trim_end()).expect("a string takes it");
+    }
+    trace
+}
+
+#[test]
+fn every_control_tells_the_same_story_its_own_way() {
+    for (meta, config, _) in registry() {
+        let mut path = Path::new(&config, 4, Duration::from_millis(100));
+        insta::assert_snapshot!(meta.name, story(&mut path));
+    }
+}
+
+#[test]
+fn westwood_plus_in_the_form_of_linux() {
+    let config = Config::WestwoodPlus(Params {
+        form: Form::Linux,
+        ..Params::default()
+    });
+    let mut path = Path::new(&config, 4, Duration::from_millis(100));
+    insta::assert_snapshot!("westwood-plus-linux", story(&mut path));
+}

@@ -1,0 +1,20 @@
+//! Laws, examples and golden traces of congestion controls, a module for each topic.
+
+mod bbr;
+mod bbr3;
+mod bic;
+mod compound;
+mod cubic;
+mod cubic_plus;
+mod cubic_reduction;
+mod cubic_segments;
+mod dctcp;
+mod golden;
+mod hystart;
+mod laws;
+mod laws_random;
+mod params;
+mod reno;
+mod support;
+mod vegas;
+mod westwood_plus;

@@ -1,0 +1,297 @@
+//! Westwood+ against the equations of Grieco and Mascolo, CCR 34-2 (2004), §2.
+
+use crate::support;
+
+use anabranch_congestion::{
+    Config, CongestionControl,
+    params::Share,
+    westwood_plus::{Counting, Form, META, Params},
+};
+use anabranch_core::units::{Bytes, Duration};
+use serde_json::json;
+use support::{Path, SMSS, assert_near};
+
+const RTT: Duration = Duration::from_millis(100);
+
+fn path(window: u64) -> Path {
+    Path::new(&Config::WestwoodPlus(Params::default()), window, RTT)
+}
+
+/// The form of Linux's module.
+fn linux_path(window: u64) -> Path {
+    let params = Params {
+        form: Form::Linux,
+        ..Params::default()
+    };
+    Path::new(&Config::WestwoodPlus(params), window, RTT)
+}
+
+/// A round trip of `window` segments that takes `rtt`, acknowledged evenly spaced.
+fn round_of(path: &mut Path, window: u64, rtt: Duration) {
+    path.round += 1;
+    for _ in 0..window {
+        path.pause(rtt / window);
+        path.ack_as(|ack| {
+            ack.rtt = Some(rtt);
+            // Growth is not what is looked at.
+            ack.cwnd_limited = false;
+        });
+    }
+}
+
+/// Segments per second.
+fn estimate(path: &Path) -> f64 {
+    path.state("bwe").expect("there was a sample") * 1e6 / 8.0 / SMSS.get() as f64
+}
+
+#[test]
+fn the_estimate_follows_the_filter() {
+    // b_k in segments per second, and the round trips in which they are seen.
+    let rounds: Vec<(u64, Duration)> = (0..40_u64)
+        .map(|k| (10 + (k * 37) % 90, RTT + Duration::from_millis(k % 7 * 10)))
+        .collect();
+    let mut path = path(4);
+    // The first ACK begins the measurement.
+    path.ack();
+    // An ACK that opens a round ends the one before, so it is that one's last.
+    let (mut expected, mut points) = (None::<f64>, 0);
+    let mut before: Option<(u64, Duration)> = None;
+    for (window, rtt) in rounds {
+        round_of(&mut path, window, rtt);
+        let first_gap = (rtt / window).as_secs_f64();
+        // From the first ACK of the round before to the first of this one.
+        if let Some((n, r)) = before {
+            let time = r.as_secs_f64() * (n - 1) as f64 / n as f64 + first_gap;
+            let b = n as f64 / time;
+            expected = Some(expected.map_or(b, |e| 7.0 / 8.0 * e + b / 8.0));
+        } else {
+            expected = Some(1.0 / first_gap);
+        }
+        assert_near(estimate(&path), expected.expect("a sample per round"), 1e-6);
+        before = Some((window, rtt));
+        points += 1;
+    }
+    assert!(points >= 20);
+}
+
+#[test]
+fn a_loss_leaves_the_bandwidth_times_the_smallest_rtt() {
+    let mut points = 0;
+    for carried in [5, 10, 40, 100, 1_000] {
+        for queued_ms in [0, 10, 50, 100, 400] {
+            let rtt = RTT + Duration::from_millis(queued_ms);
+            let mut path = path(2_000);
+            // The path delivers `carried` segments in the smallest RTT, whatever the queue.
+            let in_flight = carried * (100 + queued_ms) / 100;
+            for _ in 0..200 {
+                round_of(&mut path, in_flight, rtt);
+            }
+            let before = path.cwnd();
+            path.lose();
+            let expected = in_flight as f64 / rtt.as_secs_f64() * RTT.as_secs_f64();
+            assert_near(path.ssthresh(), expected.max(2.0), 1e-6);
+            assert_near(path.cwnd(), expected.max(2.0).min(before), 1e-6);
+            points += 1;
+        }
+    }
+    assert!(points >= 20);
+}
+
+#[test]
+fn a_timeout_leaves_one_segment_and_the_same_threshold() {
+    let mut path = path(50);
+    for _ in 0..100 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.rto(1);
+    assert_eq!(path.control.cwnd(), SMSS);
+    assert_near(path.ssthresh(), 40.0, 1e-6);
+    path.rto(2);
+    assert_near(path.ssthresh(), 40.0, 1e-6);
+}
+
+#[test]
+fn a_window_below_the_pipe_is_kept_and_goes_on_in_slow_start() {
+    let mut path = path(20);
+    for _ in 0..100 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    assert_near(path.cwnd(), 20.0, 1e-6);
+    assert_near(path.ssthresh(), 40.0, 1e-6);
+    path.recovered();
+    path.round_trip();
+    assert_near(path.cwnd(), 40.0, 1e-6);
+}
+
+#[test]
+fn random_loss_costs_less_than_it_costs_reno() {
+    let mean = |config: &Config| Path::new(config, 10, RTT).mean_window_with_loss_every(400, 40);
+    let reno = mean(&Config::Reno(anabranch_congestion::reno::Params::default()));
+    let mut westwood = path(10);
+    let (mut area, mut rounds) = (0.0, 0);
+    // A path without a queue: RTT never grows, so a loss tells nothing about it.
+    for loss in 0..40 {
+        let mut acked = 0;
+        while acked < 400 {
+            acked += westwood.round_trip();
+            if loss >= 20 {
+                area += westwood.cwnd();
+                rounds += 1;
+            }
+        }
+        westwood.lose();
+        westwood.recovered();
+    }
+    assert!(area / f64::from(rounds) > 1.5 * reno);
+}
+
+#[test]
+fn a_pause_gives_no_sample() {
+    let mut path = path(20);
+    for _ in 0..20 {
+        round_of(&mut path, 20, RTT);
+    }
+    let before = estimate(&path);
+    path.idle(Duration::from_secs(60));
+    path.round += 1;
+    path.ack();
+    assert_near(estimate(&path), before, 0.0);
+    // Without the rule, an estimate of one segment in a minute would have come in.
+    round_of(&mut path, 20, RTT);
+    round_of(&mut path, 20, RTT);
+    assert!(estimate(&path) > 0.9 * before);
+}
+
+#[test]
+fn what_was_sacked_counts_once_or_twice() {
+    for (counting, expected) in [(Counting::Once, 200.0), (Counting::Twice, 400.0)] {
+        let config = Config::WestwoodPlus(Params {
+            counting,
+            filter: Share::new(0.0),
+            ..Params::default()
+        });
+        let mut path = Path::new(&config, 4, RTT);
+        path.ack();
+        // Twenty segments in 100 ms are reported by SACK, then the first of them fills the gap.
+        for _ in 0..20 {
+            path.pause(RTT / 20);
+            path.ack_as(|ack| {
+                ack.acked = Bytes::ZERO;
+                ack.sacked = SMSS;
+            });
+        }
+        path.round += 1;
+        path.ack_as(|ack| {
+            ack.acked = SMSS * 20;
+            ack.delivered = Bytes::ZERO;
+        });
+        assert_near(estimate(&path), expected, 1e-6);
+    }
+}
+
+#[test]
+fn a_filter_of_zero_takes_the_last_sample_and_one_of_one_the_first() {
+    for (filter, expected) in [(0.0, 400.0), (1.0, 200.0)] {
+        let config = Config::WestwoodPlus(Params {
+            filter: Share::new(filter),
+            ..Params::default()
+        });
+        let mut path = Path::new(&config, 4, RTT);
+        for window in [20, 20, 20, 40, 40, 40] {
+            round_of(&mut path, window, RTT);
+        }
+        assert_near(estimate(&path), expected, 0.06);
+    }
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    for (name, value, expected) in [
+        ("filter", json!(1.5), "0..1"),
+        ("filter", json!(-0.1), "0..1"),
+        ("slow_start_limit", json!("0 packets"), "from 1 to 1000000"),
+        ("avoidance", json!("segments"), "`acks`"),
+    ] {
+        let file = json!({ META.name: { name: value } });
+        let message = serde_json::from_value::<Config>(file)
+            .expect_err("wrong")
+            .to_string();
+        assert!(message.contains(expected), "{name}: {message}");
+    }
+}
+
+#[test]
+fn linux_halves_at_the_loss_and_applies_bwe_at_the_end() {
+    let mut path = linux_path(2_000);
+    for _ in 0..200 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    assert_near(path.cwnd(), 1_000.0, 1e-6);
+    path.recovered();
+    assert_near(path.cwnd(), 40.0, 0.03);
+    assert_near(path.ssthresh(), 40.0, 0.03);
+}
+
+#[test]
+fn linux_raises_the_window_to_bwe_after_a_recovery() {
+    let mut path = linux_path(20);
+    for _ in 0..200 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    assert_near(path.cwnd(), 10.0, 1e-6);
+    path.recovered();
+    assert_near(path.cwnd(), 40.0, 0.03);
+}
+
+#[test]
+fn linux_keeps_the_window_after_a_spurious_recovery() {
+    let mut path = linux_path(2_000);
+    for _ in 0..200 {
+        round_of(&mut path, 40, RTT);
+    }
+    path.lose();
+    path.spurious(false);
+    path.recovered();
+    assert_near(path.cwnd(), 2_000.0, 1e-6);
+}
+
+#[test]
+fn linux_samples_last_50_ms_at_least() {
+    // Ten segments in each round trip of 10 ms: a sample of one round trip would see the burst alone.
+    let mut path = linux_path(10);
+    path.ack();
+    for round in 0..60 {
+        path.round += 1;
+        let burst = if round % 5 == 0 { 50 } else { 0 };
+        for _ in 0..burst {
+            path.ack_as(|ack| {
+                ack.rtt = Some(Duration::from_millis(10));
+                ack.cwnd_limited = false;
+            });
+        }
+        path.pause(Duration::from_millis(10));
+    }
+    // 50 segments in 50 ms.
+    let seen = estimate(&path);
+    assert!((500.0..1_100.0).contains(&seen), "{seen}");
+}
+
+#[test]
+fn linux_filters_twice() {
+    let mut path = linux_path(40);
+    path.ack();
+    // From 20 to 40 segments a round trip: after n samples the two stages have covered less than one would.
+    for _ in 0..100 {
+        round_of(&mut path, 20, RTT);
+    }
+    let before = estimate(&path);
+    for _ in 0..4 {
+        round_of(&mut path, 40, RTT);
+    }
+    let covered = (estimate(&path) - before) / before;
+    let one_stage = 1.0 - 0.875_f64 * 0.875 * 0.875 * 0.875;
+    assert!(covered > 0.0 && covered < 0.7 * one_stage, "{covered}");
+}

@@ -1,0 +1,356 @@
+//! The layer itself, beside an endpoint: it is shown what comes and what leaves, and says what else leaves.
+//!
+//! Whoever owns the endpoint calls, for a segment that arrives, [`Layer::before`], the endpoint, [`Layer::after`]; for a
+//! redundant packet [`Layer::on_redundant`]; once a deadline has come, the endpoint and [`Layer::after_deadline`]; and to
+//! send, [`Layer::next_own`] until `None`, then the endpoint, whose segment is shown to [`Layer::pass`], and over
+//! again; when the endpoint has nothing, [`Layer::close_group`]. [`Protected`](super::Protected) does all that.
+
+use anabranch_core::{body::Body, packet::Ecn, units::Instant};
+
+use super::{
+    hold::{Held, Hold, Reason},
+    packet::{Hidden, Redundant, secret},
+    params::Config,
+    receiver::{Receiver, Recovered, Verdict},
+    redundancy::{Redundancy, View},
+    sender::Sender,
+    stats::Stats,
+};
+use crate::transport::Transport;
+use anabranch_tcp::{Endpoint, Flags, Refusals, RetransmitCause, Segment, Seq, State};
+
+/// A packet on its way out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outgoing<B> {
+    /// Its content.
+    pub transport: Transport<B>,
+    /// Bytes of the IPv4 packet.
+    pub size: u32,
+    /// ECN field of the IP header.
+    pub ecn: Ecn,
+    /// Its payload was sent before, and leaves again for this.
+    pub retransmission: Option<RetransmitCause>,
+}
+
+/// What the endpoint knew before the segment that it has been given.
+#[derive(Debug, Clone, Copy)]
+struct Before {
+    /// Whether data may come at all.
+    may_receive: bool,
+    rcv_nxt: Seq,
+    window_end: Seq,
+    refusals: Refusals,
+}
+
+impl Default for Before {
+    fn default() -> Self {
+        Self {
+            may_receive: false,
+            rcv_nxt: Seq::START,
+            window_end: Seq::START,
+            refusals: Refusals::default(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Layer<B> {
+    sender: Sender<B>,
+    receiver: Receiver<B>,
+    hold: Hold<B>,
+    recovered_is_loss: bool,
+    second_gap_releases: bool,
+    /// The peer's count of losses that only its layer saw.
+    heard: Hidden,
+    /// The highest number that an acknowledgment without payload has had.
+    latest_ack: Seq,
+    /// Behind the data that came last.
+    last_data: Seq,
+    before: Before,
+    timeouts: u64,
+    recovered: Vec<Recovered<B>>,
+    stats: Stats,
+}
+
+impl<B: Body> Layer<B> {
+    /// A layer before anything was sent; `None` if there is to be no error correction.
+    #[must_use]
+    pub fn new(config: &Config) -> Option<Self> {
+        let (code, params) = config.parts()?;
+        Some(Self {
+            sender: Sender::new(code, config, params),
+            receiver: Receiver::new(code),
+            hold: Hold::new(params),
+            recovered_is_loss: params.recovered_is_loss,
+            second_gap_releases: params.second_gap_releases,
+            heard: Hidden::default(),
+            latest_ack: Seq::START,
+            last_data: Seq::START,
+            before: Before::default(),
+            timeouts: 0,
+            recovered: Vec::new(),
+            stats: Stats::default(),
+        })
+    }
+
+    /// The layer's counters.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// When [`Self::after_deadline`] wants to be called besides the endpoint's own deadline.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.hold.deadline()
+    }
+
+    /// A deadline has come; the endpoint has dealt with its own. Early calls do nothing.
+    pub fn after_deadline(&mut self, now: Instant, tcp: &mut Endpoint<B>) {
+        if tcp.stats().timeouts != self.timeouts {
+            self.timeouts = tcp.stats().timeouts;
+            self.sender.on_timeout();
+            self.reserve(tcp);
+        }
+        if self.is_over(tcp) {
+            return;
+        }
+        if self.hold.deadline() <= now {
+            if self.hold.is_overdue(now) {
+                let top = self.receiver.top();
+                self.hold
+                    .give_up(now, Reason::Timeout, top, &mut self.stats);
+            }
+            tcp.wake();
+        }
+    }
+
+    /// A segment is about to reach the endpoint.
+    #[inline(never)]
+    pub fn before(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) {
+        // The first data may come with the acknowledgment that completes the handshake.
+        let completes = tcp.state() == State::SynReceived && segment.flags.has(Flags::ACK);
+        self.before = Before {
+            may_receive: tcp.state().may_receive() || completes,
+            rcv_nxt: tcp.rcv_nxt(),
+            window_end: tcp.window_end(),
+            refusals: tcp.refusals(),
+        };
+    }
+
+    /// The segment has reached the endpoint.
+    #[inline(never)]
+    pub fn after(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
+        if self.is_over(tcp) {
+            return;
+        }
+        // What TCP does not believe means nothing here either.
+        let refused = tcp.refusals() != self.before.refusals;
+        if !segment.body.is_empty() {
+            let verdict = if refused {
+                Verdict::Nothing
+            } else {
+                self.take_data(tcp, segment)
+            };
+            self.judge(now, tcp, verdict, Reason::Retransmitted);
+        } else if !refused && !segment.flags.any(Flags::SYN | Flags::RST) {
+            // Segments of the handshake and resets use the bits for nothing.
+            self.hear(now, tcp, segment);
+        }
+        if self.sender.in_flight() > 0 {
+            self.sender.on_progress(tcp.reached());
+            self.reserve(tcp);
+        }
+    }
+
+    /// Data has come that TCP has taken, or had already.
+    fn take_data(&mut self, tcp: &Endpoint<B>, segment: &Segment<B>) -> Verdict {
+        let Before {
+            rcv_nxt,
+            window_end,
+            ..
+        } = self.before;
+        let mut verdict = Verdict::Nothing;
+        if self.before.may_receive {
+            let (own, peers) = tcp.initial_numbers();
+            self.receiver.trust(secret(peers, own), window_end);
+            verdict = self.receiver.on_data(segment, rcv_nxt);
+        }
+        self.last_data = rcv_nxt.near(segment.seq) + u64::from(segment.body.len());
+        if verdict == Verdict::Nothing && self.last_data <= rcv_nxt {
+            verdict = Verdict::Again;
+        }
+        verdict
+    }
+
+    /// Whether the connection is over, and with it all that waits to leave.
+    fn is_over(&mut self, tcp: &Endpoint<B>) -> bool {
+        let over = tcp.state() == State::Closed;
+        if over {
+            self.hold.clear();
+            self.sender.clear();
+        }
+        over
+    }
+
+    /// A redundant packet arrives.
+    #[inline(never)]
+    pub fn on_redundant(&mut self, now: Instant, tcp: &mut Endpoint<B>, redundant: &Redundant<B>) {
+        if !tcp.state().may_receive() {
+            return;
+        }
+        let mut recovered = std::mem::take(&mut self.recovered);
+        let rcv_nxt = tcp.rcv_nxt();
+        let (own, peers) = tcp.initial_numbers();
+        self.receiver.trust(secret(peers, own), tcp.window_end());
+        let verdict =
+            self.receiver
+                .on_redundant(redundant, rcv_nxt, &mut recovered, &mut self.stats);
+        for Recovered { start, body } in recovered.drain(..) {
+            let end = start + u64::from(body.len());
+            self.last_data = self.last_data.max(end);
+            self.hold.on_repaired(start, end);
+            tcp.on_repaired(now, start, &body);
+        }
+        self.recovered = recovered;
+        self.judge(now, tcp, verdict, Reason::Repaired);
+    }
+
+    /// What has come may begin or end a hold.
+    fn judge(&mut self, now: Instant, tcp: &mut Endpoint<B>, verdict: Verdict, filled: Reason) {
+        let rcv_nxt = tcp.rcv_nxt();
+        let top = self.receiver.top();
+        if tcp.has_gaps() {
+            self.hold.note_progress(rcv_nxt);
+        } else {
+            if self.hold.complete(now, filled, rcv_nxt, &mut self.stats) {
+                tcp.repeat_marks();
+            }
+            if top <= rcv_nxt {
+                return;
+            }
+            // Redundancy has shown that something is missing behind all that has come.
+        }
+        let stats = &mut self.stats;
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Again => self.hold.on_duplicate(now, top, stats),
+            Verdict::Resent => self.hold.on_resent(now, top, stats),
+            Verdict::SecondGap if self.second_gap_releases => {
+                self.hold.give_up(now, Reason::SecondGap, top, stats);
+            }
+            Verdict::Gap | Verdict::SecondGap => self.hold.begin(now, stats),
+            Verdict::GroupOver => self.hold.give_up(now, Reason::GroupOver, top, stats),
+            Verdict::Passed(first) => self.hold.give_up(now, Reason::GroupOver, first, stats),
+        }
+    }
+
+    /// The peer's count of losses that TCP does not hear of.
+    fn hear(&mut self, now: Instant, tcp: &mut Endpoint<B>, segment: &Segment<B>) {
+        // One that a later one has overtaken tells what is known.
+        let acknowledged = self.latest_ack.max(tcp.snd_una()).near(segment.ack);
+        if acknowledged < self.latest_ack {
+            return;
+        }
+        let is_later = acknowledged > self.latest_ack;
+        self.latest_ack = acknowledged;
+        let hidden = Hidden::read(segment);
+        let losses = hidden.since(self.heard);
+        // Modulo 8 what is older by a few looks newer by many; that many at once can only be where others were lost.
+        if losses == 0 || losses > 4 && !is_later {
+            return;
+        }
+        self.heard = hidden;
+        self.stats.hidden_losses += u64::from(losses);
+        self.sender.redundancy().on_hidden_losses(now, losses);
+        if self.recovered_is_loss && tcp.on_hidden_loss(now) {
+            self.stats.hidden_reductions += 1;
+        }
+    }
+
+    fn reserve(&self, tcp: &mut Endpoint<B>) {
+        let packets = self.sender.in_flight() as u64;
+        tcp.reserve_window(packets * u64::from(tcp.smss()));
+    }
+
+    /// What leaves besides the endpoint's segments, and before them.
+    #[inline(never)]
+    pub fn next_own(&mut self, now: Instant, tcp: &mut Endpoint<B>) -> Option<Outgoing<B>> {
+        if self.is_over(tcp) {
+            return None;
+        }
+        if let Some(mut ack) = self.hold.take_released(now) {
+            tcp.restamp(now, &mut ack);
+            self.receiver.tell().write(&mut ack);
+            return Some(Outgoing {
+                size: ack.ip_size(),
+                transport: Transport::Tcp(ack),
+                ecn: tcp.acknowledgment_ecn(),
+                retransmission: None,
+            });
+        }
+        let mut redundant = self.sender.take_due(now, tcp.snd_una())?;
+        let (own, peers) = tcp.initial_numbers();
+        redundant.checksum = redundant.checksum.wrapping_add(secret(own, peers));
+        self.reserve(tcp);
+        let size = redundant.ip_size();
+        self.stats.redundant_sent += 1;
+        self.stats.redundant_bytes += u64::from(size);
+        Some(Outgoing {
+            transport: Transport::Redundant(redundant),
+            size,
+            ecn: Ecn::NotEct,
+            retransmission: None,
+        })
+    }
+
+    /// The endpoint gives a segment to send, for the first time or again; it gets what the layer has to tell the peer.
+    /// `false`: it is held, and does not leave now.
+    #[inline(never)]
+    pub fn pass(
+        &mut self,
+        now: Instant,
+        tcp: &Endpoint<B>,
+        segment: &mut Segment<B>,
+        again: bool,
+    ) -> bool {
+        if !segment.body.is_empty() {
+            if !again {
+                let cwnd = tcp.cwnd().get() / u64::from(tcp.smss());
+                let cwnd = u32::try_from(cwnd).unwrap_or(u32::MAX);
+                self.sender.on_data(&View { now, cwnd }, segment);
+            }
+            self.sender.redundancy().on_sent(now, again);
+        } else if is_acknowledgment(segment) && self.hold.holds(self.last_data) {
+            let held = Held {
+                ack: std::mem::take(segment),
+                end: self.last_data,
+                ready: now,
+                scale: tcp.receive_scale(),
+            };
+            self.hold.keep(held, &mut self.stats);
+            return false;
+        } else if !segment.flags.any(Flags::SYN | Flags::RST) {
+            self.receiver.tell().write(segment);
+        }
+        true
+    }
+
+    /// The endpoint has nothing to send. Whether that closes a group, whose redundancy leaves now.
+    #[inline(never)]
+    pub fn close_group(&mut self, tcp: &Endpoint<B>) -> bool {
+        let closes = self.sender.has_open_group() && tcp.has_sent_all();
+        if closes {
+            self.sender.close();
+        }
+        closes
+    }
+}
+
+/// Whether it acknowledges and does nothing else: an echo of marks is a part of that.
+fn is_acknowledgment<B: Body>(segment: &Segment<B>) -> bool {
+    segment.body.is_empty()
+        && segment.flags.has(Flags::ACK)
+        && !segment.flags.any(Flags::SYN | Flags::FIN | Flags::RST)
+}

@@ -1,0 +1,233 @@
+//! What travels: redundant packets, the number of a group in its data, and what the receiver counts in
+//! acknowledgments.
+//!
+//! A redundant packet is a TCP segment without ACK, which a receiver that does not know it drops
+//! (RFC 9293 §3.10.7.4): it uses no sequence space and is neither acknowledged nor sent again. Its number is
+//! that of the first octet covered, its payload the code's, and an experimental option (RFC 6994) says
+//! the rest. Data and acknowledgments use the three bits of the header that RFC 9293 §3.1 reserves and
+//! RFC 9768 leaves over: data for the number of its group, acknowledgments for a count of losses
+//! that TCP does not hear of.
+//!
+//! All packets that a redundant packet covers have one length, but for the last, which may be shorter: so
+//! the number of an octet tells which packet it is in, whatever is missing.
+//!
+//! # Not implemented
+//! - Negotiation: both ends are told to use it.
+
+use super::crc32c::Crc32c;
+use anabranch_core::body::Body;
+use anabranch_tcp::{
+    Flags,
+    segment::{HEADERS, Segment},
+};
+
+/// Bytes of the option, RFC 6994's kind, length and identifier included.
+pub const OPTION_SIZE: u32 = 16;
+
+/// The most octets of a packet that a redundant one can cover: IP's length field has 16 bits, and a code may
+/// need an even number.
+pub const MOST_PAYLOAD: u32 = (65_535 - HEADERS - OPTION_SIZE) / 2 * 2;
+
+/// The lowest of the reserved bits used.
+const SHIFT: u32 = 9;
+/// The two bits in data.
+const GROUP: u16 = 0b11 << SHIFT;
+/// The three bits in acknowledgments.
+const COUNT: u16 = 0b111 << SHIFT;
+
+/// The number of a group as data carries it: 1, 2 or 3 in turn, or 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tag(u8);
+
+impl Tag {
+    /// The number of what belongs to no group: what is sent again.
+    pub const NONE: Self = Self(0);
+    /// The number of a connection's first group.
+    pub const FIRST: Self = Self(1);
+
+    /// The number of the group behind this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 % 3 + 1)
+    }
+    /// Whether it belongs to a group.
+    #[must_use]
+    pub const fn is_some(self) -> bool {
+        self.0 != 0
+    }
+    /// Puts it into the header of a segment with payload.
+    #[inline]
+    pub fn write<B>(self, segment: &mut Segment<B>) {
+        segment.flags = Flags(segment.flags.0 & !COUNT | u16::from(self.0) << SHIFT);
+    }
+    /// Reads it from there.
+    #[must_use]
+    #[inline]
+    pub fn read<B>(segment: &Segment<B>) -> Self {
+        Self(((segment.flags.0 & GROUP) >> SHIFT) as u8)
+    }
+}
+
+/// Losses that only the layer saw, modulo 8, as an acknowledgment without payload tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hidden(u8);
+
+impl Hidden {
+    /// So many more.
+    pub const fn add(&mut self, losses: u32) {
+        let [low, ..] = losses.to_le_bytes();
+        self.0 = self.0.wrapping_add(low) & 7;
+    }
+    /// How many more than `earlier`, as far as three bits tell.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u32 {
+        (self.0.wrapping_sub(earlier.0) & 7) as u32
+    }
+    /// Puts it into the header of a segment without payload.
+    pub fn write<B>(self, segment: &mut Segment<B>) {
+        segment.flags = Flags(segment.flags.0 & !COUNT | u16::from(self.0) << SHIFT);
+    }
+    /// Reads it from there.
+    #[must_use]
+    pub fn read<B>(segment: &Segment<B>) -> Self {
+        Self(((segment.flags.0 & COUNT) >> SHIFT) as u8)
+    }
+}
+
+/// A redundant packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Redundant<B> {
+    /// Number of the first octet covered.
+    pub first: u32,
+    /// Packets covered.
+    pub count: u16,
+    /// Octets of each of them but the last.
+    pub size: u16,
+    /// XOR of the lengths of all of them, which tells the last one's.
+    pub lengths: u16,
+    /// Which redundant packet it is, in the code's terms: of a block, the upper octet says how many
+    /// there are and the lower one which this is.
+    pub key: u16,
+    /// Of the packets covered: see [`checksum`].
+    pub checksum: u32,
+    /// What the code made of them.
+    pub body: B,
+}
+
+impl<B: Body> Redundant<B> {
+    /// Size of the IPv4 packet in bytes.
+    #[must_use]
+    pub fn ip_size(&self) -> u32 {
+        HEADERS + OPTION_SIZE + self.body.len()
+    }
+    /// Whether it is the same packet as `other`, as far as its header tells.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let header = |one: &Self| {
+            let covers = (one.first, one.count, one.size, one.lengths);
+            (covers, one.key, one.checksum)
+        };
+        header(self) == header(other)
+    }
+    /// Octets of the last packet covered, if the lengths can be right.
+    #[must_use]
+    pub fn last(&self) -> Option<u16> {
+        let others = if self.count.is_multiple_of(2) {
+            self.size
+        } else {
+            0
+        };
+        let last = self.lengths ^ others;
+        let possible = self.count > 0 && (1..=self.size).contains(&last);
+        possible.then_some(last)
+    }
+    /// Octets covered, if the lengths can be right.
+    #[must_use]
+    pub fn span(&self) -> Option<u32> {
+        let last = u32::from(self.last()?);
+        Some(u32::from(self.count - 1) * u32::from(self.size) + last)
+    }
+}
+
+/// A packet's share of the checksum: CRC-32C of the number of its first octet and of its content. The
+/// checksum of what a redundant packet covers is the sum of the shares modulo 2³², and as it travels that and a
+/// [`secret`].
+#[must_use]
+pub fn checksum(seq: u32, content: &[u8]) -> u32 {
+    let mut crc = Crc32c::default();
+    crc.add(&seq.to_be_bytes());
+    crc.add(content);
+    crc.finish()
+}
+
+/// What is added to the checksum of redundancy on its way, from the initial sequence numbers of its sender
+/// and of its receiver. A packet that covers only what has not come vouches for itself; who does not see the path
+/// would have to guess 32 bits besides the numbers of the window (RFC 5961 §1.1 has the same of data).
+#[must_use]
+pub fn secret(sender: u32, receiver: u32) -> u32 {
+    let mut crc = Crc32c::default();
+    crc.add(&sender.to_be_bytes());
+    crc.add(&receiver.to_be_bytes());
+    crc.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_core::body::Length;
+
+    #[test]
+    fn the_last_length_follows_from_the_xor_of_all() {
+        for (count, last) in [(1, 700), (2, 1_460), (3, 1), (4, 1_000), (9, 1_460)] {
+            let whole: u16 = 1_460;
+            let lengths = (1..count).fold(last, |xor, _| xor ^ whole);
+            let packet = Redundant {
+                count,
+                size: if count == 1 { last } else { 1_460 },
+                lengths,
+                body: Length(1_460),
+                ..Redundant::default()
+            };
+            assert_eq!(packet.last(), Some(last), "{count}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_noticed() {
+        let packet = |count, size, lengths| Redundant::<Length> {
+            count,
+            size,
+            lengths,
+            ..Redundant::default()
+        };
+        assert_eq!(packet(0, 100, 100).span(), None);
+        assert_eq!(packet(1, 100, 101).span(), None);
+        assert_eq!(packet(1, 100, 0).span(), None);
+        assert_eq!(packet(2, 100, 100).span(), None, "the last would be empty");
+        assert_eq!(packet(3, 100, 100).span(), Some(300));
+    }
+
+    #[test]
+    fn numbers_in_headers_leave_the_other_flags_alone() {
+        let mut segment = Segment::<Length> {
+            flags: Flags::ACK | Flags::PSH | Flags::AE,
+            ..Segment::default()
+        };
+        let mut tag = Tag::FIRST;
+        for _ in 0..7 {
+            tag.write(&mut segment);
+            assert_eq!(Tag::read(&segment), tag);
+            assert!(segment.flags.has(Flags::ACK | Flags::PSH | Flags::AE));
+            assert_ne!(tag, tag.next());
+            assert_eq!(tag, tag.next().next().next());
+            tag = tag.next();
+        }
+        let mut hidden = Hidden::default();
+        for _ in 0..9 {
+            let before = hidden;
+            hidden.add(5);
+            hidden.write(&mut segment);
+            assert_eq!(Hidden::read(&segment).since(before), 5);
+        }
+    }
+}

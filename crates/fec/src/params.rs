@@ -1,0 +1,409 @@
+//! What a scenario may set of a flow's error correction, and what goes together.
+
+use std::fmt;
+
+use anabranch_core::{
+    parameters::{Contradiction, Count},
+    quantity,
+    registry::{Meta, Source},
+    units::Duration,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::{
+    code::{AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor},
+    redundancy::Choice,
+};
+
+quantity! {
+    /// How long acknowledgments may be held.
+    HoldTime, Duration, Duration::from_millis(1), Duration::from_secs(60)
+}
+
+/// What leaves when held acknowledgments are let go after a repair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// Each of them, saying what it would have said had nothing been lost.
+    #[default]
+    Each,
+    /// One that acknowledges everything.
+    One,
+    /// Each of them, a little faster than they were ready: all at once would call for as many packets at once.
+    Paced,
+}
+
+/// Whether a gap holds acknowledgments while something older is missing that redundancy will not bring back, so
+/// that the sender is repairing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InRecovery {
+    /// It does not: the recovery lives on them.
+    #[default]
+    No,
+    /// It does, but for those of data that fills the older gap.
+    NewData,
+    /// It does, whatever they acknowledge. What arrives a second time then shows that the sender's timer has expired, and
+    /// lets them go.
+    All,
+}
+
+/// Error correction of a flow, whatever the code. Both ends are told the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Params {
+    /// What decides how redundant the flow is (Sato et al. §3.2 for `cwnd`); left out, `fixed` where `group` is given and
+    /// `cwnd` elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Choice")]
+    pub redundancy: Option<Choice>,
+    /// Data packets of a group at most; 0 for no limit but the code's (Sato et al. §3.2), and with `loss-adaptive`
+    /// for 40, or 60 with `release = "paced"`.
+    #[serde(deserialize_with = "fmax")]
+    #[schemars(range(max = 65_535))]
+    pub fmax: u32,
+    /// Data packets of every group with `redundancy = "fixed"`; left out, 10. An error with any other `redundancy`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Count<65_535>>,
+    /// Redundant packets of a group; 1 in the study. With `loss-adaptive` the most of them, and left out as
+    /// many as the code makes, 16 at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redundant: Option<Count<255>>,
+    /// Data packets that a redundant packet of `sliding-rlc` covers, those of its own group at least; left out,
+    /// three quarters of the congestion window, 160 at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Count<255>>,
+    /// The receiver holds its acknowledgments while what is missing may still be brought back (Sato et al.
+    /// §3.3).
+    pub hold_acks: bool,
+    /// How long it holds them at most; open in the study.
+    pub hold_timeout: HoldTime,
+    /// It lets them go as soon as more is missing from a group than its redundancy can bring back (Sato et al.
+    /// §3.3), and does not wait for the group to end.
+    pub second_gap_releases: bool,
+    /// Whether it holds them during a recovery as well; open in the study.
+    pub hold_in_recovery: InRecovery,
+    /// What leaves when a repair lets them go; open in the study.
+    pub release: Release,
+    /// A redundant packet takes a packet's room in the congestion window until all that it covers is acknowledged, or
+    /// something behind that has arrived, or a timeout; open in the study.
+    pub occupies_cwnd: bool,
+    /// The congestion control hears of losses that were brought back, and of lost redundant packets, as of
+    /// others (RFC 9265 §3); in the study it does not.
+    pub recovered_is_loss: bool,
+}
+
+/// What is in 32 bits; how many a group may have depends on the code.
+fn fmax<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    struct Fmax;
+    impl de::Visitor<'_> for Fmax {
+        type Value = u32;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("0 for no limit, or 1 to 65535")
+        }
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<u32, E> {
+            u32::try_from(number)
+                .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+        }
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<u32, E> {
+            u32::try_from(number)
+                .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(number), &self))
+        }
+    }
+    from.deserialize_u32(Fmax)
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            redundancy: None,
+            fmax: 0,
+            group: None,
+            redundant: None,
+            window: None,
+            hold_acks: true,
+            // RFC 6298 (2.1): what a sender without a measurement waits.
+            hold_timeout: HoldTime::from_millis(1_000),
+            second_gap_releases: true,
+            hold_in_recovery: InRecovery::No,
+            release: Release::Each,
+            occupies_cwnd: true,
+            recovered_is_loss: false,
+        }
+    }
+}
+
+impl HoldTime {
+    /// # Panics
+    /// If `ms` is 0 or above 60,000; in a `const` this is a compile error.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        assert!(ms >= 1 && ms <= 60_000, "1..60000 ms");
+        Self(Duration::from_millis(ms))
+    }
+}
+
+/// Redundant packets of a group that `loss-adaptive` goes up to by itself.
+const ADAPTIVE_MOST: u16 = 16;
+/// Packets that a redundant packet of the sliding window covers by itself.
+const WINDOW: u32 = 160;
+
+/// Data packets of a group with `redundancy = "fixed"`, unless `group` is given.
+const GROUP: u32 = 10;
+
+impl Params {
+    /// What decides how redundant the flow is.
+    #[must_use]
+    pub fn redundancy(&self) -> Choice {
+        let own = self.group.map_or(Choice::Cwnd, |_| Choice::Fixed);
+        self.redundancy.unwrap_or(own)
+    }
+    /// Data packets of a group with `redundancy = "fixed"`.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.group.map_or(GROUP, Count::get)
+    }
+    /// Data packets of a group at most, before the code's limit.
+    #[must_use]
+    pub fn most_sources(&self) -> u32 {
+        match self.fmax {
+            0 => u32::from(u16::MAX),
+            fmax => fmax,
+        }
+    }
+    /// Redundant packets of a group.
+    #[must_use]
+    pub fn redundant(&self) -> u16 {
+        let given = self.redundant.map_or(1, Count::get);
+        u16::try_from(given).unwrap_or(u16::MAX)
+    }
+}
+
+/// A flow's error correction, as a scenario file names it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Config {
+    /// None.
+    #[default]
+    Off,
+    /// The XOR of a group brings back one of its packets.
+    Xor(Params),
+    /// As many packets of a block come back as it has redundant ones.
+    ReedSolomon(Params),
+    /// Random sums over a window that slides along bring back most patterns of losses.
+    SlidingRlc(Params),
+}
+
+impl Config {
+    /// The code and its parameters; `None` where there is no error correction.
+    #[must_use]
+    pub const fn parts(&self) -> Option<(AnyCode, &Params)> {
+        match self {
+            Self::Off => None,
+            Self::Xor(params) => Some((AnyCode::Xor(Xor), params)),
+            Self::ReedSolomon(params) => Some((AnyCode::ReedSolomon(ReedSolomon), params)),
+            Self::SlidingRlc(params) => Some((AnyCode::SlidingRlc(SlidingRlc), params)),
+        }
+    }
+    /// The name that scenario files use.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Xor(_) => XOR.name,
+            Self::ReedSolomon(_) => REED_SOLOMON.name,
+            Self::SlidingRlc(_) => SLIDING_RLC.name,
+        }
+    }
+    /// Data packets that a redundant packet covers at least with a congestion window of so many, where windows slide; 0 for
+    /// blocks.
+    ///
+    /// What is missing is waited for until the window has slid past it, so unless it is given it is no longer than what may
+    /// leave meanwhile, with a quarter to spare for groups and their redundancy.
+    #[must_use]
+    pub fn window(&self, cwnd: u32) -> u32 {
+        match self {
+            Self::SlidingRlc(params) => {
+                let own = (cwnd - cwnd / 4).min(WINDOW);
+                params.window.map_or(own, Count::get)
+            }
+            _ => 0,
+        }
+    }
+    /// The most redundant packets of a group that `loss-adaptive` may choose.
+    #[must_use]
+    pub fn most_adaptive(&self) -> u16 {
+        let Some((code, params)) = self.parts() else {
+            return 0;
+        };
+        let own = params
+            .redundant
+            .map_or(ADAPTIVE_MOST, |_| params.redundant());
+        own.min(u16::try_from(code.most_redundant()).unwrap_or(u16::MAX))
+    }
+
+    /// With what follows from other parameters written out.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        if let Self::Xor(params) | Self::ReedSolomon(params) | Self::SlidingRlc(params) = &mut self
+        {
+            let redundancy = params.redundancy();
+            if redundancy == Choice::Fixed {
+                params.group = Some(Count::new(params.group()));
+            }
+            params.redundancy = Some(redundancy);
+        }
+        self
+    }
+
+    /// Whether the parameters go together, and with the code.
+    ///
+    /// # Errors
+    /// With the first that does not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        let Some((code, params)) = self.parts() else {
+            return Ok(());
+        };
+        let name = self.name();
+        let wrong = |key, message, expected| {
+            Err(Contradiction {
+                key,
+                message,
+                expected,
+            })
+        };
+        let most = code.most_sources();
+        if params.fmax > u32::from(u16::MAX) {
+            return wrong(
+                &["fmax"],
+                format!(
+                    "`fmax` is {}; a group has 65535 packets at most",
+                    params.fmax
+                ),
+                "0 for no limit, or 1 to 65535".to_owned(),
+            );
+        }
+        if params.fmax > most {
+            return wrong(
+                &["fmax"],
+                format!(
+                    "`fmax` is {}, and `{name}` covers {most} packets at most",
+                    params.fmax
+                ),
+                format!("0 for no limit but the code's, or 1 to {most}"),
+            );
+        }
+        if params.group.is_some() && params.redundancy() != Choice::Fixed {
+            return wrong(
+                &["group"],
+                "`group` is the size of every group, and here groups change".to_owned(),
+                "no `group` here, or `redundancy = \"fixed\"`; `fmax` bounds a group".to_owned(),
+            );
+        }
+        if params.redundancy() == Choice::Fixed && params.group() > most {
+            return wrong(
+                &["group"],
+                format!(
+                    "`group` is {}, and `{name}` covers {most} packets at most",
+                    params.group()
+                ),
+                format!("1 to {most}"),
+            );
+        }
+        let most = code.most_redundant();
+        if let Some(redundant) = params.redundant
+            && redundant.get() > most
+        {
+            return wrong(
+                &["redundant"],
+                format!(
+                    "`redundant` is {}, and `{name}` makes {most} redundant packet of a group",
+                    redundant.get()
+                ),
+                "1, or another code: `reed-solomon`, `sliding-rlc`".to_owned(),
+            );
+        }
+        if params.window.is_some() && !matches!(self, Self::SlidingRlc(_)) {
+            return wrong(
+                &["window"],
+                format!("`{name}` codes groups one by one and has no window"),
+                "no `window` here; `fmax` bounds a group".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Description of `xor`.
+pub const XOR: Meta = Meta {
+    name: "xor",
+    title: "XOR parity inside TCP",
+    summary: "One redundant packet per group, the XOR of its packets, brings back one of them; the group follows the \
+              congestion window and acknowledgments wait for the repair.",
+    sources: &[
+        Source {
+            id: "Sato, Koga and Ikenaga, Performance Evaluation of TCP Throughput Improvement Methods Using FEC",
+            items: &["§3"],
+        },
+        Source {
+            id: "RFC 9265",
+            items: &["§3"],
+        },
+    ],
+};
+
+/// Description of `reed-solomon`.
+pub const REED_SOLOMON: Meta = Meta {
+    name: "reed-solomon",
+    title: "Reed-Solomon inside TCP",
+    summary: "A group's redundant packets bring back as many of its packets as there are of them, whichever are lost.",
+    sources: &[
+        Source {
+            id: "RFC 5510",
+            items: &["§8"],
+        },
+        Source {
+            id: "RFC 9265",
+            items: &["§3"],
+        },
+    ],
+};
+
+/// Description of `sliding-rlc`.
+pub const SLIDING_RLC: Meta = Meta {
+    name: "sliding-rlc",
+    title: "Sliding-window random linear code inside TCP",
+    summary: "Each redundant packet is a random sum over the last packets; their windows overlap, so that bursts come \
+              back from several of them.",
+    sources: &[
+        Source {
+            id: "RFC 8681",
+            items: &["§3", "§4"],
+        },
+        Source {
+            id: "RFC 9265",
+            items: &["§3"],
+        },
+    ],
+};
+
+/// Every code's self-description and defaults.
+#[must_use]
+pub fn registry() -> Vec<(&'static Meta, Config, schemars::Schema)> {
+    let schema = || schemars::schema_for!(Params);
+    vec![
+        (&XOR, Config::Xor(Params::default()), schema()),
+        (
+            &REED_SOLOMON,
+            Config::ReedSolomon(Params::default()),
+            schema(),
+        ),
+        (
+            &SLIDING_RLC,
+            Config::SlidingRlc(Params::default()),
+            schema(),
+        ),
+    ]
+}

@@ -1,0 +1,99 @@
+//! A TCP endpoint inside the layer: what leaves it is grouped and gets its redundancy, what is lost is
+//! brought back before it hears of it, and its acknowledgments may have to wait.
+//!
+//! Sans-I/O as the [`Endpoint`] is; the owner uses [`Protected::tcp_mut`] for what an application does, and
+//! nothing else of it.
+
+use anabranch_core::{body::Body, packet::Ecn, units::Instant};
+
+pub use super::layer::Outgoing;
+use super::{layer::Layer, params::Config, stats::Stats};
+use crate::transport::Transport;
+use anabranch_tcp::Endpoint;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Protected<B: Body> {
+    tcp: Endpoint<B>,
+    layer: Layer<B>,
+}
+
+impl<B: Body> Protected<B> {
+    /// An endpoint that has not begun, inside the layer.
+    ///
+    /// # Panics
+    /// If there is to be no error correction.
+    #[must_use]
+    pub fn new(tcp: Endpoint<B>, config: &Config) -> Self {
+        let layer = Layer::new(config).expect("error correction is on");
+        Self { tcp, layer }
+    }
+
+    /// The endpoint.
+    #[must_use]
+    pub const fn tcp(&self) -> &Endpoint<B> {
+        &self.tcp
+    }
+    /// The endpoint, for its application.
+    pub const fn tcp_mut(&mut self) -> &mut Endpoint<B> {
+        &mut self.tcp
+    }
+    /// The layer's counters.
+    #[must_use]
+    pub const fn stats(&self) -> &Stats {
+        self.layer.stats()
+    }
+
+    /// When [`Self::on_deadline`] wants to be called; [`Instant::NEVER`] if not at all.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.tcp.deadline().min(self.layer.deadline())
+    }
+
+    /// The time asked for has come. Early calls do nothing.
+    pub fn on_deadline(&mut self, now: Instant) {
+        if self.tcp.deadline() <= now {
+            self.tcp.on_deadline(now);
+        }
+        self.layer.after_deadline(now, &mut self.tcp);
+    }
+
+    /// A packet arrives with this ECN field.
+    pub fn on_packet(&mut self, now: Instant, packet: &Transport<B>, ecn: Ecn) {
+        match packet {
+            Transport::Tcp(segment) => {
+                self.layer.before(&self.tcp, segment);
+                self.tcp.on_segment_passed_on(now, segment, ecn);
+                self.layer.after(now, &mut self.tcp, segment);
+            }
+            Transport::Redundant(redundant) => {
+                self.layer.on_redundant(now, &mut self.tcp, redundant);
+            }
+            Transport::Datagram(_) => {}
+        }
+    }
+
+    /// The next packet to send. To be called until `None`, after everything else that is called.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing<B>> {
+        loop {
+            if let Some(own) = self.layer.next_own(now, &mut self.tcp) {
+                return Some(own);
+            }
+            let Some(mut out) = self.tcp.poll_transmit(now) else {
+                if self.layer.close_group(&self.tcp) {
+                    continue;
+                }
+                return None;
+            };
+            let again = out.retransmission.is_some();
+            if self.layer.pass(now, &self.tcp, &mut out.segment, again) {
+                return Some(Outgoing {
+                    transport: Transport::Tcp(out.segment),
+                    size: out.size,
+                    ecn: out.ecn,
+                    retransmission: out.retransmission,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Redundancy that never changes: so many redundant packets for so many packets of data.
+
+use super::{Redundancy, Shape, View};
+use crate::params::Params;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Fixed(Shape);
+
+impl Fixed {
+    /// Groups of `group` packets, `fmax` at most.
+    #[must_use]
+    pub fn new(params: &Params) -> Self {
+        Self(Shape {
+            sources: params.group().min(params.most_sources()),
+            redundant: params.redundant(),
+        })
+    }
+}
+
+impl Redundancy for Fixed {
+    fn next_group(&mut self, _view: &View) -> Shape {
+        self.0
+    }
+}

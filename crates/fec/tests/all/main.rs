@@ -1,0 +1,8 @@
+//! Laws, examples and golden traces of error correction, a module for each topic.
+
+mod any_redundancy;
+mod codes;
+mod endpoint;
+mod groups;
+mod hold;
+mod support;

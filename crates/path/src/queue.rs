@@ -1,0 +1,308 @@
+//! Queues: where packets wait, and which of them are dropped, marked or moved.
+//!
+//! A discipline sees sizes, flows, ECN fields and times, never a payload: the same code serves
+//! lengths and bytes. Adding one is a file in `queue/` and a line in the registry below; one from
+//! outside the workspace implements [`QueueDiscipline`] and travels as [`Discipline::Boxed`].
+
+use anabranch_core::{
+    component, components,
+    packet::{ConnectionId, Ecn, FlowId, PacketId},
+    parameters::Contradiction,
+    rng::{Draw, Stream},
+    units::{Bytes, Instant, Rate, text::Limit},
+};
+use std::{fmt, sync::Arc};
+
+pub mod bounded;
+mod fifos;
+mod flow_hash;
+pub mod reorder;
+
+pub use reorder::Reorder;
+
+/// A packet as a queue sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item {
+    /// Its handle.
+    pub packet: PacketId,
+    /// Size of the IP packet in bytes.
+    pub size: u32,
+    /// The flow it belongs to.
+    pub flow: FlowId,
+    /// The connection it belongs to, as addresses and ports tell connections apart: a transfer that
+    /// takes another's place in the engine has a number of its own.
+    pub connection: ConnectionId,
+    /// When it arrived here.
+    pub arrived: Instant,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its number among the arrivals at the link, from 0; wraps.
+    pub order: u32,
+}
+
+/// What a queue decided about packets other than handing one out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Dropped; it waits here no longer.
+    Dropped(Item),
+    /// Marked Congestion Experienced; it stays.
+    Marked(Item),
+    /// Moved behind others.
+    Moved(Item),
+}
+
+/// What a discipline may use while it works, and where it reports.
+#[derive(Debug)]
+pub struct QueueContext<'a> {
+    /// The present.
+    pub now: Instant,
+    /// Packets that wait outside the discipline's own store and count against a limit.
+    pub held_packets: u32,
+    /// Bytes of those packets.
+    pub held_bytes: u64,
+    /// The element's random stream.
+    pub stream: Stream,
+    /// What was decided, in order.
+    pub outcomes: &'a mut Vec<Outcome>,
+}
+
+impl QueueContext<'_> {
+    /// Drops a packet: one that arrives, or one taken from the store.
+    pub fn drop(&mut self, item: Item) {
+        self.outcomes.push(Outcome::Dropped(item));
+    }
+    /// Marks a packet if its transport is ECN-capable (RFC 3168 §5), and says whether it was.
+    pub fn mark(&mut self, item: &mut Item) -> bool {
+        let capable = item.ecn.is_capable();
+        if capable {
+            item.ecn = Ecn::Ce;
+            self.outcomes.push(Outcome::Marked(*item));
+        }
+        capable
+    }
+    /// The draws that belong to the `index`-th packet or time slot.
+    #[must_use]
+    pub fn draw(&self, index: u64) -> Draw {
+        self.stream.at(index)
+    }
+}
+
+/// What a discipline is made from, besides its own parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Init<'a> {
+    /// How fast the link behind it sends at the start; `None` where packets take no time.
+    pub rate: Option<Rate>,
+    /// The flows of the run by their numbers: `main`, or `main/0`, `main/1`, … where a table has more
+    /// than one copy.
+    pub flows: &'a [String],
+}
+
+impl Init<'_> {
+    /// The flows that `name` stands for: one copy, or all copies of a table.
+    pub fn flows_named<'n>(&'n self, name: &'n str) -> impl Iterator<Item = FlowId> + 'n {
+        let is_named = move |flow: &str| {
+            flow.strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.flows
+            .iter()
+            .zip(0..)
+            .filter(move |(flow, _)| is_named(flow))
+            .map(|(_, number)| FlowId(number))
+    }
+}
+
+/// A queue discipline. It owns the order of what waits; the link owns the clock and the wire.
+pub trait QueueDiscipline: fmt::Debug + Send {
+    /// A packet arrives: store it, or give it to [`QueueContext::drop`].
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>);
+    /// The link is free and something waits: the packet to send, if any. Those dropped on the way are
+    /// reported.
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item>;
+    /// A packet arrives where the link is free and nothing waits: whether it, or what has become of it, is
+    /// sent at once. The default stores it and takes it out again; a discipline may spare itself that.
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        self.enqueue(*item, cx);
+        match self.dequeue(cx) {
+            Some(next) => {
+                *item = next;
+                true
+            }
+            None => false,
+        }
+    }
+    /// The link has sent the last packet, at [`QueueContext::now`]: it is idle from then on. Heard
+    /// at the latest before the next packet.
+    fn ran_out(&mut self, _cx: &mut QueueContext<'_>) {}
+    /// Packets that wait.
+    fn len(&self) -> usize;
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Bytes that wait.
+    fn bytes(&self) -> u64;
+    /// Changes the limit in mid-run; `false` if the discipline has none.
+    fn set_limit(&mut self, _limit: Limit) -> bool {
+        false
+    }
+    /// The link sends at another rate from now on. For those that reckon with it.
+    fn set_rate(&mut self, _rate: Option<Rate>) {}
+}
+
+/// Makes a discipline from outside the workspace.
+pub type Factory = Arc<dyn Fn(&Init<'_>) -> Box<dyn QueueDiscipline> + Send + Sync>;
+
+/// A discipline from outside the workspace, as a scenario carries it.
+pub type Custom = component::Custom<Factory>;
+
+/// What the parameters of every built-in discipline can say.
+pub trait QueueParams: Default {
+    /// How much may wait in all.
+    fn limit(&self) -> Limit;
+    /// The same, to be changed.
+    fn limit_mut(&mut self) -> &mut Limit;
+    /// Where the first limit or threshold stands that is a multiple of the bandwidth-delay product, from the
+    /// queue's table on.
+    fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        matches!(self.limit(), Limit::Bdp(_)).then_some(&["limit"])
+    }
+    /// Puts the bandwidth-delay product in.
+    fn set_bdp(&mut self, bdp: Bytes) {
+        *self.limit_mut() = self.limit().with_bdp(bdp);
+    }
+    /// Whether packets leave in the order in which they came. In any case those of one connection do.
+    fn is_fifo(&self) -> bool {
+        true
+    }
+    /// Whether it decides when a packet is taken out, by how long that one has waited or by whose turn it is. Where
+    /// packets are taken out before they can be sent, as a link group does that spreads flows, it would decide nothing.
+    fn decides_late(&self) -> bool {
+        false
+    }
+    /// The flows that parameters name, and where the list of them stands. Each must exist.
+    fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
+        None
+    }
+    /// Whether the parameters go together. Asked once no limit is a multiple of the
+    /// bandwidth-delay product any more.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    fn check(&self) -> Result<(), Contradiction> {
+        Ok(())
+    }
+}
+
+components! {
+    enum Discipline: QueueDiscipline(init: &Init<'_>);
+
+    drop_tail::DropTail,
+    red::Red,
+    preferential_red::PreferentialRed,
+    share_red::ShareRed,
+    codel::Codel,
+    pie::Pie,
+    fq_codel::FqCodel,
+    drr::Drr,
+    threshold_mark::ThresholdMark,
+}
+
+impl Config {
+    /// Whether a limit or threshold is a multiple of the bandwidth-delay product.
+    #[must_use]
+    pub fn needs_bdp(&self) -> bool {
+        self.in_bdp().is_some()
+    }
+    /// Where the first of them stands, from the queue's table on.
+    #[must_use]
+    pub fn in_bdp(&self) -> Option<&'static [&'static str]> {
+        each!(self, params => params.in_bdp(), custom => None)
+    }
+    /// How much may wait in all, as far as the discipline says so.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        each!(self, params => Some(params.limit()), custom => None)
+    }
+    /// Whether packets leave in the order in which they came, as far as the discipline says so.
+    #[must_use]
+    pub fn is_fifo(&self) -> bool {
+        each!(self, params => params.is_fifo(), custom => false)
+    }
+    /// Whether it decides when a packet is taken out, as far as the discipline says so.
+    #[must_use]
+    pub fn decides_late(&self) -> bool {
+        each!(self, params => params.decides_late(), custom => false)
+    }
+    /// Puts the bandwidth-delay product in.
+    pub fn set_bdp(&mut self, bdp: Bytes) {
+        each!(self, params => params.set_bdp(bdp), custom => {});
+    }
+    /// The flows that parameters name, and where the list of them stands.
+    #[must_use]
+    pub fn flows(&self) -> Option<(&'static [&'static str], &[String])> {
+        each!(self, params => params.flows(), custom => None)
+    }
+    /// Whether the parameters go together.
+    ///
+    /// # Errors
+    /// With the first that do not.
+    pub fn check(&self) -> Result<(), Contradiction> {
+        each!(self, params => params.check(), custom => Ok(()))
+    }
+}
+
+impl Default for Config {
+    /// Drop-tail without limit.
+    fn default() -> Self {
+        Self::DropTail(drop_tail::Params::default())
+    }
+}
+
+/// Drop-tail in line, which most queues are, behind one branch; any other behind a call.
+macro_rules! drop_tail_first {
+    ($discipline:expr, $inner:ident => $body:expr) => {
+        match $discipline {
+            Self::DropTail($inner) => $body,
+            other => out_of_line(|| each!(other, $inner => $body)),
+        }
+    };
+}
+
+#[inline(never)]
+fn out_of_line<T>(work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+impl QueueDiscipline for Discipline {
+    #[inline]
+    fn enqueue(&mut self, item: Item, cx: &mut QueueContext<'_>) {
+        drop_tail_first!(self, q => q.enqueue(item, cx));
+    }
+    #[inline]
+    fn dequeue(&mut self, cx: &mut QueueContext<'_>) -> Option<Item> {
+        drop_tail_first!(self, q => q.dequeue(cx))
+    }
+    #[inline]
+    fn pass(&mut self, item: &mut Item, cx: &mut QueueContext<'_>) -> bool {
+        drop_tail_first!(self, q => q.pass(item, cx))
+    }
+    #[inline]
+    fn ran_out(&mut self, cx: &mut QueueContext<'_>) {
+        drop_tail_first!(self, q => q.ran_out(cx));
+    }
+    #[inline]
+    fn len(&self) -> usize {
+        drop_tail_first!(self, q => q.len())
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        each!(self, q => q.bytes())
+    }
+    fn set_limit(&mut self, limit: Limit) -> bool {
+        each!(self, q => q.set_limit(limit))
+    }
+    fn set_rate(&mut self, rate: Option<Rate>) {
+        each!(self, q => q.set_rate(rate));
+    }
+}

@@ -1,0 +1,6 @@
+//! Impairments.
+
+mod fates;
+mod gilbert_elliott;
+mod jitter;
+mod support;

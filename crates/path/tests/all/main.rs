@@ -1,0 +1,9 @@
+//! Laws, examples and golden traces of paths, a folder for each part. They are one program because linking one for each takes
+//! longer than running them.
+
+mod group;
+mod heavy;
+mod impair;
+mod link_trace;
+mod multipath;
+mod queue;

@@ -1,0 +1,531 @@
+//! Splitters: the bytes of each route follow its line rate.
+
+use anabranch_core::{
+    packet::ConnectionId,
+    tunnel::Report,
+    units::{Instant, Rate},
+};
+use anabranch_path::multipath::{
+    params::Silence,
+    split::{
+        AnySplit, Config, Due, Init, Split, View, deficit, earliest_arrival, lowest_delay,
+        redundant, standby,
+        weighted_round_robin::{Params, WeightedRoundRobin},
+    },
+};
+use proptest::prelude::*;
+
+/// Largest size of a packet here.
+const LARGEST: u32 = 1_500;
+
+fn routes(rates: &[u64]) -> Init {
+    Init {
+        rates: rates.iter().map(|rate| Rate::new(*rate)).collect(),
+        names: (0..rates.len()).map(|k| format!("isp{k}")).collect(),
+    }
+}
+
+fn round_robin(rates: &[u64]) -> WeightedRoundRobin {
+    WeightedRoundRobin::new(&Params::default(), &routes(rates))
+}
+
+/// Those whose shares follow the line rates when there is always something to send.
+fn following() -> [Config; 3] {
+    [
+        Config::WeightedRoundRobin(Params::default()),
+        Config::Deficit(deficit::Params::default()),
+        Config::EarliestArrival(earliest_arrival::Params::default()),
+    ]
+}
+
+/// The routes of packets of these sizes, copies included.
+fn taken(split: &mut impl Split, sizes: impl IntoIterator<Item = u32>) -> Vec<(usize, u32)> {
+    let mut taken = Vec::new();
+    let mut chosen = Vec::new();
+    for (size, index) in sizes.into_iter().zip(0..) {
+        let view = View {
+            size,
+            connection: ConnectionId(0),
+            index,
+        };
+        split.split(Instant::START, view, &mut chosen);
+        assert!(!chosen.is_empty());
+        taken.extend(chosen.drain(..).map(|route| (usize::from(route), size)));
+    }
+    taken
+}
+
+/// The largest distance of a route from its share, relative to the share.
+fn worst_share(rates: &[u64], taken: &[(usize, u32)]) -> f64 {
+    let mut bytes = vec![0.0; rates.len()];
+    for (route, size) in taken {
+        bytes[*route] += f64::from(*size);
+    }
+    let (all, total) = (bytes.iter().sum::<f64>(), rates.iter().sum::<u64>() as f64);
+    let off = |(given, rate): (&f64, &u64)| (given / (all * *rate as f64 / total) - 1.0).abs();
+    bytes.iter().zip(rates).map(off).fold(0.0, f64::max)
+}
+
+/// Sizes in a pattern that repeats, which is what a splitter that counts packets falls for.
+fn pattern() -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(40..=LARGEST, 1..=6)
+}
+
+/// Sizes in no pattern.
+fn mix(seed: u64) -> impl Iterator<Item = u32> {
+    let stream = anabranch_core::rng::Stream::new(seed, "sizes");
+    (0..).map(move |k| 40 + stream.at(k).bits() % (LARGEST - 39))
+}
+
+proptest! {
+    /// At every moment each route is within (routes × largest packet) of its share.
+    #[test]
+    fn no_route_is_far_from_its_share(
+        rates in prop::collection::vec(64_000_u64..10_000_000_000, 2..=8),
+        pattern in pattern(),
+        seed in any::<u64>(),
+    ) {
+        let total: u64 = rates.iter().sum();
+        let sizes = pattern.iter().copied().cycle().take(300).chain(mix(seed).take(300));
+        let mut given = vec![0_u64; rates.len()];
+        for (route, size) in taken(&mut round_robin(&rates), sizes) {
+            given[route] += u64::from(size);
+            let all: u64 = given.iter().sum();
+            for (given, rate) in given.iter().zip(&rates) {
+                let share = all as f64 * *rate as f64 / total as f64;
+                let bound = (rates.len() * LARGEST as usize) as f64;
+                prop_assert!((*given as f64 - share).abs() <= bound, "{given} of {share}");
+            }
+        }
+    }
+
+    /// Shares follow line rates within 1 %, whatever the sizes.
+    #[test]
+    fn shares_follow_line_rates(
+        rates in prop::collection::vec(1_000_000_u64..=10_000_000, 2..=4),
+        pattern in pattern(),
+        seed in any::<u64>(),
+    ) {
+        // By the bound above: 4 routes × largest packet are 1 % of the least share, 1/31.
+        let enough = 100 * 4 * u64::from(LARGEST) * 31;
+        for sizes in [
+            Box::new(pattern.iter().copied().cycle()) as Box<dyn Iterator<Item = u32>>,
+            Box::new(mix(seed)),
+        ] {
+            let mut sum = 0;
+            let sizes = sizes.take_while(|size| {
+                sum += u64::from(*size);
+                sum <= enough + u64::from(LARGEST)
+            });
+            let sizes: Vec<u32> = sizes.collect();
+            for config in following() {
+                let mut split = config.build(&routes(&rates));
+                let off = worst_share(&rates, &taken(&mut split, sizes.iter().copied()));
+                prop_assert!(off <= 0.01, "{}: {off}", config.name());
+            }
+        }
+    }
+}
+
+/// Counts packets instead of bytes.
+#[derive(Debug)]
+struct Counting(WeightedRoundRobin);
+
+impl Split for Counting {
+    fn split(&mut self, now: Instant, packet: View, routes: &mut Vec<u16>) {
+        self.0.split(now, View { size: 1, ..packet }, routes);
+    }
+}
+
+#[test]
+fn counting_packets_would_be_found_out() {
+    let rates = [5_000_000, 5_000_000];
+    let sizes = || [1_500, 40].into_iter().cycle().take(10_000);
+    assert!(worst_share(&rates, &taken(&mut Counting(round_robin(&rates)), sizes())) > 0.9);
+    assert!(worst_share(&rates, &taken(&mut round_robin(&rates), sizes())) < 0.01);
+}
+
+#[test]
+fn equal_routes_and_sizes_take_turns() {
+    let order: Vec<usize> = taken(&mut round_robin(&[1_000_000; 3]), [1_500; 7])
+        .into_iter()
+        .map(|(route, _)| route)
+        .collect();
+    assert_eq!(order, [0, 1, 2, 0, 1, 2, 0]);
+    // A route three times as fast has three packets of four, spread out.
+    let order: Vec<usize> = taken(&mut round_robin(&[1_000_000, 3_000_000]), [1_500; 8])
+        .into_iter()
+        .map(|(route, _)| route)
+        .collect();
+    assert_eq!(order.iter().filter(|route| **route == 1).count(), 6);
+    assert!(order.windows(2).all(|pair| pair != [0, 0]), "{order:?}");
+}
+
+/// What the other end says of a packet that took so long, in milliseconds, by clocks that differ by `offset`.
+fn report(route: u8, route_number: u16, delay_ms: u32, offset: u32) -> Report {
+    Report {
+        route,
+        loss: 0,
+        route_number,
+        missing: 0,
+        delay: (delay_ms * 1_000).wrapping_add(offset),
+    }
+}
+
+/// Sends one packet of 1,250 bytes: 10 ms at 1 Mbit/s. The route that it takes; copies do not count.
+fn send(split: &mut AnySplit, at: Instant) -> u16 {
+    send_with_copies(split, at)[0]
+}
+
+fn send_with_copies(split: &mut AnySplit, at: Instant) -> Vec<u16> {
+    let mut chosen = Vec::new();
+    let view = View {
+        size: 1_250,
+        connection: ConnectionId(0),
+        index: 0,
+    };
+    split.split(at, view, &mut chosen);
+    chosen
+}
+
+/// The route with the longer way waits until the other has as much in front of it; the clocks of the two ends do not matter.
+#[test]
+fn earliest_arrival_goes_by_delay_and_backlog() {
+    for offset in [0, 123_456_789, u32::MAX - 20_000] {
+        let config = Config::EarliestArrival(earliest_arrival::Params::default());
+        let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
+        let now = Instant::START;
+        // The first packet is copied, so that something becomes known of each route.
+        assert_eq!(send_with_copies(&mut split, now), [0, 1]);
+        // Sending took 10 ms each; the second way takes 35 ms longer than the first.
+        split.hear(now, &report(0, 0, 15, offset));
+        split.hear(now, &report(1, 0, 50, offset));
+        let later = Instant::from_millis(20);
+        let order: Vec<u16> = (0..8).map(|_| send(&mut split, later)).collect();
+        assert_eq!(order, [0, 0, 0, 0, 1, 0, 1, 0], "{offset}");
+    }
+}
+
+/// Those that notice which routes deliver, with these times in milliseconds.
+fn noticing(silence: u64, probe: u64) -> [Config; 3] {
+    let (silence, probe) = (Silence::from_millis(silence), Silence::from_millis(probe));
+    [
+        Config::EarliestArrival(earliest_arrival::Params {
+            silence,
+            probe,
+            ..earliest_arrival::Params::default()
+        }),
+        Config::LowestDelay(lowest_delay::Params {
+            silence,
+            probe,
+            ..lowest_delay::Params::default()
+        }),
+        Config::Standby(standby::Params {
+            silence,
+            probe,
+            ..standby::Params::default()
+        }),
+    ]
+}
+
+/// What a splitter sent: when in milliseconds, by which route, and whether as a probe.
+type Sent = Vec<(u64, u16, bool)>;
+
+/// Lets a splitter send a packet every `pause` ms for so long over routes that take 10 ms and more, and reports each packet
+/// that `delivers` lets through after as long again.
+fn play(
+    split: &mut AnySplit,
+    (pause, until): (u64, u64),
+    delivers: impl Fn(u64, u16) -> bool,
+) -> Sent {
+    let mut sent = Sent::new();
+    let mut numbers = [0_u16; 2];
+    let mut reports: Vec<(u64, Report)> = Vec::new();
+    let mut due = Due::default();
+    for ms in 0..until {
+        let now = Instant::from_millis(ms);
+        while let Some(k) = reports.iter().position(|(at, _)| *at <= ms) {
+            split.hear(now, &reports.remove(k).1);
+        }
+        let mut taken: Vec<(u16, bool)> = Vec::new();
+        if split.timer().is_some_and(|at| at <= now) {
+            split.on_timer(now, 52, &mut due);
+            taken.extend(due.probes.drain(..).map(|route| (route, true)));
+            due.silent.clear();
+        }
+        if ms % pause == 0 {
+            let routes = send_with_copies(split, now).into_iter();
+            taken.extend(routes.map(|route| (route, false)));
+        }
+        for (route, is_probe) in taken {
+            sent.push((ms, route, is_probe));
+            let number = &mut numbers[usize::from(route)];
+            if delivers(ms, route) {
+                let delay = 10 + 5 * u32::from(route);
+                let at = ms + 2 * u64::from(delay);
+                let route = u8::try_from(route).expect("small");
+                reports.push((at, report(route, *number, delay, 0)));
+            }
+            *number = number.wrapping_add(1);
+        }
+    }
+    sent
+}
+
+/// Packets, not probes, by this route from a time on and before another.
+fn packets(sent: &Sent, route: u16, [from, to]: [u64; 2]) -> usize {
+    let counts = |(at, taken, is_probe): &&(u64, u16, bool)| {
+        (from..to).contains(at) && *taken == route && !is_probe
+    };
+    sent.iter().filter(counts).count()
+}
+
+#[test]
+fn a_route_that_dies_is_left_and_used_again() {
+    for config in noticing(200, 500) {
+        for pause in [1, 20, 70, 300] {
+            let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+            // The first route is dead from 2 s to 4 s.
+            let delivers = |at, route| route != 0 || !(2_000..4_000).contains(&at);
+            let sent = play(&mut split, (pause, 7_000), delivers);
+            let name = config.name();
+            assert!(packets(&sent, 0, [1_000, 2_000]) > 2, "{name} {pause}");
+            // A packet, its round trip, `silence` and a step.
+            assert_eq!(
+                packets(&sent, 0, [2_350 + pause, 4_000]),
+                0,
+                "{name} {pause}"
+            );
+            let probes = sent.iter().filter(|(at, route, is_probe)| {
+                (3_000..4_000).contains(at) && *route == 0 && *is_probe
+            });
+            assert_eq!(probes.count(), 2, "{name} {pause}: one per `probe`");
+            // A probe, its round trip, the time it is watched, and a step or two.
+            let hold = if name == "standby" { 1_000 } else { 200 };
+            let back = 4_000 + 500 + 20 + hold + 100 + pause;
+            assert!(
+                packets(&sent, 0, [back, back + 2 * pause]) > 0,
+                "{name} {pause}"
+            );
+        }
+    }
+}
+
+/// A header alone, of which a probe is one, never a copy of a packet: those are for times when no route is alive.
+#[test]
+fn an_idle_route_gets_a_probe() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let sent = play(&mut split, (20, 5_000), |_, _| true);
+        let name = config.name();
+        assert_eq!(packets(&sent, 1, [100, 5_000]), 0, "{name}");
+        let probes = sent
+            .iter()
+            .filter(|(_, route, is_probe)| *route == 1 && *is_probe);
+        assert!((8..=10).contains(&probes.count()), "{name}");
+    }
+}
+
+/// Each packet takes all routes with room, and the first route that is heard of takes over.
+#[test]
+fn without_a_live_route_packets_are_copied() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let delivers = |at, route| !(2_000..4_000).contains(&at) || route == 1 && at >= 3_000;
+        let sent = play(&mut split, (20, 5_000), delivers);
+        let name = config.name();
+        for route in [0, 1] {
+            assert!(
+                packets(&sent, route, [2_600, 3_000]) >= 20,
+                "{name} {route}"
+            );
+        }
+        assert_eq!(packets(&sent, 0, [3_060, 4_000]), 0, "{name}");
+        assert_eq!(packets(&sent, 1, [3_060, 4_000]), 47, "{name}");
+    }
+}
+
+/// One packet in five is lost on the way, and as many reports.
+#[test]
+fn losses_are_no_silence() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let draws = anabranch_core::rng::Stream::new(5, "losses");
+        let delivers = |at: u64, route: u16| draws.at(2 * at + u64::from(route)).uniform() < 0.64;
+        let sent = play(&mut split, (20, 20_000), delivers);
+        let name = config.name();
+        let [best, other] = [0, 1].map(|route| packets(&sent, route, [1_000, 20_000]));
+        // While nothing is heard for a while the other route has copies; the original stays on the best one.
+        assert!(best >= 945, "{name}: {best} of 950");
+        assert!(other <= 950 / 5, "{name}: {other}");
+    }
+}
+
+/// Route 0 is dead both ways from 2 s on. What it delivered just before is reported by the other route once it has fallen silent.
+/// Fails for a splitter that takes any report of an earlier packet for a sign of life.
+#[test]
+fn a_late_report_of_a_packet_that_was_not_delayed_is_no_sign_of_life() {
+    for config in noticing(200, 500) {
+        // The delay of the packet that is reported late, and whether the route was slow.
+        for (delay, was_slow) in [(10, false), (300, true)] {
+            let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+            let sent = play(&mut split, (20, 2_400), |at, route| {
+                route != 0 || at < 2_000
+            });
+            let name = config.name();
+            assert_eq!(packets(&sent, 0, [2_300, 2_400]), 0, "{name}");
+            let numbers = sent.iter().filter(|(_, route, _)| *route == 0);
+            let before = numbers.filter(|(at, ..)| *at < 2_010).count();
+            let number = u16::try_from(before).expect("few") - 1;
+            let now = Instant::from_millis(2_400);
+            split.hear(now, &report(0, number, delay, 0));
+            assert_eq!(split.is_silent(0), !was_slow, "{name} {delay}");
+        }
+    }
+}
+
+/// The report of long ago is repeated while 65,536 probes and more are lost: it is no news when its number comes round.
+#[test]
+fn a_repeated_report_is_no_news() {
+    for config in noticing(40, 5) {
+        let mut split = config.build(&routes(&[100_000_000, 100_000_000]));
+        let mut due = Due::default();
+        send_with_copies(&mut split, Instant::START);
+        for route in [0, 1] {
+            split.hear(Instant::from_millis(10), &report(route, 0, 10, 0));
+        }
+        let (mut probes, mut number, mut left) = (0, 0_u16, 0);
+        for k in 0..66_000 {
+            let now = Instant::from_millis(15 + 5 * k);
+            split.hear(now, &report(0, 0, 10, 0));
+            split.hear(now, &report(1, number, 10, 0));
+            if split.timer().is_some_and(|at| at <= now) {
+                split.on_timer(now, 52, &mut due);
+                for route in due.probes.drain(..) {
+                    probes += u32::from(route == 0);
+                    number = number.wrapping_add(route);
+                }
+            }
+            for route in send_with_copies(&mut split, now) {
+                left += u64::from(route == 0 && k > 100);
+                number = number.wrapping_add(route);
+            }
+        }
+        assert!(probes > 65_536, "{probes}");
+        assert_eq!(left, 0, "{}", config.name());
+    }
+}
+
+/// More packets are on their way than are remembered at first.
+#[test]
+fn a_long_fat_route_is_heard_of() {
+    for config in noticing(200, 500) {
+        let mut split = config.build(&routes(&[10_000_000_000, 10_000_000_000]));
+        let mut silent = 0;
+        let mut due = Due::default();
+        let mut numbers = [0_u32; 2];
+        let mut told = [0_u32; 2];
+        for ms in 0..2_000 {
+            let now = Instant::from_millis(ms);
+            for _ in 0..200 {
+                for route in send_with_copies(&mut split, now) {
+                    numbers[usize::from(route)] += 1;
+                }
+            }
+            // What was sent 100 ms ago is reported: 20,000 packets are on their way.
+            for route in [0_u16, 1] {
+                let behind = numbers[usize::from(route)].saturating_sub(20_000);
+                if behind > told[usize::from(route)] {
+                    told[usize::from(route)] = behind;
+                    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^16")]
+                    let number = behind as u16;
+                    split.hear(
+                        now,
+                        &report(u8::try_from(route).expect("small"), number, 50, 0),
+                    );
+                }
+            }
+            if split.timer().is_some_and(|at| at <= now) {
+                split.on_timer(now, 52, &mut due);
+                due.probes
+                    .drain(..)
+                    .for_each(|route| numbers[usize::from(route)] += 1);
+                silent += due
+                    .silent
+                    .drain(..)
+                    .filter(|fallen| fallen.route == 0)
+                    .count();
+            }
+        }
+        assert_eq!(silent, 0, "{}", config.name());
+        assert!(told[0] > 100_000, "{}: {told:?}", config.name());
+    }
+}
+
+#[test]
+fn standby_takes_the_first_in_order() {
+    let names: Vec<String> = ["lte", "fibre", "dsl"].map(str::to_owned).to_vec();
+    let of = |order: &[&str]| standby::Params {
+        order: order.iter().map(|name| (*name).to_owned()).collect(),
+        ..standby::Params::default()
+    };
+    assert_eq!(of(&[]).places(&names), Ok(vec![0, 1, 2]));
+    let order = of(&["fibre", "dsl", "lte"]);
+    assert_eq!(order.places(&names), Ok(vec![1, 2, 0]));
+    assert_eq!(
+        of(&["fibre", "ltr"]).places(&names),
+        Err(standby::OrderError::Unknown(1))
+    );
+    let twice = of(&["fibre", "lte", "fibre"]);
+    assert_eq!(twice.places(&names), Err(standby::OrderError::Twice(2)));
+    let missing = standby::OrderError::Missing("dsl".to_owned());
+    assert_eq!(of(&["fibre", "lte"]).places(&names), Err(missing));
+
+    let mut split = Config::Standby(order).build(&Init {
+        rates: vec![None; 3],
+        names,
+    });
+    assert_eq!(send_with_copies(&mut split, Instant::START), [1, 0, 2]);
+    for route in [0, 1, 2] {
+        split.hear(
+            Instant::from_millis(20),
+            &report(route, 0, 90 - 40 * u32::from(route), 0),
+        );
+    }
+    let later = Instant::from_millis(30);
+    let taken: Vec<u16> = (0..100).map(|_| send(&mut split, later)).collect();
+    assert!(
+        taken.iter().all(|route| *route == 1),
+        "whatever the delay and the backlog"
+    );
+}
+
+#[test]
+fn lowest_delay_fills_the_quickest_route_first() {
+    let config = Config::LowestDelay(lowest_delay::Params::default());
+    let mut split = config.build(&routes(&[1_000_000, 1_000_000]));
+    let now = Instant::START;
+    // Nothing is known: the first while no more than 20 ms wait, then the other, which has had a copy of the first packet, then
+    // the emptier one.
+    let order: Vec<u16> = (0..8).map(|_| send(&mut split, now)).collect();
+    assert_eq!(order, [0, 0, 0, 1, 1, 0, 1, 0]);
+    split.hear(now, &report(0, 0, 60, 0));
+    split.hear(now, &report(1, 0, 15, 0));
+    let later = Instant::from_millis(200);
+    let order: Vec<u16> = (0..4).map(|_| send(&mut split, later)).collect();
+    assert_eq!(order, [1, 1, 1, 0]);
+}
+
+#[test]
+fn redundant_takes_every_route() {
+    let config = Config::Redundant(redundant::Params::default());
+    let mut split = config.build(&routes(&[1_000_000; 5]));
+    let mut chosen = Vec::new();
+    let view = View {
+        size: 1_500,
+        connection: ConnectionId(0),
+        index: 0,
+    };
+    split.split(Instant::START, view, &mut chosen);
+    assert_eq!(chosen, [0, 1, 2, 3, 4]);
+}

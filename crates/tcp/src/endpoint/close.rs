@@ -1,0 +1,113 @@
+//! Closing, aborting, giving up (RFC 9293 §3.6, §3.8.3, §3.10.4, §3.10.5).
+
+use anabranch_core::{body::Body, units::Instant};
+
+use super::{Ending, Endpoint};
+use crate::{
+    segment::{Flags, Segment},
+    seq::Seq,
+    state::{Event, State},
+};
+
+impl<B: Body> Endpoint<B> {
+    /// Nothing more will be written; a FIN follows what was. An endless stream ends where it is.
+    /// What the peer sends is still received. While the connection is being opened the close waits
+    /// for it, as an application does that connects, writes and closes.
+    pub fn close(&mut self) {
+        match self.state {
+            State::Closed | State::Listen => {
+                self.state = State::Closed;
+                self.board = super::Scoreboard::default();
+                self.stop();
+            }
+            _ if self.send_is_over() => {}
+            _ => {
+                if self.buffer.end() == Seq::END {
+                    self.buffer.truncate(self.snd_nxt);
+                }
+                self.wanted.fin = true;
+                self.wanted.wake = true;
+            }
+        }
+    }
+
+    /// The application, which still waits for the connection to open, waits no longer. Before any answer to the SYN the connection is
+    /// deleted (RFC 9293 §3.10.4); else as [`Self::close`].
+    pub fn abandon(&mut self, now: Instant) {
+        if self.state == State::SynSent {
+            self.end(Ending::Abandoned, now);
+        } else {
+            self.close();
+        }
+    }
+
+    /// Ends the connection at once; the peer is told by a RST.
+    pub fn abort(&mut self, now: Instant) {
+        if self.state.is_synchronized() && self.state != State::TimeWait
+            || self.state == State::SynReceived
+        {
+            self.want_reset(self.snd_nxt.wire(), None);
+        }
+        self.end(Ending::Aborted, now);
+    }
+
+    /// The connection is no more.
+    pub(super) fn end(&mut self, ending: Ending, now: Instant) {
+        self.close_limits(now);
+        if self.state != State::Closed {
+            self.cold.trouble().ended = Some((ending, now));
+        }
+        self.transit(Event::Reset);
+        self.board = super::Scoreboard::default();
+        self.cold.receive = None;
+        self.rcv_gaps = false;
+        self.stop();
+    }
+
+    /// What a reset must carry to be believed (RFC 9293 §3.5.2 and §3.10.7.1).
+    pub(super) fn reset_against(&mut self, segment: &Segment<B>) {
+        if segment.flags.any(Flags::RST) {
+            return;
+        }
+        if segment.flags.any(Flags::ACK) {
+            self.want_reset(segment.ack, None);
+        } else {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a body is below 4 GiB and numbers wrap"
+            )]
+            let len = segment.sequence_len() as u32;
+            self.want_reset(0, Some(segment.seq.wrapping_add(len)));
+        }
+    }
+
+    fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
+        self.cold.trouble().reset = Some((seq, ack));
+        self.wanted.urgent = true;
+        self.wanted.wake = true;
+    }
+
+    /// The peer's FIN is next.
+    pub(super) fn on_fin(&mut self, now: Instant) {
+        self.rcv_nxt += 1;
+        self.cold.peer_fin = Seq::END;
+        // What was missing was before the FIN.
+        let receive = self.cold.receive.as_ref();
+        self.rcv_gaps = receive.is_some_and(|receive| receive.has_gaps());
+        self.ack.at_once();
+        self.transit(Event::Fin);
+        if self.state == State::TimeWait {
+            self.start_time_wait(now);
+        }
+    }
+
+    /// Our FIN is acknowledged.
+    pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
+        self.transit(Event::FinAcknowledged);
+        match self.state {
+            State::TimeWait => self.start_time_wait(now),
+            State::Closed => self.stop(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Segments that neither carry data nor merely acknowledge: SYN, RST, window probes.
+
+use anabranch_core::{body::Body, packet::Ecn, units::Instant};
+
+use super::{Departure, Endpoint, header::timestamp};
+use crate::{
+    ack::AckPolicy,
+    recovery::cause::RetransmitCause,
+    scoreboard::Marks,
+    segment::{Flags, Options, Segment, Timestamps},
+    seq::Seq,
+    settings::DelayedAck,
+    state::State,
+};
+
+/// What the other options of a SYN leave of the 40 bytes, at worst.
+const SYN_ACCECN_ROOM: u32 = 16;
+
+impl<B: Body> Endpoint<B> {
+    /// SYN, RST and probes.
+    #[cold]
+    pub(super) fn control_segment(
+        &mut self,
+        now: Instant,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        self.wanted.urgent = false;
+        let trouble = self.cold.trouble.as_mut();
+        if let Some((seq, ack)) = trouble.and_then(|trouble| trouble.reset.take()) {
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
+            let mut flags = Flags::RST;
+            if ack.is_some() {
+                flags |= Flags::ACK;
+            }
+            *place = Segment {
+                seq,
+                ack: ack.unwrap_or(0),
+                window: 0,
+                flags,
+                timestamps: None,
+                options: Options::None,
+                body: B::default(),
+            };
+            let size = place.ip_size();
+            self.stats.sent_acks += 1;
+            self.stats.sent_bytes += u64::from(size);
+            return Some(Departure {
+                size,
+                ecn: self.control_ecn(),
+                retransmission: None,
+            });
+        }
+        if self.wanted.syn {
+            let trouble = self.cold.trouble.as_mut();
+            self.wanted.syn =
+                trouble.is_some_and(|trouble| std::mem::take(&mut trouble.opening.two));
+            self.wanted.urgent = self.wanted.syn || self.wanted.probe || self.wanted.ack;
+            return Some(self.syn(now, place));
+        }
+        if self.wanted.probe {
+            self.wanted.probe = false;
+            if let Some(outgoing) = self.probe(now, place) {
+                return Some(outgoing);
+            }
+        }
+        if std::mem::take(&mut self.wanted.ack) && self.ack.due() {
+            return Some(self.acknowledgment(now, place));
+        }
+        if let Some(extras) = &mut self.cold.extras
+            && let Some((number, echo)) = extras.ecn.early.take()
+        {
+            return Some(self.early_acknowledgment(now, number, echo, place));
+        }
+        self.next_outgoing(now, place)
+    }
+
+    /// Acknowledges what came before `number`, whatever has come since (RFC 8257 §3.2).
+    fn early_acknowledgment(
+        &mut self,
+        now: Instant,
+        number: Seq,
+        echo: bool,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        self.stats.sent_acks += 1;
+        let owed = std::mem::replace(&mut self.ack, AckPolicy::new(DelayedAck::Off));
+        let departure = self.outgoing(
+            now,
+            self.snd_nxt,
+            Flags::ACK,
+            B::default(),
+            Ecn::NotEct,
+            place,
+        );
+        // The segment that changed the echo is still to be acknowledged.
+        self.ack = owed;
+        place.ack = number.wire();
+        place.flags = if echo {
+            Flags::ACK | Flags::ECE
+        } else {
+            Flags::ACK
+        };
+        departure
+    }
+
+    fn syn(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
+        let answers = self.state == State::SynReceived;
+        let retransmission = (!self.board.is_empty()).then_some(RetransmitCause::Rto);
+        if retransmission.is_some() {
+            // Where both ends opened at once, the answer is the first of its kind.
+            if self.cold.passive || self.expiries > 0 {
+                self.note_retransmitted_syn();
+            }
+            self.board.resent(0, now, false, false);
+        } else {
+            self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
+            self.snd_nxt += 1;
+        }
+        let mut flags = Flags::SYN;
+        if answers {
+            flags |= Flags::ACK;
+        }
+        flags |= self.ecn_syn_flags(answers);
+        // RFC 9768 §3.2.3.2: in the first answer only.
+        let accecn = if answers && self.agreed.exact_ecn && retransmission.is_none() {
+            self.take_accecn(SYN_ACCECN_ROOM)
+        } else {
+            None
+        };
+        let s = &self.settings;
+        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
+        let offers = |on: bool, agreed: bool| on && (!answers || agreed);
+        let options = Options::Syn {
+            mss: s.mss_option(),
+            window_scale: offers(s.window_scaling, self.agreed.scaling).then(|| s.window_shift()),
+            sack_permitted: offers(s.sack, self.agreed.sack),
+            accecn,
+        };
+        let timestamps = offers(s.timestamps, self.agreed.timestamps);
+        let window = s.first_receive_window().min(65_535);
+        self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
+        *place = Segment {
+            seq: self.snd_una.wire(),
+            ack: if answers { self.rcv_nxt.wire() } else { 0 },
+            window: u16::try_from(window).unwrap_or(u16::MAX),
+            flags,
+            timestamps: timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: if answers { self.ts_recent } else { 0 },
+            }),
+            options,
+            body: B::default(),
+        };
+        self.ack.sent();
+        let size = place.ip_size();
+        self.stats.sent_acks += 1;
+        self.stats.sent_bytes += u64::from(size);
+        Departure {
+            size,
+            ecn: self.control_ecn(),
+            retransmission,
+        }
+    }
+
+    /// A probe of a closed window, or data that was too little to be worth a segment
+    /// (the override timeout of RFC 9293 §3.8.6.2.1).
+    fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
+        self.stop_timer();
+        if !self.state.may_transmit() || !self.board.is_empty() {
+            return None;
+        }
+        let edge = self.snd_edge.min(self.buffer.end());
+        let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
+        if permitted > 0 {
+            self.note_probe_answered();
+            let len = u32::try_from(permitted).unwrap_or(self.smss);
+            return Some(self.transmit_rarely(now, len, place));
+        }
+        self.cold.probes = self.cold.probes.saturating_add(1);
+        self.start_persist_timer(now);
+        self.stats.window_probes += 1;
+        self.stats.sent_acks += 1;
+        Some(self.outgoing(
+            now,
+            self.snd_una - 1,
+            Flags::ACK,
+            B::default(),
+            Ecn::NotEct,
+            place,
+        ))
+    }
+}

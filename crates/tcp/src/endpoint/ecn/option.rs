@@ -1,0 +1,333 @@
+//! The AccECN option at either end (RFC 9768 §3.2.3): octets counted as they arrive, and what the
+//! peer's counts say of what left here.
+//!
+//! The recommended simple scheme of §3.2.3.3: an acknowledgment carries the option if a counter has
+//! moved since the last one, with a field for each that has ever moved. A handshake tests the path
+//! with all three (§3.2.3.2.1).
+//!
+//! # Differs from Linux
+//! - Linux sends no options while it has seen none of the peer's; here as RFC 9768 §3.2.3.2.3 asks,
+//!   whatever came.
+//!
+//! # Not implemented
+//! - Room for the option in a segment that is full of payload: where both ends send at once, such
+//!   segments tell marks by the ACE field alone.
+//! - The option is not given up where the segments with it are lost (§3.2.3.2.2), but for a SYN/ACK
+//!   that is sent again; no test for a count of octets that grows while that of packets does not
+//!   (§3.2.3.2.5).
+
+use anabranch_core::packet::Ecn;
+
+use crate::{
+    AccEcn,
+    accecn::{Counter, Order},
+};
+
+/// The counters of both directions. Of each the low 24 bits count.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionState {
+    /// r.e0b, r.ceb and r.e1b.
+    received: [u32; 3],
+    /// Which of them have ever moved, and which since the last option left.
+    moved: [bool; 3],
+    news: [bool; 3],
+    /// The path is to be tested with all three.
+    test: bool,
+    /// s.e0b, s.ceb and s.e1b: what the peer has told.
+    told: [u32; 3],
+    /// Octets that were taken for marked on the word of the ACE field and that s.ceb has not told yet.
+    guessed: u64,
+    /// Octets acknowledged since an option came; `None` if none ever has.
+    bare: Option<u64>,
+    /// Something on the path zeroes the peer's options (§3.2.3.2.4).
+    zeroed: bool,
+}
+
+/// RFC 9768 §3.2.1: not zero where a zeroed field is to be noticed.
+const FIRST: [u32; 3] = [1, 0, 1];
+
+/// RFC 9768 §3.2.3.3: each counter is told at least once in so many octets. Where no option has come for
+/// so long, the path takes them away.
+const MOST_BARE: u64 = 1 << 22;
+
+impl Default for OptionState {
+    fn default() -> Self {
+        Self {
+            received: FIRST,
+            moved: [false; 3],
+            news: [false; 3],
+            test: true,
+            told: FIRST,
+            guessed: 0,
+            bare: None,
+            zeroed: false,
+        }
+    }
+}
+
+/// What an acknowledgment tells of marked octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// Nothing that is not known better: a newer one has come already.
+    Superseded,
+    /// So many, exactly.
+    Exactly(u64),
+    /// The field of packets has to do. Where options come, one tells what the field cannot: it is not
+    /// to be taken for gone around.
+    ByPackets {
+        /// No options come.
+        blind: bool,
+    },
+}
+
+impl OptionState {
+    /// Payload arrived under `ecn` (§3.2.3): everything acceptable, whether it is new or not.
+    pub fn on_payload(&mut self, ecn: Ecn, octets: u32) {
+        let counter = match ecn {
+            Ecn::NotEct => return,
+            Ecn::Ect0 => Counter::Ect0,
+            Ecn::Ce => Counter::Ce,
+            Ecn::Ect1 => Counter::Ect1,
+        } as usize;
+        if octets > 0 {
+            self.received[counter] = self.received[counter].wrapping_add(octets);
+            self.moved[counter] = true;
+            self.news[counter] = true;
+        }
+    }
+
+    /// The last option did not leave: the next one has all that has ever moved.
+    pub const fn repeat(&mut self) {
+        self.news = self.moved;
+    }
+
+    /// The option of the next segment if it may take so many octets of the header, in whole words.
+    pub fn take(&mut self, room: u32) -> Option<AccEcn> {
+        let any = |flags: [bool; 3]| flags.into_iter().any(|flag| flag);
+        if !self.test && !any(self.news) {
+            return None;
+        }
+        let ect1 = Counter::Ect1 as usize;
+        let order = if self.moved[ect1] && !self.moved[Counter::Ect0 as usize] {
+            Order::Ect1First
+        } else {
+            Order::Ect0First
+        };
+        let wanted = |flags: [bool; 3]| {
+            let place = order
+                .counters()
+                .into_iter()
+                .rposition(|counter| flags[counter as usize]);
+            place.map_or(0, |place| place + 1)
+        };
+        let most = if self.test { 3 } else { wanted(self.moved) };
+        // §3.2.3.3: what has changed since the last option may not be left out.
+        let least = wanted(self.news);
+        let fields = order
+            .counters()
+            .map(|counter| self.received[counter as usize]);
+        let mut fitting = (least..=most)
+            .rev()
+            .map(|count| AccEcn::new(order, &fields[..count]));
+        let option = fitting.find(|option| option.size() <= room)?;
+        self.test = false;
+        self.news = [false; 3];
+        Some(option)
+    }
+
+    /// The peer's first option may come: the test of §3.2.3.2.4.
+    pub fn on_first(&mut self, option: Option<AccEcn>) {
+        let Some(option) = option else {
+            return;
+        };
+        self.zeroed |= [Counter::Ect0, Counter::Ect1]
+            .into_iter()
+            .any(|counter| option.field(counter) == Some(0));
+        if !self.zeroed {
+            self.bare = Some(0);
+        }
+    }
+
+    /// An acknowledgment of so many octets came, with this option or with none.
+    pub fn read(&mut self, option: Option<AccEcn>, acked: u64) -> Told {
+        let Some(option) = option.filter(|_| !self.zeroed) else {
+            // None is due where no counter has moved, as for data sent again.
+            let blind = self.bare.as_mut().is_none_or(|bare| {
+                *bare += acked;
+                *bare > MOST_BARE
+            });
+            return Told::ByPackets { blind };
+        };
+        let step = |now: u32, before: u32| now.wrapping_sub(before) & AccEcn::MASK;
+        let mut news = [0; 3];
+        for counter in [Counter::Ect0, Counter::Ce, Counter::Ect1] {
+            if let Some(field) = option.field(counter) {
+                news[counter as usize] = step(field, self.told[counter as usize]);
+            }
+        }
+        // §3.2.3.1: the least increment that fits, unless it is an older one that came late. Half
+        // of the range is more than an acknowledgment without progress can bring.
+        if self.bare.is_some() && acked == 0 && news.iter().any(|&step| step > AccEcn::MASK / 2) {
+            return Told::Superseded;
+        }
+        self.bare = Some(0);
+        for (told, step) in self.told.iter_mut().zip(news) {
+            *told = told.wrapping_add(step);
+        }
+        if option.field(Counter::Ce).is_none() {
+            return Told::ByPackets { blind: false };
+        }
+        let marked = u64::from(news[Counter::Ce as usize]);
+        // What was taken for marked before need not be said again.
+        let known = marked.min(self.guessed);
+        self.guessed -= known;
+        Told::Exactly(marked - known)
+    }
+
+    /// So many octets were taken for marked on the word of the ACE field.
+    pub const fn guess(&mut self, octets: u64) {
+        self.guessed += octets;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(option: AccEcn) -> [Option<u32>; 3] {
+        [Counter::Ect0, Counter::Ce, Counter::Ect1].map(|counter| option.field(counter))
+    }
+
+    #[test]
+    fn rfc_9768_3_2_3_3_what_the_examples_of_the_simple_scheme_send() {
+        let mut state = OptionState::default();
+        let test = state.take(40).expect("the handshake tests the path");
+        assert_eq!(fields(test), [Some(1), Some(0), Some(1)]);
+        // Nothing has come.
+        assert_eq!(state.take(40), None);
+        // ECT(0) alone: one field.
+        state.on_payload(Ecn::Ect0, 1000);
+        let option = state.take(40).expect("it moved");
+        assert_eq!(
+            (fields(option), option.size()),
+            ([Some(1001), None, None], 8)
+        );
+        assert_eq!(state.take(40), None);
+        // As soon as one is marked, two, then and ever after.
+        state.on_payload(Ecn::Ce, 500);
+        let option = state.take(40).expect("it moved");
+        assert_eq!(fields(option), [Some(1001), Some(500), None]);
+        state.on_payload(Ecn::Ect0, 1);
+        let option = state.take(40).expect("it moved");
+        assert_eq!(fields(option), [Some(1002), Some(500), None]);
+        // Pure acknowledgments and what cannot be marked do not count.
+        state.on_payload(Ecn::Ce, 0);
+        state.on_payload(Ecn::NotEct, 9);
+        assert_eq!(state.take(40), None);
+    }
+
+    #[test]
+    fn ect_1_alone_is_told_in_the_other_order() {
+        let mut state = OptionState::default();
+        state.take(40);
+        state.on_payload(Ecn::Ect1, 10);
+        let option = state.take(8).expect("it fits");
+        assert_eq!(
+            (option.order(), fields(option)),
+            (Order::Ect1First, [None, None, Some(11)])
+        );
+    }
+
+    #[test]
+    fn rfc_9768_3_2_3_3_what_has_changed_is_not_cut_off() {
+        let mut state = OptionState::default();
+        state.take(40);
+        for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+            state.on_payload(ecn, 10);
+        }
+        // All three have changed and do not fit: nothing is sent, and nothing forgotten.
+        assert_eq!(state.take(8), None);
+        assert_eq!(
+            state.take(12).map(fields),
+            Some([Some(11), Some(10), Some(11)])
+        );
+        // Now only two have, and the last can go.
+        state.on_payload(Ecn::Ce, 5);
+        assert_eq!(state.take(8).map(fields), Some([Some(11), Some(15), None]));
+    }
+
+    #[test]
+    fn counters_wrap_at_24_bits_in_both_directions() {
+        let mut receiver = OptionState::default();
+        let mut sender = OptionState::default();
+        let mut told = 0;
+        // 100 marks of 1 MB: six times around.
+        for _ in 0..100 {
+            receiver.on_payload(Ecn::Ce, 1_000_000);
+            let option = receiver.take(40);
+            let Told::Exactly(octets) = sender.read(option, 1000) else {
+                panic!("the field is there")
+            };
+            told += octets;
+        }
+        assert_eq!(told, 100_000_000);
+    }
+
+    #[test]
+    fn an_older_option_that_comes_late_tells_nothing() {
+        let (mut receiver, mut sender) = (OptionState::default(), OptionState::default());
+        receiver.on_payload(Ecn::Ce, 100);
+        let first = receiver.take(40);
+        receiver.on_payload(Ecn::Ce, 100);
+        let second = receiver.take(40);
+        assert_eq!(sender.read(second, 1000), Told::Exactly(200));
+        assert_eq!(sender.read(first, 0), Told::Superseded);
+        receiver.on_payload(Ecn::Ce, 1);
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(1));
+    }
+
+    #[test]
+    fn what_was_guessed_without_an_option_is_not_told_twice() {
+        let (mut receiver, mut sender) = (OptionState::default(), OptionState::default());
+        receiver.on_payload(Ecn::Ce, 1000);
+        receiver.take(40);
+        // The path took it away.
+        assert_eq!(sender.read(None, 1000), Told::ByPackets { blind: true });
+        sender.guess(1000);
+        receiver.on_payload(Ecn::Ce, 300);
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(300));
+        assert_eq!(sender.guessed, 0);
+        // What was too much counts for what comes.
+        sender.guess(1000);
+        receiver.on_payload(Ecn::Ce, 600);
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(0));
+        receiver.on_payload(Ecn::Ce, 600);
+        assert_eq!(sender.read(receiver.take(40), 1000), Told::Exactly(200));
+    }
+
+    #[test]
+    fn where_options_come_no_longer_the_field_is_read_with_care_again() {
+        let mut sender = OptionState::default();
+        sender.on_first(Some(AccEcn::new(Order::Ect0First, &[1, 0, 1])));
+        assert_eq!(sender.read(None, 10_000), Told::ByPackets { blind: false });
+        assert_eq!(
+            sender.read(None, MOST_BARE),
+            Told::ByPackets { blind: true }
+        );
+    }
+
+    #[test]
+    fn rfc_9768_3_2_3_2_4_zeroed_options_are_not_believed() {
+        let mut sender = OptionState::default();
+        sender.on_first(Some(AccEcn::new(Order::Ect0First, &[0, 0, 0])));
+        let later = AccEcn::new(Order::Ect0First, &[1001, 1000]);
+        assert_eq!(
+            sender.read(Some(later), 1000),
+            Told::ByPackets { blind: true }
+        );
+        // Other values than ours are the peer's own affair.
+        let mut sender = OptionState::default();
+        sender.on_first(Some(AccEcn::new(Order::Ect0First, &[7, 0, 9])));
+        assert_eq!(sender.read(Some(later), 1000), Told::Exactly(1000));
+    }
+}

@@ -1,0 +1,301 @@
+//! Fast recovery and what ends it: RFC 5681 §3.2, RFC 6582, RFC 6675, the study's timer rule; and the
+//! reductions that marks ask for (RFC 3168 §6.1.2).
+
+use anabranch_core::{
+    body::Body,
+    units::{Bytes, Instant},
+};
+
+use super::{Endpoint, Retransmit, acknowledgment::News};
+use crate::{
+    recovery::{Phase, cause::RetransmitCause, dupthresh, pace::Pace, window_log::WindowChange},
+    settings::{FullAck, Recovery},
+};
+use anabranch_congestion::{Congestion, CongestionControl, Recovered, Signal, TimerLoss};
+
+/// What the reduction at the beginning of a recovery is taken from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Base {
+    /// What is in flight.
+    Flight,
+    /// The same, but no more than this.
+    AtMost(Bytes),
+    /// This instead, which cwnd should not have outgrown.
+    Window(Bytes),
+}
+
+impl<B: Body> Endpoint<B> {
+    /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
+    /// starts anew.
+    pub(super) fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
+        let complete = self.snd_una >= self.recovery.recover;
+        match self.recovery.phase {
+            Phase::Open | Phase::Reduction => {
+                self.recovery.dup_acks = 0;
+                self.recovery.limited = 0;
+                if self.snd_una > self.recovery.reduced {
+                    self.recovery.phase = Phase::Open;
+                }
+                if news.new_sack {
+                    // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
+                    self.recovery.dup_acks = 1;
+                    news.lost += self.detect_by_sack(now, news.delivered.fresh);
+                }
+                true
+            }
+            Phase::Loss => {
+                self.recovery.dup_acks = 0;
+                if complete {
+                    let window = self.window();
+                    self.recovery.open();
+                    self.board.give_back();
+                    if self.validating {
+                        self.validate_recovered();
+                    }
+                    self.log_window(now, WindowChange::Recovered, window);
+                }
+                true
+            }
+            Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
+                let before = self.window();
+                self.recovery.open();
+                self.board.give_back();
+                let in_flight = self.board.in_flight();
+                self.control.on_recovered(&Recovered {
+                    now,
+                    in_flight: Bytes::new(in_flight),
+                    cwnd_limit: self.full_ack_window(in_flight),
+                });
+                if self.validating {
+                    self.validate_recovered();
+                }
+                self.log_window(now, WindowChange::Recovered, before);
+                true
+            }
+            Phase::Recovery if self.agreed.guided => true,
+            Phase::Recovery => {
+                // RFC 6582 §3.2 step 3: a partial acknowledgment.
+                self.recovery.dup_acks = 0;
+                self.recovery.deflate(news.acked, self.smss);
+                self.board.note_loss(0);
+                // A timer rule may have sent it again already.
+                if self
+                    .board
+                    .front()
+                    .is_some_and(|front| !front.is_retransmitted())
+                {
+                    self.wanted.retransmit = Retransmit::First(RetransmitCause::PartialAck);
+                }
+                self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
+            }
+        }
+    }
+
+    /// The bound on cwnd after a full acknowledgment, if there is one: RFC 6582 §3.2 step 3, or what the
+    /// pace of the recovery has left.
+    pub(super) fn full_ack_window(&self, in_flight: u64) -> Option<Bytes> {
+        let smss = u64::from(self.smss);
+        if let Some(watch) = &self.cold.watch
+            && let Some(left) = watch.pace.as_ref().and_then(Pace::left)
+        {
+            return Some(Bytes::new(left.max(smss)));
+        }
+        let bounded = self.settings.full_ack == FullAck::FlightSize
+            && self.settings.recovery != Recovery::Reno
+            && !self.agreed.guided;
+        bounded.then(|| Bytes::new(in_flight.max(smss) + smss))
+    }
+
+    /// A duplicate acknowledgment, as the recovery in use defines it.
+    pub(super) fn after_duplicate(&mut self, now: Instant, news: &mut News) {
+        self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
+        if self.agreed.guided {
+            if self.recovery.phase.repairs_nothing() {
+                news.lost += self.detect_by_sack(now, news.delivered.fresh);
+            }
+        } else if self.recovery.phase == Phase::Recovery {
+            self.recovery.inflate(self.smss);
+        } else if dupthresh::reached(
+            &self.recovery,
+            self.snd_una,
+            &self.settings,
+            (self.dupthresh(), self.timed),
+        ) {
+            // RFC 5681 §3.2 steps 2 and 3.
+            self.enter_recovery(now, RetransmitCause::DupThresh, 0);
+            self.recovery.inflate_at_entry(self.smss);
+            self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
+        }
+    }
+
+    /// RFC 6675 §5 (1), (2) and (4): begins a recovery if what SACK reports says so. Returns what is
+    /// newly lost. `fresh` is what the acknowledgment delivered.
+    pub(super) fn detect_by_sack(&mut self, now: Instant, fresh: u64) -> u64 {
+        if self.cold.watch.is_some() {
+            self.tell_remedy_of_duplicate(now);
+        }
+        // RACK has its own time for it.
+        if !self.agreed.guided || self.agreed.racked() || self.snd_una < self.recovery.recover {
+            return 0;
+        }
+        let dupthresh = self.dupthresh();
+        let edge = self.board.lost_below(dupthresh, self.smss);
+        let lost = edge.is_some_and(|edge| edge > self.snd_una);
+        if !lost && self.recovery.dup_acks < dupthresh {
+            return 0;
+        }
+        let base = if self.cold.watch.is_some() {
+            self.tell_remedy_of_loss()
+        } else {
+            Base::Flight
+        };
+        self.enter_recovery_from(now, RetransmitCause::DupThresh, (fresh, base));
+        let before = self.board.lost();
+        self.board.mark_lost(0, RetransmitCause::DupThresh);
+        self.update_lost();
+        // (4.3): the first segment leaves whatever the pipe.
+        self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
+        self.board.lost() - before
+    }
+
+    /// Update (RFC 6675 §4): what the reports show to be lost.
+    pub(super) fn update_lost(&mut self) -> u64 {
+        if !self.agreed.guided || self.agreed.racked() {
+            return 0;
+        }
+        match self.board.lost_below(self.dupthresh(), self.smss) {
+            Some(edge) => self.board.mark_lost_below(edge),
+            None => 0,
+        }
+    }
+
+    /// Fast recovery begins: cwnd is reduced, unless it was for a mark in the same round trip
+    /// (RFC 3168 §6.1.2). `fresh` is what the acknowledgment delivered that begins it.
+    pub(super) fn enter_recovery(&mut self, now: Instant, cause: RetransmitCause, fresh: u64) {
+        self.enter_recovery_from(now, cause, (fresh, Base::Flight));
+    }
+
+    /// As [`Self::enter_recovery`], with the reduction taken from `base`.
+    pub(super) fn enter_recovery_from(
+        &mut self,
+        now: Instant,
+        cause: RetransmitCause,
+        (fresh, base): (u64, Base),
+    ) {
+        self.stats.fast_recoveries += 1;
+        let before = self.window();
+        let goes_on = self.recovery.phase == Phase::Reduction;
+        let reduces = self.snd_una > self.recovery.reduced;
+        if reduces {
+            let flight = self.flight_to_reduce(now, true);
+            let in_flight = match base {
+                Base::Flight => flight,
+                Base::AtMost(most) => flight.min(most),
+                Base::Window(window) => {
+                    self.bound_window(now, window);
+                    window
+                }
+            };
+            self.control.on_congestion(&Congestion {
+                now,
+                signal: Signal::Loss,
+                in_flight,
+            });
+        }
+        if !self.agreed.guided {
+            self.board.note_loss(0);
+        }
+        self.recovery.enter(self.snd_nxt);
+        self.board.begin_recovery();
+        self.log_window(now, WindowChange::Recovery(cause), before);
+        self.watch_recovery((reduces, goes_on), fresh);
+    }
+
+    /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
+    fn bound_window(&mut self, now: Instant, limit: Bytes) {
+        if limit < self.control.cwnd() {
+            self.control.on_recovered(&Recovered {
+                now,
+                in_flight: Bytes::new(self.board.in_flight()),
+                cwnd_limit: Some(limit),
+            });
+        }
+    }
+
+    /// What a reduction is taken from. `repairs`: a recovery begins with it.
+    pub(super) fn flight_to_reduce(&mut self, now: Instant, repairs: bool) -> Bytes {
+        let flight = self.flight_size();
+        Bytes::new(if self.validating {
+            self.validated_flight(now, flight, repairs)
+        } else {
+            flight
+        })
+    }
+
+    /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
+    pub(super) fn on_echo(&mut self, now: Instant, news: &News) {
+        // The segment that says so (CWR) is the first after `reduced`.
+        if self.snd_una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
+            return;
+        }
+        self.stats.ecn_reductions += 1;
+        let before = self.window();
+        let in_flight = self.flight_to_reduce(now, false);
+        self.control.on_congestion(&Congestion {
+            now,
+            signal: Signal::EcnCe,
+            in_flight,
+        });
+        self.log_window(now, WindowChange::Mark, before);
+        self.forget_undo();
+        self.recovery.reduced = self.snd_nxt;
+        self.cold.extras().ecn.send_cwr = true;
+        self.watch_reduction(news);
+    }
+
+    /// The study's rule; see [`timer_rule`](crate::recovery::timer_rule).
+    pub(super) fn apply_timer_rule(&mut self, now: Instant, news: &mut News) {
+        let Some(rule) = &mut self.cold.timer_rule else {
+            return;
+        };
+        if news.acked > 0 || news.new_sack {
+            let duplicates = !self.agreed.guided && news.prior_dup_acks > 0 && news.acked > 0;
+            rule.on_delivered(now, &news.delivered, duplicates);
+        }
+        let Some((once, again)) = rule.limits(now) else {
+            return;
+        };
+        let expired = self.board.expire(once, again);
+        if expired.lost == 0 {
+            return;
+        }
+        if expired.retransmissions {
+            rule.back_off();
+        }
+        news.lost += expired.lost;
+        let in_flight = self.flight_size();
+        match self.recovery.phase {
+            Phase::Open | Phase::Reduction => {
+                let dup_acks = self.recovery.dup_acks;
+                self.enter_recovery(now, RetransmitCause::TimerRule, news.delivered.fresh);
+                if !self.agreed.guided {
+                    self.recovery.dup_acks = dup_acks;
+                    self.recovery.inflate_at_entry(self.smss);
+                }
+                self.wanted.retransmit = Retransmit::FirstLost;
+            }
+            Phase::Recovery => {
+                self.stats.timer_losses += 1;
+                let before = self.window();
+                self.control.on_timer_loss(&TimerLoss {
+                    now,
+                    in_flight: Bytes::new(in_flight),
+                });
+                self.recovery.restart(self.snd_nxt);
+                self.log_window(now, WindowChange::Restart, before);
+                self.wanted.retransmit = Retransmit::FirstLost;
+            }
+            Phase::Loss => {}
+        }
+    }
+}

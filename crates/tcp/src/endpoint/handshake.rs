@@ -1,0 +1,268 @@
+//! Opening a connection (RFC 9293 §3.5, §3.10.1, §3.10.7.2, §3.10.7.3).
+
+use anabranch_core::{
+    body::Body,
+    packet::Ecn,
+    units::{Duration, Instant},
+};
+
+use super::{
+    Ending, Endpoint, Finder,
+    header::{age_tick, timestamp},
+};
+use crate::{
+    recovery::watch::Watch,
+    refusal::Refusal,
+    scoreboard::Delivered,
+    segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
+    seq::Seq,
+    settings::Recovery,
+    state::{Event, State},
+};
+use anabranch_congestion::CongestionControl;
+
+/// The MSS of a peer that tells none, over IPv4 and over IPv6 (RFC 9293 §3.7.1): the least packet that
+/// every host takes, less the fixed headers.
+pub(super) const DEFAULT_MSS: u16 = 576 - 40;
+const DEFAULT_MSS_IPV6: u16 = 1280 - 60;
+/// The smallest MSS taken from a peer: less would be an attack, not a path.
+const LEAST_MSS: u32 = 64;
+
+/// What is known of a SYN, or the answer to one, that was retransmitted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Opening {
+    /// Retransmissions.
+    pub(super) again: u16,
+    /// The timer called for one of them.
+    pub(super) timed_out: bool,
+    /// The timestamp of the first.
+    pub(super) first: u32,
+    /// Another leaves at the same time, one for the timer and one for the peer's SYN.
+    pub(super) two: bool,
+}
+
+impl Opening {
+    /// Whether this echoes the timestamp of the first, which has got through: what was retransmitted was not lost
+    /// (RFC 6928 §2).
+    fn is_spurious(self, echo: Option<u32>) -> bool {
+        echo == Some(self.first)
+    }
+
+    /// Whether the initial window is one segment (RFC 5681 §3.1; RFC 6928 §2: once it was retransmitted more than
+    /// once).
+    fn is_lossy(self, echo: Option<u32>) -> bool {
+        self.timed_out && self.again > 1 && !self.is_spurious(echo)
+    }
+}
+
+impl<B: Body> Endpoint<B> {
+    /// Opens the connection: a SYN leaves. Does nothing unless the end is closed or listening.
+    pub fn open(&mut self, now: Instant) {
+        if !matches!(self.state, State::Closed | State::Listen) || self.cold.ended().is_some() {
+            return;
+        }
+        self.transit(Event::ActiveOpen);
+        self.want_syn();
+        self.wanted.wake = true;
+        self.restart_retransmission_timer(now);
+    }
+
+    /// The segments travel over IPv6: a peer that tells no MSS takes 1,220 octets instead of 536
+    /// (RFC 9293 §3.7.1). [`Settings::mss`](crate::Settings::mss) is left as it is.
+    #[must_use]
+    pub fn over_ipv6(mut self) -> Self {
+        self.cold.default_mss = DEFAULT_MSS_IPV6;
+        self
+    }
+
+    pub(super) const fn want_syn(&mut self) {
+        self.wanted.syn = true;
+        self.wanted.urgent = true;
+    }
+
+    /// RFC 9293 §3.10.7.2
+    pub(super) fn on_segment_in_listen(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let flags = segment.flags;
+        if flags.any(Flags::RST) {
+            self.refuse(Refusal::BlindReset);
+        } else if flags.any(Flags::ACK) {
+            self.refuse(Refusal::UnsentAck);
+            self.reset_against(segment);
+        } else if flags.any(Flags::SYN) {
+            self.accept_syn(now, segment, ecn);
+            self.transit(Event::Syn);
+            self.want_syn();
+            self.restart_retransmission_timer(now);
+        } else {
+            self.refuse(Refusal::Flags);
+        }
+    }
+
+    /// RFC 9293 §3.10.7.3
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let flags = segment.flags;
+        let ack = self.snd_una.near(segment.ack);
+        let acknowledges = flags.any(Flags::ACK);
+        let acceptable = self.snd_una < ack && ack <= self.snd_nxt;
+        if acknowledges && !acceptable {
+            self.refuse(Refusal::UnsentAck);
+            self.reset_against(segment);
+            return;
+        }
+        if flags.any(Flags::RST) {
+            if acknowledges {
+                self.end(Ending::Refused, now);
+            } else {
+                self.refuse(Refusal::BlindReset);
+            }
+            return;
+        }
+        if !flags.any(Flags::SYN) {
+            self.refuse(Refusal::Flags);
+            return;
+        }
+        self.accept_syn(now, segment, ecn);
+        if acknowledges {
+            self.transit(Event::SynAck);
+            self.ack.at_once();
+            self.wanted.ack = self.settings.lone_handshake_ack;
+            self.wanted.urgent |= self.wanted.ack;
+            self.established(now, ack, segment);
+        } else {
+            // Both ends opened at once.
+            self.transit(Event::Syn);
+            self.want_syn();
+        }
+    }
+
+    /// Takes the peer's number and the options of its SYN.
+    fn accept_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let irs = Seq::first(segment.seq);
+        self.cold.irs = segment.seq;
+        self.rcv_nxt = irs + 1;
+        self.rcv_acked = self.rcv_nxt;
+        self.rcv_edge = self.rcv_nxt;
+        let (mss, window_scale, sack_permitted) = match segment.options {
+            Options::Syn {
+                mss,
+                window_scale,
+                sack_permitted,
+                ..
+            } => (mss, window_scale, sack_permitted),
+            _ => (self.cold.default_mss, None, false),
+        };
+        self.agreed.sack = self.settings.sack && sack_permitted;
+        self.agreed.guided = self.agreed.sack && self.settings.recovery.needs_sack();
+        if self.agreed.guided && self.settings.recovery == Recovery::Rack {
+            self.agreed.finder = Finder::Rack;
+        }
+        self.agreed.tlp = self.agreed.racked() && self.settings.tlp;
+        self.cold.watch = Watch::new(&self.settings, self.cold.first_octet);
+        self.begin_remedy();
+        self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
+        if let Some(timestamps) = segment.timestamps {
+            self.ts_recent = timestamps.value;
+            self.ts_recent_at = age_tick(now);
+        }
+        if let Some(shift) = window_scale
+            && self.settings.window_scaling
+        {
+            // RFC 7323 §2.3: 14 at most.
+            self.agreed.scaling = true;
+            self.agreed.snd_scale = shift.min(14);
+            self.agreed.rcv_scale = self.settings.window_shift();
+            // So that what is offered can be told exactly.
+            self.receive_window &= !((1 << self.agreed.rcv_scale) - 1);
+        } else {
+            self.receive_window = self.receive_window.min(65_535);
+        }
+        let options = if self.agreed.timestamps {
+            TIMESTAMPS_SIZE
+        } else {
+            0
+        };
+        let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
+        self.smss = self.settings.mss.min(theirs);
+        self.agree_on_ecn(segment, ecn);
+    }
+
+    /// Our SYN is acknowledged by `segment`.
+    pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
+        let mut delivered = Delivered::NOTHING;
+        self.board.acknowledge(ack, &mut delivered);
+        self.snd_una = ack;
+        self.expiries = 0;
+        self.wanted.syn = false;
+        self.stop_timer();
+        self.measure_handshake(now, segment, &delivered);
+        let echo = self.echo(segment);
+        if self.opening().is_lossy(echo) {
+            self.control.on_lost_syns();
+        }
+        self.recovery.recover = ack - 1;
+        self.recovery.rescue = ack;
+        self.recovery.reduced = ack - 1;
+        self.cwnd_limited_until = ack;
+        self.round_end = ack;
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        let scale = if segment.flags.any(Flags::SYN) {
+            0
+        } else {
+            self.agreed.snd_scale
+        };
+        self.snd_wnd = u32::from(segment.window) << scale;
+        self.cold.max_snd_wnd = self.snd_wnd;
+        self.snd_edge = ack + u64::from(self.snd_wnd);
+        self.snd_wl1 = self.rcv_nxt.near(segment.seq);
+        self.snd_wl2 = ack;
+        self.cold.limits.open(now);
+        self.write_anew(now);
+        self.start_tuning(now);
+    }
+
+    /// The SYN, or the answer to one, is retransmitted.
+    pub(super) fn note_retransmitted_syn(&mut self) {
+        let last = self.board.get(0).map(|record| record.sent_at);
+        let opening = &mut self.cold.trouble().opening;
+        if opening.again == 0 {
+            opening.first = last.map_or(0, timestamp);
+        }
+        opening.again = opening.again.saturating_add(1);
+        self.stats.retransmitted_packets += 1;
+        self.stats.retransmitted_syns += 1;
+    }
+
+    fn opening(&self) -> Opening {
+        let trouble = self.cold.trouble.as_ref();
+        trouble.map_or_else(Opening::default, |trouble| trouble.opening)
+    }
+
+    /// The timestamp that a segment echoes.
+    fn echo(&self, segment: &Segment<B>) -> Option<u32> {
+        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps);
+        timestamps.map(|timestamps| timestamps.echo)
+    }
+
+    /// The round-trip time of the handshake, or the timeout that data begins with where it is not known.
+    fn measure_handshake(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
+        let handshake = self.opening();
+        if handshake.again == 0 {
+            self.sample_rtt(now, segment, delivered);
+        } else if self.settings.rtt_after_syn_timeout {
+            match self.echo(segment) {
+                Some(echo) => {
+                    let ticks = timestamp(now).wrapping_sub(echo).max(1);
+                    self.take_rtt(Duration::from_millis(u64::from(ticks)));
+                }
+                None => self.rtt.after_syn_timeout(),
+            }
+        } else if handshake.timed_out {
+            self.rtt.after_syn_timeout();
+            if self.agreed.tlp {
+                self.note_unmeasured_start();
+            }
+        } else {
+            self.sample_rtt(now, segment, delivered);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What every segment carries besides its payload: acknowledgment, window, timestamps, SACK.
+
+use anabranch_core::{body::Body, packet::Ecn, units::Instant};
+
+use super::{Departure, Endpoint};
+use crate::{
+    segment::{Flags, Options, Segment, TIMESTAMPS_SIZE, Timestamps},
+    seq::Seq,
+};
+
+/// Bytes of options that a header has room for (RFC 9293 §3.1).
+const MOST_OPTIONS: u32 = 40;
+/// Bytes of a SACK option with two blocks, padded.
+const TWO_BLOCKS: u32 = 20;
+
+/// Picoseconds of a tick of the timestamp clock: 1 ms (RFC 7323 §5.4).
+const TICK: u64 = 1_000_000_000;
+
+/// The timestamp clock.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the clock wraps (RFC 7323 §5.4)"
+)]
+pub(super) const fn timestamp(now: Instant) -> u32 {
+    (now.as_picos() / TICK) as u32
+}
+
+/// The clock of TS.Recent's age: ticks of 2^47 ps, 141 s, which a shift gives. It does not wrap within the longest run.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "a run takes 63 bits")]
+pub(super) const fn age_tick(now: Instant) -> u16 {
+    (now.as_picos() >> 47) as u16
+}
+
+/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has passed.
+pub(super) const OUTDATED: u16 = age_tick(Instant::from_millis(24 * 86_400_000));
+
+impl<B: Body> Endpoint<B> {
+    /// A segment without payload that acknowledges.
+    #[inline]
+    pub(super) fn acknowledgment(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
+        self.stats.sent_acks += 1;
+        let mut departure = self.outgoing(
+            now,
+            self.snd_nxt,
+            Flags::ACK,
+            B::default(),
+            Ecn::NotEct,
+            place,
+        );
+        if self.rcv_gaps || self.rcv_duplicate {
+            departure.size += self.add_sack(place);
+        }
+        departure
+    }
+
+    /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883). Returns the option's bytes.
+    #[inline(never)]
+    fn add_sack(&mut self, place: &mut Segment<B>) -> u32 {
+        self.rcv_duplicate = false;
+        if !self.agreed.sack {
+            return 0;
+        }
+        let before = place.options.size();
+        let room = (self.option_room() - before - 4) / 8;
+        let (n, blocks) = self.receive().sack_blocks(room as usize);
+        if n == 0 {
+            return 0;
+        }
+        place.options = match (place.options.accecn(), blocks) {
+            (Some(accecn), [a, b, c, _]) => Options::SackAccEcn(n, [a, b, c], accecn),
+            (None, blocks) => Options::Sack(n, blocks),
+        };
+        let size = place.options.size() - before;
+        self.stats.sent_bytes += u64::from(size);
+        size
+    }
+
+    /// Bytes of options that a segment has room for besides timestamps.
+    const fn option_room(&self) -> u32 {
+        MOST_OPTIONS
+            - if self.agreed.timestamps {
+                TIMESTAMPS_SIZE
+            } else {
+                0
+            }
+    }
+
+    /// Counts of marked octets (RFC 9768 §3.2.3.3), where there is room for them: two SACK blocks go
+    /// first, and so does payload. A retransmission does without (§3.2.3.2.2).
+    #[inline(never)]
+    fn add_accecn(&mut self, ecn: Ecn, place: &mut Segment<B>) {
+        let payload = place.body.len();
+        let room = if payload == 0 {
+            let sack = self.agreed.sack && (self.rcv_gaps || self.rcv_duplicate);
+            self.option_room() - if sack { TWO_BLOCKS } else { 0 }
+        } else if ecn == Ecn::NotEct {
+            return;
+        } else {
+            self.option_room().min(self.smss.saturating_sub(payload))
+        };
+        if let Some(accecn) = self.take_accecn(room) {
+            place.options = Options::AccEcn(accecn);
+        }
+    }
+
+    /// Dresses a segment; it acknowledges everything received in order.
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: every packet of the steady state goes through one of two of its calls"
+    )]
+    #[inline(always)]
+    pub(super) fn outgoing(
+        &mut self,
+        now: Instant,
+        seq: Seq,
+        mut flags: Flags,
+        body: B,
+        mut ecn: Ecn,
+        place: &mut Segment<B>,
+    ) -> Departure {
+        if self.agreed.ecn || self.agreed.exact_ecn {
+            let (echo, all_ect) = self.ecn_echo(body.is_empty());
+            flags |= echo;
+            if all_ect {
+                // RFC 8257 §3.5
+                ecn = Ecn::Ect0;
+            }
+        }
+        let window = self.advertise();
+        // Field by field where it is to be: a segment put together elsewhere is copied, and the copy waits for
+        // all its parts.
+        *place = Segment {
+            seq: seq.wire(),
+            ack: self.rcv_nxt.wire(),
+            window,
+            flags,
+            timestamps: self.agreed.timestamps.then(|| Timestamps {
+                value: timestamp(now),
+                echo: self.ts_recent,
+            }),
+            options: Options::None,
+            body,
+        };
+        self.rcv_acked = self.rcv_nxt;
+        self.ack.sent();
+        let mut size = place.ip_size();
+        if self.agreed.exact_ecn {
+            self.add_accecn(ecn, place);
+            size = place.ip_size();
+        }
+        self.stats.sent_bytes += u64::from(size);
+        if place.body.len() > 0 {
+            self.last_sent = now;
+            self.ack.answered(now);
+        }
+        Departure {
+            size,
+            ecn,
+            retransmission: None,
+        }
+    }
+
+    /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
+    #[inline]
+    fn advertise(&mut self) -> u16 {
+        if self.rcv_nxt == self.rcv_acked && self.auto_read && self.told {
+            // Nothing has come since the last segment left.
+            return self.rcv_field;
+        }
+        let mut window = if self.auto_read && !self.rcv_gaps {
+            self.receive_window
+        } else {
+            self.offer()
+        };
+        let edge = self.rcv_nxt + window;
+        let scale = self.agreed.rcv_scale;
+        // It moves by a full segment or half the buffer, never back. The last one was rounded up: a window that stays as it is moves
+        // by a full segment less that.
+        let moved = edge.since(self.rcv_edge);
+        let (mut from, mut rounded) = (edge, u64::from(self.cold.rcv_rounded));
+        if moved == 0 || moved + rounded < u64::from(self.smss).min(self.receive_window / 2) {
+            from = self.rcv_edge;
+            window = from.since(self.rcv_nxt);
+        } else {
+            rounded = 0;
+        }
+        // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
+        let field = ((window + (1 << scale) - 1) >> scale).min(u64::from(u16::MAX));
+        self.rcv_edge = self.rcv_nxt + (field << scale);
+        rounded += self.rcv_edge.since(from);
+        self.cold.rcv_rounded = u16::try_from(rounded).unwrap_or(u16::MAX);
+        self.rcv_field = u16::try_from(field).unwrap_or(u16::MAX);
+        self.told = true;
+        self.rcv_field
+    }
+}

@@ -1,0 +1,635 @@
+//! Segment arrives (RFC 9293 §3.10.7).
+
+use anabranch_core::{
+    body::Body,
+    packet::Ecn,
+    units::{Duration, Instant},
+};
+
+use super::{
+    Ending, Endpoint,
+    header::{OUTDATED, age_tick},
+    timers::Timer,
+};
+use crate::{
+    receive_buffer::ReceiveBuffer,
+    refusal::Refusal,
+    segment::{Flags, Segment},
+    seq::Seq,
+    state::{Event, State},
+};
+
+/// Reports that leave at once before others wait, for a loss is noticed by the third
+/// (RFC 5681 §3.2).
+const REPORTS_AT_ONCE: u8 = 3;
+/// What a report may wait is this part of the round-trip time.
+const SHARE_OF_RTT: u64 = 20;
+
+/// What of the segments beyond a gap has been reported.
+#[derive(Debug)]
+pub(super) struct Reports {
+    /// RCV.NXT while this counts.
+    gap_at: Seq,
+    /// Reports that left at once.
+    at_once: u8,
+    /// Segments that wait to be reported.
+    waiting: u32,
+    /// Until when they wait at the latest.
+    until: Instant,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self {
+            gap_at: Seq::first(0),
+            at_once: 0,
+            waiting: 0,
+            until: Instant::START,
+        }
+    }
+}
+
+/// Bits that a segment of the steady state may not have.
+const UNUSUAL: Flags = Flags(
+    Flags::FIN.0
+        | Flags::SYN.0
+        | Flags::RST.0
+        | Flags::URG.0
+        | Flags::ECE.0
+        | Flags::CWR.0
+        | Flags::AE.0,
+);
+
+impl<B: Body> Endpoint<B> {
+    /// A segment arrives, in an IP packet with this ECN field.
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: one caller has nearly all of the segments"
+    )]
+    #[inline(always)]
+    pub fn on_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        self.stats.received_packets += 1;
+        self.wanted.wake = true;
+        if self.is_usual(segment) && ecn != Ecn::Ce {
+            self.on_usual_segment(now, segment);
+        } else {
+            self.on_other_segment(now, segment, ecn);
+        }
+    }
+
+    /// A segment that takes the long way.
+    #[inline(never)]
+    fn on_other_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        if ecn == Ecn::Ce {
+            self.stats.ce_segments += 1;
+        }
+        match self.state {
+            State::Closed => self.reset_against(segment),
+            State::Listen => self.on_segment_in_listen(now, segment, ecn),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment, ecn),
+            _ => self.on_any_segment(now, segment, ecn),
+        }
+    }
+
+    /// The next expected segment of an open connection, or one without payload: what header
+    /// prediction (RFC 7323 appendix on its processing) is for. Nothing below is skipped but
+    /// checks that this one makes.
+    #[inline]
+    fn is_usual(&self, segment: &Segment<B>) -> bool {
+        self.state == State::Established
+            && segment.flags.any(Flags::ACK)
+            && !segment.flags.any(UNUSUAL)
+            && segment.seq == self.rcv_nxt.wire()
+            && !self.rcv_gaps
+            && !self.agreed.exact_ecn
+            && match segment.timestamps {
+                Some(timestamps) => {
+                    self.agreed.timestamps
+                        && timestamps.value.wrapping_sub(self.ts_recent).cast_signed() >= 0
+                }
+                None => !self.agreed.timestamps,
+            }
+            && u64::from(segment.body.len()) <= self.rcv_edge.since(self.rcv_nxt)
+    }
+
+    #[expect(clippy::inline_always, reason = "measured: see `on_segment`")]
+    #[inline(always)]
+    fn on_usual_segment(&mut self, now: Instant, segment: &Segment<B>) {
+        let len = segment.body.len();
+        // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
+        // its window could tell something.
+        let plain = len > 0
+            && segment.ack == self.snd_una.wire()
+            && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
+            && segment.options.sack_blocks().is_empty();
+        if !plain && !self.on_acknowledgment(now, segment) {
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps
+            && self.rcv_nxt <= self.rcv_acked
+        {
+            self.ts_recent = timestamps.value;
+            self.ts_recent_at = age_tick(now);
+        }
+        if len > 0 {
+            self.rcv_nxt += u64::from(len);
+            self.deliver(&segment.body);
+            if self.agreed.tuned {
+                self.sample_receive_rtt(now, segment);
+                self.grow_receive_window(segment, self.occupied(segment));
+                self.tune_receive_window(now, self.stats.delivered_bytes);
+            }
+            self.ack_in_order(now);
+            if segment.flags.any(Flags::PSH) || len < self.smss {
+                self.on_push();
+            }
+        }
+    }
+
+    /// A segment has come in order.
+    #[inline]
+    fn ack_in_order(&mut self, now: Instant) {
+        let wait = !self.auto_read && self.settings.acks_wait_for_read && self.wants_a_read();
+        self.ack.in_order(now, self.rtt.rto(), wait);
+    }
+
+    /// What has just come in order asks for an acknowledgment.
+    #[inline]
+    fn on_push(&mut self) {
+        self.ack.push();
+        if self.auto_read {
+            self.ack.all_read();
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, in its order.
+    fn on_any_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let flags = segment.flags;
+        let seq = self.rcv_nxt.near(segment.seq);
+        if !self.passes_timestamps(now, segment, seq) {
+            return;
+        }
+        if !self.is_acceptable(segment, seq) {
+            self.on_unacceptable(now, segment, seq);
+            return;
+        }
+        if flags.any(Flags::RST) {
+            self.on_reset(now, seq);
+            return;
+        }
+        if flags.any(Flags::SYN) {
+            if self.state == State::SynReceived && seq + 1 == self.rcv_nxt && !flags.any(Flags::ACK)
+            {
+                self.on_repeated_syn(now, segment, ecn);
+                return;
+            }
+            if !(self.state == State::SynReceived
+                && flags.any(Flags::ACK)
+                && seq + 1 == self.rcv_nxt)
+            {
+                // RFC 5961 §4.2: challenge.
+                if seq + 1 != self.rcv_nxt {
+                    self.refuse(Refusal::BlindSyn);
+                }
+                self.challenge(now);
+                return;
+            }
+        }
+        if !flags.any(Flags::ACK) {
+            self.refuse(Refusal::Flags);
+            return;
+        }
+        let ack = self.snd_una.near(segment.ack);
+        // Of what is not believed nothing else may leave a trace: neither its timestamp nor its count of
+        // marks.
+        if self.state == State::SynReceived {
+            if !(self.snd_una < ack && ack <= self.snd_nxt) {
+                self.refuse(Refusal::UnsentAck);
+                self.reset_against(segment);
+                return;
+            }
+        } else if !self.believes(ack) {
+            self.on_acknowledgment(now, segment);
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps
+            && self.agreed.timestamps
+            && seq <= self.rcv_acked
+            && timestamps.value.wrapping_sub(self.ts_recent).cast_signed() >= 0
+        {
+            // RFC 7323 §4.3
+            self.ts_recent = timestamps.value;
+            self.ts_recent_at = age_tick(now);
+        }
+        if self.agreed.exact_ecn && self.state != State::SynReceived {
+            self.read_ace(segment, ack);
+        }
+        if self.state == State::SynReceived {
+            self.transit(Event::SynAcknowledged);
+            if flags.any(Flags::SYN) {
+                // Both ends opened at once; the SYN itself was taken before.
+                self.ack.at_once();
+            }
+            self.on_handshake_ace(segment);
+            self.established(now, ack, segment);
+        } else if !self.on_acknowledgment(now, segment) {
+            return;
+        }
+        self.on_ecn(flags, ecn, segment.body.len());
+        self.on_payload(now, segment, seq);
+    }
+
+    /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
+    fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
+        let due = self.timer == Timer::Retransmit && self.timer_at <= now;
+        if due && self.cold.passive && self.has_no_retry_left() {
+            // A listener that gives up as this arrives listens again, and this is its next SYN.
+            self.on_retransmission_timeout(now);
+            self.on_segment_in_listen(now, segment, ecn);
+            return;
+        }
+        if self.settings.limit_answers {
+            if !self.may_challenge(now) {
+                return;
+            }
+            // Measured: a timer that ends with the arrival comes first, and the next counts from this answer.
+            if due {
+                self.on_retransmission_timeout(now);
+                if self.state != State::SynReceived {
+                    return;
+                }
+                self.cold.trouble().opening.two = true;
+            }
+            self.restart_retransmission_timer(now);
+        }
+        self.want_syn();
+    }
+
+    /// Whether a timestamp is older than the last one, by more than is let pass.
+    fn is_old(&self, value: u32) -> bool {
+        let earliest = self.ts_recent.wrapping_sub(self.settings.paws_tolerance);
+        value.wrapping_sub(earliest).cast_signed() < 0
+    }
+
+    /// PAWS (RFC 7323 §5.3 R1).
+    fn passes_timestamps(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) -> bool {
+        if !self.agreed.timestamps || segment.flags.any(Flags::RST) {
+            return true;
+        }
+        match segment.timestamps {
+            Some(timestamps) if self.is_old(timestamps.value) => {
+                if age_tick(now).saturating_sub(self.ts_recent_at) > OUTDATED {
+                    // RFC 7323 §5.5: nothing is known of timestamps any more, and this one is the first.
+                    self.ts_recent = timestamps.value;
+                    self.ts_recent_at = age_tick(now);
+                    return true;
+                }
+                if self.is_overtaken(segment, timestamps.value) {
+                    return true;
+                }
+                self.refuse(Refusal::OldTimestamp);
+                self.note_duplicate(segment, seq);
+                if segment.flags.any(Flags::SYN) {
+                    self.challenge(now);
+                } else {
+                    self.answer_invalid(now, segment);
+                }
+                false
+            }
+            Some(_) => true,
+            None => {
+                // RFC 7323 §3.2: drop silently.
+                self.refuse(Refusal::MissingTimestamp);
+                false
+            }
+        }
+    }
+
+    /// Whether it repeats the last acknowledgment and has only been overtaken on its way
+    /// ([`Settings::disordered_acks`](crate::settings::Settings::disordered_acks)).
+    fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
+        let age = u64::from(self.ts_recent.wrapping_sub(value));
+        self.settings.disordered_acks
+            && segment.sequence_len() == 0
+            && segment.flags.any(Flags::ACK)
+            && segment.seq == self.rcv_nxt.wire()
+            && segment.ack == self.snd_una.wire()
+            && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
+            && Duration::from_millis(age) <= self.rtt.rto() * 6 / 5
+    }
+
+    /// Answers what is out of range (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
+    fn answer_invalid(&mut self, now: Instant, segment: &Segment<B>) {
+        if self.settings.limit_answers && segment.sequence_len() == 0 {
+            self.challenge(now);
+        } else {
+            self.ack.at_once();
+        }
+    }
+
+    /// RFC 9293 §3.4: does it touch the window?
+    fn is_acceptable(&self, segment: &Segment<B>, seq: Seq) -> bool {
+        if self.state == State::SynReceived && segment.flags.any(Flags::SYN) {
+            return true;
+        }
+        match (segment.sequence_len(), self.rcv_edge.since(self.rcv_nxt)) {
+            (0, 0) => seq == self.rcv_nxt,
+            (0, _) => self.rcv_nxt <= seq && seq < self.rcv_edge,
+            (_, 0) => false,
+            (len, _) => seq < self.rcv_edge && seq + len > self.rcv_nxt,
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4, first: answered, not taken.
+    fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
+        let flags = segment.flags;
+        if let Some(reason) = self.outside(flags, seq) {
+            self.refuse(reason);
+            if !flags.any(Flags::RST) {
+                // RFC 5961 §4.2, RFC 9293 §3.10.7.4.
+                self.challenge(now);
+            }
+            return;
+        }
+        if flags.any(Flags::RST) {
+            // RFC 9293 §3.10.7.4: a closed window takes no octets, and resets all the same.
+            if seq == self.rcv_nxt {
+                self.on_reset(now, seq);
+            }
+            return;
+        }
+        if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
+            // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
+            self.start_time_wait(now);
+        }
+        self.note_duplicate(segment, seq);
+        if flags.any(Flags::SYN) {
+            // RFC 5961 §4.2: whatever its number.
+            self.challenge(now);
+        } else {
+            self.answer_invalid(now, segment);
+        }
+        // A closed window takes no data, but acknowledgments all the same.
+        if seq == self.rcv_nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
+            self.on_acknowledgment(now, segment);
+        }
+    }
+
+    /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
+    /// and data that came before, may come again; so may acknowledgments of one that has probed a closed
+    /// window with an octet (RFC 9293 §3.8.6.1).
+    fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
+        let first = Seq::first(self.cold.irs);
+        let probe = u64::from(self.rcv_edge == self.rcv_nxt);
+        let never_sent = seq > self.rcv_edge.saturating_add(probe) || seq < first;
+        if flags.any(Flags::RST) {
+            if never_sent {
+                return Some(Refusal::BlindReset);
+            }
+            return (seq < self.rcv_nxt).then_some(Refusal::OldReset);
+        }
+        if flags.any(Flags::SYN) {
+            return (seq != first).then_some(Refusal::BlindSyn);
+        }
+        never_sent.then_some(Refusal::OutsideWindow)
+    }
+
+    /// RFC 5961 §3.2: only a reset with the very next number is believed.
+    fn on_reset(&mut self, now: Instant, seq: Seq) {
+        if seq != self.rcv_nxt {
+            self.refuse(Refusal::BlindReset);
+            self.challenge(now);
+        } else if self.state == State::SynReceived && self.cold.passive {
+            self.listen_again();
+        } else if self.state != State::TimeWait {
+            self.end(Ending::Reset, now);
+        } else {
+            self.transit(Event::Reset);
+            self.stop();
+        }
+    }
+
+    /// Answers what a blind attacker may have sent (RFC 5961): a genuine peer corrects itself. A
+    /// flood of such segments is answered no more often than the settings allow (RFC 5961 §7).
+    #[cold]
+    pub(super) fn challenge(&mut self, now: Instant) {
+        if self.may_challenge(now) {
+            self.stats.challenge_acks = self.stats.challenge_acks.wrapping_add(1);
+            self.ack.at_once();
+        }
+    }
+
+    /// Whether `challenge_ack_interval` has passed since the last time that it had.
+    fn may_challenge(&mut self, now: Instant) -> bool {
+        let notes = self.cold.notes.get_or_insert_default();
+        let least = self.settings.challenge_ack_interval;
+        let may = notes
+            .challenged
+            .is_none_or(|then| now.saturating_since(then) >= least);
+        if may {
+            notes.challenged = Some(now);
+        }
+        may
+    }
+
+    /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).
+    fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
+        let len = u64::from(segment.body.len());
+        if len > 0 && seq + len <= self.rcv_nxt {
+            self.stats.duplicate_segments += 1;
+            self.report_duplicate(seq, seq + len);
+            self.ack.duplicate();
+        }
+    }
+
+    /// Reports octets that came twice with the next acknowledgment (RFC 2883).
+    fn report_duplicate(&mut self, start: Seq, end: Seq) {
+        if self.agreed.sack && self.settings.dsack {
+            self.receive().note_duplicate(start, end);
+            self.rcv_duplicate = true;
+        }
+    }
+
+    pub(super) fn receive(&mut self) -> &mut ReceiveBuffer<B> {
+        self.cold.receive.get_or_insert_default()
+    }
+
+    fn take_contiguous(&mut self) -> Option<(B, Seq)> {
+        let rcv_nxt = self.rcv_nxt;
+        self.receive().take(rcv_nxt)
+    }
+
+    /// RFC 9293 §3.10.7.4, seventh and eighth: payload and FIN.
+    #[expect(clippy::inline_always, reason = "measured: see `on_segment`")]
+    #[inline(always)]
+    pub(super) fn on_payload(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
+        let len = u64::from(segment.body.len());
+        let end = seq + len;
+        if !self.state.may_receive() {
+            if len > 0 {
+                self.note_duplicate(segment, seq);
+                self.ack.at_once();
+            }
+            return;
+        }
+        if segment.flags.any(Flags::FIN) && end <= self.rcv_edge && self.cold.peer_fin == Seq::END {
+            self.cold.peer_fin = end;
+            // What fills the gap before it must not pass for usual.
+            self.rcv_gaps |= end > self.rcv_nxt;
+        }
+        // Nothing belongs behind a FIN, and nothing fits behind the window.
+        let limit = self.cold.peer_fin.min(self.rcv_edge);
+        if len > 0 && end > limit {
+            self.refuse(Refusal::OutsideWindow);
+        }
+        if len > 0 && seq >= limit {
+            self.ack.at_once();
+        } else if len > 0 {
+            self.on_data(now, segment, seq, end.min(limit));
+        }
+        if self.cold.peer_fin == self.rcv_nxt {
+            self.on_fin(now);
+        } else if segment.flags.any(Flags::FIN) {
+            self.ack.at_once();
+        }
+    }
+
+    /// The octets `seq..end` of a segment.
+    fn on_data(&mut self, now: Instant, segment: &Segment<B>, seq: Seq, end: Seq) {
+        if end <= self.rcv_nxt {
+            self.note_duplicate(segment, seq);
+            self.ack.at_once();
+            return;
+        }
+        if self.agreed.tuned && (seq <= self.rcv_nxt || self.settings.occupied_buffer) {
+            self.sample_receive_rtt(now, segment);
+        }
+        let start = seq.max(self.rcv_nxt);
+        let fits = "a part of a body is as short as a body";
+        let body = segment.body.slice(
+            u32::try_from(start.since(seq)).expect(fits),
+            u32::try_from(end.since(start)).expect(fits),
+        );
+        if start > self.rcv_nxt {
+            // RFC 5681 §4.2: out of order, so acknowledge at once.
+            self.stats.out_of_order_segments += 1;
+            let before = if self.settings.occupied_buffer {
+                self.beyond()
+            } else {
+                end.since(start)
+            };
+            let grows = self.receive().grows_latest(start, end);
+            let new = self.receive().insert(start, &body);
+            if !new {
+                self.stats.duplicate_segments += 1;
+                self.report_duplicate(start, end);
+            }
+            self.rcv_gaps = true;
+            if self.agreed.tuned {
+                // Behind a gap a segment takes its room after the window has grown, in order before: measured.
+                self.grow_receive_window(segment, before);
+            }
+            if new {
+                self.report_out_of_order(now, grows);
+            } else {
+                // RFC 2883 §4: with the very next acknowledgment.
+                self.ack.at_once();
+            }
+            return;
+        }
+        self.rcv_nxt = end;
+        self.deliver(&body);
+        // What waited behind a gap is taken after this, and counts in the next round trip.
+        let taken = self.stats.delivered_bytes;
+        if self.agreed.tuned {
+            self.grow_receive_window(segment, self.occupied(segment));
+        }
+        if self.rcv_gaps {
+            while let Some((body, end)) = self.take_contiguous() {
+                self.rcv_nxt = end;
+                self.deliver(&body);
+            }
+            self.rcv_gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
+            // RFC 5681 §4.2: it fills a gap, all or in part.
+            let quick = self.ack.filled(now, self.rtt.rto());
+            if self.rcv_gaps && !quick {
+                self.count_report_of_fill();
+            }
+        } else {
+            self.ack_in_order(now);
+            if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
+                self.on_push();
+            }
+        }
+        if self.agreed.tuned {
+            self.tune_receive_window(now, taken);
+        }
+    }
+
+    /// The acknowledgment of what filled a part of a gap reports the rest, and is the first of those that leave at once
+    /// ([`Settings::sack_compression`](crate::settings::Settings::sack_compression)).
+    fn count_report_of_fill(&mut self) {
+        if self.settings.sack_compression > 0 && self.agreed.sack {
+            let gap_at = self.rcv_nxt;
+            self.cold.extras().reports = Reports {
+                gap_at,
+                at_once: 1,
+                ..Reports::default()
+            };
+        }
+    }
+
+    /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
+    /// ([`Settings::sack_compression`](crate::settings::Settings::sack_compression)).
+    ///
+    /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
+    /// acknowledgment has room for three and says nothing of others.
+    fn report_out_of_order(&mut self, now: Instant, grows: bool) {
+        let most = self.settings.sack_compression;
+        if most == 0 || !self.agreed.sack || self.ack.quick_out_of_order() {
+            self.ack.at_once();
+            return;
+        }
+        let rcv_nxt = self.rcv_nxt;
+        let seen = self.receive_rtt();
+        let delay = [self.rtt.srtt(), seen]
+            .into_iter()
+            .filter(|rtt| !rtt.is_zero())
+            .map(|rtt| rtt / SHARE_OF_RTT)
+            .fold(self.settings.sack_compression_delay, Duration::min)
+            + self.settings.sack_compression_slack;
+        let reports = &mut self.cold.extras().reports;
+        if reports.gap_at != rcv_nxt {
+            *reports = Reports {
+                gap_at: rcv_nxt,
+                ..Reports::default()
+            };
+        }
+        if reports.at_once < REPORTS_AT_ONCE {
+            reports.at_once += 1;
+            self.ack.at_once();
+            return;
+        }
+        if self.ack.deadline() != reports.until {
+            // The last report has left.
+            reports.waiting = 0;
+            reports.until = now.saturating_add(delay);
+        }
+        reports.waiting += 1;
+        if reports.waiting >= most || (!grows && reports.waiting > 1) {
+            self.ack.at_once();
+        } else {
+            self.ack.by(reports.until);
+            reports.until = self.ack.deadline();
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, body: &B) {
+        if self.auto_read {
+            self.stats.delivered_bytes += u64::from(body.len());
+        } else {
+            self.receive().push_ready(body.clone());
+        }
+    }
+}

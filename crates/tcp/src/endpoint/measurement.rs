@@ -1,0 +1,80 @@
+//! What acknowledgments measure: round-trip times (RFC 6298 §3, RFC 7323 §4) and delivery rates.
+
+use anabranch_core::{
+    body::Body,
+    units::{Duration, Instant},
+};
+
+use super::{Endpoint, header::timestamp};
+use crate::{recovery::tlp::Probing, scoreboard::Delivered, segment::Segment};
+use anabranch_congestion::{RateSample, rate::Delivery};
+
+impl<B: Body> Endpoint<B> {
+    /// A delivery-rate sample from what an acknowledgment delivered.
+    #[inline(never)]
+    pub(super) fn rate_sample(
+        &mut self,
+        now: Instant,
+        octets: u64,
+        latest: Option<u64>,
+    ) -> Option<RateSample> {
+        let sampler = &mut self.cold.extras.as_mut()?.rate;
+        sampler.on_delivered(&Delivery {
+            now,
+            octets,
+            latest,
+            gone: self.board.gone(),
+            min_rtt: self.rtt.min_rtt(),
+        })
+    }
+
+    /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
+    pub(super) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
+        if self.sample_rtt_once(now, delivered) {
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps
+            && self.agreed.timestamps
+        {
+            let ticks = timestamp(now).wrapping_sub(timestamps.echo);
+            if ticks.cast_signed() > 0 {
+                self.take_rtt(Duration::from_millis(u64::from(ticks)));
+            }
+        }
+    }
+
+    /// A sample from what was sent once; `false` if some of what was delivered was sent again.
+    pub(super) fn sample_rtt_once(&mut self, now: Instant, delivered: &Delivered) -> bool {
+        let Some(once) = delivered.timed() else {
+            return false;
+        };
+        self.rtt.note_min(now.saturating_since(once.last_sent_at));
+        if !self.settings.timer_tick.is_zero() {
+            self.count_ticks(now, once.first_sent_at);
+            return true;
+        }
+        self.take_rtt(now.saturating_since(once.first_sent_at));
+        true
+    }
+
+    /// A round-trip time as a coarse clock sees it.
+    #[inline(never)]
+    fn count_ticks(&mut self, now: Instant, sent: Instant) {
+        let tick = self.settings.timer_tick;
+        let at = |time: Instant| time.as_picos() / tick.as_picos();
+        let bounds = self.settings.rto_bounds();
+        self.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
+    }
+
+    pub(super) fn take_rtt(&mut self, sample: Duration) {
+        if self.settings.adapt_rto && self.resume_estimate(sample) {
+            return;
+        }
+        if !sample.is_zero() {
+            self.rtt.sample(sample, &self.settings.rto_bounds());
+            if self.probing != Probing::Free {
+                self.note_measured();
+            }
+        }
+    }
+}

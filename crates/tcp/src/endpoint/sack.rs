@@ -1,0 +1,50 @@
+//! Selective acknowledgments as they arrive (RFC 2018, RFC 2883).
+
+use super::{Endpoint, acknowledgment::News};
+use crate::{
+    recovery::dsack,
+    refusal::Refusal,
+    segment::{SackBlock, Segment},
+    seq::Seq,
+};
+use anabranch_core::body::Body;
+
+impl<B: Body> Endpoint<B> {
+    /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.
+    pub(super) fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, news: &mut News) {
+        let blocks = segment.options.sack_blocks();
+        if self.cold.watch.is_some() {
+            news.duplicate = dsack::reported(blocks, ack);
+        }
+        if across_each_other(blocks) {
+            self.refuse(Refusal::SackBlock);
+        }
+        for block in blocks {
+            let left = ack.near(block.left);
+            let right = ack.near(block.right);
+            let across = left < ack && right > ack;
+            if left >= right || right > self.snd_nxt || left < self.cold.first_octet || across {
+                self.refuse(Refusal::SackBlock);
+                news.duplicate = None;
+            } else if left < ack {
+                // A duplicate (RFC 2883), or older than what is acknowledged.
+            } else {
+                news.new_sack |= self.board.sack(left, right, &mut news.delivered);
+            }
+        }
+    }
+}
+
+/// Whether blocks of one option share octets, other than the first as a duplicate within the second
+/// (RFC 2883 §4). Each may be right by itself, so what they report is taken all the same.
+fn across_each_other(blocks: &[SackBlock]) -> bool {
+    let reaches = |from: u32, to: u32| to.wrapping_sub(from).cast_signed() > 0;
+    let share = |a: &SackBlock, b: &SackBlock| reaches(a.left, b.right) && reaches(b.left, a.right);
+    let within =
+        |a: &SackBlock, b: &SackBlock| !reaches(a.left, b.left) && !reaches(b.right, a.right);
+    blocks.iter().enumerate().any(|(place, later)| {
+        blocks[..place].iter().enumerate().any(|(first, earlier)| {
+            share(earlier, later) && !((first, place) == (0, 1) && within(earlier, later))
+        })
+    })
+}

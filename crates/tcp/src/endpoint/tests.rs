@@ -1,0 +1,13 @@
+use super::*;
+use anabranch_core::body::Length;
+
+/// Thousands of connections may lie idle; what only trouble needs is made when it comes.
+#[test]
+fn an_idle_endpoint_is_small() {
+    let control = size_of::<Control>();
+    let bytes = size_of::<Endpoint<Length>>() + size_of::<Cold<Length>>() - control;
+    assert!(
+        bytes <= 800,
+        "{bytes} bytes besides the {control} of the control"
+    );
+}

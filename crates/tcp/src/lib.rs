@@ -1,0 +1,43 @@
+//! TCP: one sans-I/O endpoint, used by the simulator on lengths and by real packets on octets.
+//!
+//! An [`Endpoint`] is fed segments and the time, and is asked for segments and for its next
+//! deadline; nothing else touches it. What distinguishes one TCP from another is data: a
+//! [`Settings`] value, made from a named [`Profile`] and a scenario's [`Overrides`].
+#![forbid(unsafe_code)]
+
+pub mod accecn;
+pub mod ack;
+pub mod congestion_state;
+pub mod endpoint;
+pub mod persist;
+pub mod profile;
+pub mod receive_buffer;
+pub mod recovery;
+pub mod refusal;
+pub mod rtt;
+pub mod scoreboard;
+pub mod segment;
+pub mod send_buffer;
+pub mod send_limit;
+pub mod seq;
+pub mod settings;
+pub mod state;
+pub mod stats;
+pub mod window_validation;
+pub mod wire;
+
+pub use accecn::AccEcn;
+pub use congestion_state::CongestionState;
+pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
+pub use profile::{Profile, profiles};
+pub use recovery::{
+    cause::RetransmitCause,
+    window_log::{WindowChange, WindowEvent},
+};
+pub use refusal::{Refusal, Refusals};
+pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
+pub use send_limit::{LimitTimes, SendLimit};
+pub use seq::Seq;
+pub use settings::{DelayedAck, EcnMode, FullAck, Overrides, Problem, Recovery, Settings};
+pub use state::State;
+pub use stats::{Snapshot, Stats};

@@ -1,0 +1,415 @@
+//! Reassembly and the receive buffer: what arrived, in order or not, and is not read yet.
+//!
+//! In order, nothing is kept but counters (the application takes everything at once) or a queue
+//! for it to read from. Out of order, disjoint intervals are kept in a sorted deque: new data lands
+//! near its back and repairs near its front, where insertion is cheap.
+
+use std::collections::VecDeque;
+
+use super::{segment::SackBlock, seq::Seq};
+use anabranch_core::body::Body;
+
+/// Octets that arrived beyond a gap.
+#[derive(Debug)]
+struct Interval<B> {
+    start: Seq,
+    end: Seq,
+    body: B,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct ReceiveBuffer<B> {
+    intervals: VecDeque<Interval<B>>,
+    /// A number inside each of the intervals reported last, latest first (RFC 2018 §4);
+    /// [`Seq::START`] where there is none.
+    recent: [Seq; 4],
+    /// A duplicate to report once (RFC 2883 §4).
+    duplicate: Option<(Seq, Seq)>,
+    ready: VecDeque<B>,
+    unread: u64,
+    /// Octets in `intervals`.
+    beyond: u64,
+}
+
+impl<B> Default for ReceiveBuffer<B> {
+    fn default() -> Self {
+        Self {
+            intervals: VecDeque::new(),
+            recent: [Seq::START; 4],
+            duplicate: None,
+            ready: VecDeque::new(),
+            unread: 0,
+            beyond: 0,
+        }
+    }
+}
+
+impl<B: Body> ReceiveBuffer<B> {
+    /// Octets in order that wait for the application.
+    #[must_use]
+    pub const fn unread(&self) -> u64 {
+        self.unread
+    }
+    /// Whether something waits beyond a gap.
+    #[must_use]
+    pub fn has_gaps(&self) -> bool {
+        !self.intervals.is_empty()
+    }
+
+    /// Octets that wait beyond gaps.
+    #[must_use]
+    pub const fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Octets of the piece that is read next.
+    #[must_use]
+    pub fn first_unread(&self) -> u64 {
+        self.ready.front().map_or(0, |body| u64::from(body.len()))
+    }
+
+    /// Where the last of what waits beyond a gap ends.
+    #[must_use]
+    pub fn end(&self) -> Option<Seq> {
+        self.intervals.back().map(|interval| interval.end)
+    }
+
+    /// Queues octets in order for the application.
+    pub fn push_ready(&mut self, body: B) {
+        if !body.is_empty() {
+            self.unread += u64::from(body.len());
+            self.ready.push_back(body);
+        }
+    }
+
+    /// At most `max` octets in order.
+    pub fn read(&mut self, max: u64) -> B {
+        let mut out = B::default();
+        let mut left = u32::try_from(max.min(self.unread)).unwrap_or(u32::MAX);
+        while left > 0
+            && let Some(mut front) = self.ready.pop_front()
+        {
+            if front.len() > left {
+                let rest = front.slice(left, front.len() - left);
+                front = front.slice(0, left);
+                self.ready.push_front(rest);
+            }
+            left -= front.len();
+            self.unread -= u64::from(front.len());
+            if out.is_empty() {
+                out = front;
+            } else {
+                out.append(&front);
+            }
+        }
+        out
+    }
+
+    /// Keeps `body`, which begins at `start`, beyond the next expected number. `false` if nothing
+    /// of it is new; what is already there is kept and the new copy of it is dropped, so that a
+    /// stream once received never changes.
+    pub fn insert(&mut self, start: Seq, body: &B) -> bool {
+        let end = start + u64::from(body.len());
+        // The first interval that ends at or behind our start; all up to `last` touch us.
+        let first = self.intervals.partition_point(|i| i.end < start);
+        let mut last = first;
+        let mut at = start;
+        let mut merged: Option<Interval<B>> = None;
+        let mut new = false;
+        while let Some(interval) = self.intervals.get_mut(last)
+            && interval.start <= end
+        {
+            if interval.start <= start && interval.end >= end {
+                self.report(start);
+                return false;
+            }
+            let gap = part(body, start, at, interval.start.max(at));
+            new |= !gap.is_empty();
+            self.beyond += u64::from(gap.len());
+            at = at.max(interval.end);
+            let this = std::mem::replace(
+                interval,
+                Interval {
+                    start,
+                    end: start,
+                    body: B::default(),
+                },
+            );
+            merged = Some(match merged {
+                None if gap.is_empty() => this,
+                None => {
+                    let start = this.start - u64::from(gap.len());
+                    let mut body = gap;
+                    body.append(&this.body);
+                    Interval {
+                        start,
+                        end: this.end,
+                        body,
+                    }
+                }
+                Some(mut whole) => {
+                    whole.body.append(&gap);
+                    whole.body.append(&this.body);
+                    whole.end = this.end;
+                    whole
+                }
+            });
+            last += 1;
+        }
+        let tail = part(body, start, at, end.max(at));
+        new |= !tail.is_empty();
+        self.beyond += u64::from(tail.len());
+        match merged {
+            None => self.intervals.insert(
+                first,
+                Interval {
+                    start,
+                    end,
+                    body: tail,
+                },
+            ),
+            Some(mut whole) => {
+                whole.end += u64::from(tail.len());
+                whole.body.append(&tail);
+                self.intervals[first] = whole;
+                if last > first + 1 {
+                    self.intervals.drain(first + 1..last);
+                }
+            }
+        }
+        self.report(start);
+        new
+    }
+
+    /// Takes what now follows `rcv_nxt` without a gap: the octets, and the number behind them.
+    pub fn take(&mut self, rcv_nxt: Seq) -> Option<(B, Seq)> {
+        let mut taken = None;
+        while let Some(front) = self.intervals.front()
+            && front.start <= rcv_nxt
+        {
+            let Some(front) = self.intervals.pop_front() else {
+                break;
+            };
+            self.beyond -= front.end.since(front.start);
+            if front.end > rcv_nxt {
+                taken = Some((
+                    part(&front.body, front.start, rcv_nxt, front.end),
+                    front.end,
+                ));
+                break;
+            }
+        }
+        if self.intervals.is_empty() {
+            self.recent = [Seq::START; 4];
+        }
+        taken
+    }
+
+    /// Remembers the interval around `seq` as the latest.
+    fn report(&mut self, seq: Seq) {
+        let Some(this) = self.around(seq).map(|i| (i.start, i.end)) else {
+            return;
+        };
+        let mut kept = [seq, Seq::START, Seq::START, Seq::START];
+        let mut n = 1;
+        for other in self.recent {
+            if n < 4 && other != Seq::START && !(this.0 <= other && other < this.1) {
+                kept[n] = other;
+                n += 1;
+            }
+        }
+        self.recent = kept;
+    }
+
+    fn around(&self, seq: Seq) -> Option<&Interval<B>> {
+        let i = self.intervals.partition_point(|i| i.end <= seq);
+        self.intervals.get(i).filter(|i| i.start <= seq)
+    }
+
+    /// Whether `start..end` grows one of the two blocks that changed last, or there are fewer than two.
+    #[must_use]
+    pub fn grows_latest(&self, start: Seq, end: Seq) -> bool {
+        let mut first = None;
+        for seq in self.recent {
+            let Some(interval) = self.around(seq) else {
+                continue;
+            };
+            if first == Some(interval.start) {
+                continue;
+            }
+            if interval.start <= end && start <= interval.end {
+                return true;
+            }
+            if first.is_some() {
+                return false;
+            }
+            first = Some(interval.start);
+        }
+        true
+    }
+
+    /// Reports octets that came twice with the next acknowledgment (RFC 2883 §4).
+    pub const fn note_duplicate(&mut self, start: Seq, end: Seq) {
+        self.duplicate = Some((start, end));
+    }
+    /// Whether a duplicate waits to be reported.
+    #[must_use]
+    pub const fn has_duplicate(&self) -> bool {
+        self.duplicate.is_some()
+    }
+
+    /// At most `room` blocks for an acknowledgment: the latest first, then those reported before
+    /// it (RFC 2018 §4), after a duplicate if there is one.
+    pub fn sack_blocks(&mut self, room: usize) -> (u8, [SackBlock; 4]) {
+        let mut blocks = [SackBlock::default(); 4];
+        let mut n = 0;
+        let room = room.min(4);
+        if let Some((start, end)) = self.duplicate.take()
+            && room > 0
+        {
+            blocks[0] = SackBlock {
+                left: start.wire(),
+                right: end.wire(),
+            };
+            n = 1;
+        }
+        let mut seen = [None; 4];
+        for seq in self.recent {
+            let Some(interval) = self.around(seq) else {
+                continue;
+            };
+            // Two that were apart when they were reported may have grown together.
+            if usize::from(n) >= room || seen.contains(&Some(interval.start)) {
+                continue;
+            }
+            seen[usize::from(n)] = Some(interval.start);
+            blocks[usize::from(n)] = SackBlock {
+                left: interval.start.wire(),
+                right: interval.end.wire(),
+            };
+            n += 1;
+        }
+        (n, blocks)
+    }
+
+    /// Forgets everything; nothing more will be read.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The octets of `body`, which begins at `start`, from `from` up to `to`.
+fn part<B: Body>(body: &B, start: Seq, from: Seq, to: Seq) -> B {
+    let len = to.since(from);
+    if len == 0 {
+        return B::default();
+    }
+    let fits = "a part of a body is as short as a body";
+    body.slice(
+        u32::try_from(from.since(start)).expect(fits),
+        u32::try_from(len).expect(fits),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_core::body::Octets;
+    use proptest::prelude::*;
+
+    fn stream(from: u64, to: u64) -> Octets {
+        Octets((from..to).map(|i| (i % 251) as u8).collect())
+    }
+
+    #[test]
+    fn only_the_two_blocks_that_changed_last_are_the_latest() {
+        let first = Seq::first(7);
+        let mut buffer = ReceiveBuffer::default();
+        let mut insert = |from: u64, to: u64| {
+            let grows = buffer.grows_latest(first + from, first + to);
+            buffer.insert(first + from, &stream(from, to));
+            grows
+        };
+        // There are none, one, and two others.
+        assert!(insert(10, 20));
+        assert!(insert(30, 40));
+        assert!(!insert(50, 60));
+        // The last, the one before it, the one before that.
+        assert!(insert(60, 65));
+        assert!(insert(40, 45));
+        assert!(!insert(20, 25));
+        // Now the first has changed last, and the third is older than the second.
+        assert!(insert(45, 50));
+        assert!(insert(25, 30));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_order_the_stream_comes_out(
+            segments in proptest::collection::vec((1_u64..200, 1_u64..40), 1..60),
+        ) {
+            let first = Seq::first(u32::MAX - 50);
+            let mut buffer = ReceiveBuffer::default();
+            let mut seen = [false; 300];
+            let index = |at: u64| usize::try_from(at).unwrap();
+            for (start, len) in segments {
+                let new = seen[index(start)..index(start + len)].iter().any(|s| !s);
+                seen[index(start)..index(start + len)].fill(true);
+                prop_assert_eq!(buffer.insert(first + start, &stream(start, start + len)), new);
+                let (n, blocks) = buffer.sack_blocks(4);
+                prop_assert!(n >= 1);
+                // The first block holds the segment that just came (RFC 2018 §4).
+                let block = blocks[0];
+                prop_assert!(block.left.wrapping_sub((first + start).wire()).cast_signed() <= 0);
+                prop_assert!(block.right.wrapping_sub((first + start + len).wire()).cast_signed() >= 0);
+                for (i, block) in blocks[..usize::from(n)].iter().enumerate() {
+                    for other in &blocks[..i] {
+                        prop_assert_ne!(block.left, other.left);
+                    }
+                }
+            }
+            for i in buffer.intervals.iter().zip(buffer.intervals.iter().skip(1)) {
+                prop_assert!(i.0.end < i.1.start);
+            }
+            let mut at = 1;
+            let mut next = first + 1;
+            loop {
+                while let Some((body, end)) = buffer.take(next) {
+                    let end_at = at + end.since(next);
+                    prop_assert_eq!(body, stream(at, end_at));
+                    prop_assert!(seen[index(at)..index(end_at)].iter().all(|s| *s));
+                    (at, next) = (end_at, end);
+                }
+                if !buffer.has_gaps() {
+                    break;
+                }
+                prop_assert!(!seen[index(at)]);
+                at += 1;
+                next += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn reading_stops_where_asked() {
+        let mut buffer = ReceiveBuffer::default();
+        buffer.push_ready(stream(0, 10));
+        buffer.push_ready(stream(10, 20));
+        assert_eq!(buffer.read(15), stream(0, 15));
+        assert_eq!(buffer.unread(), 5);
+        assert_eq!(buffer.read(u64::MAX), stream(15, 20));
+        assert_eq!(buffer.read(1), stream(0, 0));
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_once_and_first() {
+        let first = Seq::first(0);
+        let mut buffer = ReceiveBuffer::default();
+        buffer.insert(first + 10, &stream(10, 20));
+        buffer.note_duplicate(first + 1, first + 5);
+        let (n, blocks) = buffer.sack_blocks(3);
+        assert_eq!((n, blocks[0]), (2, SackBlock { left: 1, right: 5 }));
+        assert_eq!(buffer.sack_blocks(3).0, 1);
+    }
+}

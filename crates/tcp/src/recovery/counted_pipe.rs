@@ -1,0 +1,103 @@
+//! The pipe of the first TCP with SACK (Fall and Floyd, "Simulation-based comparisons of Tahoe, Reno,
+//! and SACK TCP", CCR 26 (3), 1996, §3.4): a count of segments, not a judgement of each.
+//!
+//! When a recovery begins the pipe is what is outstanding, less the duplicate acknowledgments that
+//! began it. A duplicate takes one segment from it, a partial acknowledgment two (the segment sent
+//! again and the one it replaces), and what leaves adds to it. A segment may leave while the pipe is
+//! smaller than cwnd, and the next hole below the highest report goes before new data.
+//!
+//! What was lost leaves this pipe only by the partial acknowledgment that fills its hole. After many
+//! losses a recovery therefore begins later than by RFC 6675, and then sends two segments for
+//! each acknowledgment.
+//!
+//! # Differs from Linux
+//! - Linux judges each segment, and spreads the reduction over the recovery.
+//!
+//! # Not implemented
+//! - Nothing of the paper's pipe.
+
+use super::pace::Told;
+
+/// The pipe of one recovery, in octets.
+#[derive(Debug, Clone, Copy)]
+pub struct CountedPipe {
+    pipe: u64,
+    smss: u64,
+}
+
+impl CountedPipe {
+    /// A recovery begins with `outstanding` octets unacknowledged, after `dupthresh` duplicates.
+    #[must_use]
+    pub fn new(outstanding: u64, dupthresh: u32, smss: u32) -> Self {
+        let smss = u64::from(smss);
+        Self {
+            pipe: outstanding.saturating_sub(u64::from(dupthresh) * smss),
+            smss,
+        }
+    }
+
+    /// An acknowledgment came.
+    pub const fn on_ack(&mut self, told: &Told) {
+        if told.begins {
+            return;
+        }
+        let segments = if told.advances { 2 } else { 1 };
+        self.pipe = self.pipe.saturating_sub(segments * self.smss);
+    }
+
+    /// A segment of `len` octets left.
+    pub const fn on_sent(&mut self, len: u32) {
+        self.pipe += len as u64;
+    }
+
+    /// What may leave with a window of `cwnd`, in whole segments.
+    #[must_use]
+    pub const fn room(&self, cwnd: u64) -> u64 {
+        let room = cwnd.saturating_sub(self.pipe);
+        room.div_ceil(self.smss).saturating_mul(self.smss)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::prr::Progress;
+
+    fn told(begins: bool, advances: bool) -> Told {
+        Told {
+            progress: Progress {
+                delivered: 1000,
+                in_flight: 0,
+                safe: false,
+            },
+            advances,
+            begins,
+        }
+    }
+
+    /// Measured in ns-2.35: one loss, 49 segments outstanding at the third duplicate, cwnd then 23.87:
+    /// the 24th duplicate after it is the first to let a segment leave, and each that follows.
+    #[test]
+    fn one_loss_waits_for_half_of_the_duplicates() {
+        let mut pipe = CountedPipe::new(49_000, 3, 1000);
+        pipe.on_ack(&told(true, false));
+        pipe.on_sent(1000);
+        for duplicate in 1..=30 {
+            pipe.on_ack(&told(false, false));
+            let leaves = pipe.room(23_870) > 0;
+            assert_eq!(leaves, duplicate >= 24, "{duplicate}");
+            if leaves {
+                pipe.on_sent(1000);
+                assert_eq!(pipe.room(23_870), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_partial_acknowledgment_makes_room_for_two() {
+        let mut pipe = CountedPipe::new(13_000, 3, 1000);
+        assert_eq!(pipe.room(10_000), 0);
+        pipe.on_ack(&told(false, true));
+        assert_eq!(pipe.room(10_000), 2000);
+    }
+}

@@ -1,0 +1,93 @@
+//! Duplicate acknowledgments and the threshold of fast retransmit (RFC 5681 §3.2).
+//!
+//! # Differs from Linux
+//! - Linux raises the threshold with the reordering it has seen, as `adaptive_dupthresh` does
+//!   ([`reordering`](super::reordering)).
+//!
+//! # Not implemented
+//! - Early retransmit (RFC 5827).
+
+use super::{Phase, RecoveryState};
+use crate::{
+    seq::Seq,
+    settings::{Recovery, Settings},
+};
+
+/// What of an acknowledgment decides whether it is a duplicate (RFC 5681 §2).
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "RFC 5681 lists them so")]
+pub struct Duplicate {
+    /// (a) The sender has outstanding data.
+    pub outstanding: bool,
+    /// (b) The segment carries no data.
+    pub no_data: bool,
+    /// (c) SYN and FIN are both off.
+    pub no_control_bits: bool,
+    /// (d) It acknowledges the same number as the last.
+    pub same_number: bool,
+    /// (e) Its window equals the last one advertised.
+    pub same_window: bool,
+}
+
+impl Duplicate {
+    /// Whether all of it holds.
+    #[must_use]
+    #[inline]
+    pub const fn is(self) -> bool {
+        self.outstanding
+            && self.no_data
+            && self.no_control_bits
+            && self.same_number
+            && self.same_window
+    }
+}
+
+/// Whether `una` still waits behind enough duplicates (`dupthresh`) to retransmit without SACK. A
+/// timer rule sends again what duplicates then answer, so with one (`timed`) they need progress even
+/// in Reno.
+#[must_use]
+pub fn reached(
+    state: &RecoveryState,
+    una: Seq,
+    settings: &Settings,
+    (dupthresh, timed): (u32, bool),
+) -> bool {
+    if state.dup_acks < dupthresh {
+        return false;
+    }
+    match settings.recovery {
+        Recovery::Reno if !timed => state.phase != Phase::Recovery,
+        // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
+        // A restart by a timer rule sends again what has mostly arrived, and the duplicates that
+        // answer stop at `recover`: there `recover_inclusive` would take them for a loss.
+        _ => {
+            una > state.recover
+                || (settings.recover_inclusive && !state.restarted && una == state.recover)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{profile::Profile, seq::Seq};
+
+    #[test]
+    fn duplicates_at_the_edge_of_a_restart_tell_of_nothing() {
+        let settings = Profile::named("ns3-2018").expect("it exists").settings;
+        assert!(settings.recover_inclusive);
+        let edge = Seq::first(9000);
+        let mut state = RecoveryState::new(Seq::first(0));
+        let mut holds = |change: fn(&mut RecoveryState, Seq), una| {
+            change(&mut state, edge);
+            state.dup_acks = settings.dupthresh;
+            reached(&state, una, &settings, (3, true))
+        };
+        assert!(holds(RecoveryState::enter, edge));
+        assert!(holds(RecoveryState::lose, edge));
+        assert!(!holds(RecoveryState::restart, edge));
+        assert!(holds(RecoveryState::restart, edge + 1));
+        // The next recovery is as any other.
+        assert!(holds(RecoveryState::enter, edge));
+    }
+}

@@ -1,0 +1,136 @@
+use super::*;
+use crate::scoreboard::{Again, Once};
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+fn at(n: u64) -> Seq {
+    Seq::first(0) + n
+}
+fn time(n: u64) -> Instant {
+    Instant::from_millis(n)
+}
+
+const QUIET: Circumstances = Circumstances {
+    recovering: false,
+    many_sacked: false,
+    srtt: ms(100),
+};
+
+/// Octets `from..to`, sent once at that time.
+fn once(from: u64, to: u64, sent_ms: u64) -> Delivered {
+    Delivered {
+        once: Some(Once {
+            first_sent_at: time(sent_ms),
+            last_sent_at: time(sent_ms),
+            last_end: at(to),
+            lowest: at(from),
+        }),
+        highest: at(to),
+        fresh: to - from,
+        ..Delivered::NOTHING
+    }
+}
+
+fn again(from: u64, to: u64, sent_ms: u64) -> Delivered {
+    Delivered {
+        again: Some(Again {
+            sent_at: time(sent_ms),
+            end: at(to),
+        }),
+        highest: at(to),
+        fresh: to - from,
+        ..Delivered::NOTHING
+    }
+}
+
+fn rack() -> Rack {
+    let mut rack = Rack::new(at(0));
+    rack.on_delivered(time(40), &once(0, 10, 0), (at(0), Duration::ZERO), None);
+    rack
+}
+
+/// §6.2 step 4.
+#[test]
+fn the_window_before_and_after_reordering_is_seen() {
+    let mut rack = rack();
+    assert_eq!(rack.reo_wnd(&QUIET), ms(10));
+    let recovering = Circumstances {
+        recovering: true,
+        ..QUIET
+    };
+    let many_sacked = Circumstances {
+        many_sacked: true,
+        ..QUIET
+    };
+    assert_eq!(rack.reo_wnd(&recovering), Duration::ZERO);
+    assert_eq!(rack.reo_wnd(&many_sacked), Duration::ZERO);
+    let known = (at(10), Duration::ZERO);
+    assert_eq!(
+        rack.on_delivered(time(50), &once(20, 30, 10), known, None),
+        None
+    );
+    assert_eq!(
+        rack.on_delivered(time(51), &once(10, 20, 9), known, None),
+        Some(20)
+    );
+    assert!(rack.reordering_seen());
+    assert_eq!(rack.reo_wnd(&recovering), ms(10));
+    assert_eq!(rack.reo_wnd(&many_sacked), ms(10));
+}
+
+/// §6.2 step 3: a copy sent again shows no reordering.
+#[test]
+fn what_was_sent_again_shows_no_reordering() {
+    let mut rack = rack();
+    let known = (at(10), Duration::ZERO);
+    rack.on_delivered(time(50), &once(20, 30, 10), known, None);
+    rack.on_delivered(time(95), &again(10, 20, 55), known, None);
+    assert!(!rack.reordering_seen());
+}
+
+/// §6.2 step 4: one step a round for duplicates, up to SRTT, and back after 16 recoveries.
+#[test]
+fn the_window_grows_with_duplicates_and_shrinks_again() {
+    let mut rack = rack();
+    rack.on_spurious();
+    rack.on_duplicate(at(10), at(100));
+    assert_eq!(rack.reo_wnd(&QUIET), ms(20));
+    rack.on_duplicate(at(99), at(200));
+    assert_eq!(rack.reo_wnd(&QUIET), ms(20), "still the same round");
+    rack.on_duplicate(at(100), at(200));
+    assert_eq!(rack.reo_wnd(&QUIET), ms(30));
+    for _ in 0..15 {
+        rack.on_recovered();
+        assert_eq!(rack.reo_wnd(&QUIET), ms(30));
+    }
+    rack.on_recovered();
+    assert_eq!(rack.reo_wnd(&QUIET), ms(10));
+    for round in 2..40 {
+        rack.on_duplicate(at(round * 100), at((round + 1) * 100));
+    }
+    assert_eq!(rack.reo_wnd(&QUIET), ms(100), "SRTT at most");
+}
+
+/// §6.2 step 2: copies that cannot be told from the original give no time.
+#[test]
+fn a_copy_acknowledged_too_soon_is_the_original() {
+    let known = (at(10), Duration::ZERO);
+    let latest = |rack: &Rack| rack.limit(&QUIET).map(|limit| limit.latest);
+    let mut rack = rack();
+    assert_eq!(latest(&rack), Some((time(0), at(10))));
+    rack.on_delivered(time(100), &again(10, 20, 80), known, None);
+    assert_eq!(latest(&rack), Some((time(0), at(10))));
+    let echo = |echoed| Some(Echo { echoed, resent: 80 });
+    rack.on_delivered(time(200), &again(10, 20, 80), known, echo(79));
+    assert_eq!(latest(&rack), Some((time(0), at(10))));
+    rack.on_delivered(time(200), &again(10, 20, 80), known, echo(80));
+    assert_eq!(latest(&rack), Some((time(80), at(20))));
+    assert_eq!(
+        rack.limit(&QUIET).map(|limit| limit.age),
+        Some(ms(120 + 10))
+    );
+    // What was sent earlier is not the latest, however late it arrives.
+    rack.on_delivered(time(300), &once(0, 5, 70), known, None);
+    assert_eq!(latest(&rack), Some((time(80), at(20))));
+}

@@ -1,0 +1,168 @@
+//! What is taken for lost, and what is to leave again (RFC 6675 §4).
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use super::{Marks, Record, Scoreboard, record::SETTLED};
+use crate::{recovery::cause::RetransmitCause, seq::Seq};
+
+impl Scoreboard {
+    /// IsLost of RFC 6675 §4 for every octet at once: those below the result, and not reported
+    /// themselves, are lost.
+    #[must_use]
+    pub fn lost_below(&self, dupthresh: u32, smss: u32) -> Option<Seq> {
+        if self.sacked == 0 {
+            return None;
+        }
+        self.repair.as_ref()?.sacked.lost_below(dupthresh, smss)
+    }
+
+    /// Takes for lost what lies below `edge` and is not reported. Returns how much that is.
+    pub fn mark_lost_below(&mut self, edge: Seq) -> u64 {
+        let before = self.lost;
+        let mut number = self.repair.get_or_insert_default().judged.max(self.gone);
+        while let Some(record) = self.records.get_mut(self.index(number))
+            && record.start < edge
+        {
+            if record.is_retransmitted() {
+                // One copy, the first, is taken for lost; the other travels on.
+                if record.marks.any(Marks::TWICE) {
+                    self.in_flight -= u64::from(record.len);
+                    record.marks = record.marks.without(Marks::TWICE);
+                    let index = self.index(number);
+                    self.note_loss(index);
+                }
+            } else {
+                let index = self.index(number);
+                self.mark_lost(index, RetransmitCause::DupThresh);
+            }
+            number += 1;
+        }
+        self.repair.get_or_insert_default().judged = number;
+        self.lost - before
+    }
+
+    /// Takes the record at `index` for lost, unless it is reported or already lost.
+    pub fn mark_lost(&mut self, index: usize, cause: RetransmitCause) {
+        let Some(record) = self.records.get_mut(index) else {
+            return;
+        };
+        if record.marks.any(SETTLED) {
+            return;
+        }
+        self.in_flight -= record.in_flight();
+        self.lost += u64::from(record.len);
+        record.marks = record.marks.without(Marks::TWICE).with(Marks::LOST);
+        record.lost_by = cause;
+        let start = record.start;
+        self.repair
+            .get_or_insert_default()
+            .to_retransmit
+            .push(Reverse(start));
+        self.note_loss(index);
+    }
+
+    /// The timer expired: everything that is not reported is lost. If the peer has reneged (its
+    /// reports cover the very octet that it waits for) they are worth nothing (RFC 6675 §5.1).
+    pub fn mark_all_lost(&mut self) {
+        let reneged = self.front().is_some_and(Record::is_sacked);
+        let repair = self.repair.get_or_insert_default();
+        if reneged {
+            repair.sacked.clear();
+            self.sacked = 0;
+            self.sacked_segments = 0;
+        }
+        repair.judged = self.gone + self.records.len() as u64;
+        repair.resent.clear();
+        let mut starts = std::mem::take(&mut repair.to_retransmit).into_vec();
+        starts.clear();
+        self.lost = 0;
+        for (number, record) in (self.gone..).zip(&mut self.records) {
+            record.marks = record.marks.without(Marks::TWICE);
+            if reneged {
+                record.marks = record.marks.without(Marks::SACKED);
+            }
+            if !record.is_sacked() {
+                if !record.marks.any(Marks::LOST)
+                    && let Some(noted) = &mut repair.noted
+                {
+                    noted.push(number);
+                }
+                record.marks = record.marks.with(Marks::LOST);
+                record.lost_by = RetransmitCause::Rto;
+                self.lost += u64::from(record.len);
+                starts.push(Reverse(record.start));
+            }
+        }
+        self.in_flight = 0;
+        repair.to_retransmit = BinaryHeap::from(starts);
+    }
+
+    /// What is taken for lost and was not sent again is on its way after all.
+    pub fn forgive(&mut self) {
+        for record in &mut self.records {
+            if record.marks.any(Marks::LOST) {
+                record.marks = record.marks.without(Marks::LOST);
+                self.in_flight += record.in_flight();
+            }
+        }
+        self.lost = 0;
+        if let Some(repair) = &mut self.repair {
+            repair.to_retransmit.clear();
+            repair.judged = 0;
+            repair.expired = 0;
+            repair.resent.clear();
+        }
+        self.note_resent();
+    }
+
+    /// The lost record with the lowest number.
+    pub fn next_lost(&mut self) -> Option<usize> {
+        if self.lost == 0 {
+            return None;
+        }
+        let repair = self.repair.as_mut()?;
+        while let Some(Reverse(start)) = repair.to_retransmit.peek() {
+            let index = self.records.partition_point(|record| record.start < *start);
+            if let Some(record) = self.records.get(index)
+                && record.start == *start
+                && record.marks.any(Marks::LOST)
+            {
+                return Some(index);
+            }
+            repair.to_retransmit.pop();
+        }
+        None
+    }
+
+    /// Rule 3 of NextSeg (RFC 6675 §4): the lowest record below the highest report that is neither
+    /// reported nor lost and has not been sent again in this recovery.
+    pub fn speculative(&mut self) -> Option<usize> {
+        let highest = self.highest_sacked()?;
+        let repair = self.repair.as_mut()?;
+        let mut number = repair.speculated.max(self.gone);
+        let mut found = None;
+        while let Ok(index) = usize::try_from(number - self.gone)
+            && let Some(record) = self.records.get(index)
+            && record.end() <= highest
+        {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+                found = Some(index);
+                break;
+            }
+            number += 1;
+        }
+        repair.speculated = number;
+        found
+    }
+
+    /// The highest record that is not reported, for the rescue retransmission, once per recovery
+    /// (rule 4 of NextSeg, RFC 6675 §4); none if it has just been sent again by another rule.
+    #[must_use]
+    pub fn last_unreported(&self) -> Option<usize> {
+        let last = self
+            .records
+            .iter()
+            .rposition(|record| !record.is_sacked())?;
+        (!self.records[last].is_retransmitted()).then_some(last)
+    }
+}

@@ -1,0 +1,305 @@
+use anabranch_core::units::{Duration, Instant};
+use proptest::prelude::*;
+
+use super::{record::SETTLED, *};
+use crate::recovery::rack::Limit;
+
+const SMSS: u32 = 100;
+
+fn at(n: u64) -> Seq {
+    Seq::first(u32::MAX - 250) + n
+}
+
+/// A scoreboard with `n` full segments sent at 1, 2, … ms.
+fn board(n: u64) -> Scoreboard {
+    let mut board = Scoreboard::default();
+    for i in 0..n {
+        board.sent(
+            at(i * u64::from(SMSS)),
+            SMSS,
+            Marks::NONE,
+            Instant::from_millis(i + 1),
+        );
+    }
+    board
+}
+
+fn sack(board: &mut Scoreboard, from: u64, to: u64) -> u64 {
+    let mut delivered = Delivered::NOTHING;
+    board.sack(at(from), at(to), &mut delivered);
+    delivered.sacked
+}
+
+/// IsLost of RFC 6675 §4, octet by octet as the RFC words it.
+fn is_lost(board: &Scoreboard, seq: Seq, dupthresh: usize) -> bool {
+    let mut runs = 0;
+    let mut octets = 0;
+    let mut open = false;
+    for record in &board.records {
+        if record.is_sacked() && record.start >= seq {
+            octets += record.len;
+            runs += usize::from(!open);
+        }
+        open = record.is_sacked();
+    }
+    runs >= dupthresh || octets > (u32::try_from(dupthresh).unwrap() - 1) * SMSS
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send(u32),
+    Acknowledge(u64),
+    Sack(u64, u64),
+    MarkLost,
+    Resend(bool),
+    Speculate,
+    Timeout,
+    Expire(u64, u64),
+    /// The record at this index has just been delivered, and is so many ms old enough.
+    Detect(usize, u64),
+    TimeOut(u64),
+    Forgive,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1_u32..=SMSS).prop_map(Step::Send),
+        2 => (0_u64..500).prop_map(Step::Acknowledge),
+        4 => (0_u64..3000, 1_u64..400).prop_map(|(from, len)| Step::Sack(from, len)),
+        3 => Just(Step::MarkLost),
+        3 => any::<bool>().prop_map(Step::Resend),
+        1 => Just(Step::Speculate),
+        1 => Just(Step::Timeout),
+        1 => (0_u64..300, 0_u64..300).prop_map(|(once, again)| Step::Expire(once, again)),
+        3 => (0_usize..40, 0_u64..60).prop_map(|(index, age)| Step::Detect(index, age)),
+        1 => (0_u64..60).prop_map(Step::TimeOut),
+        1 => Just(Step::Forgive),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #[test]
+    fn running_counts_are_the_counts(steps in proptest::collection::vec(step(), 1..120), dupthresh in 1_u32..5) {
+        let mut board = Scoreboard::default();
+        let (mut una, mut nxt) = (at(0), at(0));
+        for (n, step) in steps.into_iter().enumerate() {
+            let now = Instant::from_millis(n as u64 + 1);
+            match step {
+                Step::Send(len) => {
+                    board.sent(nxt, len, Marks::NONE, now);
+                    nxt += u64::from(len);
+                }
+                Step::Acknowledge(n) => {
+                    una = nxt.min(una + n);
+                    let mut delivered = Delivered::NOTHING;
+                    if !board.is_plain() || !board.acknowledge_plain(una).complete {
+                        board.acknowledge(una, &mut delivered);
+                    }
+                }
+                Step::Sack(from, len) => {
+                    let left = una + from % nxt.since(una).max(1);
+                    let right = nxt.min(left + len);
+                    if left < right {
+                        sack_between(&mut board, left, right);
+                    }
+                }
+                Step::MarkLost => {
+                    if let Some(edge) = board.lost_below(dupthresh, SMSS) {
+                        board.mark_lost_below(edge);
+                    }
+                }
+                Step::Resend(twice) => {
+                    let index = board.next_lost();
+                    let lowest = board.records.iter().position(|r| r.marks.any(Marks::LOST));
+                    prop_assert_eq!(index, lowest);
+                    // A timeout's first segment may be one that a reneging peer has reported.
+                    if let Some(index) = index.or((!board.is_empty()).then_some(0)) {
+                        board.resent(index, now, twice, true);
+                    }
+                }
+                Step::Speculate => {
+                    if let Some(index) = board.speculative() {
+                        let record = *board.get(index).unwrap();
+                        prop_assert!(!record.is_sacked() && record.end() <= board.highest_sacked().unwrap());
+                        board.resent(index, now, true, true);
+                    }
+                }
+                Step::Timeout => {
+                    board.mark_all_lost();
+                    prop_assert_eq!(board.in_flight(), 0);
+                }
+                Step::Expire(once, again) => {
+                    let once = Instant::from_millis(once.min(n as u64 + 1));
+                    let again = Instant::from_millis(again.min(n as u64 + 1)).min(once);
+                    board.expire(once, again);
+                    for record in board.records.iter().filter(|r| !r.marks.any(SETTLED)) {
+                        let limit = if record.is_retransmitted() { again } else { once };
+                        prop_assert!(record.sent_at >= limit);
+                    }
+                }
+                Step::Detect(index, age) => {
+                    if let Some(record) = board.get(index) {
+                        let limit = Limit {
+                            latest: (record.sent_at, record.end()),
+                            age: Duration::from_millis(age),
+                        };
+                        let found = board.detect(now, &limit);
+                        // RFC 8985 §6.2 step 5, record by record.
+                        let mut waits = false;
+                        for record in board.records.iter().filter(|r| !r.marks.any(SETTLED)) {
+                            if (record.sent_at, record.end()) < limit.latest {
+                                prop_assert!(record.sent_at.saturating_add(limit.age) > now);
+                                waits = true;
+                            }
+                        }
+                        prop_assert_eq!(found.waits, waits);
+                    }
+                }
+                Step::TimeOut(age) => {
+                    board.time_out(now, Duration::from_millis(age));
+                    prop_assert!(board.front().is_none_or(|front| front.marks.any(SETTLED)));
+                }
+                Step::Forgive => {
+                    board.forgive();
+                    prop_assert_eq!(board.lost(), 0);
+                }
+            }
+            prop_assert_eq!(
+                board.sacked_segments() as usize,
+                board.records.iter().filter(|record| record.is_sacked()).count()
+            );
+            prop_assert_eq!((board.in_flight(), board.lost(), board.sacked()), board.recount());
+            prop_assert!(board.front().is_none_or(|front| front.start == una));
+            prop_assert_eq!(board.records.iter().map(|r| u64::from(r.len)).sum::<u64>(), nxt.since(una));
+        }
+    }
+
+    #[test]
+    fn lost_is_what_rfc_6675_calls_lost(
+        blocks in proptest::collection::vec((0_u64..40, 1_u64..6), 0..8), dupthresh in 1_u32..6,
+    ) {
+        let mut board = board(40);
+        for (from, len) in blocks {
+            let (from, to) = (from * u64::from(SMSS), (from + len).min(40) * u64::from(SMSS));
+            sack(&mut board, from, to);
+        }
+        if let Some(edge) = board.lost_below(dupthresh, SMSS) {
+            board.mark_lost_below(edge);
+        }
+        for record in board.records.iter().filter(|record| !record.is_sacked()) {
+            prop_assert_eq!(
+                record.marks.any(Marks::LOST),
+                is_lost(&board, record.start, dupthresh as usize),
+                "{:?}", record
+            );
+        }
+    }
+}
+
+fn sack_between(board: &mut Scoreboard, left: Seq, right: Seq) -> u64 {
+    let mut delivered = Delivered::NOTHING;
+    board.sack(left, right, &mut delivered);
+    delivered.sacked
+}
+
+#[test]
+fn pipe_of_rfc_6675() {
+    // Ten segments; the second, fourth, fifth and sixth are reported.
+    let mut board = board(10);
+    assert_eq!(sack(&mut board, 100, 200), 100);
+    assert_eq!(sack(&mut board, 300, 600), 300);
+    // Above the first and the third four segments are reported: both are lost. Nothing is reported
+    // above the rest.
+    assert_eq!(board.in_flight(), 600);
+    assert_eq!(board.lost_below(3, SMSS), Some(at(300)));
+    assert_eq!(board.mark_lost_below(at(300)), 200);
+    assert_eq!((board.in_flight(), board.lost()), (400, 200));
+    // Sent again, the first counts again.
+    assert_eq!(board.next_lost(), Some(0));
+    board.resent(0, Instant::from_millis(50), true, false);
+    assert_eq!((board.in_flight(), board.next_lost()), (500, Some(2)));
+    // Rule 3: what is sent again without being taken for lost counts twice.
+    board.resent(2, Instant::from_millis(51), true, false);
+    sack(&mut board, 700, 800);
+    assert_eq!(board.in_flight(), 500);
+    assert_eq!(board.speculative(), Some(6));
+    board.resent(6, Instant::from_millis(52), true, false);
+    assert_eq!(board.in_flight(), 600);
+    // Until the report of a copy, or until the first copy is taken for lost.
+    sack(&mut board, 600, 700);
+    assert_eq!(board.in_flight(), 400);
+}
+
+/// A burst leaves at one time, and the block that changed last comes first (RFC 2018 §4).
+#[test]
+fn of_what_left_at_one_time_the_last_is_the_latest() {
+    let mut board = Scoreboard::default();
+    for i in 0..10 {
+        let start = at(i * u64::from(SMSS));
+        board.sent(start, SMSS, Marks::NONE, Instant::from_millis(1));
+    }
+    let mut delivered = Delivered::NOTHING;
+    board.sack(at(700), at(800), &mut delivered);
+    board.sack(at(500), at(600), &mut delivered);
+    let once = delivered.once.unwrap();
+    assert_eq!((once.last_end, once.lowest), (at(800), at(500)));
+    assert_eq!(delivered.latest, Some(7));
+}
+
+#[test]
+fn a_block_seen_before_is_nothing_new() {
+    let mut board = board(10);
+    assert_eq!(sack(&mut board, 300, 600), 300);
+    assert_eq!(sack(&mut board, 300, 600), 0);
+    assert_eq!(sack(&mut board, 400, 500), 0);
+    assert_eq!(sack(&mut board, 200, 700), 200);
+    // Half a segment is not yet the segment.
+    assert_eq!(sack(&mut board, 800, 850), 0);
+    assert_eq!(sack(&mut board, 850, 900), 100);
+}
+
+#[test]
+fn a_peer_that_reneges_is_believed_no_more() {
+    let mut board = board(4);
+    sack(&mut board, 0, 100);
+    sack(&mut board, 200, 300);
+    board.mark_all_lost();
+    assert_eq!(
+        (board.sacked(), board.lost(), board.next_lost()),
+        (0, 400, Some(0))
+    );
+}
+
+#[test]
+fn records_are_small() {
+    assert!(size_of::<Record>() <= 32, "{}", size_of::<Record>());
+}
+
+/// Large windows full of holes stay linear: every work counter would show a scan.
+#[test]
+fn a_hundred_thousand_segments_with_holes_take_no_time() {
+    let n = 100_000;
+    let mut board = board(n);
+    let started = board.records.len();
+    assert_eq!(started, 100_000);
+    for i in (1..n).step_by(2) {
+        let (from, to) = (i * u64::from(SMSS), (i + 1) * u64::from(SMSS));
+        sack(&mut board, from, to);
+        if let Some(edge) = board.lost_below(3, SMSS) {
+            board.mark_lost_below(edge);
+        }
+    }
+    let mut resent = 0;
+    while let Some(index) = board.next_lost() {
+        board.resent(index, Instant::from_millis(n + 1), true, true);
+        resent += 1;
+    }
+    // All holes but the two below fewer than three reports.
+    assert_eq!(resent, n / 2 - 2);
+    for i in 1..=n {
+        let mut delivered = Delivered::NOTHING;
+        board.acknowledge(at(i * u64::from(SMSS)), &mut delivered);
+    }
+    assert!(board.is_empty() && board.in_flight() == 0 && board.sacked() == 0);
+}

@@ -1,0 +1,203 @@
+//! Losses found by the time that segments left: by the timer rule's limits, and by RACK.
+//!
+//! Segments sent once stand in the order of their times; those sent again are kept in a queue of
+//! their own. Both are passed over once.
+
+use anabranch_core::units::{Duration, Instant};
+
+use super::{
+    Scoreboard,
+    record::{Marks, Record, SETTLED},
+};
+use crate::{
+    recovery::{cause::RetransmitCause, rack::Limit},
+    seq::Seq,
+};
+
+/// What [`Scoreboard::expire`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expired {
+    /// Sequence numbers newly taken for lost.
+    pub lost: u64,
+    /// Some of them had been sent again.
+    pub retransmissions: bool,
+    /// Segments newly taken for lost.
+    pub segments: u32,
+    /// First number of the last sent of those that had been sent once.
+    pub latest: Option<Seq>,
+    /// When the earliest of those still in flight was sent.
+    pub next: Option<Instant>,
+}
+
+/// What [`Scoreboard::detect`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Sequence numbers newly taken for lost.
+    pub lost: u64,
+    /// Something in flight left before the latest delivered, not long enough ago yet.
+    pub waits: bool,
+}
+
+impl Scoreboard {
+    /// Takes for lost what is in flight and was sent before `once`, or again before `again`.
+    pub fn expire(&mut self, once: Instant, again: Instant) -> Expired {
+        let before = self.lost;
+        let (mut segments, mut latest, mut next) = (0, None, None::<Instant>);
+        let mut number = self
+            .repair
+            .as_ref()
+            .map_or(0, |repair| repair.expired)
+            .max(self.gone);
+        // Segments sent once: their order is that of their times.
+        while let Some(record) = self.records.get(self.index(number)) {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+                if record.sent_at >= once {
+                    next = Some(record.sent_at);
+                    break;
+                }
+                (segments, latest) = (segments + 1, Some(record.start));
+                self.mark_lost(self.index(number), RetransmitCause::TimerRule);
+            }
+            number += 1;
+        }
+        let first_copies = self.lost - before;
+        if let Some(repair) = &mut self.repair {
+            repair.expired = number;
+        }
+        while let Some(&(sent_at, start)) = self
+            .repair
+            .as_ref()
+            .and_then(|repair| repair.resent.front())
+        {
+            // Its front may have been acknowledged meanwhile.
+            let index = self.records.partition_point(|record| record.end() <= start);
+            let current = self
+                .records
+                .get(index)
+                .is_some_and(|record| record.sent_at == sent_at && !record.marks.any(SETTLED));
+            if current {
+                if sent_at >= again {
+                    next = Some(next.map_or(sent_at, |next| next.min(sent_at)));
+                    break;
+                }
+                segments += 1;
+                self.mark_lost(index, RetransmitCause::TimerRule);
+            }
+            if let Some(repair) = &mut self.repair {
+                repair.resent.pop_front();
+            }
+        }
+        Expired {
+            lost: self.lost - before,
+            retransmissions: self.lost - before > first_copies,
+            segments,
+            latest,
+            next,
+        }
+    }
+
+    /// RACK_detect_loss (RFC 8985 §6.2 step 5).
+    pub fn detect(&mut self, now: Instant, limit: &Limit) -> Found {
+        let before = self.lost;
+        let mut waits = false;
+        let mut number = self
+            .repair
+            .as_ref()
+            .map_or(0, |repair| repair.expired)
+            .max(self.gone);
+        let (latest_at, latest_end) = limit.latest;
+        let index = |number: u64, gone: u64| usize::try_from(number - gone).unwrap_or(usize::MAX);
+        while let Some(record) = self.records.get(index(number, self.gone)) {
+            if !record.marks.any(SETTLED.with(Marks::RETRANSMITTED)) {
+                if (record.sent_at, record.end()) >= (latest_at, latest_end) {
+                    break;
+                }
+                if record.sent_at.saturating_add(limit.age) > now {
+                    waits = true;
+                    break;
+                }
+                self.mark_lost(index(number, self.gone), RetransmitCause::Rack);
+            }
+            number += 1;
+        }
+        let Some(repair) = &mut self.repair else {
+            return Found { lost: 0, waits };
+        };
+        repair.expired = number;
+        while let Some(&(sent_at, start)) = self
+            .repair
+            .as_ref()
+            .and_then(|repair| repair.resent.front())
+        {
+            if let Some(index) = self.resent_index(sent_at, start) {
+                let end = self.records[index].end();
+                if (sent_at, end) >= (latest_at, latest_end) {
+                    break;
+                }
+                if sent_at.saturating_add(limit.age) > now {
+                    waits = true;
+                    break;
+                }
+                self.mark_lost(index, RetransmitCause::Rack);
+            }
+            if let Some(repair) = &mut self.repair {
+                repair.resent.pop_front();
+            }
+        }
+        Found {
+            lost: self.lost - before,
+            waits,
+        }
+    }
+
+    /// RACK_mark_losses_on_RTO (RFC 8985 §6.3): the first segment, and what left `age` ago or before.
+    pub fn time_out(&mut self, now: Instant, age: Duration) {
+        for index in 0..self.records.len() {
+            if index == 0 || self.records[index].sent_at.saturating_add(age) <= now {
+                self.mark_lost(index, RetransmitCause::Rto);
+            }
+        }
+    }
+
+    /// Where the segment stands that was sent again then, if that is still its latest copy and in
+    /// flight.
+    fn resent_index(&self, sent_at: Instant, start: Seq) -> Option<usize> {
+        // Its front may have been acknowledged meanwhile.
+        let index = self.records.partition_point(|record| record.end() <= start);
+        let record = self.records.get(index)?;
+        (record.sent_at == sent_at && record.is_retransmitted() && !record.marks.any(SETTLED))
+            .then_some(index)
+    }
+
+    fn resent_in_flight(&self) -> impl Iterator<Item = &Record> {
+        let in_flight = |record: &&Record| record.is_retransmitted() && !record.marks.any(SETTLED);
+        self.records.iter().filter(in_flight)
+    }
+
+    /// Whether something sent again is in flight.
+    #[must_use]
+    pub fn has_resent(&self) -> bool {
+        self.resent_in_flight().next().is_some()
+    }
+
+    /// Segments sent again that are in flight.
+    #[must_use]
+    pub fn resent_segments(&self) -> u64 {
+        self.resent_in_flight().count() as u64
+    }
+
+    /// Puts what was sent again and is in flight in the order of its times anew.
+    pub(super) fn note_resent(&mut self) {
+        let Some(repair) = &mut self.repair else {
+            return;
+        };
+        let mut resent: Vec<(Instant, Seq)> = self
+            .records
+            .iter()
+            .filter(|record| record.is_retransmitted() && !record.marks.any(SETTLED))
+            .map(|record| (record.sent_at, record.start))
+            .collect();
+        resent.sort_unstable();
+        repair.resent = resent.into();
+    }
+}

@@ -1,0 +1,277 @@
+//! The AccECN option (RFC 9768 §3.2.3) between two endpoints: what was marked is what is told.
+
+use crate::support;
+
+use std::sync::{Arc, Mutex};
+
+use anabranch_congestion::{Ack, Congestion, CongestionControl, Control, Rto};
+use anabranch_core::{
+    body::Length,
+    packet::Ecn,
+    units::{Bytes, Duration, Instant},
+};
+use anabranch_tcp::{
+    DelayedAck, EcnMode, Endpoint, Flags, Options, Overrides, Profile, Role, SackBlock, Segment,
+    Settings, accecn::Counter,
+};
+use proptest::prelude::*;
+use support::{Link, Net, endpoint};
+
+fn ms(n: u64) -> Instant {
+    Instant::from_millis(n)
+}
+
+fn settings(option: bool) -> Settings {
+    Settings {
+        mss: 1000,
+        ecn: EcnMode::Accecn,
+        accecn_option: option,
+        ..Profile::named("rfc").expect("it exists").settings
+    }
+}
+
+/// A fixed window that sums up the octets that it was told to be marked.
+#[derive(Debug)]
+struct Fixed(Arc<Mutex<u64>>);
+
+impl CongestionControl for Fixed {
+    fn on_ack(&mut self, ack: &Ack) {
+        *self.0.lock().expect("one thread") += ack.ce_marked.get();
+    }
+    fn on_congestion(&mut self, _event: &Congestion) {}
+    fn on_rto(&mut self, _event: &Rto) {}
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(20_000)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+fn net(s: &Settings, link: Link) -> (Net<Length>, Arc<Mutex<u64>>) {
+    let told = Arc::default();
+    let mut net = Net::new(s, s, link, [5, 77]);
+    let control = Control::Boxed(Box::new(Fixed(Arc::clone(&told))));
+    net.ends[0] = Endpoint::new(&Arc::new(s.clone()), control, Role::Active, 5);
+    (net, told)
+}
+
+/// A transfer in pieces of these sizes, marked now and then: octets told, octets marked, and octets that
+/// full segments would have had in as many marked packets.
+fn transfer(s: &Settings, link: Link, strip: bool, pieces: &[(u32, bool)]) -> (u64, u64, u64) {
+    let (mut net, told) = net(s, link);
+    net.strip = strip;
+    net.open();
+    net.run_until(ms(15_000));
+    for &(octets, mark) in pieces {
+        net.mark = mark;
+        net.ends[0].write_all(Length(octets));
+        net.flush();
+        // So much that it is all marked, or not, as the piece says.
+        let wait = if octets > 3_000 { 25 } else { 3 };
+        net.run_until(net.now + Duration::from_millis(wait));
+    }
+    net.mark = false;
+    // The last marks are told with the next acknowledgment that comes through.
+    for _ in 0..20 {
+        net.run_until(net.now + Duration::from_secs(20));
+        net.ends[0].write_all(Length(10));
+        net.flush();
+    }
+    net.run_until(net.now + Duration::from_secs(300));
+    assert!(net.ends[0].all_acknowledged());
+    let told = *told.lock().expect("one thread");
+    let packets = net.ends[1].stats().ce_segments;
+    (told, net.marked[1], packets * 1000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Segments of any size: the octets told are those marked. Where acknowledgments are lost, and the
+    /// next has no option to send, the ACE field has to do until one comes: never less than was
+    /// marked, and no more than that field would say. Fails for an end that counts packets (the test
+    /// below), that forgets what an option without room should have said, or that says it twice.
+    #[test]
+    fn with_the_option_as_many_octets_are_told_as_were_marked(
+        pieces in proptest::collection::vec((1_u32..3_000, any::<bool>()), 1..80),
+        seed: u64, loss in prop_oneof![Just(0.0), Just(0.05)], sack: bool, timestamps: bool, delayed: bool,
+    ) {
+        let mut s = settings(true);
+        if !delayed {
+            s.delayed_ack = DelayedAck::Off;
+        }
+        let over = Overrides {
+            sack: Some(sack),
+            timestamps: Some(timestamps),
+            ..Overrides::default()
+        };
+        let s = s.with(&over).expect("they go together");
+        let (told, marked, most) = transfer(&s, Link { seed, loss, ..Link::default() }, false, &pieces);
+        if loss > 0.0 {
+            prop_assert!(marked <= told && told <= most, "{} of {}, {} at most", told, marked, most);
+        } else {
+            prop_assert_eq!(told, marked);
+        }
+    }
+}
+
+#[test]
+fn without_the_option_odd_segments_are_told_as_full_ones() {
+    let pieces = [(300, true); 20];
+    let (told, marked, _) = transfer(&settings(false), Link::default(), false, &pieces);
+    assert_eq!((told, marked), (20_000, 6_000));
+    let (told, marked, _) = transfer(&settings(true), Link::default(), false, &pieces);
+    assert_eq!((told, marked), (6_000, 6_000));
+}
+
+#[test]
+fn where_the_path_takes_the_option_away_the_field_has_to_do() {
+    for pieces in [[(300, true); 20], [(1000, true); 20], [(1000, false); 20]] {
+        let link = Link::default;
+        let stripped = transfer(&settings(true), link(), true, &pieces);
+        let without = transfer(&settings(false), link(), false, &pieces);
+        assert_eq!(stripped, without);
+    }
+}
+
+/// RFC 9768 §3.2.3.1: the counters travel as 24 bits, 16 MiB.
+#[test]
+fn counters_wrap_without_loss_of_an_octet() {
+    let pieces = vec![(20_000, true); 2_000];
+    let (told, marked, _) = transfer(&settings(true), Link::default(), false, &pieces);
+    assert_eq!(marked, 40_000_000);
+    assert_eq!(told, marked);
+}
+
+/// An older field that comes late lies behind the newer one, not seven ahead of it.
+#[test]
+fn duplicates_in_another_order_tell_of_no_marks() {
+    for option in [false, true] {
+        let s = Settings {
+            timestamps: false,
+            ..settings(option)
+        };
+        let told: Arc<Mutex<u64>> = Arc::default();
+        let control = Control::Boxed(Box::new(Fixed(Arc::clone(&told))));
+        let mut end: Endpoint<Length> = Endpoint::new(&Arc::new(s), control, Role::Passive, 100);
+        let syn = Segment {
+            window: 60_000,
+            flags: Flags::SYN | Flags::ECE | Flags::CWR | Flags::AE,
+            options: Options::Syn {
+                mss: 1000,
+                window_scale: Some(7),
+                sack_permitted: true,
+                accecn: None,
+            },
+            ..Segment::default()
+        };
+        let answer = |ace, right| Segment {
+            seq: 1,
+            ack: 101,
+            window: 60_000,
+            flags: Flags::ACK | ace,
+            options: match right {
+                0 => Options::None,
+                right => Options::Sack(1, [SackBlock { left: 1101, right }; 4]),
+            },
+            ..Segment::default()
+        };
+        let mut comes = |at: u64, segment: &Segment<Length>| {
+            end.on_segment(ms(at), segment, Ecn::NotEct);
+            while end.poll_transmit(ms(at)).is_some() {}
+            end.write_all(Length(5_000));
+            while end.poll_transmit(ms(at)).is_some() {}
+            *told.lock().expect("one thread")
+        };
+        comes(0, &syn);
+        comes(40, &answer(Flags::CWR, 0));
+        let (five, six) = (Flags::AE | Flags::ECE, Flags::AE | Flags::CWR);
+        assert_eq!(comes(80, &answer(five, 2101)), 0);
+        assert_eq!(comes(82, &answer(six, 4101)), 1000);
+        assert_eq!(comes(83, &answer(five, 3101)), 1000);
+        assert_eq!(comes(84, &answer(six, 5101)), 1000);
+    }
+}
+
+/// RFC 9768 §3.2.3.2.1: none in the SYN, one in the answer and one in the third segment; none in an
+/// answer that is sent again (§3.2.3.2.2).
+#[test]
+fn the_handshake_tests_the_path() {
+    let s = settings(true);
+    let mut client: Endpoint<Length> = endpoint(&s, Role::Active, 5);
+    let mut server: Endpoint<Length> = endpoint(&s, Role::Passive, 77);
+    client.open(ms(0));
+    let syn = client.poll_transmit(ms(0)).expect("a SYN").segment;
+    assert!(syn.options.accecn().is_none());
+    server.on_segment(ms(0), &syn, Ecn::NotEct);
+    let answer = server.poll_transmit(ms(0)).expect("an answer").segment;
+    let counts = answer.options.accecn().expect("an option");
+    let fields = [Counter::Ect0, Counter::Ce, Counter::Ect1].map(|counter| counts.field(counter));
+    assert_eq!(fields, [Some(1), Some(0), Some(1)]);
+    let at = server.deadline();
+    server.on_deadline(at);
+    let again = server.poll_transmit(at).expect("it is sent again").segment;
+    assert!(again.flags.has(Flags::SYN | Flags::ACK));
+    assert!(matches!(again.options, Options::Syn { accecn: None, .. }));
+    client.on_segment(at, &answer, Ecn::NotEct);
+    let third = client.poll_transmit(at).expect("the third segment").segment;
+    assert!(third.options.accecn().is_some());
+    // And then nothing more while nothing comes.
+    server.on_segment(at, &third, Ecn::NotEct);
+    client.write_all(Length(100));
+    let data = client.poll_transmit(at).expect("data").segment;
+    assert!(data.options.accecn().is_none());
+}
+
+/// RFC 9768 §3.2.3.3: two SACK blocks go first.
+#[test]
+fn the_option_leaves_room_for_two_sack_blocks() {
+    for timestamps in [false, true] {
+        let s = settings(true).with(&Overrides {
+            timestamps: Some(timestamps),
+            ..Overrides::default()
+        });
+        let (mut net, _) = net(&s.expect("they go together"), Link::default());
+        net.open();
+        net.run_until(ms(100));
+        net.ends[0].write_all(Length(15_000));
+        let mut segments = Vec::new();
+        while let Some(out) = net.ends[0].poll_transmit(net.now) {
+            segments.push(out.segment);
+        }
+        // Every third arrives, all marked, so that there are gaps and news.
+        let mut most = 0;
+        for segment in segments.iter().skip(1).step_by(3) {
+            net.ends[1].on_segment(net.now, segment, Ecn::Ce);
+            while let Some(out) = net.ends[1].poll_transmit(net.now) {
+                let (blocks, size) = (
+                    out.segment.options.sack_blocks().len(),
+                    out.segment.options.size(),
+                );
+                assert!(out.segment.options.accecn().is_some());
+                assert!(size + if timestamps { 12 } else { 0 } <= 40);
+                most = most.max(blocks);
+            }
+        }
+        assert_eq!(most, if timestamps { 2 } else { 3 });
+    }
+}
+
+#[test]
+fn the_option_needs_accecn() {
+    let asked = Overrides {
+        accecn_option: Some(true),
+        ..Overrides::default()
+    };
+    for profile in ["rfc", "linux"] {
+        let settings = Profile::named(profile).expect("it exists").settings;
+        let problem = settings.with(&asked).expect_err("ECN is off");
+        assert_eq!(problem.field, "accecn_option");
+        let both = Overrides {
+            ecn: Some(EcnMode::Accecn),
+            ..asked.clone()
+        };
+        assert!(settings.with(&both).is_ok());
+    }
+}

@@ -1,0 +1,204 @@
+//! What an endpoint tells a control that wants to know of every loss.
+
+use crate::support;
+
+use std::sync::{Arc, Mutex};
+
+use anabranch_congestion::{Ack, Congestion, CongestionControl, Control, Lost, Rto, Wants};
+use anabranch_core::{body::Length, units::Bytes};
+use anabranch_tcp::{Endpoint, Profile, Role, Settings};
+use support::{
+    Net,
+    plain::{MSS, link, ms, net, settings},
+};
+
+/// What happened, in order.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    Congestion,
+    Rto,
+    Lost(Lost),
+    Ack(Ack),
+}
+
+/// A fixed window.
+#[derive(Debug)]
+struct Fixed {
+    wants: bool,
+    told: Arc<Mutex<Vec<Told>>>,
+}
+
+impl Fixed {
+    fn note(&self, told: Told) {
+        self.told.lock().expect("one thread").push(told);
+    }
+}
+
+impl CongestionControl for Fixed {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.note(Told::Ack(*ack));
+    }
+    fn on_lost(&mut self, lost: &Lost) {
+        self.note(Told::Lost(*lost));
+    }
+    fn on_congestion(&mut self, _event: &Congestion) {
+        self.note(Told::Congestion);
+    }
+    fn on_rto(&mut self, _event: &Rto) {
+        self.note(Told::Rto);
+    }
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(20 * MSS)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+    fn wants(&self) -> Wants {
+        Wants {
+            rate_samples: true,
+            losses: self.wants,
+        }
+    }
+}
+
+/// Two seconds of a transfer that loses the named data segments.
+fn told(settings: &Settings, wants: bool, lose: &[u32]) -> Vec<Told> {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let fixed = Fixed {
+        wants,
+        told: Arc::clone(&told),
+    };
+    let mut net: Net<Length> = net(settings, link(lose));
+    net.ends[0] = Endpoint::new(
+        &Arc::new(settings.clone()),
+        Control::Boxed(Box::new(fixed)),
+        Role::Active,
+        5,
+    );
+    net.open();
+    net.ends[0].write_endless();
+    net.run_until(ms(2_000));
+    let told = told.lock().expect("one thread");
+    told.clone()
+}
+
+fn losses(told: &[Told]) -> Vec<Lost> {
+    let lost = |told: &Told| match told {
+        Told::Lost(lost) => Some(*lost),
+        _ => None,
+    };
+    told.iter().filter_map(lost).collect()
+}
+
+/// With and without RACK.
+fn stacks() -> [Settings; 2] {
+    let linux = Profile::named("linux").expect("it exists").settings;
+    [
+        settings(),
+        Settings {
+            recovery: linux.recovery,
+            ..settings()
+        },
+    ]
+}
+
+#[test]
+fn every_loss_is_told_once_after_the_congestion_and_before_its_acknowledgment() {
+    for settings in stacks() {
+        let told = told(&settings, true, &[40, 41, 45]);
+        let losses = losses(&told);
+        let lens: u64 = losses.iter().map(|lost| lost.bytes.get()).sum();
+        assert_eq!((losses.len(), lens), (3, 3 * MSS), "{losses:?}");
+        // Two that lie side by side, and one apart.
+        let numbers: Vec<u64> = losses.iter().map(|lost| lost.number).collect();
+        assert_eq!([numbers[1] - numbers[0], numbers[2] - numbers[0]], [1, 5]);
+        for (n, lost) in (1..).zip(&losses) {
+            // A full window in flight at the sending of each, and all three lost after it.
+            assert_eq!(lost.tx_in_flight, Bytes::new(20 * MSS));
+            assert_eq!(lost.lost, Bytes::new(n * MSS));
+            assert!(lost.selective && !lost.app_limited);
+        }
+        let first = told.iter().position(|t| matches!(t, Told::Lost(_)));
+        let congestion = told.iter().position(|t| matches!(t, Told::Congestion));
+        assert!(congestion < first && congestion.is_some());
+        let acknowledged: u64 = told
+            .iter()
+            .map(|t| match t {
+                Told::Ack(ack) => ack.lost.get(),
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(acknowledged, 3 * MSS);
+        let Some(Told::Ack(ack)) =
+            first.and_then(|first| told[first..].iter().find(|t| matches!(t, Told::Ack(_))))
+        else {
+            panic!("no acknowledgment after the loss");
+        };
+        assert!(ack.lost > Bytes::ZERO);
+        // The sample knows of the losses on its way, those just found included.
+        let sample = ack.rate.expect("a sample");
+        assert_eq!(sample.lost, ack.lost);
+        assert_eq!(
+            losses[0].delivered,
+            sample.prior_delivered + sample.delivered
+        );
+    }
+}
+
+#[test]
+fn a_lost_retransmission_is_told_with_what_was_in_flight_then() {
+    // The first of these is sent again as the next packet after the window that was out.
+    let [_, racked] = stacks();
+    let all: Vec<u32> = (40..41).chain(57..75).collect();
+    let losses = losses(&told(&racked, true, &all));
+    assert!(losses.len() > all.len() / 2, "{losses:?}");
+    let numbers: Vec<u64> = losses.iter().map(|lost| lost.number).collect();
+    let again = numbers.iter().filter(|n| **n == numbers[0]).count();
+    assert!(again >= 2, "{numbers:?}");
+    assert!(losses.iter().all(|lost| lost.lost >= lost.bytes));
+    assert!(losses.iter().all(|lost| lost.tx_in_flight >= lost.bytes));
+}
+
+#[test]
+fn a_timeout_tells_of_all_that_it_takes_for_lost() {
+    // A whole window and what would show its loss.
+    let all: Vec<u32> = (40..60).collect();
+    let told = told(&settings(), true, &all);
+    let rto = told.iter().position(|t| matches!(t, Told::Rto));
+    let rto = rto.expect("nothing arrives any more");
+    let after: Vec<u64> = told[rto + 1..]
+        .iter()
+        .map_while(|t| match t {
+            Told::Lost(lost) => Some(lost.number),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(after.len(), 20, "{after:?}");
+    assert!(after.is_sorted() && after[19] - after[0] == 19);
+}
+
+#[test]
+fn without_sack_a_loss_a_round_trip_is_told() {
+    let settings = Settings {
+        sack: false,
+        ..settings()
+    };
+    let losses = losses(&told(&settings, true, &[40, 45]));
+    assert_eq!(losses.len(), 2, "{losses:?}");
+    assert_eq!(losses[1].number - losses[0].number, 5);
+    assert!(losses.iter().all(|lost| !lost.selective));
+}
+
+#[test]
+fn who_does_not_ask_is_not_told() {
+    for settings in stacks() {
+        let told = told(&settings, false, &[40, 41, 45]);
+        assert!(losses(&told).is_empty());
+        assert!(told.iter().any(|t| matches!(t, Told::Congestion)));
+        let nothing = |t: &Told| match t {
+            Told::Ack(ack) => ack.rate.is_none_or(|rate| rate.lost == Bytes::ZERO),
+            _ => true,
+        };
+        assert!(told.iter().all(nothing));
+    }
+}

@@ -1,0 +1,24 @@
+//! Laws, examples and golden traces of TCP, a module for each topic.
+
+mod accecn;
+mod bsd44_lite;
+mod connection;
+mod control;
+mod dctcp_ecn;
+mod flow_control;
+mod hostile;
+mod long_times;
+mod loss_detection;
+mod losses;
+mod ncr;
+mod profiles;
+mod rates;
+mod receive_window;
+mod recovery;
+mod remedies;
+mod reordering;
+mod send_limit;
+mod spurious;
+mod support;
+mod transfer;
+mod wire;

@@ -1,0 +1,609 @@
+//! Pacing, ECN feedback, buffers that grow, acknowledgments that wait: what an endpoint does with
+//! the switches for them.
+
+use crate::support;
+
+use std::sync::{Arc, Mutex};
+
+use anabranch_congestion::{
+    Ack, Config, Congestion, CongestionControl, Control, Rto, Signal, cubic, dctcp,
+};
+use anabranch_core::{
+    body::Length,
+    units::{Bytes, Duration, Instant, text::Limit},
+};
+use anabranch_tcp::{DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Settings};
+use support::{Link, Net};
+
+const MSS: u64 = 1000;
+/// The link's: 10 ms each way.
+const RTT: u64 = 20;
+
+fn ms(n: u64) -> Instant {
+    Instant::from_millis(n)
+}
+
+fn settings() -> Settings {
+    Settings {
+        mss: 1000,
+        delayed_ack: DelayedAck::Off,
+        ..Profile::named("rfc").expect("it exists").settings
+    }
+}
+
+fn link() -> Link {
+    Link {
+        gap: Duration::from_micros(10),
+        ..Link::default()
+    }
+}
+
+/// A fixed window that notes what it was told of marks.
+#[derive(Debug)]
+struct Fixed {
+    segments: u64,
+    marked: Arc<Mutex<(u64, u32)>>,
+}
+
+impl CongestionControl for Fixed {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.marked.lock().expect("one thread").0 += ack.ce_marked.get();
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        assert_eq!(event.signal, Signal::EcnCe);
+        self.marked.lock().expect("one thread").1 += 1;
+    }
+    fn on_rto(&mut self, _event: &Rto) {}
+    fn cwnd(&self) -> Bytes {
+        Bytes::new(self.segments * MSS)
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+}
+
+type Marked = Arc<Mutex<(u64, u32)>>;
+
+fn with_fixed(client: &Settings, server: &Settings, segments: u64) -> (Net<Length>, Marked) {
+    let marked = Marked::default();
+    let fixed = Fixed {
+        segments,
+        marked: Arc::clone(&marked),
+    };
+    let mut net = Net::new(client, server, link(), [5, 77]);
+    net.ends[0] = Endpoint::new(
+        &Arc::new(client.clone()),
+        Control::Boxed(Box::new(fixed)),
+        Role::Active,
+        5,
+    );
+    net.logging = true;
+    net.open();
+    net.ends[0].write_endless();
+    (net, marked)
+}
+
+fn ecn(mode: EcnMode, segments_per_ack: u32) -> Settings {
+    let mut s = Settings {
+        ecn: mode,
+        ..settings()
+    };
+    if segments_per_ack > 1 {
+        s.delayed_ack = Profile::named("rfc")
+            .expect("it exists")
+            .settings
+            .delayed_ack;
+    }
+    s
+}
+
+/// AE, CWR and ECE of a segment as a number.
+fn ace(flags: Flags) -> u8 {
+    u8::from(flags.any(Flags::AE)) << 2
+        | u8::from(flags.any(Flags::CWR)) << 1
+        | u8::from(flags.any(Flags::ECE))
+}
+
+#[test]
+fn rfc_9768_the_handshake_of_every_pair() {
+    use EcnMode::{Accecn, Dctcp, Off, Rfc3168};
+    // Our SYN, the answer, the third segment, and whether marks reach the sender. No SYN is
+    // ECN-capable, so AccECN answers 010; the third segment carries data, and counts from 101 on.
+    for (client, server, expected, tells) in [
+        (Accecn, Accecn, [0b111, 0b010, 0b101], true),
+        (Accecn, Rfc3168, [0b111, 0b001, 0b000], true),
+        (Accecn, Off, [0b111, 0b000, 0b000], false),
+        (Rfc3168, Accecn, [0b011, 0b001, 0b000], true),
+        (Rfc3168, Rfc3168, [0b011, 0b001, 0b000], true),
+        (Rfc3168, Off, [0b011, 0b000, 0b000], false),
+        (Off, Accecn, [0b000, 0b000, 0b000], false),
+        (Dctcp, Dctcp, [0b011, 0b001, 0b000], true),
+    ] {
+        let (mut net, marked) = with_fixed(&ecn(client, 1), &ecn(server, 1), 10);
+        net.run_until(ms(100));
+        let flags: Vec<u8> = net.log.iter().take(3).map(|entry| ace(entry.2)).collect();
+        assert_eq!(flags, expected, "{client:?} to {server:?}");
+        net.mark = true;
+        net.run_until(ms(200));
+        assert_eq!(
+            net.ends[1].stats().ce_segments > 0,
+            tells,
+            "{client:?} to {server:?}"
+        );
+        assert_eq!(marked.lock().expect("one thread").1 > 0, tells);
+    }
+}
+
+#[test]
+fn exact_feedback_tells_every_marked_octet_also_with_delayed_acknowledgments() {
+    for mode in [EcnMode::Dctcp, EcnMode::Accecn] {
+        for per_ack in [1, 2] {
+            let (mut net, marked) = with_fixed(&ecn(mode, per_ack), &ecn(mode, per_ack), 7);
+            // Marks begin and end between the two segments of an acknowledgment, too.
+            for step in 0..200 {
+                net.mark = step % 3 == 0;
+                net.run_until(ms(50) + Duration::from_micros(1700) * step);
+            }
+            net.mark = false;
+            net.run_until(ms(600));
+            let told = marked.lock().expect("one thread").0;
+            let received = net.ends[1].stats().ce_segments;
+            assert!(received > 30);
+            assert_eq!(told, received * MSS, "{mode:?}, {per_ack}");
+        }
+    }
+}
+
+#[test]
+fn classic_feedback_cannot_tell_how_much() {
+    // The same marks through RFC 3168 name more octets: what the exact ones are needed for.
+    let (mut net, marked) = with_fixed(&ecn(EcnMode::Rfc3168, 1), &ecn(EcnMode::Rfc3168, 1), 7);
+    for step in 0..200 {
+        net.mark = step % 50 == 0;
+        net.run_until(ms(50) + Duration::from_micros(1700) * step);
+    }
+    net.run_until(ms(600));
+    let told = marked.lock().expect("one thread").0;
+    let received = net.ends[1].stats().ce_segments;
+    assert!(told > received * MSS, "{told} for {received}");
+}
+
+#[test]
+fn retransmissions_and_pure_acknowledgments_are_not_ecn_capable() {
+    for mode in [EcnMode::Rfc3168, EcnMode::Accecn] {
+        let s = ecn(mode, 1);
+        let mut net: Net<Length> = Net::new(&s, &s, link(), [5, 77]);
+        net.open();
+        net.run_until(ms(30));
+        net.ends[0].write_all(Length(5000));
+        let first = net.ends[0].poll_transmit(net.now).expect("data");
+        assert!(first.ecn.is_capable() && first.retransmission.is_none());
+        while net.ends[0].poll_transmit(net.now).is_some() {}
+        // Nothing arrives: the timer.
+        let at = net.ends[0].deadline();
+        net.ends[0].on_deadline(at);
+        let again = net.ends[0].poll_transmit(at).expect("again");
+        assert!(again.retransmission.is_some() && !again.ecn.is_capable());
+        net.ends[1].on_segment(at, &first.segment, first.ecn);
+        let ack = net.ends[1].poll_transmit(at).expect("an acknowledgment");
+        assert!(!ack.ecn.is_capable());
+    }
+}
+
+#[test]
+fn dctcp_gives_up_little_where_little_is_marked() {
+    let s = Settings {
+        receive_window: Limit::Packets(40),
+        ..ecn(EcnMode::Dctcp, 1)
+    };
+    let mut net: Net<Length> = Net::new(&s, &s, link(), [5, 77]);
+    let control = Config::Dctcp(dctcp::Params::default()).build(&s.init());
+    net.ends[0] = Endpoint::new(&Arc::new(s), control, Role::Active, 5);
+    net.open();
+    net.ends[0].write_endless();
+    net.run_until(ms(130));
+    // Marks in one round trip of ten: alpha falls from 1 by a sixteenth a round trip without, so
+    // that it comes to at most 1/16 ÷ (1 − (15/16)¹⁰) = 0.13.
+    for round in 0..80 {
+        net.mark = round % 10 == 0;
+        net.run_until(net.now + Duration::from_millis(RTT));
+    }
+    let alpha = net.ends[0].control().state()[0].1;
+    assert!(alpha < 0.2, "{alpha}");
+    assert!(net.ends[0].stats().ecn_reductions >= 4);
+}
+
+/// Data segments of the sender by the time of their leaving.
+fn bursts(net: &Net<Length>, from: Instant) -> Vec<u64> {
+    let mut bursts: Vec<(Instant, u64)> = Vec::new();
+    for (at, end, _, _, _, len) in &net.log {
+        if *end != 0 || *len == 0 || *at < from {
+            continue;
+        }
+        match bursts.last_mut() {
+            Some((last, n)) if last == at => *n += 1,
+            _ => bursts.push((*at, 1)),
+        }
+    }
+    bursts.into_iter().map(|(_, n)| n).collect()
+}
+
+#[test]
+fn pacing_spreads_a_window_over_the_round_trip_in_bursts_of_a_millisecond() {
+    let s = Settings {
+        pacing: true,
+        delayed_ack: Profile::named("rfc")
+            .expect("it exists")
+            .settings
+            .delayed_ack,
+        ..settings()
+    };
+    // 100 segments per 20 ms; slow start, so twice that: 10 segments per millisecond.
+    let (mut net, _) = with_fixed(&s, &settings(), 100);
+    net.run_until(ms(RTT + 5));
+    let (burst, rest) = (bursts(&net, ms(RTT)), 100 - 6 * 10);
+    assert!(burst.iter().all(|n| *n <= 10), "{burst:?}");
+    assert_eq!(burst.iter().sum::<u64>(), 100 - rest, "{burst:?}");
+    // Unpaced, the window leaves at once, as far as that of a SYN, which is not scaled, lets it.
+    let (mut net, _) = with_fixed(&settings(), &settings(), 100);
+    net.run_until(ms(RTT + 5));
+    assert_eq!(bursts(&net, ms(RTT)), [65]);
+}
+
+#[test]
+fn pacing_ratios_and_bursts_are_what_is_written() {
+    for (ratio, burst_ms, expected) in [(100, 0, 1), (100, 1, 5), (200, 2, 20), (400, 1, 20)] {
+        let s = Settings {
+            pacing: true,
+            pacing_ss_ratio: ratio,
+            pacing_burst: Duration::from_millis(burst_ms),
+            ..settings()
+        };
+        let (mut net, _) = with_fixed(&s, &settings(), 100);
+        net.run_until(ms(RTT + 3));
+        let bursts = bursts(&net, ms(RTT));
+        assert_eq!(bursts[0], expected, "{ratio} %, {burst_ms} ms: {bursts:?}");
+        let rate = net.ends[0]
+            .snapshot()
+            .pacing_rate
+            .expect("paced")
+            .as_mbit_per_s();
+        // 100 segments of 8,000 bits in 20 ms are 40 Mbit/s.
+        let expected = 0.4 * f64::from(ratio);
+        assert!((rate / expected - 1.0).abs() < 0.02, "{rate}");
+    }
+}
+
+/// A segment takes 0.2 ms. Fails where time not used earns nothing, and where it earns more than half of a burst.
+#[test]
+fn what_leaves_late_takes_less_of_the_next_ones_time() {
+    let us = Duration::from_micros;
+    for (catches_up, expected) in [
+        // The first has waited for long: half. The second is late by 40 us: the third leaves that much sooner.
+        (true, [100 + 40, 160]),
+        (false, [200 + 40, 200]),
+    ] {
+        let s = Settings {
+            pacing: true,
+            pacing_ss_ratio: 100,
+            pacing_burst: Duration::ZERO,
+            pacing_catches_up: catches_up,
+            ..settings()
+        };
+        let mut net: Net<Length> = Net::new(&s, &settings(), link(), [5, 77]);
+        let fixed = Fixed {
+            segments: 100,
+            marked: Marked::default(),
+        };
+        net.ends[0] = Endpoint::new(
+            &Arc::new(s),
+            Control::Boxed(Box::new(fixed)),
+            Role::Active,
+            5,
+        );
+        net.logging = true;
+        net.open();
+        net.run_until(ms(100));
+        net.ends[0].write_all(Length(1000));
+        net.flush();
+        net.run_until(ms(100) + us(expected[0]));
+        net.ends[0].write_all(Length(2000));
+        net.flush();
+        net.run_until(ms(105));
+        let left: Vec<Instant> = net
+            .log
+            .iter()
+            .filter(|(_, end, _, _, _, len)| *end == 0 && *len > 0)
+            .map(|(at, ..)| *at)
+            .collect();
+        let [first, second, third] = left[..] else {
+            panic!("{left:?}")
+        };
+        // The second was written when it was late by 40 us, and left at once.
+        assert_eq!(second - first, us(expected[0]), "{catches_up}");
+        let apart = (third - second).as_millis_f64() * 1e3;
+        assert!((apart - expected[1] as f64).abs() < 2.0, "{apart} us");
+    }
+}
+
+#[test]
+fn the_window_offered_follows_the_application_and_stops_at_its_limit() {
+    let limit = 500_000;
+    let tuned = Settings {
+        receive_autotuning: true,
+        receive_window: Limit::Bytes(Bytes::new(limit)),
+        ..settings()
+    };
+    let (mut net, _) = with_fixed(&settings(), &tuned, 1000);
+    net.run_until(ms(RTT + 15));
+    let first = net.ends[0].snapshot().in_flight.get();
+    assert!((60_000..=65_536).contains(&first), "{first}");
+    net.run_until(ms(20 * RTT));
+    let grown = net.ends[0].snapshot().in_flight.get();
+    assert!(grown > 400_000 && grown <= limit, "{grown}");
+    // A sender that sends little is offered little.
+    let (mut net, _) = with_fixed(&settings(), &tuned, 20);
+    net.run_until(ms(50 * RTT));
+    let edge = Endpoint::snapshot(&net.ends[0]).in_flight.get();
+    assert!(edge <= 20 * MSS);
+}
+
+#[test]
+fn slow_start_is_not_held_back_by_a_window_that_grows() {
+    let plain = settings();
+    let tuned = Settings {
+        receive_autotuning: true,
+        ..settings()
+    };
+    let windows = [&plain, &tuned].map(|server| {
+        let mut net: Net<Length> = Net::new(&plain, server, link(), [5, 77]);
+        net.open();
+        net.ends[0].write_endless();
+        (2..9)
+            .map(|round| {
+                net.run_until(ms(round * (RTT + 1)));
+                net.ends[0].cwnd()
+            })
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(windows[0], windows[1]);
+}
+
+#[test]
+fn the_send_buffer_takes_two_windows_and_stops_at_its_limit() {
+    let s = Settings {
+        send_autotuning: true,
+        send_buffer: Limit::Bytes(Bytes::new(200_000)),
+        ..settings()
+    };
+    let mut net: Net<Length> = Net::new(&s, &settings(), link(), [5, 77]);
+    // Two initial windows.
+    assert_eq!(net.ends[0].write_room(), 20_000);
+    net.open();
+    let mut most = 0;
+    for round in 1..30 {
+        net.run_until(ms(round * RTT));
+        let (room, cwnd) = (net.ends[0].write_room(), net.ends[0].cwnd().get());
+        assert!(room <= (2 * cwnd).max(most), "{room}");
+        let taken = net.ends[0].write(Length(u32::MAX));
+        assert_eq!(taken, room);
+        most = most.max(room);
+        net.flush();
+    }
+    assert!(net.ends[0].cwnd().get() > 100_000);
+    assert!(most <= 200_000);
+}
+
+#[test]
+fn after_a_pause_the_window_is_what_the_rule_says() {
+    use anabranch_tcp::settings::IdleRestart::{Off, Rfc2861, Rfc5681};
+    for (rule, seconds, expected) in [
+        (Off, 60, None),
+        (Rfc5681, 60, Some(10)),
+        (Rfc2861, 60, Some(10)),
+        // The timeout is 1 s: two have passed, and the window is halved for each.
+        (Rfc2861, 2, Some(40)),
+        (Rfc5681, 2, Some(10)),
+    ] {
+        let s = Settings {
+            idle_restart: rule,
+            ..settings()
+        };
+        let mut net: Net<Length> = Net::new(&s, &s, link(), [5, 77]);
+        net.open();
+        net.ends[0].write_all(Length(150_000));
+        net.run_until(ms(10 * RTT));
+        assert!(net.ends[0].all_acknowledged());
+        // Ten, and one for each of 150: 10, 20, 40 and 80 have filled the window each time, the last of them just so.
+        let full = net.ends[0].cwnd().get() / MSS;
+        assert_eq!(full, 160);
+        // The last segment left within the first 200 ms.
+        net.run_until(ms(100) + Duration::from_millis(1000 * seconds));
+        net.ends[0].write_all(Length(1));
+        net.flush();
+        let window = net.ends[0].cwnd().get() / MSS;
+        assert_eq!(
+            window,
+            expected.unwrap_or(full),
+            "{rule:?} after {seconds} s"
+        );
+    }
+}
+
+#[test]
+fn linux_acknowledges_the_first_16_segments_one_by_one() {
+    let linux = Settings {
+        mss: 1000,
+        ..Profile::named("linux").expect("it exists").settings
+    };
+    let (mut net, _) = with_fixed(&linux, &linux, 100);
+    net.run_until(ms(RTT + 15));
+    // 65 segments came (the first window), 16 alone and the others in pairs.
+    let acks = net.ends[1].stats().sent_acks - 1;
+    let segments = net.ends[1].stats().received_packets - 2;
+    assert_eq!(acks, 16 + (segments - 16) / 2, "{segments}");
+}
+
+#[test]
+fn hystart_of_the_stack_reaches_the_control() {
+    use anabranch_tcp::settings::HyStart;
+    // A link of one segment per 0.1 ms and no end of queue: only the delay tells.
+    let ended = |hystart, config: &Config| {
+        let s = Settings {
+            hystart,
+            ..settings()
+        };
+        let slow = Link {
+            gap: Duration::from_micros(100),
+            ..Link::default()
+        };
+        let mut net: Net<Length> = Net::new(&s, &s, slow, [5, 77]);
+        net.ends[0] = Endpoint::new(
+            &Arc::new(s.clone()),
+            config.build(&s.init()),
+            Role::Active,
+            5,
+        );
+        net.open();
+        net.ends[0].write_endless();
+        net.run_until(ms(1500));
+        net.ends[0].snapshot().ssthresh.is_some()
+    };
+    let cubic = Config::Cubic(cubic::Params::default());
+    let reno = Config::Reno(anabranch_congestion::reno::Params::default());
+    assert!(!ended(HyStart::Off, &cubic));
+    assert!(ended(HyStart::Linux, &cubic));
+    assert!(ended(HyStart::Rfc9406, &cubic));
+    assert!(ended(HyStart::Rfc9406, &reno));
+    // Linux's variant is a part of CUBIC.
+    assert!(!ended(HyStart::Linux, &reno));
+}
+
+/// RFC 7661 §4.3 and §4.4: what the window of an application that pauses does under each rule.
+mod validation {
+    use super::*;
+    use anabranch_tcp::settings::IdleRestart;
+
+    fn new_cwv() -> Settings {
+        Settings {
+            idle_restart: IdleRestart::Rfc7661,
+            ..settings()
+        }
+    }
+
+    /// 150 segments at full speed, by which the window has grown to 160, then nothing until `pause` ms after the
+    /// beginning.
+    fn paused(s: &Settings, pause: u64) -> Net<Length> {
+        let mut net: Net<Length> = Net::new(s, s, link(), [5, 77]);
+        net.open();
+        net.ends[0].write_all(Length(150_000));
+        net.run_until(ms(pause));
+        net
+    }
+
+    fn window<B: anabranch_core::body::Body>(net: &Net<B>) -> u64 {
+        net.ends[0].cwnd().get() / MSS
+    }
+
+    #[test]
+    fn a_pause_keeps_the_window_for_five_minutes_and_then_halves_it() {
+        for (seconds, expected) in [(2, 160), (299, 160), (303, 80), (603, 40), (10_000, 10)] {
+            let mut net = paused(&new_cwv(), 1000 * seconds);
+            net.ends[0].write_all(Length(1));
+            net.flush();
+            assert_eq!(window(&net), expected, "after {seconds} s");
+            // Three quarters of the window were safe once; slow start had no threshold before.
+            assert_eq!(net.ends[0].snapshot().ssthresh, None);
+        }
+    }
+
+    #[test]
+    fn a_window_that_a_write_has_just_filled_is_used_and_one_that_it_has_not_is_not() {
+        // The fourth window takes 80 segments. With an octet less it is full all the same, and grows by what is
+        // acknowledged; with a segment less the last acknowledgment, of what
+        // left when nothing more waited, lets it grow no more.
+        for (octets, expected) in [(150_000, 160), (149_999, 159), (149_000, 158)] {
+            let s = settings();
+            let mut net: Net<Length> = Net::new(&s, &s, link(), [5, 77]);
+            net.open();
+            net.ends[0].write_all(Length(octets));
+            net.run_until(ms(10 * RTT));
+            assert_eq!(window(&net), expected, "{octets}");
+        }
+    }
+
+    /// One segment each round trip: far less than half of the window.
+    fn trickle(net: &mut Net<Length>, rounds: u64) {
+        for _ in 0..rounds {
+            net.ends[0].write_all(Length(1000));
+            net.flush();
+            net.run_until(net.now + Duration::from_millis(RTT));
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_not_in_use_does_not_grow() {
+        // Longer than the sampling period.
+        let mut net = paused(&new_cwv(), 3000);
+        trickle(&mut net, 200);
+        assert_eq!(window(&net), 160);
+        // Used to the full again it grows, at first because it is the limit, then because it is
+        // validated.
+        net.ends[0].write_all(Length(2_000_000));
+        net.flush();
+        net.run_until(net.now + Duration::from_millis(4 * RTT));
+        assert!(window(&net) > 300, "{}", window(&net));
+    }
+
+    #[test]
+    fn a_validated_window_grows_also_where_it_is_not_the_limit() {
+        // 60 % of the window each round trip: pipeACK is more than half of it.
+        let grown = |s: &Settings| {
+            let mut net = paused(s, 10 * RTT);
+            let before = window(&net);
+            net.ends[0].write_all(Length(95_000));
+            net.flush();
+            net.run_until(net.now + Duration::from_millis(2 * RTT));
+            window(&net) - before
+        };
+        assert!(grown(&new_cwv()) > 0);
+        assert_eq!(grown(&settings()), 0);
+    }
+
+    /// §4.4.1: pipeACK is one segment, ten are in flight, one is lost and sent again: (10 - 1) / 2
+    /// segments are left, where a window in use would leave half of it.
+    #[test]
+    fn a_loss_reduces_what_was_in_use() {
+        let s = Settings {
+            sack: false,
+            dsack: false,
+            recovery: Recovery::NewReno,
+            ..new_cwv()
+        };
+        let mut net = paused(&s, 3000);
+        trickle(&mut net, 40);
+        net.link.lose = vec![net.data_sent[0]];
+        net.ends[0].write_all(Length(10_000));
+        net.flush();
+        net.run_until(net.now + Duration::from_millis(4 * RTT));
+        assert_eq!(net.ends[0].stats().fast_recoveries, 1);
+        assert_eq!(net.ends[0].stats().retransmitted_packets, 1);
+        assert_eq!(net.ends[0].cwnd().get(), 4500);
+        assert_eq!(net.ends[0].snapshot().ssthresh.map(Bytes::get), Some(4500));
+    }
+
+    #[test]
+    fn it_needs_the_rule_that_unused_windows_do_not_grow() {
+        use anabranch_tcp::Overrides;
+        let over = Overrides {
+            idle_restart: Some(IdleRestart::Rfc7661),
+            cwnd_validation: Some(false),
+            ..Overrides::default()
+        };
+        let problem = settings().with(&over).expect_err("it contradicts");
+        assert_eq!(
+            problem.to_string(),
+            "idle_restart: \"rfc7661\" needs cwnd_validation = true"
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! The window that is offered where it is tuned: what it grows by, what occupies it, and which acknowledgments wait for room.
+
+use crate::support;
+
+use anabranch_core::units::{Bytes, text::Limit};
+use anabranch_tcp::{DelayedAck, Profile, Settings};
+use support::receiver::{FULL, Receiver, Said};
+
+fn settings() -> Settings {
+    let linux = Profile::named("linux-6.18").expect("it exists").settings;
+    Settings {
+        receive_window: linux.receive_window,
+        autotuning_start: linux.autotuning_start,
+        occupied_buffer: true,
+        mss: FULL,
+        delayed_ack: DelayedAck::Off,
+        timestamps: false,
+        receive_autotuning: true,
+        ..Profile::named("rfc").expect("it exists").settings
+    }
+}
+
+/// What the buffer has room for at the start (`autotuning_start`).
+fn whole() -> u32 {
+    u32::try_from(settings().autotuning_start.get()).expect("it is small")
+}
+
+/// As a field has it, in steps of the scale.
+fn rounded(window: u32) -> u32 {
+    window.next_multiple_of(1 << settings().window_shift())
+}
+
+/// A receiver that has grown its window as far as it goes without a loss, by segments 0 to 9.
+fn grown(settings: &Settings) -> Receiver {
+    let mut receiver = Receiver::new(settings);
+    let said = receiver.feed(60, 0..10);
+    assert_eq!(said.last().map(|s| s.window), Some(rounded(whole() - FULL)));
+    receiver
+}
+
+/// Linux 6.18 offers 80,512 octets with each of the segments 6 to 31 of a flow. Fails where the edge that was offered last counts as
+/// it was rounded: from there on it moves by less than a segment, and so every second acknowledgment offers a segment less.
+#[test]
+fn a_window_that_stays_is_offered_as_it_is() {
+    let mut receiver = grown(&settings());
+    let said = receiver.feed(61, 10..30);
+    assert_eq!(said.len(), 20);
+    assert!(said.iter().all(|s| s.window == rounded(whole() - FULL)));
+}
+
+/// 21 segments in a round trip after one of 11: 2 · 21 · (1 + 2 · 10 / 11) segments, less one. Linux 6.18 offers 169,984 octets in
+/// units of 128. Fails for a target that is a multiple of these.
+#[test]
+fn what_a_round_trip_asks_for_is_not_rounded() {
+    let mut receiver = Receiver::new(&Settings {
+        receive_window: Limit::Bytes(Bytes::new(4 << 20)),
+        ..settings()
+    });
+    receiver.feed(60, 0..10);
+    receiver.feed(111, 10..31);
+    receiver.feed(162, 31..32);
+    let said = receiver.feed(163, 32..100);
+    assert_eq!(said.last().map(|s| s.window), Some(169_984));
+}
+
+/// What waits behind a gap is taken after the segment that fills it, which ends a round trip: it counts in the next
+/// one, with what comes then.
+#[test]
+fn what_waited_behind_a_gap_counts_in_the_next_round_trip() {
+    let mut receiver = Receiver::new(&Settings {
+        mss: 1000,
+        ..settings()
+    });
+    let mut feed = |at, numbers: std::ops::Range<u32>| {
+        let said = receiver.feed(at, numbers);
+        said.last().expect("each is acknowledged").window
+    };
+    // A round trip is of 50 ms: 10, 20 and 40 segments, which offers 2 · 40 · (1 + 2 · 20 / 20).
+    feed(60, 0..10);
+    feed(111, 10..30);
+    feed(162, 30..70);
+    assert!(feed(213, 70..71) < 240_000);
+    // The one after it is lost, eighty are not.
+    let before = feed(214, 72..152);
+    assert!(before <= 240_000, "{before}");
+    // It ends a round trip of two segments; the next has the eighty and forty more.
+    feed(264, 71..72);
+    feed(265, 152..191);
+    assert!(feed(315, 191..192) <= 240_000);
+    let grown = feed(316, 192..900);
+    let target = 2 * 120 * (1 + 2 * 80 / 40) * 1000;
+    assert!(grown.abs_diff(target) < 60_000, "{grown}");
+}
+
+/// Measured on Linux 6.18: of 16 segments read in a round trip while three more were there 13 count, which offers less than
+/// the 16 would.
+#[test]
+fn what_waits_unread_at_the_end_of_a_round_trip_does_not_count_in_it() {
+    let mut receiver = Receiver::new(&settings());
+    receiver.feed(60, 0..10);
+    // The second round trip: eleven.
+    receiver.feed(111, 10..11);
+    receiver.feed(112, 11..26);
+    // Three wait for 26, which ends the third: 16 are read with it.
+    receiver.feed(160, 27..30);
+    receiver.feed(162, 26..27);
+    let said = receiver.feed(163, 30..34);
+    // 2 · 13 · (1 + 2 · 2 / 11) segments are fewer than the buffer has; 2 · 16 · (1 + 2 · 5 / 11) are more.
+    assert_eq!(said.last().map(|s| s.window), Some(rounded(whole())));
+}
+
+/// Fails for a receiver that takes samples from what comes in order alone.
+#[test]
+fn what_comes_beyond_a_gap_tells_the_round_trip_too() {
+    let offered = |age| {
+        let mut receiver = Receiver::new(&Settings {
+            timestamps: true,
+            ..settings()
+        });
+        receiver.feed_aged(60, 50, 0..10);
+        receiver.feed_aged(111, 50, 10..30);
+        // 45 ms after the last measurement, which is less than a round trip unless one of 41 ms is seen beyond the gap.
+        receiver.feed_aged(155, age, 31..32);
+        receiver.feed_aged(156, 50, 30..31);
+        receiver
+            .feed_aged(157, 50, 32..100)
+            .last()
+            .expect("each is acknowledged")
+            .window
+    };
+    assert_eq!(offered(50), rounded(whole()));
+    // 19 after 11 in a round trip: 2 · 19 · (1 + 2 · 8 / 11) segments.
+    assert!(offered(41) > whole() * 3 / 2);
+}
+
+/// Measured on Linux 6.18: 7,015 · 512 octets are offered before the first loss, 7,018 · 512 after it.
+#[test]
+fn the_first_segment_beyond_a_gap_lets_the_window_grow_to_the_whole_buffer() {
+    let mut receiver = grown(&settings());
+    let beyond = receiver.feed(61, 11..13);
+    assert!(beyond.iter().all(|said| said.ack == 10), "{beyond:?}");
+    let said = receiver.feed(62, 10..11);
+    let all = Said {
+        ack: 13,
+        window: rounded(whole()),
+    };
+    assert_eq!(said, [all]);
+}
+
+/// Fails for a window that goes on from what is expected next, whatever the buffer holds.
+#[test]
+fn what_waits_beyond_a_gap_occupies_the_buffer() {
+    let mut receiver = grown(&settings());
+    receiver.feed(61, 11..13);
+    receiver.feed(62, 10..11);
+    // Two gaps, ten segments behind each.
+    receiver.feed(63, (14..24).chain(25..35));
+    let said = receiver.feed(64, 13..14);
+    let rest = Said {
+        ack: 24,
+        window: rounded(whole() - 10 * FULL),
+    };
+    assert_eq!(said, [rest]);
+}
+
+/// RFC 9293 §3.8.6.2.2: an edge that has been offered stays.
+#[test]
+fn the_edge_never_moves_back() {
+    let mut receiver = grown(&settings());
+    let mut edge = 0;
+    for number in (11..40)
+        .chain(41..60)
+        .chain(10..11)
+        .chain(61..80)
+        .chain(40..41)
+    {
+        for said in receiver.feed(61, [number]) {
+            assert!(
+                said.ack * FULL + said.window >= edge,
+                "{said:?} after {edge}"
+            );
+            edge = said.ack * FULL + said.window;
+        }
+    }
+}
+
+/// Every second segment is acknowledged at once until the whole buffer has been offered, and then once it has been read:
+/// the acknowledgment could offer less than the last one before that. Fails for one that leaves at once, and for one that
+/// waits from the start.
+#[test]
+fn once_the_whole_buffer_is_offered_acknowledgments_wait_for_the_read() {
+    for waits in [false, true] {
+        let mut receiver = Receiver::new(&Settings {
+            delayed_ack: Profile::named("rfc")
+                .expect("it exists")
+                .settings
+                .delayed_ack,
+            acks_wait_for_read: waits,
+            lazy_window_updates: true,
+            ..settings()
+        });
+        receiver.end.set_auto_read(false);
+        for number in 0..10 {
+            receiver.feed(60, [number]);
+            receiver.read(60);
+        }
+        assert_eq!(receiver.feed(61, 10..11), []);
+        receiver.read(61);
+        assert_eq!(
+            receiver.feed(61, 11..12).len(),
+            1,
+            "a segment less than the buffer is offered"
+        );
+        receiver.read(61);
+        receiver.feed(62, 13..14);
+        receiver.feed(62, 12..13);
+        receiver.read(62);
+        receiver.feed(63, 14..15);
+        receiver.read(63);
+        assert_eq!(
+            receiver.feed(63, 15..16).len(),
+            1,
+            "it offers more than the one that filled the gap"
+        );
+        receiver.read(63);
+        // Two that are not read could offer less in any case; the read offers all of it.
+        let at_once = receiver.feed(64, 16..18).len();
+        let after = receiver.read(64);
+        assert_eq!((at_once, after.len()), if waits { (0, 1) } else { (1, 0) });
+        receiver.feed(65, 18..19);
+        receiver.read(65);
+        let at_once = receiver.feed(65, 19..20);
+        let after = receiver.read(65);
+        if waits {
+            assert_eq!(at_once, []);
+            let whole_buffer = Said {
+                ack: 20,
+                window: rounded(whole()),
+            };
+            assert_eq!(after, [whole_buffer]);
+        } else {
+            assert_eq!((at_once.len(), after.len()), (1, 0));
+        }
+    }
+}
+
+/// What waits for the read waits no longer than the timeout.
+#[test]
+fn an_acknowledgment_that_waits_for_the_read_leaves_with_the_timeout() {
+    let rfc = Profile::named("rfc").expect("it exists").settings;
+    let mut receiver = Receiver::new(&Settings {
+        delayed_ack: rfc.delayed_ack,
+        acks_wait_for_read: true,
+        ..settings()
+    });
+    receiver.end.set_auto_read(false);
+    receiver.feed(60, 0..1);
+    // Unread data of more than the room that is left: each could offer less than the one before it.
+    let mut left = 0;
+    for number in 1..40 {
+        left += receiver.feed(61, [number]).len();
+    }
+    assert!(left < 10, "{left}");
+    let due = receiver.end.deadline();
+    assert!(due < anabranch_core::units::Instant::from_millis(600));
+    receiver.end.on_deadline(due);
+    assert!(receiver.end.poll_transmit(due).is_some());
+}

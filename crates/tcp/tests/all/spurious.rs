@@ -1,0 +1,300 @@
+//! Needless retransmissions and timeouts, noticed and taken back, example by example.
+
+use crate::support;
+
+use anabranch_congestion::IdleRestart;
+use anabranch_core::{body::Length, packet::Ecn};
+use anabranch_tcp::{
+    EcnMode, Recovery, Refusal, RetransmitCause, Segment, Settings, Timestamps, WindowChange,
+};
+use support::scripted::{MSS, Sender, again, all, first, ms, racked};
+
+use RetransmitCause::{Rack, Rto};
+
+/// RFC 2883 §5, RFC 3708: a fast retransmit that reordering caused is undone once the duplicate is
+/// reported.
+#[test]
+fn duplicates_undo_a_fast_retransmit() {
+    let settings = Settings {
+        undo: true,
+        prr: true,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(1, 3)]);
+    let cwnd = s.cwnd();
+    assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+    assert!(s.cwnd() < cwnd);
+    // The original was only late.
+    s.ack(82, 10, &[]);
+    assert!(s.cwnd() < cwnd);
+    s.ack(121, 10, &[(0, 1)]);
+    assert_eq!(s.cwnd(), cwnd);
+    assert_eq!((s.stats().undone, s.stats().duplicates_reported), (1, 1));
+    assert_eq!(
+        s.changes(),
+        [
+            WindowChange::Recovery(Rack),
+            WindowChange::Recovered,
+            WindowChange::Undone
+        ]
+    );
+    // A second report takes nothing back.
+    s.ack(122, 10, &[(0, 1)]);
+    assert_eq!(s.stats().undone, 1);
+}
+
+/// RFC 3168 §6.1.2: a mark is congestion, whatever is found out later about a recovery before it.
+#[test]
+fn a_late_duplicate_does_not_undo_a_reduction_for_a_mark() {
+    let settings = Settings {
+        undo: true,
+        ecn: EcnMode::Rfc3168,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(1, 3)]);
+    assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+    s.ack(82, 10, &[]);
+    s.write(83, 4);
+    let before = s.cwnd();
+    s.ack_with_echo(123, 11);
+    let reduced = s.cwnd();
+    assert!(reduced < before);
+    s.ack(124, 11, &[(0, 1)]);
+    assert_eq!((s.cwnd(), s.stats().undone), (reduced, 0));
+}
+
+/// Two retransmissions need two reports.
+#[test]
+fn one_duplicate_of_two_undoes_nothing() {
+    let settings = Settings {
+        undo: true,
+        ..racked()
+    };
+    let mut s = Sender::new(&settings);
+    s.write(40, 10);
+    s.ack(80, 0, &[(2, 4)]);
+    assert_eq!(s.ack(81, 0, &[(2, 6)]), again(Rack, &[0]));
+    assert_eq!(s.ack(82, 0, &[(2, 7)]), again(Rack, &[1]));
+    s.ack(121, 10, &[(1, 2)]);
+    assert_eq!(s.stats().undone, 0);
+    s.ack(122, 10, &[(0, 1)]);
+    assert_eq!(s.stats().undone, 1);
+}
+
+/// RFC 3522 §3: the timestamp echoed tells at once.
+#[test]
+fn timestamps_undo_a_fast_retransmit() {
+    for (original, undone) in [(true, 1), (false, 0)] {
+        let mut s = Sender::new(&all());
+        s.write(40, 10);
+        s.echo = 40;
+        s.ack(80, 0, &[(1, 3)]);
+        let cwnd = s.cwnd();
+        assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+        s.echo = if original { 40 } else { 81 };
+        s.ack(82, 8, &[]);
+        assert_eq!(s.stats().undone, undone);
+        assert_eq!(s.cwnd() >= cwnd, original);
+    }
+}
+
+fn timed_out(settings: &Settings, blocks: bool) -> (Sender, u64) {
+    let mut s = Sender::new(settings);
+    s.write(40, 10);
+    s.end.write_all(Length(10 * MSS));
+    let cwnd = s.cwnd();
+    let at = s.end.deadline().as_picos() / 1_000_000_000;
+    let mut left = s.wait(at);
+    if left.is_empty() || left[0].1 != Some(Rto) {
+        let at = s.end.deadline().as_picos() / 1_000_000_000;
+        left = s.wait(at);
+    }
+    assert_eq!(left, again(Rto, &[0]), "{blocks}");
+    assert_eq!(s.cwnd(), 1);
+    (s, cwnd)
+}
+
+/// RFC 5682 §2 and §3: after a spurious timeout new data leaves instead of everything again, and
+/// the window comes back.
+#[test]
+fn frto_sees_a_spurious_timeout() {
+    for recovery in [Recovery::NewReno, Recovery::Rfc6675, Recovery::Rack] {
+        let settings = Settings {
+            recovery,
+            sack: recovery.needs_sack(),
+            dsack: false,
+            frto: true,
+            undo: true,
+            tlp: false,
+            ..racked()
+        };
+        let (mut s, cwnd) = timed_out(&settings, false);
+        let at = s.now.as_picos() / 1_000_000_000;
+        assert_eq!(s.ack(at + 5, 1, &[]), first(10..12), "{recovery:?}");
+        let left = s.ack(at + 6, 2, &[]);
+        assert_eq!(s.stats().undone, 1, "{recovery:?}");
+        assert!(left.iter().all(|left| left.1.is_none()), "{left:?}");
+        assert!(s.cwnd() >= cwnd);
+        assert_eq!(s.stats().retransmitted_packets, 1);
+    }
+}
+
+/// The same where everything but the first was lost.
+#[test]
+fn frto_sees_a_genuine_timeout() {
+    let settings = Settings {
+        frto: true,
+        undo: true,
+        tlp: false,
+        recovery: Recovery::Rfc6675,
+        ..racked()
+    };
+    let (mut s, _) = timed_out(&settings, true);
+    let at = s.now.as_picos() / 1_000_000_000;
+    assert_eq!(s.ack(at + 40, 1, &[]), first(10..12));
+    assert_eq!(s.ack(at + 80, 1, &[(10, 11)]), again(Rto, &[1]));
+    assert_eq!(s.stats().undone, 0);
+}
+
+/// RFC 3522 after a timeout.
+#[test]
+fn timestamps_undo_a_timeout() {
+    let settings = Settings {
+        tlp: false,
+        frto: false,
+        ..all()
+    };
+    let (mut s, cwnd) = timed_out(&settings, true);
+    s.echo = 40;
+    let at = s.now.as_picos() / 1_000_000_000;
+    let left = s.ack(at + 5, 1, &[]);
+    assert_eq!(s.stats().undone, 1);
+    assert!(left.iter().all(|left| left.1.is_none()), "{left:?}");
+    assert!(s.cwnd() >= cwnd);
+}
+
+/// A timeout in a recovery that reduces nothing further (Linux) leaves at stake what the recovery has
+/// reduced. The late answer to the recovery's own retransmission echoes a time before the timeout, but not
+/// before the recovery: the first was lost, and nothing comes back. Where the timeout has reduced by
+/// itself (RFC 5681) that alone is undone.
+#[test]
+fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
+    // Where it is not taken back the window is of one segment, which the acknowledgment lets grow.
+    for (again_, undone, cwnd) in [(false, 0, 2), (true, 1, 20)] {
+        let settings = Settings {
+            timeout_reduces_again: again_,
+            initial_cwnd: 40,
+            tlp: false,
+            ..all()
+        };
+        let mut s = Sender::new(&settings);
+        s.write(40, 40);
+        s.echo = 40;
+        assert_eq!(s.ack(80, 0, &[(1, 8)]), again(Rack, &[0]));
+        s.ack(82, 0, &[(1, 40)]);
+        while s.stats().timeouts == 0 {
+            s.expire();
+        }
+        let at = s.now.as_picos() / 1_000_000_000;
+        s.echo = 80;
+        s.ack(at + 5, 40, &[]);
+        assert_eq!(s.stats().undone, undone);
+        assert_eq!(s.cwnd(), cwnd);
+        let ssthresh = s.end.snapshot().ssthresh.expect("reduced");
+        assert_eq!(ssthresh.get(), 20_000);
+    }
+}
+
+/// RFC 7661 §4.4.1 reduces once more where a recovery ends that began with a window not in use; not where
+/// the recovery has proved needless meanwhile.
+#[test]
+fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
+    for needless in [true, false] {
+        let settings = Settings {
+            idle_restart: IdleRestart::Rfc7661,
+            eifel: false,
+            initial_cwnd: 40,
+            tlp: false,
+            ..all()
+        };
+        let mut s = Sender::new(&settings);
+        // Four segments in each round trip, of forty that might leave.
+        for round in 1..6 {
+            s.write(40 * round, 4);
+            s.ack(40 * (round + 1), s.behind, &[]);
+        }
+        let cwnd = s.cwnd();
+        assert!(cwnd >= 40);
+        let una = s.behind;
+        s.write(240, 10);
+        s.ack(280, una, &[(una + 1, una + 5)]);
+        s.ack(320, una, &[(una + 1, una + 6)]);
+        assert_eq!(s.stats().retransmitted_packets, 1);
+        assert!(s.cwnd() < cwnd);
+        let duplicate = [(una, una + 1)];
+        s.ack(330, una + 8, if needless { &duplicate } else { &[] });
+        assert_eq!(s.stats().undone, u32::from(needless));
+        s.ack(331, una + 10, &[]);
+        assert_eq!(s.cwnd() >= cwnd, needless, "{} of {cwnd}", s.cwnd());
+    }
+}
+
+/// A late original shows how far the path reorders, although it was sent again meanwhile: from then on
+/// each report lets the window grow. What was lost and came again shows nothing.
+#[test]
+fn a_late_original_that_was_sent_again_shows_the_reordering() {
+    for (original, grows) in [(true, true), (false, false)] {
+        let mut s = Sender::new(&all());
+        s.write(40, 10);
+        s.echo = 40;
+        s.ack(80, 0, &[(1, 3)]);
+        assert_eq!(s.ack(81, 0, &[(1, 5)]), again(Rack, &[0]));
+        s.echo = if original { 40 } else { 81 };
+        s.ack(82, 5, &[]);
+        s.ack(83, 10, &[]);
+        s.write(84, 40);
+        s.ack(124, 11, &[]);
+        let before = s.cwnd();
+        s.echo = 84;
+        s.ack(125, 11, &[(12, 14)]);
+        assert_eq!(s.cwnd() > before, grows, "{before} to {}", s.cwnd());
+    }
+}
+
+/// RFC 7323 §5.3 R1, and the millisecond that Linux lets pass.
+#[test]
+fn a_timestamp_may_be_a_little_old_where_the_stack_says_so() {
+    for (tolerance, old, taken) in [(0, 0, true), (0, 1, false), (1, 1, true), (1, 2, false)] {
+        let settings = Settings {
+            paws_tolerance: tolerance,
+            ..all()
+        };
+        let mut s = Sender::new(&settings);
+        s.now = ms(100);
+        let data = |s: &Sender, seq, value| Segment {
+            seq,
+            timestamps: Some(Timestamps { value, echo: 40 }),
+            body: Length(10),
+            ..s.segment(0, &[])
+        };
+        let newest = data(&s, 100, 100);
+        s.end.on_segment(s.now, &newest, Ecn::NotEct);
+        // Acknowledged, so that its timestamp is the last one.
+        s.left();
+        let late = data(&s, 110, 100 - old);
+        s.end.on_segment(s.now, &late, Ecn::NotEct);
+        assert_eq!(
+            s.end.stats().delivered_bytes,
+            if taken { 20 } else { 10 },
+            "{old} ms with {tolerance} ms"
+        );
+        assert_eq!(
+            s.end.refusals().of(Refusal::OldTimestamp),
+            u64::from(!taken)
+        );
+    }
+}
