@@ -23,39 +23,38 @@ _CONGESTION = frozenset({"anabranch-core"})
 _TCP = _CONGESTION | {"anabranch-congestion"}
 _FEC = _TCP | {"anabranch-tcp"}
 _PATH = _FEC | {"anabranch-fec"}
-_MODEL = _PATH | {"anabranch-path"}
-# Captures are read by the model (replays) and by what analyses them.
-_DRIVERS = _MODEL | {"anabranch-model"}
+_SCENARIO = _PATH | {"anabranch-path"}
+# Captures are read by workloads (replays) and by what analyses them.
+_ENGINE = _SCENARIO | {"anabranch-capture", "anabranch-scenario"}
 # Files are opened outside the engine; their errors have the words of the core.
-_SHELL = _DRIVERS | {"anabranch-files"}
-_FACADE = _SHELL | {"anabranch-bpf", "anabranch-sim", "anabranch-live", "anabranch-gateway"}
+_SHELL = _ENGINE | {"anabranch-engine", "anabranch-files"}
+_FACADE = _SHELL | {"anabranch-bpf", "anabranch-live", "anabranch-gateway"}
 
-# What each crate may know of the workspace. The three drivers (sim, live, gateway) do not know
-# each other; the façade gathers what there is.
+# What each crate may know of the workspace. The live engine and the gateway do not know each other; the façade
+# gathers what there is.
 ALLOWED: Mapping[str, frozenset[str]] = {
     "anabranch-core": frozenset(),
     "anabranch-congestion": _CONGESTION,
     "anabranch-tcp": _TCP,
-    # Its tests are of hosts over links.
     "anabranch-fec": _FEC,
     "anabranch-path": _PATH,
     "anabranch-capture": frozenset(),
-    "anabranch-model": _MODEL | {"anabranch-capture"},
+    "anabranch-scenario": _SCENARIO | {"anabranch-capture"},
     "anabranch-files": frozenset({"anabranch-core"}),
-    "anabranch-sim": _DRIVERS,
-    "anabranch-script": _MODEL,
+    "anabranch-engine": _ENGINE,
+    "anabranch-script": _SCENARIO,
     # Its tests run scenarios.
-    "anabranch-bpf": _SHELL | {"anabranch-sim"},
+    "anabranch-bpf": _SHELL,
     # The behaviour scripts drive the kernel too.
     "anabranch-live": _SHELL | {"anabranch-bpf", "anabranch-script"},
-    "anabranch-gateway": _DRIVERS,
+    "anabranch-gateway": _ENGINE | {"anabranch-engine"},
     "anabranch": _FACADE,
     "anabranch-py": _FACADE | {"anabranch"},
     "anabranch-bench": _FACADE | {"anabranch"},
 }
 
 # The crates that the engine's rules hold for, by their folder.
-ENGINE = ("core", "congestion", "tcp", "fec", "path", "model", "sim", "script")
+ENGINE = ("core", "congestion", "tcp", "fec", "path", "scenario", "engine", "script")
 
 # The crates that may hold unsafe code.
 UNSAFE_ALLOWED = frozenset({"anabranch-bpf", "anabranch-live", "anabranch-py"})

@@ -4,7 +4,7 @@
 //! Run it with `cargo fuzz run recording`.
 #![no_main]
 
-use anabranch_model::workload::Recording;
+use anabranch_scenario::workload::Recording;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| match Recording::parse(bytes) {

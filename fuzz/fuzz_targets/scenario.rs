@@ -4,7 +4,7 @@
 //! `cargo fuzz run scenario fuzz/corpus/scenario scenarios -- -dict=fuzz/scenario.dict`.
 #![no_main]
 
-use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_scenario::{Extensions, Scenario};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

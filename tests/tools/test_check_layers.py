@@ -17,7 +17,7 @@ def test_edges_downwards_are_allowed() -> None:
         "packages": [
             package("anabranch-core", "serde"),
             package("anabranch-congestion", "anabranch-core"),
-            package("anabranch-model", "anabranch-core", "anabranch-path"),
+            package("anabranch-scenario", "anabranch-core", "anabranch-path"),
         ]
     }
     assert check_layers.check_edges(metadata) == []
@@ -27,10 +27,10 @@ def test_edges_downwards_are_allowed() -> None:
     ("name", "target"),
     [
         ("anabranch-core", "anabranch-congestion"),
-        ("anabranch-path", "anabranch-model"),
-        ("anabranch-sim", "anabranch-live"),
-        ("anabranch-live", "anabranch-sim"),
-        ("anabranch-gateway", "anabranch-sim"),
+        ("anabranch-path", "anabranch-scenario"),
+        ("anabranch-engine", "anabranch-live"),
+        ("anabranch-scenario", "anabranch-engine"),
+        ("anabranch-live", "anabranch-gateway"),
         ("anabranch", "anabranch-py"),
     ],
 )

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anabranch::{
-    aggregation::{Spread, control, energy::PowerModel, lacp::LacpRate},
     body::Length,
     fec,
+    group::{Spread, control, energy::PowerModel, lacp::LacpRate},
     impair::{self, bernoulli_loss},
     network::{App, Builder, FlowSpec, GroupSpec, LinkId, LinkSpec, Stop, Traffic},
     queue,

@@ -34,29 +34,33 @@
 
 pub use anabranch_congestion::{self as cc, CongestionControl};
 pub use anabranch_core::{
-    body,
-    body::{Body, Length, Octets},
+    body::{self, Body, Length, Octets},
+    digest,
+    interrupt::Interrupt,
+    math, packet, registry, reordering, rng, system, trace, tunnel, units,
 };
-pub use anabranch_core::{
-    digest, interrupt::Interrupt, math, packet, registry, reordering, rng, system, trace, tunnel,
-    units,
-};
-pub use anabranch_fec::{self as fec};
-pub use anabranch_fec::{transport, transport::Transport};
-pub use anabranch_model::{
-    catalog::{self, catalog},
-    network,
+pub use anabranch_engine::{
+    AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
+    Simulation, network,
     record::{self, Summary},
-    scenario::{self, Extensions, Resolved, Scenario},
-    topology, workload,
+    topology,
+};
+pub use anabranch_fec::{
+    self as fec,
+    transport::{self, Transport},
 };
 pub use anabranch_path::{
-    group as aggregation, heavy, heavy::HeavyFlows, host, host::Host, impair, impair::Impairment,
-    link, middlebox, multipath, queue, queue::QueueDiscipline,
+    group,
+    heavy::{self, HeavyFlows},
+    host::{self, Host},
+    impair::{self, Impairment},
+    link, middlebox, multipath,
+    queue::{self, QueueDiscipline},
 };
-pub use anabranch_sim::{
-    AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
-    Simulation,
+pub use anabranch_scenario::{
+    self as scenario, Extensions, Resolved, Scenario,
+    catalog::{self, catalog},
+    workload,
 };
 pub use anabranch_tcp::{self as tcp, wire};
 /// What scenario files and summaries hold: parameters reach a factory of [`Extensions`] as this.

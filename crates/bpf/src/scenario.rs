@@ -12,7 +12,7 @@ use crate::{Source, native, shipped};
 /// Makes controls from what stands beside `kind = "bpf"`: `file`, a path beside the scenario's own file
 /// in `folder`, which `files` reads, or `name`, a control that ships. Raising `interrupt` ends the compiler.
 ///
-/// For `Extensions::congestion_control` of the crate `anabranch-model`.
+/// For `Extensions::congestion_control` of the crate `anabranch-scenario`.
 pub fn extension(
     folder: PathBuf,
     files: Files,
@@ -49,7 +49,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// What `anabranch_model::catalog` has of the controls that are built in, of `bpf`.
+/// What `anabranch_engine::catalog` has of the controls that are built in, of `bpf`.
 #[must_use]
 pub fn entry() -> Value {
     let schema = schema();

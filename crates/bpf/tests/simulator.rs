@@ -4,9 +4,9 @@ use std::{fs, path::Path, thread};
 
 use anabranch_bpf::{Source, extension};
 use anabranch_core::{body::Length, interrupt::Interrupt};
+use anabranch_engine::Simulation;
 use anabranch_files::Files;
-use anabranch_model::scenario::{Extensions, Scenario};
-use anabranch_sim::Simulation;
+use anabranch_scenario::{Extensions, Scenario};
 
 fn scenario(cc: &str) -> String {
     format!(
@@ -26,7 +26,7 @@ fn scenario(cc: &str) -> String {
     )
 }
 
-fn resolve(cc: &str, folder: &Path) -> Result<anabranch_model::scenario::Resolved, String> {
+fn resolve(cc: &str, folder: &Path) -> Result<anabranch_scenario::Resolved, String> {
     let extensions = Extensions::default().congestion_control(
         "bpf",
         extension(folder.to_owned(), Files::default(), Interrupt::default()),

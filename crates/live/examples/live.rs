@@ -1,7 +1,7 @@
 //! Runs a scenario file live and prints its summary: `cargo run -p anabranch-live --example live -- FILE`.
 
 use anabranch_live::Live;
-use anabranch_model::scenario::{Extensions, Scenario};
+use anabranch_scenario::{Extensions, Scenario};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args()

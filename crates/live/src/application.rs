@@ -9,10 +9,9 @@ use anabranch_core::{
     histogram::Histogram,
     units::{Duration, Instant},
 };
-use anabranch_model::{
-    network::Ended,
-    scenario::{Family, Protocol, Resolved, ResolvedFlow},
-    topology,
+use anabranch_engine::{network::Ended, topology};
+use anabranch_scenario::{
+    Family, Protocol, Resolved, ResolvedFlow,
     workload::{Config, Pace, RequestResponse},
 };
 use rustix::{

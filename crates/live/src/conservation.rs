@@ -6,7 +6,7 @@
 
 use std::{fmt, io};
 
-use anabranch_model::network::Census;
+use anabranch_engine::network::Census;
 use serde::Serialize;
 
 use crate::{

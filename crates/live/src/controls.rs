@@ -11,7 +11,7 @@ use anabranch_bpf::{
 use anabranch_congestion::{self as cc};
 use anabranch_core::{interrupt::Interrupt, system};
 use anabranch_files::Files;
-use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
 use serde_json::{Value, json};
 
 use crate::{

@@ -13,8 +13,8 @@ use std::{
 };
 
 use anabranch_core::{body::Body, histogram::Histogram, units::Instant};
+use anabranch_engine::network::{OneWayDelay, Schedule};
 use anabranch_fec::transport::Transport;
-use anabranch_model::network::{OneWayDelay, Schedule};
 use rustix::net::sockopt;
 
 use crate::{

@@ -6,7 +6,7 @@
 
 use std::{fs, io};
 
-use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
 use serde_json::Value;
 
 use crate::{

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anabranch_core::packet::{Direction, FlowId};
-use anabranch_model::scenario::{Family, Resolved};
+use anabranch_scenario::{Family, Resolved};
 
 use crate::{
     frame::{Address, Conversation, Label},
@@ -199,7 +199,7 @@ fn pairs(resolved: &Resolved) -> HashMap<(u16, u16), Vec<Choice>> {
 #[cfg(test)]
 mod tests {
     use anabranch_core::packet::Ecn;
-    use anabranch_model::scenario::{Extensions, Scenario};
+    use anabranch_scenario::{Extensions, Scenario};
 
     use super::*;
 

@@ -15,11 +15,11 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::{Duration, Instant},
 };
-use anabranch_fec::transport::Transport;
-use anabranch_model::{
+use anabranch_engine::{
     network::{GroupId, LinkId, Network},
     record::{GroupSample, LinkSample},
 };
+use anabranch_fec::transport::Transport;
 use anabranch_path::host::Departing;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

@@ -12,11 +12,8 @@ use anabranch_core::{
     rng::Stream as Draws,
     units::{Duration, Instant},
 };
-use anabranch_model::{
-    scenario::{Family, Resolved},
-    workload::Config,
-};
 use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_scenario::{Family, Resolved, workload::Config};
 use anabranch_tcp::{
     Ending, Endpoint, Flags, Options, Role, Segment, State, wire,
     wire::{Discards, IpHeader, Ports, Version},

@@ -46,7 +46,7 @@ mod transfers;
 mod tun;
 
 pub use anabranch_bpf::trace::CaState;
-pub use anabranch_model::Progress;
+pub use anabranch_engine::Progress;
 pub use audit::{Audit, DatagramAccount, Limits};
 pub use conservation::Packets;
 pub use driver::PathSamples;

@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-use anabranch_model::scenario::{Family, Resolved};
+use anabranch_scenario::{Family, Resolved};
 
 use crate::{
     directory::{Directory, v4_of, v6_of},
@@ -108,7 +108,7 @@ fn addresses(resolved: &Resolved, node: usize, host: usize) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_model::scenario::{Extensions, Scenario};
+    use anabranch_scenario::{Extensions, Scenario};
 
     use super::*;
 

@@ -14,7 +14,8 @@ use std::{
 };
 
 use anabranch_core::{packet::FlowId, units::Instant};
-use anabranch_model::{Progress, network::Network, scenario::Resolved, workload::Config};
+use anabranch_engine::{Progress, network::Network};
+use anabranch_scenario::{Resolved, workload::Config};
 
 use crate::{
     application::{Application, Outcome},

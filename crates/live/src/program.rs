@@ -10,7 +10,7 @@ use std::{
 };
 
 use anabranch_core::system;
-use anabranch_model::scenario::{Resolved, nearest};
+use anabranch_scenario::{Resolved, nearest};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde::Serialize;

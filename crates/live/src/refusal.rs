@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use anabranch_congestion::{self as cc};
 use anabranch_fec::{self as fec};
-use anabranch_model::{
-    scenario::{Protocol, Resolved, ResolvedFlow},
-    workload::Config,
-};
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload::Config};
 use anabranch_tcp::EcnMode;
 
 mod carried;

@@ -7,13 +7,12 @@ use anabranch_core::{
     packet::FlowId,
     units::{Duration, Instant},
 };
-use anabranch_model::{
+use anabranch_engine::{
     network::{Completions, Ends as FlowEnds},
     record::summary::{ExchangeSummary, TransferSummary, jain_index, seconds},
-    scenario::{Resolved, ResolvedFlow},
-    workload::Config,
 };
 use anabranch_path::link::Window;
+use anabranch_scenario::{Resolved, ResolvedFlow, workload::Config};
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -16,15 +16,15 @@ use anabranch_core::{
     system,
     units::{Duration, Instant},
 };
-use anabranch_files::Files;
-use anabranch_model::{
+use anabranch_engine::{
     Progress,
     network::{GroupId, LinkId, Network},
     record::{Summary, Tapping, summary::About},
-    scenario::{Protocol, Resolved, Written},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
+use anabranch_files::Files;
 use anabranch_path::host::Host;
+use anabranch_scenario::{Protocol, Resolved, Written};
 use serde_json::json;
 
 use crate::{

@@ -8,11 +8,8 @@ use anabranch_core::{
     system,
     units::{Bytes, Duration, Rate},
 };
-use anabranch_model::{
-    scenario::{Protocol, Resolved, ResolvedFlow},
-    workload,
-};
 use anabranch_path::queue;
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload};
 use anabranch_tcp::{EcnMode, Overrides, Profile, Recovery, Settings};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anabranch_core::units::Instant;
-use anabranch_model::network::Ended;
+use anabranch_engine::network::Ended;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,

@@ -19,7 +19,7 @@ use anabranch_bpf::{
     trace::{Place, Record, Trace},
 };
 use anabranch_core::{interrupt::Interrupt, system};
-use anabranch_model::scenario::{Protocol, Resolved, ResolvedFlow};
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
 
 use crate::{
     directory::Directory,

@@ -10,7 +10,8 @@ use std::{
 };
 
 use anabranch_core::{histogram::Histogram, units::Instant};
-use anabranch_model::{network::Completions, workload::Arrivals};
+use anabranch_engine::network::Completions;
+use anabranch_scenario::workload::Arrivals;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -494,7 +495,7 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_model::workload::Sizes;
+    use anabranch_scenario::workload::Sizes;
 
     use super::*;
     use crate::namespace::Namespace;

@@ -9,12 +9,12 @@ use std::{collections::VecDeque, path::Path, sync::Arc};
 
 use anabranch_core::units::Instant;
 use anabranch_live::{Around, Frame, Live};
-use anabranch_model::scenario::Extensions;
 use anabranch_path::{
     host::{Arrived, Departing, Host},
     queue,
     queue::{Item, QueueContext, QueueDiscipline},
 };
+use anabranch_scenario::Extensions;
 use common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 use serde_json::Value;
 

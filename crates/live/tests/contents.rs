@@ -9,8 +9,8 @@ use std::{fs, path::PathBuf};
 
 use anabranch_core::units::Instant;
 use anabranch_live::{Around, Frame, Live, departing, write};
-use anabranch_model::scenario::Extensions;
 use anabranch_path::host::{Arrived, Host};
+use anabranch_scenario::Extensions;
 use common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 
 /// Headers of IPv4, TCP with timestamps, and UDP.

@@ -13,15 +13,13 @@ use anabranch_core::{
     body::Length,
     packet::{Direction, FlowId},
 };
+use anabranch_engine::topology::{Engine, compile};
 use anabranch_live::{Detail, Error, Finished, Limits, Live, Refusal, Tracing};
-use anabranch_model::{
-    scenario::{Extensions, Resolved, Scenario},
-    topology::{Engine, compile},
-};
 use anabranch_path::{
     queue,
     queue::{Item, QueueContext, QueueDiscipline},
 };
+use anabranch_scenario::{Extensions, Resolved, Scenario};
 
 /// Whether the machine lets us run live.
 fn may_run() -> bool {

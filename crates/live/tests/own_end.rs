@@ -9,8 +9,8 @@ use std::{fmt::Write as _, path::Path};
 
 use anabranch_core::{body::Octets, units::Instant};
 use anabranch_live::{Around, Error, Frame, Limits, Live, departing, write};
-use anabranch_model::scenario::Extensions;
 use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_scenario::Extensions;
 use anabranch_tcp::{Flags, Segment, wire};
 use common::{Fault, Wrong, may_run, resolve};
 use serde_json::{Value, json};

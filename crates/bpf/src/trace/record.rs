@@ -86,7 +86,7 @@ pub enum CaState {
 
 impl CaState {
     #[cfg_attr(
-        not(feature = "kernel"),
+        not(any(feature = "kernel", test)),
         expect(dead_code, reason = "the program's own numbers")
     )]
     const fn of(number: u8) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! Keys of flows whose packets others make: each is obeyed, or refused at its line.
 
-use anabranch_model::scenario::{Resolved, ResolvedFlow};
+use anabranch_scenario::{Resolved, ResolvedFlow};
 
 use super::{Refusal, check_fec, check_parameters, check_stack};
 use crate::{

@@ -8,12 +8,11 @@ use anabranch_core::{
     packet::{Direction, FlowId},
     units::{Bytes, Instant},
 };
-use anabranch_model::{
+use anabranch_engine::{
     network::Network,
     record::{PacketLog, PacketRow, WindowRow},
-    scenario::{Protocol, Resolved, ResolvedFlow},
-    workload::Config,
 };
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload::Config};
 use anabranch_tcp::{EcnMode, Recovery, RetransmitCause, WindowChange};
 use serde_json::{Map, Value, json};
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anabranch_core::units::Instant;
 use anabranch_live::{Frame, Limits};
-use anabranch_model::scenario::{Extensions, Resolved, Scenario};
 use anabranch_path::host::{Arrived, Departing, Host};
+use anabranch_scenario::{Extensions, Resolved, Scenario};
 
 /// Whether the machine lets us run live. Where it does not the test says why, and may pass unless `ANABRANCH_LIVE=required`.
 pub fn may_run() -> bool {

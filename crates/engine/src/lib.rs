@@ -1,0 +1,17 @@
+//! A scenario as a network that runs: compile; event queue; topology; records; virtual time.
+//!
+//! [`network`] is generic over the clock: [`Simulation`] asks for the next event's time and jumps there, the live
+//! engine waits for it.
+#![forbid(unsafe_code)]
+
+pub mod event_queue;
+pub mod network;
+mod progress;
+pub mod record;
+pub mod run;
+pub mod samples;
+pub mod topology;
+
+pub use progress::Progress;
+pub use run::{Error, Finished, Simulation};
+pub use samples::{AckSample, FlowSample, GroupSample, LinkSample, Samples};

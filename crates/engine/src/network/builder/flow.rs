@@ -1,0 +1,254 @@
+//! A flow's place in a network: its routes, its connection or what begins its connections.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{body::Body, packet::FlowId, trace::ElementId, units::Instant};
+use anabranch_path::link::Window;
+
+use super::{
+    super::{
+        App, Change, End, Network,
+        agent::{AgentSlot, exchange_ends, tcp_ends},
+        connection::{Connection, Flow, Totals},
+        datagrams::udp_ends,
+        fabric::{LinkKind, Target},
+        script::{Script, Tardiness},
+        spawner::Spawner,
+    },
+    FlowSpec, Stop, Traffic,
+};
+use crate::event_queue::{Class, Entry, Source};
+use anabranch_scenario::workload::Arrivals;
+
+/// Routes already in the table, by their stops, so that the copies of a flow share them.
+type Routes = BTreeMap<Vec<(u8, u32)>, u32>;
+
+/// What all flows of a run are placed by.
+pub(super) struct Placing {
+    seed: u64,
+    /// What the run measures.
+    run: Window,
+    /// See [`super::feed::folded_links`].
+    folded: Vec<Option<u32>>,
+    routes: Routes,
+}
+
+impl Placing {
+    pub(super) fn new(seed: u64, run: Window, folded: Vec<Option<u32>>) -> Self {
+        Self {
+            seed,
+            run,
+            folded,
+            routes: Routes::new(),
+        }
+    }
+}
+
+/// A connection that is there from the start of the run.
+struct Standing<B: Body> {
+    route: [u32; 2],
+    window: Window,
+    elements: [ElementId; 2],
+    ends: [End<B>; 2],
+    /// Which of the ends begins, and is told to stop.
+    first: usize,
+    start: Instant,
+    stop: Option<Instant>,
+}
+
+impl<B: Body> Network<B> {
+    #[expect(clippy::too_many_lines, reason = "one arm for each kind of traffic")]
+    pub(super) fn add_flow(
+        &mut self,
+        spec: FlowSpec<B>,
+        elements: [ElementId; 2],
+        placing: &mut Placing,
+    ) {
+        let route = [
+            self.add_route(&spec.route, placing),
+            self.add_route(&spec.return_route, placing),
+        ];
+        let run = placing.run;
+        let id = FlowId(u32::try_from(self.flows.len()).expect("flows are counted in 32 bits"));
+        let (window, stop) = self.measured(id, run, spec.start, spec.stop);
+        let mut flow = Flow {
+            name: spec.name,
+            connection: None,
+            window,
+            settings: None,
+            control: None,
+            fec: spec.fec,
+            totals: Totals::default(),
+            body: std::marker::PhantomData,
+        };
+        let delays = [
+            &spec.first_write_delays,
+            &spec.read_delays,
+            &spec.idle_read_delays,
+        ];
+        let tardiness = Tardiness::of_flow(delays, placing.seed, &flow.name);
+        let standing = |ends| Standing {
+            route,
+            window,
+            elements,
+            ends,
+            first: 0,
+            start: spec.start,
+            stop,
+        };
+        match spec.traffic {
+            Traffic::Poisson {
+                settings,
+                control,
+                rate,
+                sizes,
+                profile,
+            } => {
+                (flow.settings, flow.control) = (Some(settings), Some(control));
+                let index = self.spawners.len();
+                self.spawners.push(Spawner {
+                    flow: id,
+                    arrivals: Arrivals::of_flow(
+                        (rate, sizes, profile),
+                        placing.seed,
+                        &flow.name,
+                        spec.start,
+                    ),
+                    stop: stop.unwrap_or(run.end()),
+                    route,
+                    elements,
+                    vacant: Vec::new(),
+                    tardiness,
+                    begun: 0,
+                });
+                self.fabric
+                    .timers
+                    .push(Entry::new(spec.start, Source::new(Class::Spawn, index)));
+            }
+            Traffic::Tcp {
+                settings,
+                control,
+                app,
+            } => {
+                let size = match app {
+                    App::File(size) => size,
+                    _ => u64::MAX,
+                };
+                let ends = tcp_ends(&settings, &control, &flow.fec, app, (&tardiness, 0));
+                (flow.settings, flow.control) = (Some(settings), Some(control));
+                let connection = self.add_connection(id, standing(ends));
+                self.connections[connection as usize].size = size;
+                flow.connection = Some(connection);
+            }
+            Traffic::Exchange {
+                settings,
+                control,
+                what,
+            } => {
+                let scripts = Script::exchange(&what, window);
+                let mut ends = exchange_ends(&settings, &control, &flow.fec, scripts);
+                // It does not open the connection, which is when the other end's log begins.
+                if let (true, Some((server, _))) = (self.fabric.probe.logs(), ends[0].tcp_mut()) {
+                    server.keep_window_log();
+                }
+                (flow.settings, flow.control) = (Some(settings), Some(control));
+                let standing = Standing {
+                    first: 1,
+                    ..standing(ends)
+                };
+                flow.connection = Some(self.add_connection(id, standing));
+            }
+            Traffic::Datagrams(datagrams) => {
+                let ends = udp_ends(datagrams, spec.start).map(|end| End::Udp(Box::new(end)));
+                flow.connection = Some(self.add_connection(id, standing(ends)));
+            }
+            Traffic::Hosts([sender, receiver]) => {
+                let ends = [End::Host(sender), End::Host(receiver)];
+                flow.connection = Some(self.add_connection(id, standing(ends)));
+            }
+        }
+        self.flows.push(flow);
+    }
+
+    /// When a flow counts, and when it is told to stop, if it is before the run's end.
+    fn measured(
+        &mut self,
+        id: FlowId,
+        run: Window,
+        start: Instant,
+        stop: Option<Instant>,
+    ) -> (Window, Option<Instant>) {
+        let end = stop.map_or(run.end(), |stop| stop.min(run.end()));
+        if run.start() > start {
+            self.schedule(run.start(), Change::BeginMeasuring(id));
+        }
+        let stop = stop.filter(|stop| *stop < run.end());
+        if let Some(stop) = stop {
+            self.schedule(stop, Change::EndMeasuring(id));
+        }
+        (Window::new(start.max(run.start()), end), stop)
+    }
+
+    fn add_connection(&mut self, flow: FlowId, standing: Standing<B>) -> u32 {
+        let Standing {
+            route,
+            window,
+            elements,
+            ends,
+            first,
+            start,
+            stop,
+        } = standing;
+        let index = self.connections.len();
+        let mut connection = Connection::new(flow, route, window);
+        connection.started = start;
+        let identity = self.fabric.next_identity(flow);
+        self.fabric.identities.push(identity);
+        self.connections.push(connection);
+        for (end, element) in ends.into_iter().zip(elements) {
+            let mut slot = AgentSlot::vacant(element);
+            slot.end = end;
+            self.agents.push(slot);
+        }
+        let first = index * 2 + first;
+        let slot = &mut self.agents[first];
+        slot.start = start;
+        slot.stop = stop.unwrap_or(Instant::NEVER);
+        slot.armed = start;
+        self.fabric
+            .timers
+            .push(Entry::new(start, Source::new(Class::AgentTimer, first)));
+        u32::try_from(index).expect("connections are counted in 32 bits")
+    }
+
+    fn add_route(&mut self, stops: &[Stop], placing: &mut Placing) -> u32 {
+        let key = stops
+            .iter()
+            .map(|stop| match stop {
+                Stop::Link(link) => (0, link.0),
+                Stop::Middlebox(middlebox) => (1, middlebox.0),
+                Stop::Processing(host) => (2, host.0),
+            })
+            .collect();
+        if let Some(&start) = placing.routes.get(&key) {
+            return start;
+        }
+        let start = u32::try_from(self.fabric.routes.len()).expect("routes are counted in 32 bits");
+        self.fabric
+            .routes
+            .extend(stops.iter().map(|stop| match stop {
+                Stop::Link(link) if placing.folded[link.0 as usize].is_some() => {
+                    Target::Folded(link.0)
+                }
+                Stop::Link(link) => match self.fabric.links[link.0 as usize].kind {
+                    LinkKind::Plain(_) => Target::Plain(link.0),
+                    LinkKind::Served(_) => Target::Served(link.0),
+                },
+                Stop::Middlebox(middlebox) => Target::Middlebox(middlebox.0),
+                Stop::Processing(host) => Target::Processing(host.0),
+            }));
+        self.fabric.routes.push(Target::End);
+        placing.routes.insert(key, start);
+        start
+    }
+}

@@ -1,0 +1,355 @@
+//! Applications over TCP that go by the clock, or by what they hear.
+
+use std::sync::Arc;
+
+use anabranch_core::{
+    body::Body,
+    rng::Stream,
+    units::{Duration, Instant},
+};
+use anabranch_path::link::Window;
+use anabranch_tcp::{Endpoint, State};
+
+use super::{App, Completions, agent::PATTERN};
+use anabranch_scenario::workload::{Pace, RequestResponse};
+
+/// Times of which each is drawn as often as any other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Delays {
+    all: Arc<[Duration]>,
+    stream: Stream,
+}
+
+impl Delays {
+    /// None if there are none. The flow's name keys the draws.
+    fn of_flow(all: &Arc<[Duration]>, seed: u64, flow: &str, what: &str) -> Option<Self> {
+        (!all.is_empty()).then(|| Self {
+            all: Arc::clone(all),
+            stream: Stream::new(seed, &format!("flow.{flow}.{what}")),
+        })
+    }
+
+    fn draw(&self, number: u64) -> Duration {
+        let mut draw = self.stream.at(number);
+        let at = draw.uniform_duration(Duration::from_picos(self.all.len() as u64));
+        let at = usize::try_from(at.as_picos()).expect("a list is as long as memory permits");
+        self.all[at]
+    }
+}
+
+/// How long the applications of a flow take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tardiness {
+    first_writes: Option<Delays>,
+    reads: Option<Delays>,
+    idle_reads: Option<Delays>,
+}
+
+impl Tardiness {
+    pub(super) fn of_flow(
+        [first_writes, reads, idle_reads]: [&Arc<[Duration]>; 3],
+        seed: u64,
+        flow: &str,
+    ) -> Self {
+        Self {
+            first_writes: Delays::of_flow(first_writes, seed, flow, "first_writes"),
+            reads: Delays::of_flow(reads, seed, flow, "reads"),
+            idle_reads: Delays::of_flow(idle_reads, seed, flow, "idle_reads"),
+        }
+    }
+
+    /// What reads from the flow's `number`th connection, with draws of its own; `None`: at once.
+    pub(super) fn reader(&self, number: u64) -> Option<Reader> {
+        let late = self.reads.is_some() || self.idle_reads.is_some();
+        late.then(|| Reader {
+            delays: self.reads.clone(),
+            idle: self.idle_reads.clone(),
+            count: number << 32,
+            due: Instant::NEVER,
+            last: Instant::NEVER,
+            closed: false,
+        })
+    }
+
+    /// What writes into it, as late as it does.
+    pub(super) fn writer(&self, number: u64, app: App) -> App {
+        match &self.first_writes {
+            Some(delays) => App::Late(Box::new(Late {
+                delay: delays.draw(number),
+                since: None,
+                app,
+            })),
+            None => app,
+        }
+    }
+}
+
+/// An application that takes its time until it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Late {
+    delay: Duration,
+    /// The connection is there.
+    since: Option<Instant>,
+    app: App,
+}
+
+impl Late {
+    /// Whether the connection is there, so that a timer is the application's.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// When it begins, over an open connection.
+    pub(super) fn due(&mut self, now: Instant) -> Instant {
+        self.since.get_or_insert(now).saturating_add(self.delay)
+    }
+
+    /// What it does then.
+    pub(super) fn take(&mut self) -> App {
+        std::mem::replace(&mut self.app, App::Finished)
+    }
+
+    /// What it does once it is told to stop: a file is the connection's from its beginning on.
+    pub(super) fn stop(&mut self) -> App {
+        match self.take() {
+            file @ App::File(_) if self.has_begun() => file,
+            _ => App::Finished,
+        }
+    }
+}
+
+/// What such an application does, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Script {
+    /// Writes so much per time, whatever the network takes: what it does not take waits.
+    Paced(Writer),
+    /// Asks, waits for the answer, thinks, and asks again.
+    Client(Client),
+    /// Answers.
+    Server(Server),
+    /// Receives, and reads some time after data has come.
+    Reader(Reader),
+}
+
+/// Writes by the clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    pace: Pace,
+    /// The first write, once the connection is there.
+    since: Option<Instant>,
+    written: u64,
+    stopped: bool,
+}
+
+/// Asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    what: RequestResponse,
+    /// What is measured.
+    window: Window,
+    begun: bool,
+    stopped: bool,
+    asked: u64,
+    /// When the question left that is not answered.
+    waiting_since: Option<Instant>,
+    /// When the next one is due.
+    next: Instant,
+    exchanges: Completions,
+}
+
+/// Answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    what: RequestResponse,
+    answered: u64,
+    closed: bool,
+}
+
+/// A reader that has read nothing for so long takes longer: the longest pause of which `tests/live/host_times.py` tells.
+const IDLE: Duration = Duration::from_millis(10);
+
+/// Reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// From data to the read that takes all there is by then; at once where there is none.
+    delays: Option<Delays>,
+    /// The same after a pause ([`IDLE`]), where that is something else.
+    idle: Option<Delays>,
+    count: u64,
+    /// When the next read is due.
+    due: Instant,
+    /// When the last one was.
+    last: Instant,
+    closed: bool,
+}
+
+impl Script {
+    /// Writes by the clock from the moment at which the connection is there.
+    #[must_use]
+    pub const fn paced(pace: Pace) -> Self {
+        Self::Paced(Writer {
+            pace,
+            since: None,
+            written: 0,
+            stopped: false,
+        })
+    }
+    /// The server and the client of an exchange measured in `window`.
+    pub(super) fn exchange(what: &RequestResponse, window: Window) -> [Self; 2] {
+        let server = Server {
+            what: what.clone(),
+            answered: 0,
+            closed: false,
+        };
+        let client = Client {
+            what: what.clone(),
+            window,
+            begun: false,
+            stopped: false,
+            asked: 0,
+            waiting_since: None,
+            next: Instant::START,
+            exchanges: Completions {
+                started: 0,
+                times: Vec::new(),
+            },
+        };
+        [Self::Server(server), Self::Client(client)]
+    }
+    /// Whether the connection is there, so that a timer is the application's.
+    pub(super) const fn has_begun(&self) -> bool {
+        match self {
+            Self::Paced(writer) => writer.since.is_some(),
+            Self::Client(client) => client.begun,
+            Self::Server(_) | Self::Reader(_) => true,
+        }
+    }
+    /// Nothing more is to be written.
+    pub(super) const fn stop(&mut self) {
+        match self {
+            Self::Paced(writer) => writer.stopped = true,
+            Self::Client(client) => client.stopped = true,
+            Self::Server(_) | Self::Reader(_) => {}
+        }
+    }
+    /// The exchanges of a client.
+    pub(super) const fn exchanges(&self) -> Option<&Completions> {
+        match self {
+            Self::Client(client) => Some(&client.exchanges),
+            _ => None,
+        }
+    }
+    /// What is due now over an open connection. Says when it wants to go on by itself.
+    pub(super) fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        match self {
+            Self::Paced(writer) => writer.drive(endpoint, now),
+            Self::Client(client) => client.drive(endpoint, now),
+            Self::Server(server) => {
+                server.drive(endpoint);
+                Instant::NEVER
+            }
+            Self::Reader(reader) => reader.drive(endpoint, now),
+        }
+    }
+}
+
+impl Writer {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        if self.stopped {
+            return Instant::NEVER;
+        }
+        let since = *self.since.get_or_insert(now);
+        loop {
+            let due = since.saturating_add(self.pace.after(self.written));
+            if due > now {
+                return due;
+            }
+            endpoint.write_all(B::filler(self.pace.payload()));
+            self.written += 1;
+        }
+    }
+}
+
+impl Client {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        self.begun = true;
+        let answers = self.asked.saturating_mul(self.what.response.get());
+        if let Some(since) = self.waiting_since
+            && endpoint.stats().delivered_bytes >= answers
+        {
+            self.waiting_since = None;
+            self.next = now.saturating_add(self.what.think);
+            if self.window.contains(now) {
+                self.exchanges.times.push(now - since);
+            }
+        }
+        if self.stopped || self.waiting_since.is_some() {
+            return Instant::NEVER;
+        }
+        if self.next > now {
+            return self.next;
+        }
+        write(endpoint, self.what.request.get());
+        self.asked += 1;
+        self.waiting_since = Some(now);
+        self.exchanges.started += u64::from(self.window.contains(now));
+        Instant::NEVER
+    }
+}
+
+impl Server {
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>) {
+        let questions = endpoint.stats().delivered_bytes / self.what.request.get().max(1);
+        while self.answered < questions {
+            write(endpoint, self.what.response.get());
+            self.answered += 1;
+        }
+        if matches!(endpoint.state(), State::CloseWait) && !self.closed {
+            endpoint.close();
+            self.closed = true;
+        }
+    }
+}
+
+impl Reader {
+    /// How long it takes until the next read.
+    fn delay(&mut self, now: Instant) -> Duration {
+        let idles = self.last == Instant::NEVER || now.saturating_since(self.last) >= IDLE;
+        let idle = self.idle.as_ref().filter(|_| idles);
+        let delays = idle.or(self.delays.as_ref());
+        let delay = delays.map_or(Duration::ZERO, |delays| delays.draw(self.count));
+        self.count += 1;
+        delay
+    }
+
+    fn drive<B: Body>(&mut self, endpoint: &mut Endpoint<B>, now: Instant) -> Instant {
+        if self.due <= now {
+            endpoint.read(now, u64::MAX);
+            (self.due, self.last) = (Instant::NEVER, now);
+        }
+        if endpoint.readable() > 0 && self.due == Instant::NEVER {
+            let delay = self.delay(now);
+            if delay.is_zero() {
+                endpoint.read(now, u64::MAX);
+                self.last = now;
+            } else {
+                self.due = now.saturating_add(delay);
+            }
+        }
+        if matches!(endpoint.state(), State::CloseWait) && endpoint.readable() == 0 && !self.closed
+        {
+            endpoint.close();
+            self.closed = true;
+        }
+        self.due
+    }
+}
+
+/// Writes so many bytes.
+pub(super) fn write<B: Body>(endpoint: &mut Endpoint<B>, bytes: u64) {
+    match u32::try_from(bytes) {
+        Ok(0) => {}
+        Ok(few) if few <= PATTERN => endpoint.write_all(B::filler(few)),
+        _ => endpoint.write_repeated(B::filler(PATTERN), bytes),
+    }
+}

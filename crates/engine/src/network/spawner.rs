@@ -1,0 +1,119 @@
+//! A workload of many transfers: Poisson arrivals, each on a connection of its own.
+
+use anabranch_core::{body::Body, packet::FlowId, units::Instant};
+
+use super::{
+    App, End, Network,
+    agent::{AgentSlot, tcp_ends},
+    connection::Connection,
+    script::Tardiness,
+};
+use crate::event_queue::{Class, Entry, Source};
+use anabranch_scenario::workload::Arrivals;
+
+/// The arrivals of one flow.
+#[derive(Debug)]
+pub(super) struct Spawner {
+    pub(super) flow: FlowId,
+    pub(super) arrivals: Arrivals,
+    pub(super) stop: Instant,
+    pub(super) route: [u32; 2],
+    pub(super) elements: [anabranch_core::trace::ElementId; 2],
+    /// How long the applications of each transfer take.
+    pub(super) tardiness: Tardiness,
+    /// Transfers so far.
+    pub(super) begun: u64,
+    /// Places of ended connections, to be used again.
+    pub(super) vacant: Vec<u32>,
+}
+
+impl<B: Body> Network<B> {
+    /// The next transfer begins, and the one after it is drawn.
+    pub(super) fn spawn(&mut self, index: usize) {
+        self.fabric.events += 1;
+        let now = self.fabric.now;
+        let spawner = &mut self.spawners[index];
+        if now >= spawner.stop {
+            return;
+        }
+        let size = spawner.arrivals.draw().size;
+        let due = spawner.arrivals.due;
+        let number = spawner.begun;
+        spawner.begun += 1;
+        let (flow_id, route, elements, vacant) = (
+            spawner.flow,
+            spawner.route,
+            spawner.elements,
+            spawner.vacant.pop(),
+        );
+        self.fabric
+            .timers
+            .push(Entry::new(due, Source::new(Class::Spawn, index)));
+
+        let flow = &mut self.flows[flow_id.0 as usize];
+        if flow.window.contains(now) {
+            flow.totals.started += 1;
+        }
+        let (Some(settings), Some(control)) = (flow.settings.clone(), flow.control.as_ref()) else {
+            unreachable!("a workload of many runs over our TCP")
+        };
+        let late = (&self.spawners[index].tardiness, number);
+        let ends = tcp_ends(&settings, control, &flow.fec, App::File(size), late);
+        let mut connection = Connection::new(flow_id, route, flow.window);
+        connection.spawner = u32::try_from(index).ok();
+        connection.started = now;
+        connection.size = size;
+        let identity = self.fabric.next_identity(flow_id);
+        let place = if let Some(place) = vacant {
+            // The numbers go on, so that a packet's name stays unique.
+            connection.next_index = self.connections[place as usize].next_index;
+            connection.first_index = connection.next_index;
+            self.connections[place as usize] = connection;
+            self.fabric.identities[place as usize] = identity;
+            place as usize
+        } else {
+            self.fabric.identities.push(identity);
+            self.connections.push(connection);
+            for element in elements {
+                self.agents.push(AgentSlot::vacant(element));
+            }
+            self.connections.len() - 1
+        };
+        for (side, end) in ends.into_iter().enumerate() {
+            self.agents[place * 2 + side].end = end;
+        }
+        if let Some((endpoint, _)) = self.agents[place * 2].end.tcp_mut() {
+            if self.fabric.probe.logs() {
+                endpoint.keep_window_log();
+            }
+            endpoint.open(now);
+        }
+        self.after_agent(place * 2);
+    }
+
+    /// Gives a transfer's place back once both ends have closed. Packets of it that are still on their
+    /// way are known by their numbers.
+    pub(super) fn retire_if_over(&mut self, place: usize) {
+        let over = self.agents[place * 2].is_over()
+            && (self.agents[place * 2 + 1].is_over() || self.agents[place * 2 + 1].listens())
+            && !matches!(self.agents[place * 2].end, End::Vacant);
+        if !over {
+            return;
+        }
+        self.settle(place);
+        self.note_window(place);
+        let conn = &mut self.connections[place];
+        let flow = &mut self.flows[conn.flow.0 as usize];
+        flow.totals.ip_bytes += conn.receiver.ip_bytes;
+        flow.totals.spurious += conn.receiver.spurious_retransmissions;
+        flow.totals.delivered_bytes += conn.delivered;
+        let spawner = conn.spawner.expect("only a workload's connections retire");
+        for side in 0..2 {
+            let slot = &mut self.agents[place * 2 + side];
+            slot.end = End::Vacant;
+        }
+        self.spawners[spawner as usize]
+            .vacant
+            .push(u32::try_from(place).expect("connections are counted in 32 bits"));
+    }
+}

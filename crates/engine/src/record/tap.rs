@@ -1,0 +1,398 @@
+//! Captures: every packet as it enters a direction of a link, and what became of it there.
+//!
+//! A tap is told of each packet by [`Probe::enters`](super::Probe::enters) and of its fates by the
+//! observations that follow. What it keeps is what a capture would show: the octets of the headers
+//! and, as far as asked for, of the payload; lengths travel as zeros.
+//!
+//! Hosts have addresses by their place in the scenario (10.0.0.1 for the first), connections ports
+//! by their number, so that no two connections share both.
+
+mod pcapng;
+
+use core::net::IpAddr;
+use std::collections::BTreeMap;
+
+use anabranch_core::{
+    body::Body,
+    packet::{ConnectionId, Direction, FlowId, Packet},
+    trace::{ElementId, Fate},
+    units::Instant,
+};
+use anabranch_fec::transport::Transport;
+use anabranch_tcp::{
+    wire,
+    wire::{Carried, IpHeader, Ports, Version},
+};
+
+use anabranch_scenario::Resolved;
+
+/// The ports that connections use in turn: those that need no privilege.
+const SOURCE_PORTS: u32 = 65_536 - 1024;
+/// Where the first of them connect to.
+const FIRST_DESTINATION: u32 = 5001;
+
+/// What is to be captured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tapping {
+    /// Links, by place in the scenario, and which way along them.
+    pub places: Vec<(usize, Direction)>,
+    /// Octets kept of each packet, at most.
+    pub snap_length: u32,
+    /// The addresses of each node, where packets have come with some.
+    pub addresses: Option<Vec<Vec<IpAddr>>>,
+}
+
+impl Tapping {
+    /// Whether this direction of this link is captured.
+    #[must_use]
+    pub fn holds(&self, link: usize, direction: Direction) -> bool {
+        self.places.contains(&(link, direction))
+    }
+}
+
+/// The captures of a run.
+#[derive(Debug)]
+pub struct Taps {
+    snap_length: u32,
+    places: Vec<Tap>,
+    /// The tap that an element belongs to: a link's direction and its impairments.
+    tap_of: BTreeMap<ElementId, usize>,
+    /// By flow: its name, and its ends as places among the nodes.
+    flows: Vec<(String, [usize; 2])>,
+    /// By node: its name and its addresses.
+    nodes: Vec<(String, Vec<IpAddr>)>,
+    title: String,
+}
+
+/// One direction of one link.
+#[derive(Debug)]
+struct Tap {
+    place: (usize, Direction),
+    /// `NAME.DIRECTION`
+    name: String,
+    records: Vec<Record>,
+    /// Captured octets, one record's behind the other's.
+    octets: Vec<u8>,
+    /// What happened to a record's packet besides passing, in order of observation.
+    fates: Vec<(u32, ElementId, Fate)>,
+    /// The records of a packet, oldest first: more than one where it was doubled on its way here.
+    records_of: BTreeMap<(ConnectionId, Direction, u32), Vec<u32>>,
+}
+
+#[derive(Debug)]
+struct Record {
+    at: Instant,
+    start: usize,
+    captured: u32,
+    len: u32,
+    flow: FlowId,
+    index: u32,
+    retransmission: bool,
+    /// The queue has taken it, or not.
+    decided: bool,
+    /// Nothing more happens to its packet here.
+    over: bool,
+}
+
+impl Taps {
+    /// Taps at these places; `elements` are the names of the network's elements.
+    #[must_use]
+    pub fn new(tapping: &Tapping, resolved: &Resolved, elements: &[String]) -> Self {
+        let mut tap_of = BTreeMap::new();
+        let mut taps = Vec::new();
+        for &(link, direction) in &tapping.places {
+            let name = format!("{}.{}", resolved.links[link].name, direction.name());
+            let own = format!("link.{name}");
+            let impairments = format!("{own}.impair.");
+            for (id, element) in (0..).zip(elements) {
+                if *element == own || element.starts_with(&impairments) {
+                    tap_of.insert(ElementId(id), taps.len());
+                }
+            }
+            taps.push(Tap {
+                place: (link, direction),
+                name,
+                records: Vec::new(),
+                octets: Vec::new(),
+                fates: Vec::new(),
+                records_of: BTreeMap::new(),
+            });
+        }
+        Self {
+            snap_length: tapping.snap_length,
+            places: taps,
+            tap_of,
+            flows: resolved
+                .flows
+                .iter()
+                .map(|flow| (flow.name.clone(), flow.ends))
+                .collect(),
+            nodes: named(&resolved.nodes, tapping.addresses.as_deref()),
+            title: resolved.title.clone(),
+        }
+    }
+
+    /// A packet reaches a link's direction.
+    pub(super) fn enters<B: Body>(
+        &mut self,
+        at: Instant,
+        element: ElementId,
+        flow: FlowId,
+        packet: &Packet<Transport<B>>,
+    ) {
+        let Some(&tap) = self.tap_of.get(&element) else {
+            return;
+        };
+        // The tunnel's header is not shown, and nothing is behind it.
+        if packet.connection == ConnectionId::NONE {
+            return;
+        }
+        let (ip, ports) = self.addresses(flow, packet);
+        let tap = &mut self.places[tap];
+        let start = tap.octets.len();
+        let body = match &packet.payload {
+            Transport::Tcp(segment) => &segment.body,
+            Transport::Redundant(redundant) => &redundant.body,
+            Transport::Datagram(body) => body,
+        };
+        let whole = body.ip_packet(packet.ecn);
+        let len = if let Some(whole) = &whole {
+            if whole.is_empty() {
+                return;
+            }
+            let kept = whole.len().min(self.snap_length as usize);
+            tap.octets.extend_from_slice(&whole[..kept]);
+            Ok(u32::try_from(whole.len()).expect("an IP packet"))
+        } else {
+            let to = wire::Prefix {
+                octets: &mut tap.octets,
+                most: self.snap_length as usize,
+            };
+            match &packet.payload {
+                Transport::Tcp(segment) => wire::encode_prefix(&ip, ports, segment, to),
+                Transport::Redundant(redundant) => {
+                    anabranch_fec::wire::encode_redundant(&ip, ports, redundant, to)
+                }
+                Transport::Datagram(body) => {
+                    let carried = match body.octets() {
+                        Some(octets) => Carried::Octets(octets),
+                        None => Carried::Zeros(body.len() as usize),
+                    };
+                    wire::encode_datagram(&ip, ports, carried, to)
+                }
+            }
+        };
+        // What does not fit a header cannot be captured: a host from outside sends such things.
+        let Ok(len) = len else {
+            tap.octets.truncate(start);
+            return;
+        };
+        let record = u32::try_from(tap.records.len()).expect("fewer than 2^32 packets");
+        let captured = u32::try_from(tap.octets.len() - start).expect("an IP packet");
+        tap.records.push(Record {
+            at,
+            start,
+            captured,
+            len,
+            flow,
+            index: packet.index,
+            retransmission: packet.retransmission,
+            decided: false,
+            over: false,
+        });
+        let key = (packet.connection, packet.direction, packet.index);
+        tap.records_of.entry(key).or_default().push(record);
+    }
+
+    /// What happened to a packet at an element.
+    pub(super) fn fate(
+        &mut self,
+        element: ElementId,
+        packet: (ConnectionId, Direction, u32),
+        fate: Fate,
+    ) {
+        let Some(&tap) = self.tap_of.get(&element) else {
+            return;
+        };
+        let tap = &mut self.places[tap];
+        let Some(records) = tap.records_of.get(&packet) else {
+            return;
+        };
+        // The one that is just being decided on, or else the first to have come: a queue is
+        // left in the order in which it was entered, mostly.
+        let newest = *records.last().expect("never empty");
+        let record = if tap.records[newest as usize].decided {
+            let goes_on = |record: &&u32| !tap.records[**record as usize].over;
+            records.iter().find(goes_on).copied().unwrap_or(newest)
+        } else {
+            newest
+        };
+        if matches!(fate, Fate::Passed | Fate::Dropped) {
+            tap.records[record as usize].decided = true;
+        }
+        tap.records[record as usize].over |= is_final(fate);
+        if fate != Fate::Passed {
+            tap.fates.push((record, element, fate));
+        }
+    }
+
+    /// The headers that a packet has in captures.
+    fn addresses<P>(&self, flow: FlowId, packet: &Packet<P>) -> (IpHeader, Ports) {
+        let ends = self
+            .flows
+            .get(flow.0 as usize)
+            .map_or([0, 1], |flow| flow.1);
+        let number = packet.connection.0;
+        let there = Ports {
+            source: port(1024 + number % SOURCE_PORTS),
+            destination: port(FIRST_DESTINATION + number / SOURCE_PORTS),
+        };
+        let (from, to, ports) = match packet.direction {
+            Direction::Forward => (ends[0], ends[1], there),
+            Direction::Reverse => (ends[1], ends[0], there.swapped()),
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the field holds the low half (RFC 6864: unique only within a short time)"
+        )]
+        let identification = packet.index as u16;
+        let ip = IpHeader {
+            version: Version::V4 {
+                source: address(from),
+                destination: address(to),
+                identification,
+                dont_fragment: true,
+            },
+            dscp: packet.dscp,
+            ecn: packet.ecn,
+            hop_limit: 64,
+        };
+        (ip, ports)
+    }
+
+    /// What became of a record's packet, in words.
+    fn words(&self, record: &Record, fates: &[(u32, ElementId, Fate)], names: &[String]) -> String {
+        let flow = self.flows.get(record.flow.0 as usize);
+        let flow = flow.map_or("?", |flow| &flow.0);
+        let again = if record.retransmission {
+            ", retransmission"
+        } else {
+            ""
+        };
+        let mut told = Vec::new();
+        for (_, element, fate) in fates {
+            let by = &names[element.0 as usize];
+            // The queue and the link itself go by the link's own name.
+            let by = if by.contains(".impair.") {
+                by
+            } else {
+                "the queue"
+            };
+            told.push(match fate {
+                Fate::Dropped => format!("dropped by {by}"),
+                Fate::Marked => format!("marked CE by {by}"),
+                Fate::Moved => format!("moved by {by}"),
+                Fate::Lost => format!("lost by {by}"),
+                Fate::Delayed => format!("delayed by {by}"),
+                Fate::Duplicated => format!("doubled by {by}"),
+                Fate::Corrupted => format!("damaged by {by}"),
+                Fate::Resent => "sent again by the link".to_owned(),
+                Fate::Sent | Fate::Received | Fate::Passed | Fate::Injected | Fate::Rebuilt => {
+                    continue;
+                }
+            });
+        }
+        if !fates.iter().any(|(.., fate)| is_final(*fate)) {
+            told.push("passed".to_owned());
+        }
+        format!(
+            "packet {} of {flow}{again}: {}",
+            record.index,
+            told.join(", ")
+        )
+    }
+}
+
+/// The nodes' names with their addresses: those given, or else the ones that packets get here.
+fn named(nodes: &[String], given: Option<&[Vec<IpAddr>]>) -> Vec<(String, Vec<IpAddr>)> {
+    let own = |node: usize| match given {
+        Some(given) => given.get(node).cloned().unwrap_or_default(),
+        None => vec![IpAddr::from(address(node))],
+    };
+    let nodes = nodes.iter().enumerate();
+    nodes
+        .map(|(node, name)| (name.clone(), own(node)))
+        .collect()
+}
+
+/// Nothing happens to a packet after this.
+const fn is_final(fate: Fate) -> bool {
+    matches!(fate, Fate::Dropped | Fate::Lost | Fate::Corrupted)
+}
+
+fn port(number: u32) -> u16 {
+    u16::try_from(number).expect("connections are far below 2^31")
+}
+
+/// The address of the n-th node.
+fn address(node: usize) -> [u8; 4] {
+    let number = u32::try_from(node + 1).unwrap_or(u32::MAX);
+    let [_, a, b, c] = number.to_be_bytes();
+    [10, a, b, c]
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_core::{body::Length, packet::Ecn, tunnel::Header};
+
+    use super::*;
+
+    const LINK: ElementId = ElementId(0);
+
+    /// Another packet's fate comes between those of two copies, and that packet entered before both. Fails where
+    /// fates are taken to come in the order of the packets.
+    #[test]
+    fn each_copy_has_a_fate_of_its_own() {
+        let mut taps = Taps {
+            snap_length: 64,
+            places: vec![Tap {
+                place: (0, Direction::Forward),
+                name: "path.forward".to_owned(),
+                records: Vec::new(),
+                octets: Vec::new(),
+                fates: Vec::new(),
+                records_of: BTreeMap::new(),
+            }],
+            tap_of: BTreeMap::from([(LINK, 0)]),
+            flows: vec![("main".to_owned(), [0, 1])],
+            nodes: Vec::new(),
+            title: String::new(),
+        };
+        let name = |index| (ConnectionId(0), Direction::Forward, index);
+        for index in [0, 1, 1] {
+            let packet = Packet {
+                connection: ConnectionId(0),
+                index,
+                size: 128,
+                hop: 0,
+                direction: Direction::Forward,
+                retransmission: false,
+                ecn: Ecn::NotEct,
+                dscp: 0,
+                tunnel: Header::default(),
+                payload: Transport::Datagram(Length(100)),
+            };
+            taps.enters(Instant::START, LINK, FlowId(0), &packet);
+            taps.fate(LINK, name(index), Fate::Passed);
+        }
+        for index in [1, 0, 1] {
+            taps.fate(LINK, name(index), Fate::Lost);
+        }
+        let of: Vec<u32> = taps.places[0]
+            .fates
+            .iter()
+            .map(|(record, ..)| *record)
+            .collect();
+        assert_eq!(of, [1, 0, 2]);
+    }
+}

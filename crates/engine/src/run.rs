@@ -1,0 +1,268 @@
+//! One run of a scenario.
+
+use std::sync::Arc;
+
+use crate::{
+    Progress,
+    network::{GroupId, LinkId, Network},
+    record::{Summary, Tapping, summary::About},
+    topology::{Compiled, Engine, Hosts, compile_tapped},
+};
+use anabranch_core::{
+    body::{Body, Length},
+    interrupt::Interrupt,
+    units::{Duration, Instant},
+};
+use anabranch_path::host::Host;
+use anabranch_scenario::{Resolved, ResolvedLink};
+
+use crate::samples::Samples;
+
+/// Why there is no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Hosts were given for a flow that the scenario does not have.
+    #[error("hosts were given for the flow `{0}`, which the scenario does not have")]
+    NoSuchFlow(String),
+    /// A controller must know what will arrive, and hosts from outside can make only one run.
+    #[error(
+        "a group's `oracle` needs the arrivals beforehand, and the hosts of the flow `{0}` can make one run only"
+    )]
+    Unforeseeable(String),
+    /// The progress report or the interrupt asked to stop.
+    #[error("the run was stopped")]
+    Stopped,
+}
+
+/// A run about to be made. `B` is what packets carry: lengths unless hosts need bytes.
+#[derive(Debug)]
+pub struct Simulation<'a, B: Body = Length> {
+    resolved: &'a Resolved,
+    engine: Engine,
+    sample_every: Option<Duration>,
+    hosts: Hosts<B>,
+    tapping: Option<Tapping>,
+    interrupt: Interrupt,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Finished<B: Body = Length> {
+    /// The summary, as in the contract.
+    pub summary: Summary,
+    /// The network in its last state: reports, packet log.
+    pub network: Network<B>,
+    /// Links by name; forward, then reverse.
+    pub links: Vec<(String, [LinkId; 2])>,
+    /// Groups by name.
+    pub groups: Vec<(String, GroupId)>,
+    /// What was sampled.
+    pub samples: Samples,
+}
+
+/// Operating system and processor that this was compiled for.
+const PLATFORM: &str = if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+    "linux x86_64"
+} else if cfg!(all(target_os = "linux", target_arch = "aarch64")) {
+    "linux aarch64"
+} else if cfg!(target_os = "macos") {
+    "macos"
+} else {
+    "other"
+};
+
+/// Progress is reported this often per run.
+const REPORTS: u64 = 200;
+
+impl<'a, B: Body> Simulation<'a, B> {
+    /// A run of this scenario, with the default engine and no recording.
+    #[must_use]
+    pub fn new(resolved: &'a Resolved) -> Self {
+        Self {
+            resolved,
+            engine: Engine::default(),
+            sample_every: None,
+            hosts: Vec::new(),
+            tapping: None,
+            interrupt: Interrupt::default(),
+        }
+    }
+    /// Another thread may end the run by raising `interrupt`. The run looks at it every few thousand events, so that it
+    /// stops within milliseconds of real time, however slowly simulated time passes.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: Interrupt) -> Self {
+        self.interrupt = interrupt;
+        self
+    }
+    /// Plain links as arithmetic, or every packet through every step. Results are the same.
+    #[must_use]
+    pub fn fast_path(mut self, on: bool) -> Self {
+        self.engine.fast_path = on;
+        self
+    }
+    /// Whether a digest is kept (default: yes).
+    #[must_use]
+    pub fn digest(mut self, on: bool) -> Self {
+        self.engine.digest = on;
+        self
+    }
+    /// Whether a row per packet is kept (default: no).
+    #[must_use]
+    pub fn packet_log(mut self, on: bool) -> Self {
+        self.engine.packet_log = on;
+        self
+    }
+    /// Looks at flows and links this often (default: never). Zero means never.
+    #[must_use]
+    pub fn samples(mut self, every: Option<Duration>) -> Self {
+        self.sample_every = every.filter(|every| !every.is_zero());
+        // A sample shows a link as it is, not what has been computed ahead.
+        self.engine.fold = self.sample_every.is_none();
+        self
+    }
+    /// Puts a pair of hosts (sender, receiver) in place of a flow's TCP.
+    #[must_use]
+    pub fn hosts(mut self, flow: impl Into<String>, pair: [Box<dyn Host<B>>; 2]) -> Self {
+        self.hosts.push((flow.into(), pair));
+        self
+    }
+    /// Captures what enters these links. [`Finished::network`]'s probe has the captures.
+    #[must_use]
+    pub fn tap(mut self, tapping: Option<Tapping>) -> Self {
+        self.tapping = tapping;
+        self
+    }
+    /// What a controller that knows the arrivals has to know: a run before the run, with all of its group's
+    /// members on, in which they are recorded.
+    fn forecast(&self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Option<Resolved>, Error> {
+        let wants = |link: &ResolvedLink| {
+            let group = link.group.as_ref();
+            group.is_some_and(|group| group.control.needs_arrivals() && group.arrivals.is_none())
+        };
+        let Some(place) = self.resolved.links.iter().position(wants) else {
+            return Ok(None);
+        };
+        if let Some((flow, _)) = self.hosts.first() {
+            return Err(Error::Unforeseeable(flow.clone()));
+        }
+        let engine = Engine {
+            digest: false,
+            packet_log: false,
+            ..self.engine
+        };
+        let Compiled {
+            mut network,
+            groups,
+            ..
+        } = compile_tapped::<B>(self.resolved, engine, Vec::new(), None)
+            .map_err(Error::NoSuchFlow)?;
+        network.interrupt_by(self.interrupt.clone());
+        let end = network.end();
+        for step in 1..=REPORTS {
+            let until = end.as_picos() / REPORTS * step;
+            network.run_before(Instant::from_picos(until));
+            if report(0.0) == Progress::Stop || network.is_interrupted() {
+                return Err(Error::Stopped);
+            }
+        }
+        network.run_through(end);
+        if network.is_interrupted() {
+            return Err(Error::Stopped);
+        }
+        let mut known = self.resolved.clone();
+        let link = &mut known.links[place];
+        let id = groups.iter().find(|(name, _)| *name == link.name);
+        if let (Some((_, id)), Some(group)) = (id, &mut link.group) {
+            group.arrivals = network.group_arrivals(*id).map(Arc::new);
+        }
+        Ok(Some(known))
+    }
+    /// The network, for drivers of one's own. A controller that knows the arrivals records them here
+    /// unless [`ResolvedGroup::arrivals`](anabranch_scenario::ResolvedGroup) says them.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFlow`].
+    pub fn compile(self) -> Result<Compiled<B>, Error> {
+        compile_tapped(
+            self.resolved,
+            self.engine,
+            self.hosts,
+            self.tapping.as_ref(),
+        )
+        .map_err(Error::NoSuchFlow)
+    }
+    /// Makes the run.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFlow`].
+    pub fn run(self) -> Result<Finished<B>, Error> {
+        self.run_with(&mut |_| Progress::Continue)
+    }
+    /// Makes the run and reports the share that is done, 0 to 1, now and then.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFlow`]; [`Error::Stopped`] if a report was answered so.
+    pub fn run_with(self, report: &mut dyn FnMut(f64) -> Progress) -> Result<Finished<B>, Error> {
+        let (resolved, every) = (self.resolved, self.sample_every);
+        let interrupt = self.interrupt.clone();
+        let known = self.forecast(report)?;
+        let simulation = Simulation {
+            resolved: known.as_ref().unwrap_or(resolved),
+            ..self
+        };
+        let Compiled {
+            mut network,
+            links,
+            groups,
+            gateways,
+        } = simulation.compile()?;
+        network.interrupt_by(interrupt);
+        let end = network.end();
+        let mut samples = Samples::default();
+        let mut next_sample = every.map_or(Instant::NEVER, |_| Instant::START);
+        let pause = Duration::from_picos((end.as_picos() / REPORTS).max(1));
+        let mut next_report = Instant::START + pause;
+        while network.now() < end {
+            let until = next_sample.min(next_report);
+            if until > end {
+                break;
+            }
+            network.run_before(until);
+            if network.is_interrupted() {
+                return Err(Error::Stopped);
+            }
+            if until == next_sample
+                && let Some(every) = every
+            {
+                samples.take(&mut network, &links, &groups);
+                next_sample = next_sample + every;
+            }
+            if until == next_report {
+                next_report = next_report + pause;
+                if report(until.as_secs_f64() / end.as_secs_f64()) == Progress::Stop {
+                    return Err(Error::Stopped);
+                }
+            }
+        }
+        network.run_through(end);
+        if network.is_interrupted() {
+            return Err(Error::Stopped);
+        }
+        network.note_windows();
+        let about = About {
+            scenario: resolved.title.clone(),
+            seed: resolved.seed,
+            resolved_scenario: resolved.json.clone(),
+            platform: PLATFORM.to_owned(),
+            captures: resolved.captures(),
+        };
+        let summary = Summary::of(&mut network, about, &links, &groups, &gateways);
+        Ok(Finished {
+            summary,
+            network,
+            links,
+            groups,
+            samples,
+        })
+    }
+}

@@ -1,0 +1,449 @@
+//! From a resolved scenario to a network.
+
+use std::sync::Arc;
+
+use anabranch_core::{
+    body::Body,
+    packet::Direction,
+    rng::Stream,
+    units::{Bytes, Instant},
+};
+use anabranch_path::{
+    host::Host,
+    link::service::Traced,
+    multipath::{Entrance, EntranceParts, Exit, ExitParts, Meter, Peer, restore, split},
+};
+use anabranch_tcp::Settings;
+
+use crate::{
+    network::{
+        App, Builder, Change, Datagrams, FlowSpec, GroupId, GroupSpec, LinkId, LinkSpec,
+        MiddleboxId, Network, Schedule, Script, Stop, Timing, Traffic,
+    },
+    record::{Tapping, Taps},
+};
+use anabranch_scenario::{
+    Hop, Protocol, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGroup, Step, What,
+    workload::{self, Arrivals, Level, Pace, Paced, Sendings, sendings},
+};
+
+/// The engine's own choices: none of them changes a result.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[derive(Debug, Clone, Copy)]
+pub struct Engine {
+    /// Plain links become arithmetic.
+    pub fast_path: bool,
+    /// Plain links behind others are computed ahead.
+    pub fold: bool,
+    /// A digest of all observations is kept.
+    pub digest: bool,
+    /// A row per packet is kept.
+    pub packet_log: bool,
+    /// Fates are counted, so that a census can be taken.
+    pub tally: bool,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            fast_path: true,
+            fold: true,
+            digest: true,
+            packet_log: false,
+            tally: false,
+        }
+    }
+}
+
+/// A pair of hosts in place of a flow's TCP, by the flow's name.
+pub type Hosts<B> = Vec<(String, [Box<dyn Host<B>>; 2])>;
+
+/// A network and the names of what it is made of.
+#[derive(Debug)]
+pub struct Compiled<B: Body> {
+    /// The network, before its first event.
+    pub network: Network<B>,
+    /// Links by name; forward, then reverse. Groups are among them.
+    pub links: Vec<(String, [LinkId; 2])>,
+    /// Groups by name.
+    pub groups: Vec<(String, GroupId)>,
+    /// Gateways, in the order of the file.
+    pub gateways: Vec<CompiledGateway>,
+}
+
+/// Compiles a scenario. `hosts` take the place of the TCP of the flows they name; a name that is no
+/// flow's is given back.
+///
+/// # Errors
+/// With the name of a pair of hosts that fits no flow.
+pub fn compile<B: Body>(
+    resolved: &Resolved,
+    engine: Engine,
+    hosts: Hosts<B>,
+) -> Result<Compiled<B>, String> {
+    compile_tapped(resolved, engine, hosts, None)
+}
+
+/// What a change in mid-run is to the network; none where a queue without a limit gets one that has none.
+fn changed(what: &What, id: LinkId) -> Option<Change> {
+    Some(match what {
+        What::Up(up) => Change::Up(id, *up),
+        What::Rate(rate) => Change::Rate(id, *rate),
+        What::Delay(delay) => Change::Delay(id, *delay),
+        What::Queue(queue) => Change::Limit(id, queue.limit()?),
+    })
+}
+
+/// Compiles a scenario some of whose links are captured. These are never computed ahead; the
+/// results are the same.
+///
+/// # Errors
+/// With the name of a pair of hosts that fits no flow.
+#[expect(clippy::too_many_lines, reason = "one step after the other")]
+pub fn compile_tapped<B: Body>(
+    resolved: &Resolved,
+    engine: Engine,
+    mut hosts: Hosts<B>,
+    tapping: Option<&Tapping>,
+) -> Result<Compiled<B>, String> {
+    let warmup = Instant::START + resolved.warmup;
+    let end = Instant::START + resolved.duration;
+    let mut builder = Builder::new(resolved.seed, warmup, end);
+    builder
+        .fast_path(engine.fast_path)
+        .fold(engine.fold)
+        .digest(engine.digest)
+        .packet_log(engine.packet_log)
+        .tally(engine.tally);
+    let mut groups = Vec::new();
+    let links: Vec<(String, [LinkId; 2])> = resolved
+        .links
+        .iter()
+        .enumerate()
+        .map(|(number, link)| {
+            let specs = Direction::BOTH.map(|direction| {
+                let part = &link.directions[direction as usize];
+                let mut spec = link_spec(&link.name, direction, part);
+                spec.may_change |= tapping.is_some_and(|tapping| tapping.holds(number, direction));
+                spec
+            });
+            let ids = match &link.group {
+                None => specs.map(|spec| builder.link(spec)),
+                Some(group) => {
+                    let (id, links) = builder.group(group_spec(specs, group));
+                    groups.push((link.name.clone(), id));
+                    links
+                }
+            };
+            (link.name.clone(), ids)
+        })
+        .collect();
+    for change in &resolved.changes {
+        let id = links[change.link].1[change.direction as usize];
+        if let Some(what) = changed(&change.what, id) {
+            builder.change(change.time, what);
+        }
+    }
+    let processing: Vec<Option<Stop>> = resolved
+        .nodes
+        .iter()
+        .zip(&resolved.processing_jitter)
+        .map(|(name, longest)| {
+            (!longest.is_zero())
+                .then(|| Stop::Processing(builder.processing(format!("host.{name}"), *longest)))
+        })
+        .collect();
+    let gateways = gateways(&mut builder, resolved, &links);
+    let stacks = shared_stacks(&resolved.flows);
+    for (flow, settings) in resolved.flows.iter().zip(stacks) {
+        let stops = |from: usize, steps: &[Step]| {
+            let mut stops: Vec<Stop> = processing[from].into_iter().collect();
+            for step in steps {
+                match *step {
+                    Step::Link(hop) => {
+                        stops.push(Stop::Link(links[hop.link].1[hop.direction as usize]));
+                    }
+                    Step::Gateway { gateway, direction } => {
+                        stops.extend(
+                            gateways[gateway].ends[direction as usize].map(Stop::Middlebox),
+                        );
+                    }
+                }
+            }
+            stops
+        };
+        let own = hosts.iter().position(|(name, _)| *name == flow.name);
+        let traffic = match own {
+            Some(index) => Traffic::Hosts(hosts.remove(index).1),
+            None if flow.protocol == Protocol::Udp => Traffic::Datagrams(Datagrams {
+                timing: timing(flow, resolved.seed),
+                headers: flow.udp_headers,
+            }),
+            None => traffic(flow, settings),
+        };
+        builder.flow(FlowSpec {
+            name: flow.name.clone(),
+            route: stops(flow.ends[0], &flow.route),
+            return_route: stops(flow.ends[1], &flow.return_route),
+            start: flow.start,
+            stop: flow.stop,
+            traffic,
+            fec: flow.fec.clone(),
+            read_delays: Arc::clone(&resolved.read_delays[flow.ends[1]]),
+            idle_read_delays: Arc::clone(&resolved.idle_read_delays[flow.ends[1]]),
+            first_write_delays: Arc::clone(&resolved.first_write_delays[flow.ends[0]]),
+        });
+    }
+    if let Some((name, _)) = hosts.first() {
+        return Err(name.clone());
+    }
+    let mut network = builder.build();
+    if let Some(tapping) = tapping {
+        network.tap(Taps::new(tapping, resolved, network.element_names()));
+    }
+    Ok(Compiled {
+        network,
+        links,
+        groups,
+        gateways,
+    })
+}
+
+/// The transfers of a flow whose workload makes them one by one over TCP; `None` of any other.
+#[must_use]
+pub fn arrivals(flow: &ResolvedFlow, seed: u64) -> Option<Arrivals> {
+    let workload::Config::Poisson(poisson) = &flow.workload else {
+        return None;
+    };
+    let load = (poisson.arrivals_per_s(), poisson.sizes.0, poisson.profile);
+    Some(Arrivals::of_flow(load, seed, &flow.name, flow.start))
+}
+
+/// What a UDP flow sends and when, from its start on, in order of time.
+///
+/// # Panics
+/// If its workload is one of TCP alone, which resolving refuses.
+#[must_use]
+pub fn datagrams(flow: &ResolvedFlow, seed: u64) -> Schedule {
+    Schedule::new(timing(flow, seed), flow.start)
+}
+
+/// When UDP sends, and how much.
+fn timing(flow: &ResolvedFlow, seed: u64) -> Timing {
+    let stream = Stream::new(seed, &format!("flow.{}.workload", flow.name));
+    let level = |profile| Level::of_flow(profile, seed, &flow.name);
+    let sendings = match &flow.workload {
+        workload::Config::Paced(paced) => match level(paced.profile) {
+            None => return Timing::Paced(pace(paced)),
+            Some(level) => {
+                let phase = stream.at(0).uniform();
+                let payload = pace(paced).payload();
+                Sendings::Varying(sendings::Varying::new(
+                    paced.rate, payload, level, phase, flow.start,
+                ))
+            }
+        },
+        workload::Config::Poisson(poisson) => Sendings::Poisson(sendings::Poisson {
+            now: flow.start,
+            rate: poisson.arrivals_per_s(),
+            payload: octets(poisson.sizes.0.fixed()).expect("resolving refuses other sizes"),
+            level: level(poisson.profile),
+            stream,
+            count: 0,
+        }),
+        workload::Config::OnOff(on_off) => {
+            let pace = octets(on_off.payload)
+                .and_then(|payload| Pace::new(on_off.rate, payload))
+                .expect("resolving fills the payload in and checks the times");
+            let (on, off) = (on_off.on.0, on_off.off.0);
+            Sendings::OnOff(sendings::OnOff::new(pace, on, off, stream, flow.start))
+        }
+        workload::Config::Replay(_) => {
+            let replayed = flow
+                .replayed
+                .clone()
+                .expect("resolving reads the recording");
+            Sendings::Replay(sendings::Replay {
+                recording: replayed.recording,
+                start: flow.start,
+                factor: replayed.factor,
+                repeat: replayed.repeat,
+                headers: flow.udp_headers,
+                index: 0,
+            })
+        }
+        workload::Config::Bulk
+        | workload::Config::File(_)
+        | workload::Config::RequestResponse(_) => unreachable!("resolving refuses them over UDP"),
+    };
+    Timing::Listed(Box::new(sendings))
+}
+
+fn octets(bytes: Option<Bytes>) -> Option<u32> {
+    u32::try_from(bytes?.get()).ok()
+}
+
+/// What our TCP sends over a flow.
+fn traffic<B: Body>(flow: &ResolvedFlow, settings: Arc<Settings>) -> Traffic<B> {
+    let control = flow.cc.clone();
+    match &flow.workload {
+        workload::Config::Bulk => Traffic::Tcp {
+            settings,
+            control,
+            app: App::Bulk,
+        },
+        workload::Config::File(file) => Traffic::Tcp {
+            settings,
+            control,
+            app: App::File(file.size.get()),
+        },
+        workload::Config::Poisson(poisson) => Traffic::Poisson {
+            settings,
+            control,
+            rate: poisson.arrivals_per_s(),
+            sizes: poisson.sizes.0,
+            profile: poisson.profile,
+        },
+        workload::Config::Paced(paced) => Traffic::Tcp {
+            settings,
+            control,
+            app: App::Scripted(Box::new(Script::paced(pace(paced)))),
+        },
+        workload::Config::OnOff(_) | workload::Config::Replay(_) => {
+            unreachable!("resolving refuses them over TCP")
+        }
+        workload::Config::RequestResponse(what) => Traffic::Exchange {
+            settings,
+            control,
+            what: what.clone(),
+        },
+    }
+}
+
+/// When what leaves of a paced workload.
+///
+/// # Panics
+/// Never: resolving fills the payload in and checks the times.
+#[must_use]
+pub fn pace(paced: &Paced) -> Pace {
+    paced
+        .payload
+        .and_then(|payload| Pace::new(paced.rate, u32::try_from(payload.get()).ok()?))
+        .expect("resolving fills the payload in and checks the times")
+}
+
+/// A gateway in the network.
+#[derive(Debug, Clone)]
+pub struct CompiledGateway {
+    /// Its name.
+    pub name: String,
+    /// The names of its routes.
+    pub routes: Vec<String>,
+    /// By direction: where packets enter and where they come out.
+    pub ends: [[MiddleboxId; 2]; 2],
+}
+
+/// The two ends of each gateway.
+fn gateways<B: Body>(
+    builder: &mut Builder<B>,
+    resolved: &Resolved,
+    links: &[(String, [LinkId; 2])],
+) -> Vec<CompiledGateway> {
+    let mut all = Vec::with_capacity(resolved.gateways.len());
+    for (number, gateway) in resolved.gateways.iter().enumerate() {
+        let count = gateway.routes.len();
+        let has_header = gateway.split.needs_header() || gateway.restore.needs_header();
+        // At the first end packets enter forward and come out in reverse.
+        let peers = [(); 2].map(|()| has_header.then(|| Peer::new(count)));
+        let ends = Direction::BOTH.map(|direction| {
+            let step = Step::Gateway {
+                gateway: number,
+                direction,
+            };
+            let routes = || step.hops(&resolved.gateways);
+            let rate = |hop: Hop| resolved.links[hop.link].total_rate(hop.direction);
+            let init = split::Init {
+                rates: routes().map(rate).collect(),
+                names: routes().map(|hop| links[hop.link].0.clone()).collect(),
+            };
+            let meter = Meter::default();
+            let ports = routes().map(|hop| links[hop.link].1[hop.direction as usize]);
+            let name = format!("gateway.{}.{}", gateway.name, direction.name());
+            let entrance = Entrance::new(EntranceParts {
+                split: gateway.split.build(&init),
+                overhead: gateway.overhead,
+                routes: count,
+                keeps: gateway.split.keeps(),
+                peer: peers[direction as usize].clone(),
+                window: builder.window(),
+                meter: meter.clone(),
+            });
+            let exit = Exit::new(ExitParts {
+                restore: gateway.restore.build(&restore::Init { routes: count }),
+                overhead: gateway.overhead,
+                peer: peers[direction.opposite() as usize].clone(),
+                window: builder.window(),
+                meter,
+            });
+            [
+                builder.named_middlebox(
+                    format!("{name}.split"),
+                    Box::new(entrance),
+                    ports.collect(),
+                ),
+                builder.named_middlebox(format!("{name}.restore"), Box::new(exit), Vec::new()),
+            ]
+        });
+        builder.pair(ends);
+        let name = |hop: &Hop| links[hop.link].0.clone();
+        all.push(CompiledGateway {
+            name: gateway.name.clone(),
+            routes: gateway.routes.iter().map(name).collect(),
+            ends,
+        });
+    }
+    all
+}
+
+fn link_spec(name: &str, direction: Direction, part: &ResolvedDirection) -> LinkSpec {
+    let mut spec = LinkSpec::new(
+        format!("link.{name}.{}", direction.name()),
+        part.rate,
+        part.delay,
+    );
+    spec.queue = part.queue.clone();
+    spec.reorder = part.reorder;
+    spec.impairments = part
+        .impair
+        .iter()
+        .map(|impaired| impaired.config.clone())
+        .collect();
+    spec.up = part.up;
+    if let Some(trace) = &part.trace {
+        spec.service = Some(Box::new(Traced::new(Arc::clone(trace))));
+    }
+    spec
+}
+
+fn group_spec(links: [LinkSpec; 2], group: &ResolvedGroup) -> GroupSpec {
+    GroupSpec {
+        links,
+        members: group.members,
+        spread: group.spread,
+        control: group.control.clone(),
+        wake_time: group.wake_time,
+        lacp_rate: group.lacp_rate,
+        power: group.power,
+        arrivals: group.arrivals.clone(),
+    }
+}
+
+/// One copy of the switches for all flows that have the same.
+fn shared_stacks(flows: &[ResolvedFlow]) -> Vec<Arc<Settings>> {
+    let mut stacks: Vec<Arc<Settings>> = Vec::with_capacity(flows.len());
+    for flow in flows {
+        let known = stacks.last().filter(|last| ***last == flow.stack).cloned();
+        stacks.push(known.unwrap_or_else(|| Arc::new(flow.stack.clone())));
+    }
+    stacks
+}

@@ -1,0 +1,186 @@
+//! Same scenario and seed, same digest: whatever the engine folds, on any number of threads.
+
+use crate::support::{Shape, resolve, text};
+use anabranch_core::body::{Length, Octets};
+use anabranch_engine::{Finished, Simulation};
+
+const SHAPE: Shape = Shape {
+    files_only: false,
+    changes: true,
+    mangle: true,
+    seconds: 2,
+};
+
+/// Same digest and same figures, all of them; a failure names the first that differs.
+fn assert_same(one: &Finished, other: &Finished, number: u64, text: &str) {
+    let (a, b) = (&one.summary, &other.summary);
+    assert_eq!(a.digest, b.digest, "scenario {number}\n{text}");
+    for (a, b) in [(&a.flows, &b.flows), (&a.links, &b.links)] {
+        for (name, figures) in a {
+            assert_eq!(figures, &b[name], "{name} of scenario {number}\n{text}");
+        }
+    }
+    assert_eq!(a.fairness, b.fairness);
+    assert_eq!(
+        a.engine_stats.delivered_packets,
+        b.engine_stats.delivered_packets
+    );
+}
+
+#[test]
+fn fast_path_folding_and_sampling_change_nothing() {
+    let (mut folded, mut lossy) = (0, 0);
+    for number in 0..1_000 {
+        let text = text(number, SHAPE);
+        let resolved = resolve(&text);
+        let fast = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let general = Simulation::<Length>::new(&resolved)
+            .fast_path(false)
+            .run()
+            .expect("no hosts");
+        assert_same(&fast, &general, number, &text);
+        folded += usize::from(fast.network.folded_links() > 0);
+        lossy += usize::from(fast.summary.links.values().any(|link| {
+            ["forward", "reverse"]
+                .iter()
+                .any(|d| link[d]["dropped_packets"].as_u64() > Some(0))
+        }));
+        if number % 10 == 0 {
+            let every = Some(anabranch_core::units::Duration::from_millis(7));
+            let sampled = Simulation::<Length>::new(&resolved)
+                .samples(every)
+                .packet_log(true)
+                .run()
+                .expect("no hosts");
+            assert_same(&fast, &sampled, number, &text);
+        }
+    }
+    // The comparison means something only where there was something to fold and something to drop.
+    assert!(folded > 300, "{folded}");
+    assert!(lossy > 300, "{lossy}");
+}
+
+#[test]
+fn lengths_and_octets_agree() {
+    for number in 0..60 {
+        let text = text(
+            number,
+            Shape {
+                seconds: 1,
+                ..SHAPE
+            },
+        );
+        let resolved = resolve(&text);
+        let lengths = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let octets = Simulation::<Octets>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        assert_eq!(
+            lengths.summary.digest, octets.summary.digest,
+            "scenario {number}\n{text}"
+        );
+    }
+}
+
+#[test]
+fn threads_and_order_change_nothing() {
+    let resolved: Vec<_> = (0..40)
+        .map(|number| resolve(&text(number, SHAPE)))
+        .collect();
+    let run = |i: usize| {
+        Simulation::<Length>::new(&resolved[i])
+            .run()
+            .expect("no hosts")
+            .summary
+            .digest
+    };
+    let alone: Vec<_> = (0..40).map(run).collect();
+    let together: Vec<_> = std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || {
+                (0..40)
+                    .rev()
+                    .filter(|i| i % 2 == half)
+                    .map(|i| (i, run(i)))
+                    .collect::<Vec<_>>()
+            })
+        });
+        halves
+            .into_iter()
+            .flat_map(|half| half.join().expect("no panic"))
+            .collect()
+    });
+    for (i, digest) in together {
+        assert_eq!(alone[i], digest, "scenario {i}");
+    }
+}
+
+#[test]
+fn the_seed_matters_where_something_is_random() {
+    let text = (0..1_000)
+        .map(|number| text(number, SHAPE))
+        .find(|text| text.contains("rate = 0.04"));
+    let text = text.expect("some scenario loses packets");
+    let copies = crate::support::Copies::default();
+    let scenario = anabranch_scenario::Scenario::parse(
+        &text,
+        "random.toml",
+        &crate::support::extensions(&copies),
+    )
+    .expect("valid");
+    let digest = |seed| {
+        let resolved = scenario.resolve(Some(seed)).expect("valid");
+        Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts")
+            .summary
+            .digest
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}
+
+/// Transfers end while packets that are computed ahead of time are dropped, and others take their
+/// places.
+#[test]
+fn places_of_ended_transfers_do_not_depend_on_folding() {
+    for seed in 1..=6 {
+        let text = format!(
+            r#"
+            duration = "200 s"
+            seed = {seed}
+            [link.a]
+            between = ["A", "R"]
+            rate = "100 Mbit/s"
+            delay = "10 ms"
+            [link.b]
+            between = ["R", "B"]
+            rate = "1 Mbit/s"
+            delay = "20 ms"
+            queue = {{ kind = "drop-tail", limit = "20 packets" }}
+            [flow.web]
+            from = "A"
+            to = "B"
+            stack = "rfc"
+            transport = {{ time_wait = "{} ms" }}
+            workload = {{ kind = "poisson", rate = "900 kbit/s", sizes = {{ kind = "exponential", mean = "20 kB" }} }}
+            "#,
+            1 + seed * 100
+        );
+        let resolved = resolve(&text);
+        let fast = Simulation::<Length>::new(&resolved)
+            .run()
+            .expect("no hosts");
+        let general = Simulation::<Length>::new(&resolved)
+            .fast_path(false)
+            .run()
+            .expect("no hosts");
+        assert!(fast.network.folded_links() > 0);
+        assert!(fast.summary.flows["web"]["transfers"]["completed"].as_u64() > Some(500));
+        assert_same(&fast, &general, seed, &text);
+    }
+}

@@ -1,0 +1,152 @@
+//! Why packets were sent again, and what the windows did: the tables agree with the counters, with
+//! each other, and with what each packet's fate says.
+
+use std::collections::BTreeMap;
+
+use anabranch_core::{body::Length, packet::Direction};
+use anabranch_engine::record::PacketRow;
+use anabranch_engine::{Finished, Simulation};
+use anabranch_scenario::{Extensions, Scenario};
+
+fn run(stack: &str, cc: &str, impair: &str, ecn: &str) -> Finished<Length> {
+    let text = format!(
+        r#"
+        duration = "8 s"
+        [link.path]
+        between = ["A", "B"]
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        queue = {{ kind = "drop-tail", limit = "60 packets"{impair} }}
+        impair = [{{ kind = "bernoulli-loss", rate = 0.01 }}]
+        [flow.main]
+        from = "A"
+        to = "B"
+        stack = "{stack}"
+        cc = "{cc}"
+        transport = {{ {ecn} }}
+        "#
+    );
+    let scenario = Scenario::parse(&text, "why.toml", &Extensions::default()).expect("valid");
+    Simulation::new(&scenario.resolve(None).expect("valid"))
+        .packet_log(true)
+        .run()
+        .expect("it runs")
+}
+
+const REORDER: &str = ", reorder = { kind = \"interval\", interval = 20 }";
+
+/// By octets: what became of each sending of each.
+fn brute_force(rows: &[&PacketRow]) -> Vec<Option<bool>> {
+    let mut sendings: BTreeMap<u64, Vec<(bool, bool)>> = BTreeMap::new();
+    let judge = |row: &&PacketRow| {
+        let mut verdicts = Vec::new();
+        for octet in row.sequence..row.sequence + u64::from(row.payload) {
+            let before = sendings.entry(octet).or_default();
+            if row.retransmission {
+                let arrived = before.iter().any(|(arrived, _)| *arrived);
+                let open = before.iter().any(|(_, open)| *open);
+                verdicts.push((arrived, open));
+            }
+            before.push((
+                row.received.is_some(),
+                row.received.is_none() && row.lost.is_none(),
+            ));
+        }
+        if verdicts.is_empty() {
+            None
+        } else if verdicts.iter().any(|(arrived, open)| !arrived && !open) {
+            Some(true)
+        } else if verdicts.iter().all(|(arrived, _)| *arrived) {
+            Some(false)
+        } else {
+            None
+        }
+    };
+    rows.iter().map(judge).collect()
+}
+
+/// Fails for a table that looks at one earlier sending only.
+#[test]
+fn needed_is_what_the_fates_of_all_earlier_sendings_say() {
+    let (mut needed, mut needless) = (0, 0);
+    for (stack, reorder) in [
+        ("linux", ""),
+        ("linux", REORDER),
+        ("rfc", REORDER),
+        ("ns3-2018", ""),
+    ] {
+        let finished = run(stack, "reno", reorder, "");
+        let log = finished.network.probe().log().expect("it was asked for");
+        let told = log.needed();
+        let (rows, told): (Vec<&PacketRow>, Vec<Option<bool>>) = log
+            .rows()
+            .zip(told)
+            .filter(|(row, _)| row.direction == Direction::Forward)
+            .unzip();
+        assert_eq!(told, brute_force(&rows), "{stack}{reorder}");
+        for (row, told) in rows.iter().zip(&told) {
+            assert!(told.is_none() || row.retransmission);
+            assert_eq!(row.cause.is_some(), row.retransmission);
+        }
+        needed += told.iter().filter(|told| **told == Some(true)).count();
+        needless += told.iter().filter(|told| **told == Some(false)).count();
+    }
+    assert!(needed > 50 && needless > 5, "{needed}, {needless}");
+}
+
+/// Fails for a log that begins late, misses a kind of event or loses what a transfer noted that is
+/// over, and for one that is kept although nobody asked.
+#[test]
+fn every_change_of_the_window_is_noted() {
+    for (stack, cc, reorder) in [
+        ("linux", "reno", REORDER),
+        ("linux", "cubic", ""),
+        ("rfc", "reno", REORDER),
+        ("ns3-2018", "cubic-plus", REORDER),
+    ] {
+        let finished = run(stack, cc, reorder, "");
+        let (_, stats) = finished
+            .network
+            .snapshot(anabranch_core::packet::FlowId(0))
+            .expect("our TCP");
+        let windows = finished.network.probe().log().expect("asked for").windows();
+        let count = |event: &str| {
+            let rows = windows.iter().filter(|row| row.event() == event);
+            rows.count() as u64
+        };
+        assert_eq!(
+            count("recovery-entered"),
+            stats.fast_recoveries,
+            "{stack}, {cc}"
+        );
+        assert_eq!(count("rto"), stats.timeouts, "{stack}, {cc}");
+        assert_eq!(count("undo"), u64::from(stats.undone), "{stack}, {cc}");
+        assert_eq!(count("timer-rule"), stats.timer_losses, "{stack}, {cc}");
+        assert_eq!(count("ecn"), stats.ecn_reductions, "{stack}, {cc}");
+        assert!(stats.fast_recoveries > 3, "{stack}, {cc}");
+        assert!(windows.is_sorted_by_key(|row| row.at));
+        for row in windows {
+            assert!(row.cwnd.0.get() > 0 && row.cwnd.1.get() > 0);
+            match row.event() {
+                // One for a mark in the same round trip may have come before.
+                "recovery-entered" | "ecn" | "rto" => assert!(row.cwnd.1 <= row.cwnd.0, "{row:?}"),
+                "undo" => assert!(row.cwnd.1 >= row.cwnd.0, "{row:?}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_noted_unless_packets_are_kept() {
+    let text = "duration = \"1 s\"\n[link.p]\nbetween = [\"A\", \"B\"]\nrate = \"9 Mbit/s\"\n[flow.f]\nfrom = \"A\"\nto = \"B\"";
+    let scenario = Scenario::parse(text, "w.toml", &Extensions::default()).expect("valid");
+    let resolved = scenario.resolve(None).expect("valid");
+    let finished = Simulation::<Length>::new(&resolved).run().expect("it runs");
+    assert!(finished.network.probe().log().is_none());
+    assert_eq!(finished.summary.flows["f"]["malformed_segments"], 0);
+    assert_eq!(
+        finished.summary.flows["f"]["refused"],
+        serde_json::json!({})
+    );
+}

@@ -1,0 +1,166 @@
+//! The scenario language: one TOML file says what network there is, which flows cross it and how
+//! long to watch.
+//!
+//! A file goes through three steps. [`Scenario::parse`] reads TOML into a tree in which every key
+//! and value knows where it was written; [`Scenario::set`] edits that tree; [`Scenario::resolve`]
+//! reads it as the types of [`format`], which are the only source of the format, and works out
+//! what the engine needs: routes, copies of flows, limits in bytes, changes in mid-run. Every
+//! error names its place and the nearest valid name.
+//!
+//! [`catalog`] lists every registered component, [`workload`] what applications send.
+#![forbid(unsafe_code)]
+
+pub mod catalog;
+mod de;
+mod error;
+mod extensions;
+pub mod format;
+mod kind;
+mod path;
+mod resolve;
+mod schema;
+mod sweep;
+mod tree;
+pub mod types;
+mod unavailable;
+pub mod workload;
+
+pub use error::{Error, nearest};
+pub use extensions::Extensions;
+pub use format::{Family, Protocol};
+pub use kind::{Choice, Kind, Seam};
+pub use resolve::{
+    Attached, Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
+    ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
+};
+pub use schema::schema;
+pub use sweep::Sweep;
+
+use error::{Fault, Place, Sources};
+use path::Path;
+use tree::Node;
+
+/// The largest scenario file, in bytes: 4 MiB. Thousands of flows fit in a few lines (`count`);
+/// what is larger is no scenario.
+pub const MAX_BYTES: usize = 4 << 20;
+
+/// The longest text of one `--set`, in bytes.
+const MAX_SET_BYTES: usize = 1 << 20;
+
+/// A scenario file and what was set over it.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    root: Node,
+    sources: Sources,
+    extensions: Extensions,
+}
+
+impl Scenario {
+    /// Reads the text of the file called `file`. Only the TOML is looked at; [`Self::resolve`]
+    /// checks the rest, so that [`Self::set`] may complete a file.
+    ///
+    /// # Errors
+    /// If the text is larger than [`MAX_BYTES`] or not TOML.
+    pub fn parse(text: &str, file: &str, extensions: &Extensions) -> Result<Self, Error> {
+        check_size(text.len(), file)?;
+        let sources = Sources::new(file, text);
+        let start = Place::new(0, 0..0);
+        let root = tree::parse_document(text).map_err(|fault| sources.fault(fault, start))?;
+        Ok(Self {
+            root,
+            sources,
+            extensions: extensions.clone(),
+        })
+    }
+
+    /// The same from the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and if the bytes are not UTF-8.
+    pub fn parse_bytes(bytes: &[u8], file: &str, extensions: &Extensions) -> Result<Self, Error> {
+        check_size(bytes.len(), file)?;
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::parse(text, file, extensions),
+            Err(error) => {
+                let valid = error.valid_up_to();
+                let text = String::from_utf8_lossy(bytes);
+                let place = Place::new(0, valid..valid + '\u{fffd}'.len_utf8());
+                Err(Sources::new(file, &text).error(
+                    place,
+                    format!("byte {valid} is not UTF-8"),
+                    vec!["expected a TOML file in UTF-8".to_owned()],
+                ))
+            }
+        }
+    }
+
+    /// Sets a value: `PATH=VALUE`, the path a TOML dotted key with list elements by number from
+    /// 0, the value TOML or else a string. Missing tables are created; a path into a value that a
+    /// direction inherits from its link copies the value first.
+    ///
+    /// # Errors
+    /// If the text is no such thing, or the path leads through a value that is no table.
+    pub fn set(&mut self, text: &str) -> Result<(), Error> {
+        let source = self
+            .sources
+            .add_set(text.get(..MAX_SET_BYTES).unwrap_or(text));
+        let whole = Place::new(source, 0..text.len().min(MAX_SET_BYTES));
+        let fault = |sources: &Sources, fault: Fault| sources.fault(fault, whole);
+        if text.len() > MAX_SET_BYTES {
+            let problem = Fault::new(format!("this is {} bytes long", text.len()));
+            return Err(fault(
+                &self.sources,
+                problem.help(format!("expected {MAX_SET_BYTES} at most")),
+            ));
+        }
+        let Some((path, value_at)) = path::split_set(text) else {
+            let problem = Fault::new("there is no `=`");
+            let problem = problem.help("expected PATH=VALUE, for example flow.main.cc=cubic");
+            return Err(fault(&self.sources, problem));
+        };
+        Path::parse(source, 0, path)
+            .and_then(|path| {
+                let value = tree::parse_set_value(source, value_at, &text[value_at..])?;
+                path.set(&mut self.root, value)
+            })
+            .map_err(|problem| fault(&self.sources, problem))
+    }
+
+    /// What the engine builds; `seed` overrides the file's.
+    ///
+    /// # Errors
+    /// If a key, a name or a value is wrong, if the parts do not fit together, or if something is
+    /// part of the format but not available in this version. The first error is reported.
+    pub fn resolve(&self, seed: Option<u64>) -> Result<Resolved, Error> {
+        resolve::resolve(&self.root, &self.sources, &self.extensions, seed)
+    }
+
+    /// What is wrong with the value at the end of these keys, for an engine that cannot run what it says.
+    #[must_use]
+    pub fn refusal(&self, path: &[&str], message: &str, help: &str) -> Error {
+        let place = self.root.locate(path);
+        self.sources.error(place, message, vec![help.to_owned()])
+    }
+
+    /// The grid of the file's `[sweep]`.
+    ///
+    /// # Errors
+    /// If a path leads nowhere, or a value does not fit where its path leads.
+    pub fn sweep(&self) -> Result<Sweep, Error> {
+        sweep::sweep(&self.root, &self.sources, &self.extensions)
+    }
+}
+
+fn check_size(bytes: usize, file: &str) -> Result<(), Error> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(Sources::new(file, "").error(
+        Place::new(0, 0..0),
+        format!("the file has {bytes} bytes"),
+        vec![format!(
+            "expected a scenario of {} MiB at most",
+            MAX_BYTES >> 20
+        )],
+    ))
+}

@@ -1,0 +1,263 @@
+//! Gateways: which links are their routes.
+
+use anabranch_core::{packet::Direction, units::Bytes};
+use anabranch_path::multipath::{header, restore, split, split::standby::OrderError};
+
+use super::{Hop, ResolvedGateway, ResolvedLink, Resolver, route::Graph};
+use crate::{
+    error::{Error, choice},
+    format::{File, Gateway},
+    kind::Kind,
+    path::no_such,
+};
+
+/// The most bytes that a tunnel may add to a packet: as many as a large packet has.
+const MAX_OVERHEAD: u32 = 1500;
+/// The most routes of a gateway: each packet is weighed against all of them.
+const MAX_ROUTES: usize = 256;
+
+/// All gateways.
+pub(super) fn gateways(
+    resolver: &Resolver<'_>,
+    file: &File,
+    graph: &Graph,
+) -> Result<Vec<ResolvedGateway>, Error> {
+    let mut gateways: Vec<ResolvedGateway> = Vec::new();
+    for (name, table) in &file.gateway.0 {
+        if graph.link(name).is_some() {
+            return Err(resolver.error(
+                &["gateway", name],
+                format!("the gateway `{name}` has the name of a link"),
+                vec!["expected names that routes of flows can tell apart".to_owned()],
+            ));
+        }
+        let ends = ends(resolver, graph, name, table)?;
+        let routes = routes(resolver, graph, &gateways, (name, table), ends)?;
+        let split = resolver.build(&table.split, &["gateway", name, "split"])?;
+        let split = ordered(resolver, (name, table), split)?;
+        let restore = resolver.build(&table.restore, &["gateway", name, "restore"])?;
+        let overhead = overhead(resolver, (name, table), &split, &restore)?;
+        gateways.push(ResolvedGateway {
+            name: name.clone(),
+            ends,
+            routes,
+            split,
+            restore,
+            overhead,
+        });
+    }
+    Ok(gateways)
+}
+
+/// The splitter with the order of its routes written out, if it has one.
+fn ordered(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+    split: split::Config,
+) -> Result<split::Config, Error> {
+    let split::Config::Standby(mut params) = split else {
+        return Ok(split);
+    };
+    let order = match params.places(&table.routes) {
+        Ok(order) => order,
+        Err(wrong) => {
+            let expected = "expected each route of the gateway once, the primary first";
+            let (index, message, help) = match wrong {
+                OrderError::Unknown(k) => (
+                    Some(k.to_string()),
+                    format!("`{}` is no route of the gateway `{name}`", params.order[k]),
+                    choice(&params.order[k], &table.routes),
+                ),
+                OrderError::Twice(k) => (
+                    Some(k.to_string()),
+                    format!("`{}` stands in the order twice", params.order[k]),
+                    vec![expected.to_owned()],
+                ),
+                OrderError::Missing(route) => (
+                    None,
+                    format!("the order lacks `{route}`, a route of the gateway `{name}`"),
+                    vec![expected.to_owned()],
+                ),
+            };
+            let mut place = vec!["gateway", name, "split", "order"];
+            place.extend(index.as_deref());
+            return Err(resolver.error(&place, message, help));
+        }
+    };
+    params.order = order.into_iter().map(|k| table.routes[k].clone()).collect();
+    Ok(split::Config::Standby(params))
+}
+
+/// What the tunnel adds to each packet: what the file says, or as much as is needed.
+fn overhead(
+    resolver: &Resolver<'_>,
+    (name, table): (&str, &Gateway),
+    split: &split::Config,
+    restore: &restore::Config,
+) -> Result<u32, Error> {
+    let needs = match (split.needs_header(), restore.needs_header()) {
+        (_, true) => Some(("restorer", restore.name())),
+        (true, false) => Some(("splitter", split.name())),
+        (false, false) => None,
+    };
+    let Some(given) = table.overhead else {
+        return Ok(needs.map_or(0, |_| header::SIZE + header::CARRIER));
+    };
+    let wrong = |message: String, least: u32| {
+        let [least, most] = [least, MAX_OVERHEAD].map(|bytes| Bytes::new(u64::from(bytes)));
+        resolver.error(
+            &["gateway", name, "overhead"],
+            message,
+            vec![format!("expected {least} to {most}")],
+        )
+    };
+    let least = needs.map_or(0, |_| header::SIZE);
+    let bytes = u32::try_from(given.get())
+        .ok()
+        .filter(|bytes| *bytes <= MAX_OVERHEAD)
+        .ok_or_else(|| {
+            wrong(
+                format!("a tunnel does not add {given} to each packet"),
+                least,
+            )
+        })?;
+    match needs {
+        Some((kind, needs)) if bytes < least => Err(wrong(
+            format!(
+                "the {kind} `{needs}` needs the tunnel's header, {}, and the tunnel adds {given}",
+                Bytes::new(u64::from(header::SIZE))
+            ),
+            least,
+        )),
+        _ => Ok(bytes),
+    }
+}
+
+fn ends(
+    resolver: &Resolver<'_>,
+    graph: &Graph,
+    name: &str,
+    table: &Gateway,
+) -> Result<[usize; 2], Error> {
+    let mut ends = [0; 2];
+    for (k, node) in table.between.iter().enumerate() {
+        ends[k] = graph.find(node).ok_or_else(|| {
+            resolver.error(
+                &["gateway", name, "between", &k.to_string()],
+                format!("no link leads to a node `{node}`"),
+                choice(node, &graph.nodes),
+            )
+        })?;
+    }
+    if ends[0] == ends[1] {
+        return Err(resolver.error(
+            &["gateway", name, "between"],
+            format!(
+                "the gateway `{name}` joins `{}` to itself",
+                table.between[0]
+            ),
+            vec!["expected two different nodes".to_owned()],
+        ));
+    }
+    Ok(ends)
+}
+
+fn routes(
+    resolver: &Resolver<'_>,
+    graph: &Graph,
+    before: &[ResolvedGateway],
+    (name, table): (&str, &Gateway),
+    ends: [usize; 2],
+) -> Result<Vec<Hop>, Error> {
+    let count = table.routes.len();
+    if !(2..=MAX_ROUTES).contains(&count) {
+        let has = match count {
+            0 => "no route".to_owned(),
+            1 => "one route: there is nothing to split".to_owned(),
+            _ => format!("{count} routes"),
+        };
+        return Err(resolver.error(
+            &["gateway", name, "routes"],
+            format!("the gateway `{name}` has {has}"),
+            vec![format!("expected 2 to {MAX_ROUTES} links")],
+        ));
+    }
+    let mut routes: Vec<Hop> = Vec::new();
+    for (k, link_name) in table.routes.iter().enumerate() {
+        let k = k.to_string();
+        let place = ["gateway", name, "routes", &k];
+        let Some(link) = graph.link(link_name) else {
+            let fault = no_such("link", link_name, resolver.root, |_| true);
+            return Err(resolver.fault(&place, fault));
+        };
+        let Some((hop, _)) = graph.hop(ends[0], link).filter(|(_, to)| *to == ends[1]) else {
+            let [a, b] = graph.ends[link].map(|end| &graph.nodes[end]);
+            let [from, to] = &table.between;
+            return Err(resolver.error(
+                &place,
+                format!("`{link_name}` is between `{a}` and `{b}`, the gateway `{name}` between `{from}` and `{to}`"),
+                vec!["expected links between the gateway's two ends".to_owned()],
+            ));
+        };
+        if routes.contains(&hop) {
+            return Err(resolver.error(
+                &place,
+                format!("`{link_name}` is a route of the gateway `{name}` twice"),
+                vec!["expected each link once".to_owned()],
+            ));
+        }
+        let taken = |gateway: &&ResolvedGateway| gateway.routes.iter().any(|r| r.link == link);
+        if let Some(other) = before.iter().find(taken) {
+            return Err(resolver.error(
+                &place,
+                format!(
+                    "`{link_name}` is a route of the gateway `{}` already",
+                    other.name
+                ),
+                vec!["a route carries only what one gateway splits".to_owned()],
+            ));
+        }
+        routes.push(hop);
+    }
+    Ok(routes)
+}
+
+/// A splitter that weighs routes by their rate needs one of each.
+pub(super) fn check_rates(
+    resolver: &Resolver<'_>,
+    gateways: &[ResolvedGateway],
+    links: &[ResolvedLink],
+) -> Result<(), Error> {
+    for gateway in gateways
+        .iter()
+        .filter(|gateway| gateway.split.needs_rates())
+    {
+        for (k, route) in gateway.routes.iter().enumerate() {
+            let link = &links[route.link];
+            let endless = |way: &Direction| link.directions[*way as usize].rate.is_none();
+            let Some(way) = Direction::BOTH.iter().find(|way| endless(way)) else {
+                continue;
+            };
+            return Err(resolver.error(
+                &["gateway", &gateway.name, "routes", &k.to_string()],
+                format!(
+                    "the splitter `{}` weighs routes by their rate, and the {} rate of `{}` is unlimited",
+                    gateway.split.name(),
+                    way.name(),
+                    link.name
+                ),
+                vec![format!("expected a `rate` of `{}`", link.name)],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Puts what was resolved into the tables.
+pub(super) fn write_out(file: &mut File, gateways: &[ResolvedGateway]) {
+    for ((_, table), gateway) in file.gateway.0.iter_mut().zip(gateways) {
+        table.split = Kind::BuiltIn(gateway.split.clone());
+        table.restore = Kind::BuiltIn(gateway.restore.clone());
+        table.overhead = Some(Bytes::new(u64::from(gateway.overhead)));
+    }
+}

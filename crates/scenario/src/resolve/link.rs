@@ -1,0 +1,421 @@
+//! Links, direction by direction.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use anabranch_core::{
+    packet::Direction,
+    units::{Duration, text::LinkRate},
+};
+use anabranch_path::group::Spread;
+
+use super::{
+    Hop, ResolvedDirection, ResolvedGateway, ResolvedImpairment, ResolvedLink, Resolver, Step,
+    route::{Graph, Routes},
+    side_file,
+    wire::{self, Wire},
+};
+use crate::{
+    error::{Error, Fault},
+    format::{File, OneWay, Queue, Service},
+    kind::Kind,
+    path::no_such,
+    types::{Trace, impair, queue},
+};
+
+/// The values of one direction, and the path of each in the file.
+struct Effective<'a> {
+    rate: LinkRate,
+    delay: Duration,
+    queue: (&'a Queue, Vec<&'a str>),
+    impair: (&'a [Kind<impair::Config>], Vec<&'a str>),
+    service: (&'a Kind<Service>, Vec<&'a str>),
+    /// Where the rate stands.
+    rate_path: Vec<&'a str>,
+    up: bool,
+}
+
+impl<'a> Effective<'a> {
+    fn of(wire: &'a Wire, direction: Direction) -> Self {
+        let (section, name, link) = (wire.section, wire.name.as_str(), &wire.link);
+        let own = match direction {
+            Direction::Forward => link.forward.as_ref(),
+            Direction::Reverse => link.reverse.as_ref(),
+        };
+        let path = |key, replaced: bool| {
+            if replaced {
+                vec![section, name, direction.name(), key]
+            } else {
+                vec![section, name, key]
+            }
+        };
+        let own_queue = own.and_then(|own| own.queue.as_ref());
+        let own_impair = own.and_then(|own| own.impair.as_ref());
+        let own_service = own.and_then(|own| own.service.as_ref());
+        let own_rate = own.and_then(|own| own.rate);
+        Self {
+            rate: own_rate.unwrap_or(link.rate),
+            rate_path: path("rate", own_rate.is_some()),
+            delay: own.and_then(|own| own.delay).unwrap_or(link.delay),
+            queue: (
+                own_queue.unwrap_or(&link.queue),
+                path("queue", own_queue.is_some()),
+            ),
+            impair: (
+                own_impair.unwrap_or(&link.impair),
+                path("impair", own_impair.is_some()),
+            ),
+            service: (
+                own_service.unwrap_or(&link.service),
+                path("service", own_service.is_some()),
+            ),
+            up: own.and_then(|own| own.up).unwrap_or(link.up),
+        }
+    }
+
+    /// The trace that the link's capacity follows, if it does; it is not read where it is there already.
+    fn trace(
+        &self,
+        resolver: &Resolver<'_>,
+        wire: &Wire,
+        there: Option<Arc<Trace>>,
+    ) -> Result<Option<Arc<Trace>>, Error> {
+        let (service, path) = &self.service;
+        let Service::Trace(trace) = resolver.build(service, path)? else {
+            return Ok(None);
+        };
+        let refuse = |path: &[&str], message: &str, help: &str| {
+            Err(resolver.error(path, message.to_owned(), vec![help.to_owned()]))
+        };
+        if wire.section == "group" {
+            return refuse(
+                path,
+                "the members of a group send at a fixed rate",
+                "expected `service = \"fixed\"`, or a link",
+            );
+        }
+        if self.rate.rate().is_some() {
+            return refuse(
+                &self.rate_path,
+                "this rate stands beside a trace, which says when the link can send",
+                "expected `rate` or a trace; where only one direction has a trace, `rate` in the other (`forward.rate`, `reverse.rate`)",
+            );
+        }
+        if there.is_some() {
+            return Ok(there);
+        }
+        let place = [&path[..], &["file"]].concat();
+        let named = side_file::Named {
+            path: &place,
+            file: &trace.file,
+            noun: "a trace: a time in whole milliseconds on each line",
+        };
+        side_file::text(resolver, named, Trace::parse).map(|trace| Some(Arc::new(trace)))
+    }
+}
+
+/// What comes from files beside the scenario's, and no change in mid-run touches.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub trace: Option<Arc<Trace>>,
+    pub impair: Vec<ResolvedImpairment>,
+}
+
+/// One direction of `link`; a limit of so many bandwidth-delay products takes `rtt` for the delay. What was `kept`
+/// is not made, or read, again.
+pub(super) fn direction(
+    resolver: &Resolver<'_>,
+    wire: &Wire,
+    direction: Direction,
+    rtt: Duration,
+    kept: Option<Kept>,
+) -> Result<ResolvedDirection, Error> {
+    let name = &wire.name;
+    let effective = Effective::of(wire, direction);
+    let (there, impair) = match kept {
+        Some(Kept { trace, impair }) => (trace, Some(impair)),
+        None => (None, None),
+    };
+    let trace = effective.trace(resolver, wire, there)?;
+    let rate = match &trace {
+        Some(trace) => Some(trace.mean_rate()),
+        None => effective.rate.rate(),
+    };
+    let (queue_spec, queue_path) = effective.queue;
+    let mut queue = resolver.build(&queue_spec.discipline, &queue_path)?;
+    if let Some(key) = queue.in_bdp() {
+        let Some(rate) = rate else {
+            let noun = key.last().map_or("limit", |key| *key);
+            return Err(resolver.error(
+                &[&queue_path[..], key].concat(),
+                format!("a {noun} in bdp needs a rate, and this link's is unlimited"),
+                vec![format!(
+                    "expected a `rate` on the link, or a {noun} in packets or bytes"
+                )],
+            ));
+        };
+        queue.set_bdp(rate * rtt * u64::from(wire.members));
+    }
+    if let Err(wrong) = queue.check() {
+        return Err(resolver.error(
+            &[&queue_path[..], wrong.key].concat(),
+            wrong.message,
+            vec![format!("expected {}", wrong.expected)],
+        ));
+    }
+    let impair = match impair {
+        Some(impair) => impair,
+        None => impairments(resolver, name, direction, &effective.impair)?,
+    };
+    Ok(ResolvedDirection {
+        rate,
+        trace,
+        delay: effective.delay,
+        base_rtt: rtt,
+        queue,
+        reorder: queue_spec.reorder,
+        impair,
+        up: effective.up,
+    })
+}
+
+/// What a direction of the link `name` does to packets.
+fn impairments(
+    resolver: &Resolver<'_>,
+    name: &str,
+    direction: Direction,
+    (list, path): &(&[Kind<impair::Config>], Vec<&str>),
+) -> Result<Vec<ResolvedImpairment>, Error> {
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    let mut impair = Vec::new();
+    for (k, kind) in list.iter().enumerate() {
+        let position = k.to_string();
+        let place = [&path[..], &[&position]].concat();
+        let mut config = resolver.build(kind, &place)?;
+        if let Some(file) = config.file().map(str::to_owned) {
+            if let Err(wrong) = config.check() {
+                return Err(contradiction(resolver, &place, wrong));
+            }
+            let path = [&place[..], &["file"]].concat();
+            let named = side_file::Named {
+                path: &path,
+                file: &file,
+                noun: "a text file with a value on each line",
+            };
+            side_file::text(resolver, named, |text| config.take_file(text))?;
+        }
+        if let Err(wrong) = config.check() {
+            return Err(contradiction(resolver, &place, wrong));
+        }
+        let nth = count.entry(config.name().to_owned()).or_default();
+        impair.push(ResolvedImpairment {
+            element: format!(
+                "link.{name}.{}.impair.{}.{nth}",
+                direction.name(),
+                config.name()
+            ),
+            config,
+        });
+        *nth += 1;
+    }
+    Ok(impair)
+}
+
+fn contradiction(resolver: &Resolver<'_>, place: &[&str], wrong: impair::Contradiction) -> Error {
+    resolver.error(
+        &[place, wrong.key].concat(),
+        wrong.message,
+        vec![format!("expected {}", wrong.expected)],
+    )
+}
+
+/// The flows that a queue's parameters name must exist.
+fn check_flows(
+    resolver: &Resolver<'_>,
+    file: &File,
+    wire: &Wire,
+    way: Direction,
+    queue: &queue::Config,
+) -> Result<(), Error> {
+    let Some((key, flows)) = queue.flows() else {
+        return Ok(());
+    };
+    for (k, flow) in flows.iter().enumerate() {
+        let (table, copy) = match flow.split_once('/') {
+            Some((table, copy)) => (table, Some(copy)),
+            None => (&flow[..], None),
+        };
+        let mut tables = file.flow.0.iter();
+        let count = tables
+            .find(|(name, _)| name == table)
+            .map_or(0, |(_, flow)| flow.count);
+        let position = k.to_string();
+        let fault = match copy {
+            _ if count == 0 => no_such("flow", flow, resolver.root, |_| true),
+            None => continue,
+            Some(copy) if count > 1 && (0..count).any(|k| k.to_string() == copy) => continue,
+            Some(_) if count == 1 => Fault::new(format!("there is no flow `{flow}`"))
+                .help(format!("expected `{table}`, of which there is one")),
+            Some(_) => Fault::new(format!("there is no flow `{flow}`")).help(format!(
+                "expected `{table}` for all copies, or one from `{table}/0` to `{table}/{}`",
+                count - 1
+            )),
+        };
+        let path = Effective::of(wire, way).queue.1;
+        return Err(resolver.fault(&[&path[..], key, &[&position[..]]].concat(), fault));
+    }
+    Ok(())
+}
+
+/// A group per flow has lines of its members' own behind the queue: one that decides when packets are taken out would
+/// not see them wait.
+fn check_spread(
+    resolver: &Resolver<'_>,
+    file: &File,
+    wire: &Wire,
+    way: Direction,
+    queue: &queue::Config,
+) -> Result<(), Error> {
+    let mut groups = file.group.0.iter();
+    let per_flow = wire.section == "group"
+        && groups.any(|(name, group)| *name == wire.name && group.spread == Spread::PerFlow);
+    if !per_flow || !queue.decides_late() {
+        return Ok(());
+    }
+    let path = Effective::of(wire, way).queue.1;
+    Err(resolver.error(
+        &[&path[..], &["kind"]].concat(),
+        format!(
+            "`{}` decides when a packet is taken out, and a group that spreads flows takes packets out before they can be sent",
+            queue.name()
+        ),
+        vec![
+            "expected a queue that decides when packets arrive, for example `drop-tail` or `red`, or `spread = \"per-packet\"`"
+                .to_owned(),
+        ],
+    ))
+}
+
+/// All links. The base round-trip time of a link is the largest of the flows that cross it in
+/// either direction, or the link's own, there and back, if none does. A gateway counts with the
+/// longest of its routes.
+pub(super) fn links(
+    resolver: &Resolver<'_>,
+    file: &File,
+    wires: &[Wire],
+    graph: &Graph,
+    gateways: &[ResolvedGateway],
+    routes: &[Routes],
+) -> Result<Vec<ResolvedLink>, Error> {
+    let delay = |hop: &Hop| Effective::of(&wires[hop.link], hop.direction).delay;
+    let longest = |step: &Step| {
+        let delays = step.hops(gateways).map(|hop| delay(&hop));
+        delays.max().unwrap_or(Duration::ZERO)
+    };
+    let sum = |steps: &[Step]| {
+        let delays = steps.iter().map(longest);
+        delays.fold(Duration::ZERO, saturating_add)
+    };
+    let mut largest: Vec<[Option<Duration>; 2]> = vec![[None; 2]; wires.len()];
+    for routes in routes {
+        let rtt = saturating_add(sum(&routes.there), sum(&routes.back));
+        let steps = routes.there.iter().chain(&routes.back);
+        for hop in steps.flat_map(|step| step.hops(gateways)) {
+            let of_link = &mut largest[hop.link][hop.direction as usize];
+            *of_link = (*of_link).max(Some(rtt));
+        }
+    }
+    wires
+        .iter()
+        .enumerate()
+        .map(|(index, wire)| {
+            let own = Direction::BOTH
+                .map(|direction| {
+                    delay(&Hop {
+                        link: index,
+                        direction,
+                    })
+                })
+                .into_iter()
+                .fold(Duration::ZERO, saturating_add);
+            let one = |way: Direction| {
+                let rtt = largest[index][way as usize].unwrap_or(own);
+                let built = direction(resolver, wire, way, rtt, None)?;
+                check_flows(resolver, file, wire, way, &built.queue)?;
+                check_spread(resolver, file, wire, way, &built.queue)?;
+                Ok(built)
+            };
+            Ok(ResolvedLink {
+                name: wire.name.clone(),
+                ends: graph.ends[index],
+                directions: [one(Direction::Forward)?, one(Direction::Reverse)?],
+                group: wire::group(resolver, file, wire)?,
+            })
+        })
+        .collect()
+}
+
+fn saturating_add(a: Duration, b: Duration) -> Duration {
+    Duration::from_picos(a.as_picos().saturating_add(b.as_picos()))
+}
+
+/// Puts what was resolved into the tables, each direction in full.
+pub(super) fn write_out(file: &mut File, links: &[ResolvedLink]) {
+    let plain = links.iter().filter(|link| link.group.is_none());
+    for ((_, table), link) in file.link.0.iter_mut().zip(plain) {
+        let ways = [&table.forward, &table.reverse];
+        let [forward, reverse] = both_ways(link, ways, &table.service);
+        table.forward = Some(forward);
+        table.reverse = Some(reverse);
+    }
+    for (name, table) in &mut file.group.0 {
+        let mut groups = links
+            .iter()
+            .filter_map(|link| Some((link, link.group.as_ref()?)));
+        if let Some((link, group)) = groups.find(|(link, _)| link.name == *name) {
+            let ways = both_ways(link, [&table.forward, &table.reverse], &table.service);
+            wire::write_out(table, group, ways);
+        }
+    }
+}
+
+/// Each direction in full.
+fn both_ways(
+    link: &ResolvedLink,
+    own: [&Option<OneWay>; 2],
+    service: &Kind<Service>,
+) -> [OneWay; 2] {
+    let services = own.map(|own| {
+        own.as_ref()
+            .and_then(|own| own.service.clone())
+            .unwrap_or_else(|| service.clone())
+    });
+    let [forward, reverse] = &link.directions;
+    let [forward_service, reverse_service] = services;
+    [
+        one_way(forward, forward_service),
+        one_way(reverse, reverse_service),
+    ]
+}
+
+fn one_way(direction: &ResolvedDirection, service: Kind<Service>) -> OneWay {
+    OneWay {
+        rate: Some(match direction.rate {
+            Some(rate) if direction.trace.is_none() => LinkRate::Rate(rate),
+            _ => LinkRate::Unlimited,
+        }),
+        delay: Some(direction.delay),
+        queue: Some(Queue {
+            discipline: Kind::BuiltIn(direction.queue.clone()),
+            reorder: direction.reorder,
+        }),
+        impair: Some(
+            direction
+                .impair
+                .iter()
+                .map(|impair| Kind::BuiltIn(impair.config.clone()))
+                .collect(),
+        ),
+        service: Some(service),
+        up: Some(direction.up),
+    }
+}

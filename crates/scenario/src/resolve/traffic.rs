@@ -1,0 +1,353 @@
+//! What a flow's protocol and its workload ask of each other.
+
+use std::sync::Arc;
+
+use anabranch_core::units::{Bytes, Rate};
+
+use super::{Replayed, Resolver, side_file, tcp, workload};
+use crate::{
+    error::Error,
+    format::{Family, Flow, Protocol},
+    workload::{Pace, Recording, RecordingError, profile::Wrong, replay},
+};
+
+/// Bytes of the largest packet that every path carries unbroken in practice (Ethernet's MTU).
+const MTU: u64 = 1500;
+/// Bytes of the longest IPv4 packet (RFC 791 §3.1), and of the longest payload of an IPv6 packet that is no
+/// jumbogram (RFC 8200 §3).
+const LONGEST: u64 = 65_535;
+/// RFC 768.
+const UDP_HEADER: u64 = 8;
+
+/// Bytes of the IP header and of UDP's.
+pub(super) const fn udp_headers(family: Family) -> u64 {
+    UDP_HEADER
+        + match family {
+            Family::V4 => 20,
+            Family::V6 => 40,
+        }
+}
+
+/// Bytes of payload that a datagram can have.
+const fn most_payload(family: Family) -> u64 {
+    match family {
+        Family::V4 => LONGEST - udp_headers(family),
+        Family::V6 => LONGEST - UDP_HEADER,
+    }
+}
+
+/// A UDP flow says nothing of TCP.
+pub(super) fn check_protocol(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+) -> Result<(), Error> {
+    if flow.protocol == Protocol::Tcp {
+        return Ok(());
+    }
+    for key in ["stack", "cc", "transport", "fec"] {
+        let path = ["flow", table, key];
+        if resolver.root.find(&path).is_some() {
+            return Err(resolver.error(
+                &path,
+                format!("the flow `{table}` is a UDP flow: `{key}` is for TCP"),
+                vec![format!("delete `{key}`, or `protocol = \"udp\"`")],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The workload with what it leaves open filled in.
+pub(super) fn complete(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    settings: &tcp::Settings,
+    workload: workload::Config,
+) -> Result<workload::Config, Error> {
+    use workload::Config;
+    let udp = flow.protocol == Protocol::Udp;
+    check_profile(resolver, table, udp, &workload)?;
+    match workload {
+        Config::Paced(paced) => {
+            let payload = payload(resolver, table, flow, settings, paced.payload)?;
+            check_pace(resolver, table, paced.rate, payload)?;
+            let payload = Some(payload);
+            Ok(Config::Paced(workload::Paced { payload, ..paced }))
+        }
+        Config::OnOff(on_off) if udp => {
+            if let Err((key, wrong)) = on_off.check() {
+                return Err(wrong_key(
+                    resolver,
+                    &["flow", table, "workload", key],
+                    wrong,
+                ));
+            }
+            let payload = payload(resolver, table, flow, settings, on_off.payload)?;
+            check_pace(resolver, table, on_off.rate, payload)?;
+            let payload = Some(payload);
+            Ok(Config::OnOff(workload::OnOff { payload, ..on_off }))
+        }
+        Config::Poisson(poisson) if udp => {
+            let path = ["flow", table, "workload", "sizes"];
+            let Some(size) = poisson.sizes.0.fixed() else {
+                return Err(resolver.error(
+                    &path,
+                    "over UDP each arrival is one datagram, and all have one size".to_owned(),
+                    vec!["expected `sizes = { kind = \"fixed\", size = \"1472 bytes\" }`, at some size".to_owned()],
+                ));
+            };
+            check_payload(resolver, &[&path[..], &["size"]].concat(), flow, size)?;
+            check_arrivals(resolver, table, &poisson, ("datagrams", 1e9, "1 ns"))?;
+            Ok(Config::Poisson(poisson))
+        }
+        Config::Replay(replay) if udp => match replay.check() {
+            Ok(()) => Ok(Config::Replay(replay)),
+            Err(wrong) => Err(wrong_key(resolver, &["flow", table, "workload"], wrong)),
+        },
+        Config::OnOff(_) | Config::Replay(_) => Err(only_over_udp(resolver, table, &workload)),
+        other if udp => Err(not_over_udp(resolver, table, &other)),
+        Config::RequestResponse(what) => {
+            for (key, size) in [("request", what.request), ("response", what.response)] {
+                if size == Bytes::ZERO {
+                    return Err(resolver.error(
+                        &["flow", table, "workload", key],
+                        format!("a {key} of no bytes is none"),
+                        vec!["expected 1 byte or more".to_owned()],
+                    ));
+                }
+            }
+            Ok(Config::RequestResponse(what))
+        }
+        Config::Poisson(poisson) => {
+            check_arrivals(resolver, table, &poisson, ("files", 1e6, "1 us"))?;
+            Ok(Config::Poisson(poisson))
+        }
+        other => Ok(other),
+    }
+}
+
+/// So many arrivals that a run would not get on, or of connections so many at a time that none has the room.
+fn check_arrivals(
+    resolver: &Resolver<'_>,
+    table: &str,
+    poisson: &workload::Poisson,
+    (noun, most_per_s, shortest): (&str, f64, &str),
+) -> Result<(), Error> {
+    let mean = poisson.sizes.0.mean();
+    // Files of no bytes are refused as such.
+    if mean == 0.0 || poisson.arrivals_per_s() <= most_per_s {
+        return Ok(());
+    }
+    Err(resolver.error(
+        &["flow", table, "workload", "rate"],
+        format!(
+            "at {} {noun} of {mean} bytes in the mean would come more often than once in {shortest}",
+            poisson.rate
+        ),
+        vec!["expected a lower `rate` or larger `sizes`".to_owned()],
+    ))
+}
+
+/// What a datagram or a write carries, filled in and checked.
+fn payload(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    settings: &tcp::Settings,
+    written: Option<Bytes>,
+) -> Result<Bytes, Error> {
+    let usual = match flow.protocol {
+        Protocol::Udp => MTU - udp_headers(flow.family),
+        Protocol::Tcp => u64::from(settings.mss),
+    };
+    let payload = written.unwrap_or(Bytes::new(usual));
+    check_payload(
+        resolver,
+        &["flow", table, "workload", "payload"],
+        flow,
+        payload,
+    )?;
+    Ok(payload)
+}
+
+fn check_payload(
+    resolver: &Resolver<'_>,
+    path: &[&str],
+    flow: &Flow,
+    payload: Bytes,
+) -> Result<(), Error> {
+    let (noun, most) = match flow.protocol {
+        Protocol::Udp => ("a datagram", most_payload(flow.family)),
+        Protocol::Tcp => ("a write", u64::from(u32::MAX)),
+    };
+    if (1..=most).contains(&payload.get()) {
+        return Ok(());
+    }
+    Err(resolver.error(
+        path,
+        format!("{noun} cannot carry {payload}"),
+        vec![format!("expected 1 to {most} bytes")],
+    ))
+}
+
+fn check_pace(
+    resolver: &Resolver<'_>,
+    table: &str,
+    rate: Rate,
+    payload: Bytes,
+) -> Result<(), Error> {
+    let octets = u32::try_from(payload.get()).expect("it is within bounds");
+    if Pace::new(rate, octets).is_some() {
+        return Ok(());
+    }
+    Err(resolver.error(
+        &["flow", table, "workload", "rate"],
+        format!("at {rate} {payload} would leave more often than once in 1 ns"),
+        vec!["expected a lower `rate` or a larger `payload`".to_owned()],
+    ))
+}
+
+fn wrong_key(resolver: &Resolver<'_>, path: &[&str], (key, message, expected): Wrong) -> Error {
+    let help = vec![format!("expected {expected}")];
+    resolver.error(&[path, key].concat(), message, help)
+}
+
+fn check_profile(
+    resolver: &Resolver<'_>,
+    table: &str,
+    udp: bool,
+    workload: &workload::Config,
+) -> Result<(), Error> {
+    let path = ["flow", table, "workload", "profile"];
+    let profile = match workload {
+        workload::Config::Poisson(poisson) => poisson.profile,
+        workload::Config::Paced(paced) if udp || paced.profile.is_none() => paced.profile,
+        workload::Config::Paced(_) => {
+            return Err(resolver.error(
+                &path,
+                "what is paced varies over UDP only".to_owned(),
+                vec![
+                    "expected `protocol = \"udp\"`, or the workload `poisson`, which varies over TCP".to_owned(),
+                ],
+            ));
+        }
+        _ => None,
+    };
+    match profile.map_or(Ok(()), |profile| profile.check()) {
+        Ok(()) => Ok(()),
+        Err(wrong) => Err(wrong_key(resolver, &path, wrong)),
+    }
+}
+
+/// The recording that a flow replays, read.
+pub(super) fn replayed(
+    resolver: &Resolver<'_>,
+    table: &str,
+    flow: &Flow,
+    workload: &workload::Config,
+) -> Result<Option<Replayed>, Error> {
+    let workload::Config::Replay(replay) = workload else {
+        return Ok(None);
+    };
+    let path = ["flow", table, "workload", "file"];
+    let named = side_file::Named {
+        path: &path,
+        file: &replay.file,
+        noun: "a capture (pcap or pcapng)",
+    };
+    let place = named.place(resolver);
+    let content = side_file::capture(resolver, named)?;
+    let stop = || resolver.extensions.is_stopped();
+    let recording = Recording::read(&content, &replay.selection(), stop).map_err(|error| {
+        let text = error.to_string();
+        let (message, expected) = text
+            .split_once("; ")
+            .unwrap_or((&text, "expected a capture"));
+        let message = format!("`{}` cannot be replayed: {message}", place.display());
+        let mut help = vec![expected.to_owned()];
+        if let RecordingError::NothingSelected { choices, .. } | RecordingError::TwoWay(choices) =
+            &error
+        {
+            help.extend(choices.lines().iter().map(|line| format!("  {line}")));
+        }
+        let key = match &error {
+            RecordingError::NothingSelected { .. } if replay.from.is_some() => "from",
+            RecordingError::NothingSelected { .. } if replay.to.is_some() => "to",
+            RecordingError::NothingSelected { .. } => "protocol",
+            _ => "file",
+        };
+        resolver.error(&["flow", table, "workload", key], message, help)
+    })?;
+    // The file may be large, and the run long.
+    drop(content);
+    let most = most_payload(flow.family) + udp_headers(flow.family);
+    let too_long = |packet: &&replay::recording::Recorded| u64::from(packet.size) > most;
+    if let Some(packet) = recording.packets().iter().find(too_long) {
+        return Err(resolver.error(
+            &path,
+            format!(
+                "`{}` has a packet of {} bytes, which no datagram fills",
+                place.display(),
+                packet.size
+            ),
+            vec![format!(
+                "expected {most} bytes at most (captured without segmentation offload)"
+            )],
+        ));
+    }
+    let factor = replay.factor(&recording);
+    let factor =
+        factor.map_err(|wrong| wrong_key(resolver, &["flow", table, "workload"], wrong))?;
+    Ok(Some(Replayed {
+        recording: Arc::new(recording),
+        factor,
+        repeat: replay.repeat,
+    }))
+}
+
+const fn name(workload: &workload::Config) -> &'static str {
+    match workload {
+        workload::Config::Bulk => "bulk",
+        workload::Config::File(_) => "file",
+        workload::Config::Poisson(_) => "poisson",
+        workload::Config::Paced(_) => "paced",
+        workload::Config::OnOff(_) => "on-off",
+        workload::Config::Replay(_) => "replay",
+        workload::Config::RequestResponse(_) => "request-response",
+    }
+}
+
+fn only_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Config) -> Error {
+    resolver.error(
+        &["flow", table, "workload"],
+        format!(
+            "the workload `{}` needs UDP: it sends at times of its own, and TCP when it may",
+            name(workload)
+        ),
+        vec!["expected `protocol = \"udp\"`, or another workload".to_owned()],
+    )
+}
+
+fn not_over_udp(resolver: &Resolver<'_>, table: &str, workload: &workload::Config) -> Error {
+    let name = name(workload);
+    let path = ["flow", table, "workload"];
+    let help = vec![
+        "expected `workload = { kind = \"paced\", rate = \"5 Mbit/s\" }`, at some rate".into(),
+    ];
+    if resolver.root.find(&path).is_none() {
+        return resolver.error(
+            &["flow", table, "protocol"],
+            format!(
+                "the UDP flow `{table}` has no `workload`, and `{name}`, the default, needs TCP"
+            ),
+            help,
+        );
+    }
+    resolver.error(
+        &path,
+        format!("the workload `{name}` needs TCP: UDP is told neither how fast to send nor what is missing"),
+        help,
+    )
+}

@@ -1,0 +1,263 @@
+//! What joins two nodes: links, and groups, which are resolved as links and then have members.
+
+use anabranch_core::{packet::Direction, units::Duration};
+use anabranch_path::group::{control, members};
+
+use super::{
+    ResolvedDirection, ResolvedFlow, ResolvedGateway, ResolvedGroup, ResolvedLink, Resolver,
+};
+use crate::{
+    error::Error,
+    format::{File, Group, Link, OneWay, Protocol},
+    kind::Kind,
+};
+
+/// A link, or a group in the form of one.
+#[derive(Debug, Clone)]
+pub(super) struct Wire {
+    /// Where the file has it: `link` or `group`.
+    pub(super) section: &'static str,
+    pub(super) name: String,
+    /// The group's keys that a link has, or the link itself.
+    pub(super) link: Link,
+    /// How many links it is.
+    pub(super) members: u32,
+}
+
+impl Wire {
+    pub(super) fn of_link(name: &str, link: Link) -> Self {
+        Self {
+            section: "link",
+            name: name.to_owned(),
+            link,
+            members: 1,
+        }
+    }
+    pub(super) fn of_group(name: &str, group: &Group) -> Self {
+        Self {
+            section: "group",
+            name: name.to_owned(),
+            link: Link {
+                between: group.between.clone(),
+                rate: group.rate,
+                delay: group.delay,
+                queue: group.queue.clone(),
+                impair: group.impair.clone(),
+                service: group.service.clone(),
+                up: group.up,
+                forward: group.forward.clone(),
+                reverse: group.reverse.clone(),
+            },
+            members: group.members,
+        }
+    }
+}
+
+/// All links and groups in the order of the file, for ties between routes.
+pub(super) fn wires(resolver: &Resolver<'_>, file: &File) -> Result<Vec<Wire>, Error> {
+    let links = file.link.0.iter();
+    let mut wires: Vec<Wire> = links
+        .map(|(name, link)| Wire::of_link(name, link.clone()))
+        .collect();
+    for (name, group) in &file.group.0 {
+        if file.link.0.iter().any(|(link, _)| link == name) {
+            return Err(resolver.error(
+                &["group", name],
+                format!("the group `{name}` has the name of a link"),
+                vec!["expected names that routes of flows can tell apart".to_owned()],
+            ));
+        }
+        check_members(resolver, name, group)?;
+        let place = resolver.root.locate(&["group", name]);
+        let behind = |wire: &Wire| resolver.root.locate(&[wire.section, &wire.name]) > place;
+        let at = wires.iter().position(behind).unwrap_or(wires.len());
+        wires.insert(at, Wire::of_group(name, group));
+    }
+    Ok(wires)
+}
+
+fn check_members(resolver: &Resolver<'_>, name: &str, group: &Group) -> Result<(), Error> {
+    if !(1..=members::MAX).contains(&group.members) {
+        return Err(resolver.error(
+            &["group", name, "members"],
+            format!("a group does not have {} members", group.members),
+            vec![format!(
+                "expected a whole number from 1 to {}",
+                members::MAX
+            )],
+        ));
+    }
+    for (way, own) in [("forward", &group.forward), ("reverse", &group.reverse)] {
+        let rate = own.as_ref().and_then(|own| own.rate).unwrap_or(group.rate);
+        if rate.rate().is_none() {
+            let path: &[&str] = match own.as_ref().and_then(|own| own.rate) {
+                Some(_) => &["group", name, way, "rate"],
+                None => &["group", name, "rate"],
+            };
+            return Err(resolver.error(
+                path,
+                format!("the members of the group `{name}` have no rate"),
+                vec!["expected the `rate` of one member, for example \"100 Mbit/s\"".to_owned()],
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What makes a group of a link.
+pub(super) fn group(
+    resolver: &Resolver<'_>,
+    file: &File,
+    wire: &Wire,
+) -> Result<Option<ResolvedGroup>, Error> {
+    if wire.section != "group" {
+        return Ok(None);
+    }
+    let tables = &mut file.group.0.iter();
+    let Some((name, table)) = tables.find(|(name, _)| *name == wire.name) else {
+        return Ok(None);
+    };
+    let place = ["group", name, "control"];
+    let control: control::Config = resolver.build(&table.control, &place)?;
+    if let Err(wrong) = control.check() {
+        return Err(resolver.error(
+            &[&place[..], wrong.key].concat(),
+            wrong.message,
+            vec![format!("expected {}", wrong.expected)],
+        ));
+    }
+    if let Some(interval) = control.interval()
+        && table.wake_time > interval
+    {
+        return Err(resolver.error(
+            &["group", name, "wake_time"],
+            format!(
+                "a member takes {} to wake up, and the control interval is {interval}",
+                table.wake_time
+            ),
+            vec![format!(
+                "expected {interval} at most, or a longer `interval`"
+            )],
+        ));
+    }
+    Ok(Some(ResolvedGroup {
+        members: table.members,
+        spread: table.spread,
+        control,
+        wake_time: table.wake_time,
+        lacp_rate: table.lacp_rate,
+        power: table.power,
+        arrivals: None,
+    }))
+}
+
+/// The most bins of a run whose arrivals are recorded: 80 MB of counts.
+const MAX_BINS: u64 = 10_000_000;
+
+/// The oracle holds a count for every bin of the run, and makes its schedule from all of them.
+fn check_bins(
+    resolver: &Resolver<'_>,
+    duration: Duration,
+    link: &ResolvedLink,
+) -> Result<(), Error> {
+    let control = link.group.as_ref().map(|group| &group.control);
+    let Some(control::Config::Oracle(params)) = control else {
+        return Ok(());
+    };
+    let bin = params.bin.get();
+    let bins = duration.as_picos() / bin.as_picos().max(1);
+    if bins <= MAX_BINS {
+        return Ok(());
+    }
+    Err(resolver.error(
+        &["group", &link.name, "control", "bin"],
+        format!("a run of {duration} has {bins} bins of {bin}"),
+        vec![format!(
+            "expected {MAX_BINS} at most: a longer `bin`, or a shorter `duration`"
+        )],
+    ))
+}
+
+/// A controller that knows the arrivals needs traffic that does not react, and to be the only one.
+pub(super) fn check_open_loop(
+    resolver: &Resolver<'_>,
+    duration: Duration,
+    links: &[ResolvedLink],
+    (gateways, flows): (&[ResolvedGateway], &[ResolvedFlow]),
+) -> Result<(), Error> {
+    let knows = |link: &ResolvedLink| {
+        let group = link.group.as_ref();
+        group.is_some_and(|group| group.control.needs_arrivals())
+    };
+    let mut knowing = (0..links.len()).filter(|index| knows(&links[*index]));
+    let Some(index) = knowing.next() else {
+        return Ok(());
+    };
+    if let Some(second) = knowing.next() {
+        return Err(resolver.error(
+            &["group", &links[second].name, "control"],
+            format!(
+                "`{}` and `{}` both know their arrivals, which depend on each other",
+                links[index].name, links[second].name
+            ),
+            vec!["expected `oracle` in one group at most".to_owned()],
+        ));
+    }
+    let name = &links[index].name;
+    check_bins(resolver, duration, &links[index])?;
+    let crosses = |flow: &&ResolvedFlow| {
+        let steps = flow.route.iter().chain(&flow.return_route);
+        steps
+            .flat_map(|step| step.hops(gateways))
+            .any(|hop| hop.link == index)
+    };
+    let tcp = |flow: &&ResolvedFlow| flow.protocol == Protocol::Tcp;
+    let Some(flow) = flows.iter().filter(tcp).find(crosses) else {
+        return Ok(());
+    };
+    Err(resolver.error(
+        &["group", name, "control"],
+        format!(
+            "`oracle` knows what will arrive, and what the flow `{}` sends over TCP depends on what the group does",
+            flow.table
+        ),
+        vec![
+            "expected flows that do not react over this group (`protocol = \"udp\"`), or another controller"
+                .to_owned(),
+        ],
+    ))
+}
+
+impl ResolvedLink {
+    /// Where the file has it: `link` or `group`.
+    #[must_use]
+    pub const fn section(&self) -> &'static str {
+        if self.group.is_some() {
+            "group"
+        } else {
+            "link"
+        }
+    }
+    /// How fast all of it sends.
+    #[must_use]
+    pub fn total_rate(&self, way: Direction) -> Option<anabranch_core::units::Rate> {
+        total_rate(&self.directions[way as usize], self.members())
+    }
+    /// How many links it is.
+    #[must_use]
+    pub fn members(&self) -> u32 {
+        self.group.as_ref().map_or(1, |group| group.members)
+    }
+}
+
+fn total_rate(direction: &ResolvedDirection, members: u32) -> Option<anabranch_core::units::Rate> {
+    let one = direction.rate?.bits_per_s();
+    anabranch_core::units::Rate::new(one.saturating_mul(u64::from(members)))
+}
+
+/// Puts what was resolved into the table of a group.
+pub(super) fn write_out(table: &mut Group, group: &ResolvedGroup, [forward, reverse]: [OneWay; 2]) {
+    table.forward = Some(forward);
+    table.reverse = Some(reverse);
+    table.control = Kind::BuiltIn(group.control.clone());
+}

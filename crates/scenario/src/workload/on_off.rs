@@ -1,0 +1,112 @@
+//! A source that is on and off in turn. Many of them whose times have a heavy tail add up to self-similar
+//! traffic (W. Willinger et al., "Self-similarity through high-variability", IEEE/ACM Transactions on
+//! Networking 5(1), 1997, §2).
+
+use anabranch_core::{
+    math,
+    rng::Draw,
+    units::{Bytes, Duration, Rate},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::profile::Wrong;
+use crate::Choice;
+
+/// Parameters of a source that is on and off in turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Application bytes per time while it is on, evenly spaced; each time it is on begins with a datagram.
+    pub rate: Rate,
+    /// How long it is on.
+    pub on: Choice<Spans>,
+    /// How long it is off.
+    pub off: Choice<Spans>,
+    /// Bytes of a datagram's payload, 1 to 65,507; left out, 1,472 bytes, which fill an IPv4 packet of
+    /// 1,500 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Bytes", extend("x-minimum" = "1 bytes", "x-maximum" = "65507 bytes"))]
+    pub payload: Option<Bytes>,
+}
+
+/// A distribution of times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spans {
+    /// All the same.
+    Fixed {
+        /// How long each is.
+        time: Duration,
+    },
+    /// Exponential.
+    Exponential {
+        /// The mean.
+        mean: Duration,
+    },
+    /// Pareto: a heavy tail.
+    Pareto {
+        /// The mean.
+        mean: Duration,
+        /// The tail index; above 1, so that there is a mean. Below 2 the variance is infinite.
+        shape: f64,
+    },
+}
+
+impl Spans {
+    /// One time.
+    #[must_use]
+    pub fn draw(self, draw: &mut Draw) -> Duration {
+        match self {
+            Self::Fixed { time } => time,
+            Self::Exponential { mean } => {
+                Duration::from_secs_f64(draw.exponential(mean.as_secs_f64()))
+            }
+            Self::Pareto { mean, shape } => {
+                let least = mean.as_secs_f64() * (shape - 1.0) / shape;
+                Duration::from_secs_f64(least / math::powf(1.0 - draw.uniform(), 1.0 / shape))
+            }
+        }
+    }
+    /// The mean time.
+    #[must_use]
+    pub const fn mean(self) -> Duration {
+        match self {
+            Self::Fixed { time } => time,
+            Self::Exponential { mean } | Self::Pareto { mean, .. } => mean,
+        }
+    }
+    fn check(self) -> Result<(), Wrong> {
+        if self.mean() < Duration::from_micros(1) {
+            let key: &[&str] = if matches!(self, Self::Fixed { .. }) {
+                &["time"]
+            } else {
+                &["mean"]
+            };
+            return Err((
+                key,
+                format!("{} is no time to be on or off", self.mean()),
+                "1 us or more",
+            ));
+        }
+        match self {
+            Self::Pareto { shape, .. } if shape.is_nan() || shape <= 1.0 => Err((
+                &["shape"],
+                format!("a Pareto distribution of shape {shape} has no mean"),
+                "a number above 1",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl OnOff {
+    /// Whether its times have a mean; the first word is `on` or `off`.
+    ///
+    /// # Errors
+    /// With the first that has none.
+    pub fn check(&self) -> Result<(), (&'static str, Wrong)> {
+        self.on.0.check().map_err(|wrong| ("on", wrong))?;
+        self.off.0.check().map_err(|wrong| ("off", wrong))
+    }
+}

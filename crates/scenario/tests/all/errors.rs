@@ -1,0 +1,75 @@
+//! What people see when a scenario is wrong.
+
+mod bounds;
+mod input;
+mod network;
+mod value;
+
+use std::{fmt::Write, sync::Arc};
+
+use anabranch_congestion::{self as cc};
+use anabranch_scenario::{Error, Extensions, Scenario};
+
+/// A small scenario that is right; tests replace parts of it.
+const GOOD: &str = r#"duration = "10 s"
+
+[link.access]
+between = ["S", "R1"]
+rate = "100 Mbit/s"
+delay = "15 ms"
+
+[link.bottleneck]
+between = ["R1", "R"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+queue = { kind = "drop-tail", limit = "100 packets" }
+
+[flow.main]
+from = "S"
+to = "R"
+cc = "reno"
+stack = "rfc"
+"#;
+
+fn check(text: &str, sets: &[&str]) -> Result<(), Error> {
+    let mut scenario = Scenario::parse(text, "test.toml", &Extensions::default())?;
+    for set in sets {
+        scenario.set(set)?;
+    }
+    scenario.resolve(None)?;
+    scenario.sweep()?;
+    Ok(())
+}
+
+fn error(text: &str, sets: &[&str]) -> String {
+    check(text, sets)
+        .expect_err("this must be refused")
+        .to_string()
+}
+
+/// The error of the good scenario with one part replaced.
+fn with(part: &str, instead: &str) -> String {
+    assert!(GOOD.contains(part), "{part}");
+    error(&GOOD.replacen(part, instead, 1), &[])
+}
+
+/// The error of the good scenario with something added.
+fn plus(text: &str) -> String {
+    error(&format!("{GOOD}{text}"), &[])
+}
+
+/// Compares with what was agreed on; the cases' code is left out of the file.
+fn snapshot(name: &str, cases: &[(&str, String)]) {
+    let mut text = String::new();
+    for (case, error) in cases {
+        let _ = write!(text, "### {case}\n{error}\n\n");
+    }
+    let mut settings = insta::Settings::clone_current();
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+#[test]
+fn the_good_one_is_good() {
+    assert_eq!(check(GOOD, &[]), Ok(()));
+}
