@@ -20,9 +20,9 @@ EXPERIMENTS = ("delays", "losses", "fmax_delays", "fmax_losses")
 
 DECIDED = (
     Choice(
-        "recoveries by RFC 6675, not by ns-2's counted pipe", {"flow.main.transport.counted_pipe": False}, EXPERIMENTS
+        "recoveries by RFC 6675, not by ns-2's counted pipe", {"flow.main.transport.recovery_pace": "pipe"}, EXPERIMENTS
     ),
-    Choice("a clock of 1 ms", {"flow.main.transport.clock_granularity": "1 ms"}, EXPERIMENTS),
+    Choice("a clock of 1 ms", {"flow.main.transport.clock_tick": "1 ms"}, EXPERIMENTS),
     Choice("no limited transmit", {"flow.main.transport.limited_transmit": False}, EXPERIMENTS),
     # The times of ns-2's sink of that kind.
     Choice(

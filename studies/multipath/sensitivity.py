@@ -44,7 +44,7 @@ DECIDED = (
     Choice("NewReno recovery", {"flow.main.transport.recovery": "new-reno"}, EVERY),
     Choice(
         "timers without ticks",
-        {"flow.main.transport.timer_tick": "0 ms", "flow.main.transport.clock_granularity": "1 ms"},
+        {"flow.main.transport.timers": "rfc6298", "flow.main.transport.clock_tick": "1 ms"},
         EVERY,
     ),
 )

@@ -38,9 +38,9 @@ to = "B"
 
 HABITS: dict[str, dict[str, bool | str]] = {
     "the profile": {},
-    "recovery_end_grows = false": {"recovery_end_grows": False},
+    "window_rules = linux-2.6": {"window_rules": "linux-2.6"},
     "clock_tick = 0 s": {"clock_tick": "0 s"},
-    "cubic_count_outlives = true": {"cubic_count_outlives": True},
+    "arithmetic = linux-2.6": {"arithmetic": "linux-2.6"},
 }
 
 DRAWS = 4

@@ -2,7 +2,7 @@
 
     tools/env python tests/live/recoveries.py [RUNS]
 
-The profile has it (``recovery_again``) that a recovery which ends while something that was sent again has yet to come
+The profile has it (``window_rules``) that a recovery which ends while something that was sent again has yet to come
 is followed by another one at once. Here the kernel's window events stand beside captures of
 ``scenarios/live/two-routes.toml``, where recoveries end both ways. Acknowledgments reach the sender a known delay after
 they enter their route.

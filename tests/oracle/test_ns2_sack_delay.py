@@ -59,7 +59,7 @@ def outside(fast: list[Theirs], *switches: str) -> int:
 @pytest.mark.parametrize(
     ("switches", "least"),
     [
-        pytest.param(("counted_pipe=false",), 3, id="the-pipe-of-rfc-6675"),
+        pytest.param(('recovery_pace="pipe"',), 3, id="the-pipe-of-rfc-6675"),
         pytest.param(("delayed_ack={ segments = 2, timeout = '200 ms' }",), 3, id="delayed-acknowledgments"),
     ],
 )
@@ -80,10 +80,10 @@ def test_what_the_rows_tell_of_the_hosts_queue(
 
 
 @pytest.mark.long
-def test_the_timer_restarted_by_retransmissions_saves_timeouts(fast: list[Theirs], rows: list[Row]) -> None:
+def test_the_counted_pipe_saves_timeouts(fast: list[Theirs], rows: list[Row]) -> None:
     """Without it there are timeouts that ns-2 does not have."""
     some = [row for row in fast if (row.loss_on, row.queue) == ("rev", "hb50")]
-    without = ns2.compare(some, seeds=10, transport=["retransmission_restarts_timer=false"])
+    without = ns2.compare(some, seeds=10, transport=['recovery_pace="pipe"'])
     assert all(row.ours.timeouts > 0.5 for row in without)
     with_it = [row for row in rows if row.theirs in some]
     assert all(row.theirs.timeouts == row.ours.timeouts == 0 for row in with_it)

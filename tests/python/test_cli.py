@@ -336,9 +336,9 @@ def test_study_with_a_mistake(anabranch: Call, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "switches"),
     [
-        ("linux-2.6.35", {"initial_cwnd": 3, "initial_rto": "3 s", "rate_halving": True, "receive_window": "3 MiB"}),
+        ("linux-2.6.35", {"initial_cwnd": 3, "initial_rto": "3 s", "recovery_pace": "rate-halving"}),
         ("windows-7", {"initial_cwnd": 2, "min_rto": "300 ms", "timestamps": False, "send_buffer": "unlimited"}),
-        ("ns2-sack1", {"initial_cwnd": 2, "delayed_ack": "off", "counted_pipe": True, "min_rto": "200 ms"}),
+        ("ns2-sack1", {"initial_cwnd": 2, "delayed_ack": "off", "recovery_pace": "counted-pipe", "min_rto": "200 ms"}),
     ],
 )
 def test_a_profile_explains_its_switches(anabranch: Call, name: str, switches: dict[str, object]) -> None:

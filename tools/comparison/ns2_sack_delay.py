@@ -102,7 +102,7 @@ def _theirs(row: dict[str, str]) -> Theirs:
 
 
 def case(row: Theirs, seeds: int = SEEDS, transport: Sequence[str] = ()) -> Case:
-    """Return what is run for a row; ``transport`` has switches to change, such as ``counted_pipe=false``."""
+    """Return what is run for a row; ``transport`` has switches to change, such as ``recovery_pace="pipe"``."""
     loss = row.loss_percent / 100
     sets = (
         f'link.middle.delay="{row.delay_ms:g} ms"',

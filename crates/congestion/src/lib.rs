@@ -13,6 +13,7 @@ use anabranch_core::{
     units::{Bytes, Instant, Rate},
 };
 
+mod arithmetic;
 mod event;
 pub mod hystart;
 mod init;
@@ -23,6 +24,7 @@ mod rtt_samples;
 mod window;
 
 pub use self::{
+    arithmetic::Arithmetic,
     event::{
         Ack, Congestion, Idle, IdleRestart, Lost, RateSample, Recovered, Rto, Sent, Signal,
         Spurious, TimerLoss, Unvalidated,

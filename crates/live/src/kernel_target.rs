@@ -317,7 +317,7 @@ impl Target for KernelTarget {
                 })
             }
             // Where nothing is merged nothing waits for more to go with it.
-            "transport.defer_small_bursts" if value == "false" => {
+            "transport.segmentation" if value == "none" => {
                 let set = self.namespace.inside(crate::namespace::send_one_by_one);
                 set.map_err(|error| {
                     self.hinder(&format!("the device cannot do without merging: {error}"))

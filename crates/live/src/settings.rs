@@ -306,7 +306,7 @@ pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, Str
     let own = resolved.attached.iter().any(|host| host.has_own_tcp);
     let ecn = first.is_some_and(|flow| {
         let mode = flow.stack.ecn;
-        mode == EcnMode::Rfc3168 || (own && mode == EcnMode::Accecn)
+        mode == EcnMode::Rfc3168 || (own && mode.counts_marks())
     });
     let need = needed_buffer(resolved);
     let mut settings = vec![

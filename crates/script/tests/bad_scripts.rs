@@ -71,7 +71,7 @@ fn mistakes_have_a_place_and_a_hint() {
         ),
         (
             "+0 `sysctl -q net.ipv4.tcp_sac=1`",
-            "s.pkt:1:1: there is no setting net.ipv4.tcp_sac=1 here; expected one of net.ipv4.tcp_sack, net.ipv4.tcp_dsack, net.ipv4.tcp_timestamps, net.ipv4.tcp_window_scaling, net.ipv4.tcp_ecn, net.ipv4.tcp_ecn_option, net.ipv4.tcp_invalid_ratelimit, net.ipv4.tcp_recovery, net.ipv4.tcp_early_retrans, net.ipv4.tcp_frto, net.ipv4.tcp_reordering, net.ipv4.tcp_max_reordering, net.ipv4.tcp_slow_start_after_idle, net.ipv4.tcp_moderate_rcvbuf, net.ipv4.tcp_rto_min_us, net.ipv4.tcp_retries2, net.ipv4.tcp_syn_retries, net.ipv4.tcp_syn_linear_timeouts, net.ipv4.tcp_synack_retries; nearest is `net.ipv4.tcp_sack`",
+            "s.pkt:1:1: there is no setting net.ipv4.tcp_sac=1 here; expected one of net.ipv4.tcp_sack, net.ipv4.tcp_dsack, net.ipv4.tcp_timestamps, net.ipv4.tcp_window_scaling, net.ipv4.tcp_ecn, net.ipv4.tcp_ecn_option, net.ipv4.tcp_invalid_ratelimit, net.ipv4.tcp_recovery, net.ipv4.tcp_early_retrans, net.ipv4.tcp_frto, net.ipv4.tcp_reordering, net.ipv4.tcp_max_reordering, net.ipv4.tcp_slow_start_after_idle, net.ipv4.tcp_moderate_rcvbuf, net.ipv4.tcp_rto_min_us, net.ipv4.tcp_retries2, net.ipv4.tcp_syn_retries, net.ipv4.tcp_synack_retries; nearest is `net.ipv4.tcp_sack`",
         ),
         (
             "+0\n   soket() = 3",

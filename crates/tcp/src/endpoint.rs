@@ -327,12 +327,12 @@ struct Extras {
     /// Octets that may still leave before their time ([`Endpoint::pace`]).
     burst: u64,
     /// So much later than it might have the burst under way has begun to leave, less what has been taken off its time
-    /// (`pacing_catches_up`).
+    /// ([`Segmentation`](crate::policy::Segmentation)).
     late: Duration,
     unfilled: Unfilled,
 }
 
-/// What was outstanding where something other than cwnd held data back (`slow_start_half_full`).
+/// What was outstanding where something other than cwnd held data back ([`WindowRules`](crate::policy::WindowRules)).
 #[derive(Debug, Default)]
 struct Unfilled {
     /// The most octets at once since what was outstanding then was acknowledged.
@@ -420,10 +420,10 @@ impl<B: Body> Endpoint<B> {
                 sack: settings.sack,
                 timestamps: settings.timestamps,
                 guided: false,
-                finder: if settings.timer_tick.is_zero() {
-                    Finder::Duplicates
-                } else {
+                finder: if settings.timers.count_ticks() {
                     Finder::DuplicatesAttended
+                } else {
+                    Finder::Duplicates
                 },
                 tlp: false,
                 ecn: false,
@@ -464,7 +464,7 @@ impl<B: Body> Endpoint<B> {
                 || control.pacing_rate().is_some()
                 || matches!(control, Control::Boxed(_)),
             train: 0,
-            longest_train: if settings.push_bursts {
+            longest_train: if settings.segmentation.is_tso() {
                 pacing::SHORTEST_TRAIN
             } else {
                 0

@@ -10,6 +10,7 @@ pub mod ack;
 pub mod congestion_state;
 pub mod endpoint;
 pub mod persist;
+pub mod policy;
 pub mod profile;
 pub mod receive_buffer;
 pub mod recovery;
@@ -29,6 +30,9 @@ pub mod wire;
 pub use accecn::AccEcn;
 pub use congestion_state::CongestionState;
 pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
+pub use policy::{
+    DelayedAck, EcnMode, Receiver, Recovery, RecoveryPace, Segmentation, Timers, WindowRules,
+};
 pub use profile::{Profile, profiles};
 pub use recovery::{
     cause::RetransmitCause,
@@ -38,6 +42,6 @@ pub use refusal::{Refusal, Refusals};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use send_limit::{LimitTimes, SendLimit};
 pub use seq::Seq;
-pub use settings::{DelayedAck, EcnMode, FullAck, Overrides, Problem, Recovery, Settings};
+pub use settings::{Overrides, Problem, Settings};
 pub use state::State;
 pub use stats::{Snapshot, Stats};

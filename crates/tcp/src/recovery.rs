@@ -31,7 +31,7 @@ pub enum Phase {
     /// No loss is being repaired.
     Open,
     /// The same, while a reduction that a mark asked for goes on
-    /// ([`prr_at_marks`](crate::settings::Settings::prr_at_marks)).
+    /// ([`WindowRules::pace_at_marks`](crate::policy::WindowRules::pace_at_marks)).
     Reduction,
     /// Fast recovery (RFC 5681 §3.2).
     Recovery,

@@ -2,7 +2,7 @@
 //!
 //! Samples come from segments that were sent once (Karn's algorithm), or by timestamp. RFC 7323 §4.1 takes
 //! timestamps only from acknowledgments that advance SND.UNA, and the stack does the same without
-//! timestamps; with [`rtt_from_sack`](crate::Settings::rtt_from_sack) segments that SACK reports for
+//! timestamps; with [`Timers::sample_sacked`](crate::policy::Timers::sample_sacked) segments that SACK reports for
 //! the first time are samples as well, which RFC 6298 §3 allows: who received them, and which copy, is
 //! beyond doubt.
 //!
@@ -132,15 +132,6 @@ impl RttEstimator {
             .min(bounds.max_rto.max(self.base_rto));
     }
 
-    /// After a spurious timeout (RFC 4015 §3.3, §3.5): a sample of what was sent since begins the
-    /// estimate anew, but not below what it was when the timer expired, `srtt` (with twice the
-    /// granularity added) and `rttvar`.
-    pub fn resume(&mut self, r: Duration, (srtt, rttvar): (Duration, Duration), bounds: &Bounds) {
-        self.srtt = srtt.max(r);
-        self.rttvar = rttvar.max(r / 2);
-        self.recompute(bounds);
-    }
-
     /// RFC 6298 (5.7): the SYN's timer expired; data starts with 3 s at least.
     pub fn after_syn_timeout(&mut self) {
         self.base_rto = self.base_rto.max(Duration::from_secs(3));
@@ -260,26 +251,6 @@ mod tests {
         assert_eq!(rtt.rto(), ms(1200));
         rtt.sample(ms(100), &BOUNDS);
         assert_eq!(rtt.rto(), ms(250));
-    }
-
-    #[test]
-    fn after_a_spurious_timeout_the_delay_that_caused_it_counts_at_once() {
-        let mut rtt = RttEstimator::new(Duration::from_secs(1));
-        for _ in 0..100 {
-            rtt.sample(ms(100), &BOUNDS);
-        }
-        let before = (rtt.srtt() + ms(2), rtt.rttvar());
-        let mut plain = rtt;
-        rtt.back_off(&BOUNDS);
-        rtt.resume(ms(600), before, &BOUNDS);
-        assert_eq!((rtt.srtt(), rtt.rttvar()), (ms(600), ms(300)));
-        assert_eq!(rtt.rto(), ms(1800));
-        // The filter alone would take many samples for that.
-        plain.sample(ms(600), &BOUNDS);
-        assert!(plain.srtt() < ms(170), "{}", plain.srtt());
-        // Never below what it was.
-        rtt.resume(ms(10), (ms(102), ms(40)), &BOUNDS);
-        assert_eq!((rtt.srtt(), rtt.rto()), (ms(102), ms(262)));
     }
 
     /// Volume 2, ch. 25 worked by hand, in ticks of 500 ms.

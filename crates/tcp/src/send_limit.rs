@@ -39,7 +39,7 @@ pub enum SendLimit {
     /// The next segment waits for its time.
     Pacing,
     /// A small burst waits for more to leave with it
-    /// ([`defer_small_bursts`](super::settings::Settings::defer_small_bursts)), because this constraint leaves room for no
+    /// ([`Segmentation`](super::policy::Segmentation)), because this constraint leaves room for no
     /// more.
     Deferred(Constraint),
     /// A recovery permits less than the congestion window does, or repairs what was lost first.

@@ -315,7 +315,7 @@ fn a_dead_path_is_given_up_by_elapsed_time() {
         ("{}", 920.0, 935.0),
         ("{ retries = 5 }", 14.0, 16.0),
         (
-            "{ retries_base_rto = \"0 s\", min_rto = \"1 s\" }",
+            "{ timers = \"linux-2.6\", min_rto = \"1 s\" }",
             1_200.0,
             1_220.0,
         ),

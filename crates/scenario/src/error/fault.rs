@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use anabranch_tcp::settings::REMOVED;
 use serde::de;
 
 use super::{Place, choice};
@@ -103,6 +104,14 @@ impl de::Error for Fault {
         Self::new(format!("this list has {length} element{plural}")).help(wanted(expected))
     }
     fn unknown_field(name: &str, expected: &'static [&'static str]) -> Self {
+        let removed = REMOVED.iter().find(|(removed, _)| *removed == name);
+        // Only `transport` has it.
+        if let Some((_, instead)) = removed
+            && expected.contains(&"recovery_pace")
+        {
+            return Self::new(format!("the switch `{name}` was removed"))
+                .help(format!("instead: {instead}"));
+        }
         Self::unknown(
             "key",
             name,

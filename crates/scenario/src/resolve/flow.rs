@@ -219,7 +219,7 @@ fn under(
     if cc.needs_exact_marks() {
         match written.ecn {
             None => settings.ecn = EcnMode::Dctcp,
-            Some(EcnMode::Dctcp | EcnMode::Accecn) => {}
+            Some(EcnMode::Dctcp | EcnMode::Accecn | EcnMode::AccecnWithoutOption) => {}
             Some(EcnMode::Off | EcnMode::Rfc3168) => {
                 return problem(
                     "ecn",

@@ -3,12 +3,12 @@
 
 use anabranch_congestion::{self as cc};
 use anabranch_core::units::Duration;
-use anabranch_tcp::{EcnMode, Overrides, Recovery, Settings, settings::IdleRestart};
+use anabranch_tcp::{EcnMode, Overrides, Recovery, RecoveryPace, Settings, settings::IdleRestart};
 use serde_json::{Value, json};
 
 use crate::error::choices;
 
-const SYSCTLS: [&str; 19] = [
+const SYSCTLS: [&str; 18] = [
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_timestamps",
@@ -26,7 +26,6 @@ const SYSCTLS: [&str; 19] = [
     "net.ipv4.tcp_rto_min_us",
     "net.ipv4.tcp_retries2",
     "net.ipv4.tcp_syn_retries",
-    "net.ipv4.tcp_syn_linear_timeouts",
     "net.ipv4.tcp_synack_retries",
 ];
 
@@ -43,9 +42,7 @@ pub(super) fn control(name: &str) -> Result<cc::Config, String> {
 
 /// `settings` with one switch turned.
 pub(super) fn turned(settings: &Settings, switch: &str, value: &str) -> Result<Settings, String> {
-    let known = serde_json::to_value(settings).map_err(|error| error.to_string())?;
-    let names = known.as_object().into_iter().flat_map(|table| table.keys());
-    let names: Vec<&str> = names.map(String::as_str).chain(["rack"]).collect();
+    let names = [Settings::SWITCHES, Settings::SHORTHANDS].concat();
     if !names.contains(&switch) {
         return Err(format!(
             "there is no switch `{switch}`; {}",
@@ -87,8 +84,8 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
             s.dsack &= on;
             if !on && s.recovery.needs_sack() {
                 s.recovery = Recovery::NewReno;
-                (s.tlp, s.prr, s.rate_halving) = (false, false, false);
-                s.counted_pipe = false;
+                s.tlp = false;
+                s.recovery_pace = RecoveryPace::Pipe;
             }
         }
         "net.ipv4.tcp_dsack" => s.dsack = on && s.sack,
@@ -104,12 +101,12 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
                 3 => EcnMode::Accecn,
                 _ => return unknown(),
             };
-            s.accecn_option = s.ecn == EcnMode::Accecn;
         }
         "net.ipv4.tcp_ecn_option" => {
-            s.accecn_option = match value {
-                0 => false,
-                2 => true,
+            s.ecn = match (s.ecn, value) {
+                (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0) => EcnMode::AccecnWithoutOption,
+                (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 2) => EcnMode::Accecn,
+                (other, 0 | 2) => other,
                 _ => return unknown(),
             }
         }
@@ -123,13 +120,15 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
                 Recovery::Rfc6675
             };
             s.tlp &= on;
-            s.counted_pipe &= !on;
+            if !s.recovery.permits(s.recovery_pace) {
+                s.recovery_pace = RecoveryPace::Pipe;
+            }
         }
         "net.ipv4.tcp_early_retrans" if matches!(value, 0 | 3) => {
             s.tlp = on && s.recovery == Recovery::Rack;
         }
         "net.ipv4.tcp_frto" => s.frto = on,
-        "net.ipv4.tcp_reordering" => s.dupthresh = count.max(1),
+        "net.ipv4.tcp_reordering" => s.set_dupthresh(count.max(1)),
         "net.ipv4.tcp_max_reordering" => s.max_dupthresh = count.max(s.dupthresh),
         "net.ipv4.tcp_slow_start_after_idle" => {
             s.idle_restart = if on {
@@ -141,7 +140,6 @@ pub(super) fn sysctl(s: &mut Settings, name: &str, value: i64) -> Result<(), Str
         "net.ipv4.tcp_moderate_rcvbuf" => s.receive_autotuning = on,
         "net.ipv4.tcp_retries2" => s.retries = count,
         "net.ipv4.tcp_syn_retries" => s.syn_retries = count,
-        "net.ipv4.tcp_syn_linear_timeouts" => s.syn_linear_timeouts = count,
         "net.ipv4.tcp_synack_retries" => s.syn_ack_retries = count,
         "net.ipv4.tcp_rto_min_us" => s.min_rto = Duration::from_micros(u64::from(count)),
         _ => return unknown(),

@@ -236,7 +236,7 @@ impl<B: Body> Endpoint<B> {
             if duplicate.is() {
                 self.stats.duplicate_acks += 1;
             }
-            if news.new_sack && self.settings.rtt_from_sack {
+            if news.new_sack && self.settings.timers.sample_sacked() {
                 self.sample_rtt_once(now, &news.delivered);
             }
             // RFC 6675 §2: with SACK, a duplicate is what reports something new.
@@ -266,8 +266,9 @@ impl<B: Body> Endpoint<B> {
         }
         if news.acked > 0 || news.new_sack || news.lost > 0 {
             // After a recovery that proves needless the window grows as if there had been none.
-            let was_recovering =
-                was_recovering && !self.settings.recovery_end_grows && self.stats.undone == undone;
+            let was_recovering = was_recovering
+                && !self.settings.window_rules.grow_at_recovery_end()
+                && self.stats.undone == undone;
             self.tell_control(now, &news, was_recovering, ce_marked);
         } else if self.rated {
             self.report_losses(now);

@@ -2,7 +2,7 @@
 
 use anabranch_core::{
     body::{Body, Length},
-    units::Instant,
+    units::{Bytes, Instant},
 };
 
 use super::Endpoint;
@@ -12,7 +12,7 @@ impl<B: Body> Endpoint<B> {
     /// Gives the stream `body` to send, as far as the send buffer has room. Returns how many octets
     /// were taken: the first ones.
     pub fn write(&mut self, body: B) -> u64 {
-        if self.settings.send_autotuning {
+        if self.settings.send_autotuning_start > Bytes::ZERO {
             self.cold.extras().send_space = self.send_space();
         }
         let taken = self.write_room().min(u64::from(body.len()));
@@ -98,7 +98,7 @@ impl<B: Body> Endpoint<B> {
         let room = self.receive_window;
         let edge = self.rcv_nxt.saturating_add(self.offer());
         let mut worth = (room / 2).min(2 * u64::from(self.smss));
-        if self.settings.lazy_window_updates {
+        if self.settings.receiver.doubles_window_updates() {
             worth = worth.max(self.rcv_edge.since(self.rcv_nxt));
         }
         if self.state.may_receive() && edge.since(self.rcv_edge) >= worth {

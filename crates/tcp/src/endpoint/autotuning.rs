@@ -24,7 +24,7 @@
 //! in order takes its place in the buffer before the window grows by it, one beyond a gap after that. So the first loss
 //! after the window has grown lets it grow by one segment more, to the whole buffer. From then on an acknowledgment of
 //! what has not been read could offer less than the one before it, and waits until it has been read
-//! ([`Settings::acks_wait_for_read`](crate::settings::Settings::acks_wait_for_read)). Measured likewise on captures of a
+//! ([`Receiver::acks_wait_for_read`](crate::policy::Receiver::acks_wait_for_read)). Measured likewise on captures of a
 //! flow with losses: windows of 7,015 · 512 octets before and 7,018 · 512 after the first.
 //!
 //! The receiver's round-trip time is the age of the echo that a segment carries, so that a pause of the
@@ -86,7 +86,7 @@ impl Default for Tuner {
     }
 }
 
-/// `autotuning_start` is for segments as long as this. Shorter ones take as much memory (Linux 6.18 grows nothing before
+/// [`Receiver::tuning_start`](crate::policy::Receiver::tuning_start) is for segments as long as this. Shorter ones take as much memory (Linux 6.18 grows nothing before
 /// the first measurement where they have 1,000 octets).
 const FULL: u64 = 1_448;
 
@@ -146,7 +146,7 @@ impl<B: Body> Endpoint<B> {
         if self.agreed.tuned {
             let full = u64::from(self.smss).min(FULL);
             let target = self
-                .most_tuned(self.settings.autotuning_start.get() * full / FULL)
+                .most_tuned(self.settings.receiver.tuning_start() * full / FULL)
                 .max(self.receive_window);
             let first = (u64::from(self.smss), self.receive_window);
             self.cold.extras().tuner.start(now, target, first);
@@ -187,7 +187,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The application has taken so many octets in all, and so many more wait for it.
     pub(super) fn on_taken(&mut self, now: Instant, taken: u64, unread: u64) {
-        let unread = if self.settings.occupied_buffer {
+        let unread = if self.settings.receiver.accounts_for_buffer() {
             unread
         } else {
             0
@@ -215,7 +215,7 @@ impl<B: Body> Endpoint<B> {
     /// Octets beyond gaps, as far as they occupy the buffer.
     pub(super) fn beyond(&self) -> u64 {
         match &self.cold.receive {
-            Some(receive) if self.settings.occupied_buffer => receive.beyond(),
+            Some(receive) if self.settings.receiver.accounts_for_buffer() => receive.beyond(),
             _ => 0,
         }
     }
@@ -241,7 +241,7 @@ impl<B: Body> Endpoint<B> {
     /// What an acknowledgment offers now.
     pub(super) fn offer(&self) -> u64 {
         let unread = self.readable();
-        if !self.agreed.tuned || !self.settings.occupied_buffer {
+        if !self.agreed.tuned || !self.settings.receiver.accounts_for_buffer() {
             return self.receive_window.saturating_sub(unread);
         }
         // The buffer holds what waits beyond a gap as well; the edge that has been offered stays.
@@ -264,7 +264,8 @@ impl<B: Body> Endpoint<B> {
 
     /// Octets of the send buffer as far as it has grown.
     pub(super) fn send_space(&self) -> u64 {
-        if !self.settings.send_autotuning {
+        let start = self.settings.send_autotuning_start.get();
+        if start == 0 {
             return self.send_buffer;
         }
         let wanted = 2 * self.control.cwnd().get();
@@ -273,10 +274,7 @@ impl<B: Body> Endpoint<B> {
             .extras
             .as_ref()
             .map_or(0, |extras| extras.send_space);
-        before
-            .max(wanted)
-            .max(self.settings.send_autotuning_start.get())
-            .min(self.send_buffer)
+        before.max(wanted).max(start).min(self.send_buffer)
     }
 }
 

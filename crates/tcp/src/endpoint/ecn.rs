@@ -143,7 +143,7 @@ const fn syn_flags(mode: EcnMode) -> Flags {
     match mode {
         EcnMode::Off => Flags::NONE,
         EcnMode::Rfc3168 | EcnMode::Dctcp => SETUP,
-        EcnMode::Accecn => ALL,
+        EcnMode::Accecn | EcnMode::AccecnWithoutOption => ALL,
     }
 }
 
@@ -151,9 +151,9 @@ const fn syn_flags(mode: EcnMode) -> Flags {
 fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
     match (mode, field(syn)) {
         (EcnMode::Off, _) | (_, 0b000) => Feedback::None,
-        (EcnMode::Accecn, 0b011) => Feedback::Classic,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0b011) => Feedback::Classic,
         // Also flags that nothing is known to ask with: for whatever comes later.
-        (EcnMode::Accecn, _) => Feedback::Counter,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, _) => Feedback::Counter,
         (mode, _) if syn.has(SETUP) => classic(mode),
         _ => Feedback::None,
     }
@@ -163,8 +163,8 @@ fn on_syn(mode: EcnMode, syn: Flags) -> Feedback {
 const fn on_syn_ack(mode: EcnMode, syn_ack: Flags) -> Feedback {
     match (mode, field(syn_ack)) {
         // 101 is reserved for what comes later (RFC 9768 §3.1.3).
-        (EcnMode::Accecn, 0b010..=0b110) => Feedback::Counter,
-        (EcnMode::Accecn, 0b001) => Feedback::Classic,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0b010..=0b110) => Feedback::Counter,
+        (EcnMode::Accecn | EcnMode::AccecnWithoutOption, 0b001) => Feedback::Classic,
         // RFC 3168 §6.1.1; AE was the nonce's bit.
         (EcnMode::Rfc3168 | EcnMode::Dctcp, 0b001 | 0b101) => classic(mode),
         _ => Feedback::None,
@@ -206,7 +206,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn ecn_syn_flags(&self, answers: bool) -> Flags {
         if !answers {
             let attempts = match self.settings.ecn {
-                EcnMode::Accecn => 2,
+                EcnMode::Accecn | EcnMode::AccecnWithoutOption => 2,
                 EcnMode::Off | EcnMode::Rfc3168 | EcnMode::Dctcp => 1,
             };
             return if self.expiries < attempts {
@@ -229,7 +229,7 @@ impl<B: Body> Endpoint<B> {
         if self.settings.ecn == EcnMode::Off {
             return;
         }
-        let with_option = self.settings.accecn_option;
+        let with_option = self.settings.ecn == EcnMode::Accecn;
         let state = &mut self.cold.extras().ecn;
         if segment.flags.any(Flags::ACK) {
             state.feedback = on_syn_ack(self.settings.ecn, segment.flags);

@@ -8,8 +8,8 @@ use anabranch_core::{
 
 use super::{Endpoint, Retransmit, acknowledgment::News};
 use crate::{
+    policy::Recovery,
     recovery::{Phase, cause::RetransmitCause, dupthresh, pace::Pace, window_log::WindowChange},
-    settings::{FullAck, Recovery},
 };
 use anabranch_congestion::{Congestion, CongestionControl, Recovered, Signal, TimerLoss};
 
@@ -64,7 +64,7 @@ impl<B: Body> Endpoint<B> {
                 self.control.on_recovered(&Recovered {
                     now,
                     in_flight: Bytes::new(in_flight),
-                    cwnd_limit: self.full_ack_window(in_flight),
+                    cwnd_limit: self.window_left_by_pace(),
                 });
                 if self.validating {
                     self.validate_recovered();
@@ -91,19 +91,11 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The bound on cwnd after a full acknowledgment, if there is one: RFC 6582 §3.2 step 3, or what the
-    /// pace of the recovery has left.
-    pub(super) fn full_ack_window(&self, in_flight: u64) -> Option<Bytes> {
-        let smss = u64::from(self.smss);
-        if let Some(watch) = &self.cold.watch
-            && let Some(left) = watch.pace.as_ref().and_then(Pace::left)
-        {
-            return Some(Bytes::new(left.max(smss)));
-        }
-        let bounded = self.settings.full_ack == FullAck::FlightSize
-            && self.settings.recovery != Recovery::Reno
-            && !self.agreed.guided;
-        bounded.then(|| Bytes::new(in_flight.max(smss) + smss))
+    /// The bound on cwnd that the pace of the recovery leaves, if there is one.
+    pub(super) fn window_left_by_pace(&self) -> Option<Bytes> {
+        let watch = self.cold.watch.as_ref()?;
+        let left = watch.pace.as_ref().and_then(Pace::left)?;
+        Some(Bytes::new(left.max(u64::from(self.smss))))
     }
 
     /// A duplicate acknowledgment, as the recovery in use defines it.

@@ -51,8 +51,8 @@ impl<B: Body> Endpoint<B> {
     /// attempt.
     pub(super) fn gives_up(&mut self, now: Instant) -> bool {
         let open = !matches!(self.state, State::SynSent | State::SynReceived);
-        if open && !self.settings.retries_base_rto.is_zero() {
-            return self.is_out_of_patience(now);
+        if open && let Some(base_rto) = self.settings.timers.retries_base_rto() {
+            return self.is_out_of_patience(now, base_rto);
         }
         u32::from(self.expiries) > self.most_retries()
     }
@@ -66,7 +66,7 @@ impl<B: Body> Endpoint<B> {
     fn most_retries(&self) -> u32 {
         let s = &self.settings;
         let most = match self.state {
-            State::SynSent => s.syn_retries.saturating_add(s.syn_linear_timeouts),
+            State::SynSent => s.syn_retries.saturating_add(s.timers.syn_linear_timeouts()),
             State::SynReceived if self.cold.passive => s.syn_ack_retries,
             State::SynReceived => s.syn_retries,
             _ => s.retries,
@@ -75,19 +75,16 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// R2 as a time: Linux compares the time since the first retransmission, not the number of timeouts.
-    fn is_out_of_patience(&mut self, now: Instant) -> bool {
+    fn is_out_of_patience(&mut self, now: Instant, base_rto: Duration) -> bool {
         let trouble = self.cold.trouble();
         if self.expiries <= 1 {
             trouble.retransmitting_since = now;
         }
         let since = trouble.retransmitting_since;
         let Settings {
-            retries_base_rto,
-            max_rto,
-            retries,
-            ..
+            max_rto, retries, ..
         } = *self.settings;
-        now.saturating_since(since) >= patience(retries_base_rto, max_rto, retries)
+        now.saturating_since(since) >= patience(base_rto, max_rto, retries)
     }
 
     /// Ends the connection; a listener waits for the next SYN.

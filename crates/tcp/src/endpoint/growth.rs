@@ -20,7 +20,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// In slow start, more than half of the window was outstanding at once
-    /// ([`slow_start_half_full`](crate::settings::Settings::slow_start_half_full)). A control that sends by a model of the
+    /// ([`WindowRules::grow_half_full`](crate::policy::WindowRules::grow_half_full)). A control that sends by a model of the
     /// path has no slow start.
     fn is_half_full(&self) -> bool {
         let Some(extras) = self.cold.extras.as_ref().filter(|_| !self.rated) else {
@@ -56,7 +56,7 @@ impl<B: Body> Endpoint<B> {
         } else {
             None
         };
-        let acked = if self.settings.grow_by_delivered {
+        let acked = if self.settings.window_rules.grow_by_delivered() {
             self.growth(news)
         } else {
             news.acked - delivered.control_bits
@@ -90,7 +90,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The octets of an acknowledgment by which a window may grow
-    /// ([`grow_by_delivered`](crate::settings::Settings::grow_by_delivered)).
+    /// ([`WindowRules::grow_by_delivered`](crate::policy::WindowRules::grow_by_delivered)).
     pub(super) fn growth(&self, news: &News) -> u64 {
         let fresh = news.delivered.fresh - news.delivered.control_bits;
         if !self.agreed.guided {

@@ -125,7 +125,7 @@ impl<B: Body> Endpoint<B> {
         if acknowledges {
             self.transit(Event::SynAck);
             self.ack.at_once();
-            self.wanted.ack = self.settings.lone_handshake_ack;
+            self.wanted.ack = self.settings.segmentation.is_tso();
             self.wanted.urgent |= self.wanted.ack;
             self.established(now, ack, segment);
         } else {
@@ -248,7 +248,7 @@ impl<B: Body> Endpoint<B> {
         let handshake = self.opening();
         if handshake.again == 0 {
             self.sample_rtt(now, segment, delivered);
-        } else if self.settings.rtt_after_syn_timeout {
+        } else if self.settings.timers.sample_after_syn_timeout() {
             match self.echo(segment) {
                 Some(echo) => {
                     let ticks = timestamp(now).wrapping_sub(echo).max(1);

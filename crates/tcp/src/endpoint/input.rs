@@ -149,7 +149,8 @@ impl<B: Body> Endpoint<B> {
     /// A segment has come in order.
     #[inline]
     fn ack_in_order(&mut self, now: Instant) {
-        let wait = !self.auto_read && self.settings.acks_wait_for_read && self.wants_a_read();
+        let wait =
+            !self.auto_read && self.settings.receiver.acks_wait_for_read() && self.wants_a_read();
         self.ack.in_order(now, self.rtt.rto(), wait);
     }
 
@@ -248,7 +249,7 @@ impl<B: Body> Endpoint<B> {
             self.on_segment_in_listen(now, segment, ecn);
             return;
         }
-        if self.settings.limit_answers {
+        if self.settings.receiver.limits_answers() {
             if !self.may_challenge(now) {
                 return;
             }
@@ -267,7 +268,9 @@ impl<B: Body> Endpoint<B> {
 
     /// Whether a timestamp is older than the last one, by more than is let pass.
     fn is_old(&self, value: u32) -> bool {
-        let earliest = self.ts_recent.wrapping_sub(self.settings.paws_tolerance);
+        let earliest = self
+            .ts_recent
+            .wrapping_sub(self.settings.receiver.paws_tolerance());
         value.wrapping_sub(earliest).cast_signed() < 0
     }
 
@@ -306,10 +309,10 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Whether it repeats the last acknowledgment and has only been overtaken on its way
-    /// ([`Settings::disordered_acks`](crate::settings::Settings::disordered_acks)).
+    /// ([`Receiver::passes_overtaken_acks`](crate::policy::Receiver::passes_overtaken_acks)).
     fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
         let age = u64::from(self.ts_recent.wrapping_sub(value));
-        self.settings.disordered_acks
+        self.settings.receiver.passes_overtaken_acks()
             && segment.sequence_len() == 0
             && segment.flags.any(Flags::ACK)
             && segment.seq == self.rcv_nxt.wire()
@@ -320,7 +323,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Answers what is out of range (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
     fn answer_invalid(&mut self, now: Instant, segment: &Segment<B>) {
-        if self.settings.limit_answers && segment.sequence_len() == 0 {
+        if self.settings.receiver.limits_answers() && segment.sequence_len() == 0 {
             self.challenge(now);
         } else {
             self.ack.at_once();
@@ -501,7 +504,9 @@ impl<B: Body> Endpoint<B> {
             self.ack.at_once();
             return;
         }
-        if self.agreed.tuned && (seq <= self.rcv_nxt || self.settings.occupied_buffer) {
+        if self.agreed.tuned
+            && (seq <= self.rcv_nxt || self.settings.receiver.accounts_for_buffer())
+        {
             self.sample_receive_rtt(now, segment);
         }
         let start = seq.max(self.rcv_nxt);
@@ -513,7 +518,7 @@ impl<B: Body> Endpoint<B> {
         if start > self.rcv_nxt {
             // RFC 5681 §4.2: out of order, so acknowledge at once.
             self.stats.out_of_order_segments += 1;
-            let before = if self.settings.occupied_buffer {
+            let before = if self.settings.receiver.accounts_for_buffer() {
                 self.beyond()
             } else {
                 end.since(start)
@@ -567,9 +572,9 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The acknowledgment of what filled a part of a gap reports the rest, and is the first of those that leave at once
-    /// ([`Settings::sack_compression`](crate::settings::Settings::sack_compression)).
+    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     fn count_report_of_fill(&mut self) {
-        if self.settings.sack_compression > 0 && self.agreed.sack {
+        if self.settings.receiver.sack_compression().is_some() && self.agreed.sack {
             let gap_at = self.rcv_nxt;
             self.cold.extras().reports = Reports {
                 gap_at,
@@ -580,24 +585,28 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
-    /// ([`Settings::sack_compression`](crate::settings::Settings::sack_compression)).
+    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     ///
     /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
     /// acknowledgment has room for three and says nothing of others.
     fn report_out_of_order(&mut self, now: Instant, grows: bool) {
-        let most = self.settings.sack_compression;
-        if most == 0 || !self.agreed.sack || self.ack.quick_out_of_order() {
+        let Some(compression) = self
+            .settings
+            .receiver
+            .sack_compression()
+            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order())
+        else {
             self.ack.at_once();
             return;
-        }
+        };
         let rcv_nxt = self.rcv_nxt;
         let seen = self.receive_rtt();
         let delay = [self.rtt.srtt(), seen]
             .into_iter()
             .filter(|rtt| !rtt.is_zero())
             .map(|rtt| rtt / SHARE_OF_RTT)
-            .fold(self.settings.sack_compression_delay, Duration::min)
-            + self.settings.sack_compression_slack;
+            .fold(compression.delay, Duration::min)
+            + compression.slack;
         let reports = &mut self.cold.extras().reports;
         if reports.gap_at != rcv_nxt {
             *reports = Reports {
@@ -616,7 +625,7 @@ impl<B: Body> Endpoint<B> {
             reports.until = now.saturating_add(delay);
         }
         reports.waiting += 1;
-        if reports.waiting >= most || (!grows && reports.waiting > 1) {
+        if reports.waiting >= compression.reports || (!grows && reports.waiting > 1) {
             self.ack.at_once();
         } else {
             self.ack.by(reports.until);

@@ -137,7 +137,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Something other than cwnd holds data back.
     pub(super) fn note_unfilled(&mut self) {
-        if !self.settings.slow_start_half_full {
+        if !self.settings.window_rules.grow_half_full() {
             return;
         }
         let (una, nxt) = (self.snd_una, self.snd_nxt);

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// So much longer than it is to last a timer of RACK or TLP is set for by a clock that ticks
-/// ([`clock_tick`](crate::settings::Settings::clock_tick)),
+/// ([`Timers`](crate::policy::Timers)),
 const SLACK: Duration = Duration::from_millis(2);
 /// and what ends with a tick may have begun with part of one.
 const BEGUN: u64 = 1;
@@ -86,14 +86,14 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         let lone = self.board.len() == 1;
-        let pto = Tlp::pto(self.rtt.srtt(), lone, self.settings.max_ack_delay);
+        let pto = Tlp::pto(self.rtt.srtt(), lone);
         self.timer = Timer::Probe;
         self.timer_at = self.with_tick(now, pto).min(watch.rto_at);
     }
 
     /// When a timer of RACK or TLP ends that is to last so long.
     pub(super) fn with_tick(&self, now: Instant, lasts: Duration) -> Instant {
-        let tick = self.settings.clock_tick;
+        let tick = self.settings.timer_tick();
         if tick.is_zero() {
             return now.saturating_add(lasts);
         }

@@ -49,7 +49,7 @@ impl<B: Body> Endpoint<B> {
             return false;
         };
         self.rtt.note_min(now.saturating_since(once.last_sent_at));
-        if !self.settings.timer_tick.is_zero() {
+        if self.settings.timers.count_ticks() {
             self.count_ticks(now, once.first_sent_at);
             return true;
         }
@@ -60,16 +60,13 @@ impl<B: Body> Endpoint<B> {
     /// A round-trip time as a coarse clock sees it.
     #[inline(never)]
     fn count_ticks(&mut self, now: Instant, sent: Instant) {
-        let tick = self.settings.timer_tick;
+        let tick = self.settings.clock_tick;
         let at = |time: Instant| time.as_picos() / tick.as_picos();
         let bounds = self.settings.rto_bounds();
         self.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
     }
 
     pub(super) fn take_rtt(&mut self, sample: Duration) {
-        if self.settings.adapt_rto && self.resume_estimate(sample) {
-            return;
-        }
         if !sample.is_zero() {
             self.rtt.sample(sample, &self.settings.rto_bounds());
             if self.probing != Probing::Free {

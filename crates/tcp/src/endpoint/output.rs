@@ -7,6 +7,7 @@ use anabranch_core::{
 
 use super::{Departure, Endpoint, Outgoing, Retransmit, pacing::UNKNOWN_TRAIN};
 use crate::{
+    policy::RecoveryPace,
     recovery::{
         Phase,
         cause::RetransmitCause,
@@ -218,7 +219,7 @@ impl<B: Body> Endpoint<B> {
             return Some(self.retransmit_lost(now, index, place));
         }
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
-        let new_data = if self.settings.counted_pipe {
+        let new_data = if self.settings.recovery_pace == RecoveryPace::CountedPipe {
             NewData::BehindHoles
         } else if self.agreed.racked() || self.agreed.aged() || self.sendable().is_some() {
             NewData::Available
@@ -325,14 +326,14 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// Whether what may leave waits for more to go with it
-    /// ([`Settings::defer_small_bursts`](crate::settings::Settings::defer_small_bursts)).
+    /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
     fn is_deferred(&self, now: Instant, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
         let unsent = self.buffer.end().since(self.snd_nxt);
         let room = (window - in_flight).min(self.edge().since(self.snd_nxt));
         let chunk = self.control.cwnd().get().min(u64::from(self.snd_wnd)) / SHARE_OF_WINDOW;
-        self.settings.defer_small_bursts
+        self.settings.segmentation.is_tso()
             && self.recovery.phase.repairs_nothing()
             && room < unsent
             && room < u64::from(self.longest_train) * smss

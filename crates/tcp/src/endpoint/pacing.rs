@@ -1,9 +1,8 @@
 //! When paced data may leave: a control's own rate, or a multiple of cwnd ÷ srtt.
 //!
-//! Data leaves in bursts of about [`pacing_burst`](crate::settings::Settings::pacing_burst)
-//! at the rate, as a stack does that hands large segments to the network card; the next burst
-//! waits until this one would have left at the rate. Time not used earns nothing; or a burst that leaves late takes as much
-//! less time, half of it at least ([`pacing_catches_up`](crate::settings::Settings::pacing_catches_up)).
+//! Data leaves in bursts of about a millisecond at the rate, as a stack does that hands large segments to the network card;
+//! the next burst waits until this one would have left at the rate. Time not used earns nothing, but a TSO burst
+//! ([`Segmentation`](crate::policy::Segmentation)) that leaves late takes as much less time, half of it at least.
 //!
 //! # Differs from Linux
 //! - The first segments of a recovery leave at once; what they take is still counted.
@@ -13,7 +12,7 @@
 
 use anabranch_core::{
     body::Body,
-    units::{Bytes, Instant, Rate},
+    units::{Bytes, Duration, Instant, Rate},
 };
 
 use super::Endpoint;
@@ -21,6 +20,15 @@ use anabranch_congestion::CongestionControl;
 
 /// Octets of a burst at most: the largest segment that a network card splits.
 pub(super) const MAX_BURST: u64 = 65_536;
+
+/// How long a paced burst takes at the rate.
+const BURST: Duration = Duration::from_millis(1);
+
+/// The rate in slow start, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ss_ratio`).
+const SLOW_START_RATIO: u32 = 200;
+
+/// The rate in congestion avoidance, in percent of cwnd ÷ srtt (Linux: `tcp_pacing_ca_ratio`).
+const AVOIDANCE_RATIO: u32 = 120;
 /// Octets of the first piece of what an application writes into a buffer that is small at first; later ones are as large as the largest burst.
 const FIRST_PIECE: u64 = 83_200;
 /// Half of the largest window that a SYN-ACK can offer: pieces of what is written before any other was offered are no larger.
@@ -71,16 +79,16 @@ impl<B: Body> Endpoint<B> {
             .ssthresh()
             .is_none_or(|ssthresh| cwnd < ssthresh);
         let ratio = if slow_start {
-            self.settings.pacing_ss_ratio
+            SLOW_START_RATIO
         } else {
-            self.settings.pacing_ca_ratio
+            AVOIDANCE_RATIO
         };
         // A window that has just been reduced does not stop what is already in flight.
         (cwnd.max(Bytes::new(self.board.in_flight())), ratio)
     }
 
     /// How many segments are handed over as one, at the rate as it is now
-    /// ([`Settings::push_bursts`](crate::settings::Settings::push_bursts)).
+    /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
     pub(super) fn measure_train(&mut self) {
         let by_rate = if let Some(rate) = self.control.pacing_rate() {
@@ -233,20 +241,16 @@ impl<B: Body> Endpoint<B> {
         if begins {
             let late = now - self.paced_from;
             self.paced_from = now;
-            let most = (rate * self.settings.pacing_burst).get().min(MAX_BURST);
+            let most = (rate * BURST).get().min(MAX_BURST);
             let extras = self.cold.extras();
             extras.late = late;
-            extras.burst = if self.settings.pacing_burst.is_zero() {
-                0
-            } else {
-                most.max(2 * u64::from(self.smss))
-            };
+            extras.burst = most.max(2 * u64::from(self.smss));
         }
         let len = u64::from(len);
         let mut time = Bytes::new(len) / rate;
         let extras = self.cold.extras();
         // What leaves before its time, as the first segments of a recovery, is not late.
-        if self.settings.pacing_catches_up && (begins || extras.burst > 0) {
+        if self.settings.segmentation.is_tso() && (begins || extras.burst > 0) {
             let less = extras.late.min(time / 2);
             extras.late = extras.late - less;
             time = time - less;

@@ -22,8 +22,7 @@ use anabranch_congestion::CongestionControl;
 impl<B: Body> Endpoint<B> {
     /// What the connection has agreed on decides what the remedy must hear.
     pub(super) fn begin_remedy(&mut self) {
-        let attended = self.settings.adapt_rto || !self.settings.timer_tick.is_zero();
-        if attended {
+        if self.settings.timers.count_ticks() {
             self.agreed.finder = match self.agreed.finder {
                 Finder::Rack => Finder::RackAttended,
                 _ => Finder::DuplicatesAttended,

@@ -79,10 +79,10 @@ impl<B: Body> Endpoint<B> {
 
     /// When a timeout from now ends: with a coarse clock, with a tick.
     fn timeout_from(&self, now: Instant) -> Instant {
-        let tick = self.settings.timer_tick;
-        if tick.is_zero() {
+        if !self.settings.timers.count_ticks() {
             return now.saturating_add(self.rtt.rto());
         }
+        let tick = self.settings.clock_tick;
         let ticks = self.rtt.rto().as_picos() / tick.as_picos();
         next_tick(now, tick, ticks.max(1))
     }
@@ -132,7 +132,7 @@ impl<B: Body> Endpoint<B> {
         self.stats.timeouts += 1;
         // RFC 6298 (5.5), but for the linear timeouts of a SYN.
         if self.state != State::SynSent
-            || u32::from(self.expiries) > self.settings.syn_linear_timeouts
+            || u32::from(self.expiries) > self.settings.timers.syn_linear_timeouts()
         {
             self.rtt.back_off(&bounds);
         }
@@ -143,7 +143,7 @@ impl<B: Body> Endpoint<B> {
             // RFC 5681 §3.1: FlightSize before anything is sent again.
             let before = self.window();
             let prior = self.recovery.phase;
-            let reduced = prior.reduces() && !self.settings.timeout_reduces_again;
+            let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
             self.control.on_rto(&Rto {
                 now,
                 in_flight: Bytes::new(self.flight_size_at_timeout()),

@@ -8,6 +8,7 @@ use anabranch_core::{
 
 use super::{Departure, Endpoint, timers::Timer};
 use crate::{
+    policy::RecoveryPace,
     recovery::{Phase, cause::RetransmitCause},
     scoreboard::Marks,
     segment::{Flags, Segment},
@@ -135,7 +136,7 @@ impl<B: Body> Endpoint<B> {
         // this one where none runs; Linux is measured to count from the first segment's retransmission whatever calls for it.
         let first = index == 0 && self.agreed.racked();
         let restarts = first
-            || self.settings.retransmission_restarts_timer
+            || self.settings.recovery_pace == RecoveryPace::CountedPipe
                 && self.recovery.phase == Phase::Recovery;
         if first && self.timer == Timer::Reorder {
             self.put_off_timeout(now);

@@ -10,6 +10,7 @@ use super::{
     Endpoint, Retransmit, acknowledgment::News, header::timestamp, output::Trouble, timers::Timer,
 };
 use crate::{
+    policy::RecoveryPace,
     recovery::{
         Phase,
         cause::RetransmitCause,
@@ -47,7 +48,7 @@ impl<B: Body> Endpoint<B> {
                 .remedy
                 .as_ref()
                 .map_or(self.settings.dupthresh, |remedy| remedy.policy.dupthresh()),
-            Some(watch) if self.settings.adaptive_dupthresh => watch.reordering.dupthresh(),
+            Some(watch) if self.settings.adapts_dupthresh() => watch.reordering.dupthresh(),
             _ => self.settings.dupthresh,
         }
     }
@@ -67,7 +68,7 @@ impl<B: Body> Endpoint<B> {
         }
         let ended = !news.prior_phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
         let again = ended
-            && self.settings.recovery_again
+            && self.settings.window_rules.recover_again()
             && (self.board.lost() > 0 || self.board.has_resent());
         if self.is_in_doubt() {
             // What has been taken for lost may be late as well.
@@ -296,25 +297,6 @@ impl<B: Body> Endpoint<B> {
         watch.is_some_and(|watch| watch.undo.is_in_doubt())
     }
 
-    /// A round-trip time of data sent after a spurious timeout begins the estimate anew (RFC 4015
-    /// §3.3): whether it was taken so.
-    #[cold]
-    pub(super) fn resume_estimate(&mut self, sample: Duration) -> bool {
-        let bounds = self.settings.rto_bounds();
-        let Some(watch) = &mut self.cold.watch else {
-            return false;
-        };
-        if watch.resume_from.is_none_or(|from| self.snd_una <= from) {
-            return false;
-        }
-        watch.resume_from = None;
-        let Some(before) = watch.before_timeout.take() else {
-            return false;
-        };
-        self.rtt.resume(sample, before, &bounds);
-        true
-    }
-
     /// The last reduction was needless (RFC 4015 §3).
     fn take_back(&mut self, now: Instant) {
         let Some(watch) = &mut self.cold.watch else {
@@ -325,9 +307,6 @@ impl<B: Body> Endpoint<B> {
         };
         watch.rack.on_spurious();
         watch.frto = Frto::Off;
-        if timeout && watch.before_timeout.is_some() {
-            watch.resume_from = Some(self.snd_nxt);
-        }
         if self.settings.undo {
             watch.pace = None;
             if self.validating {
@@ -382,8 +361,10 @@ impl<B: Body> Endpoint<B> {
     /// A mark has reduced the window: where the stack has it so it goes down step by step, with what this acknowledgment
     /// delivered as the first.
     pub(super) fn watch_reduction(&mut self, news: &News) {
-        let paced =
-            self.settings.prr_at_marks && self.agreed.guided && self.control.ssthresh().is_some();
+        let paced = self.settings.window_rules.pace_at_marks()
+            && self.settings.recovery_pace == RecoveryPace::Prr
+            && self.agreed.guided
+            && self.control.ssthresh().is_some();
         let in_flight = self.board.in_flight();
         let (cwnd, smss) = (self.control.cwnd().get(), self.smss);
         let delivered = news.delivered.fresh;
@@ -404,12 +385,11 @@ impl<B: Body> Endpoint<B> {
     /// `fresh` is what the acknowledgment delivered.
     pub(super) fn watch_recovery(&mut self, (reduced, goes_on): (bool, bool), fresh: u64) {
         let settings = &self.settings;
-        let (prr, halving) = (settings.prr, settings.rate_halving);
-        let counted = settings.counted_pipe;
+        let pace = settings.recovery_pace;
         let paced = self.agreed.guided && self.control.ssthresh().is_some();
         let dupthresh = self.dupthresh();
         // Of those that a recovery before this one has sent again.
-        let resent = if settings.recovery_again {
+        let resent = if settings.window_rules.recover_again() {
             self.board.resent_segments()
         } else {
             0
@@ -433,20 +413,18 @@ impl<B: Body> Endpoint<B> {
         if goes_on && !reduced {
             return;
         }
-        watch.pace = if !paced {
-            None
-        } else if prr {
-            Some(Pace::Prr(Prr::new(recover_fs, cwnd, in_flight, smss)))
-        } else if halving {
-            Some(Pace::Halving(RateHalving::new(recover_fs, cwnd, smss)))
-        } else if counted {
-            Some(Pace::Counted(CountedPipe::new(
+        watch.pace = match pace {
+            _ if !paced => None,
+            RecoveryPace::Pipe => None,
+            RecoveryPace::Prr => Some(Pace::Prr(Prr::new(recover_fs, cwnd, in_flight, smss))),
+            RecoveryPace::RateHalving => {
+                Some(Pace::Halving(RateHalving::new(recover_fs, cwnd, smss)))
+            }
+            RecoveryPace::CountedPipe => Some(Pace::Counted(CountedPipe::new(
                 outstanding,
                 dupthresh,
                 smss,
-            )))
-        } else {
-            None
+            ))),
         };
     }
 
@@ -458,7 +436,7 @@ impl<B: Body> Endpoint<B> {
         watch.tlp.cancel();
         self.probing = watch.tlp.probing();
         watch.pace = None;
-        if self.settings.adaptive_dupthresh
+        if self.settings.adapts_dupthresh()
             && self.board.sacked_segments() >= self.settings.dupthresh
         {
             watch.reordering.on_timeout();
@@ -469,14 +447,9 @@ impl<B: Body> Endpoint<B> {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        if self.expiries == 1 && self.settings.adapt_rto {
-            let twice = self.settings.clock_granularity.saturating_mul(2);
-            watch.before_timeout = Some((self.rtt.srtt() + twice, self.rtt.rttvar()));
-            watch.resume_from = None;
-        }
         // What a recovery has reduced already stays at stake, with the retransmissions that began it: the
         // answer to one of those does not prove the recovery needless.
-        let reduced = prior.reduces() && !self.settings.timeout_reduces_again;
+        let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
         if self.expiries == 1 && !reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, true);
         }

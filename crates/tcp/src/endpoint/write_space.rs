@@ -1,7 +1,7 @@
 //! How far an application that always has more to send has filled the send buffer.
 //!
 //! Most stacks here let it fill what becomes free at once. A stack that keeps what is written in pieces
-//! ([`push_bursts`](crate::settings::Settings::push_bursts)) lets it wait while the buffer is full, until a third is free
+//! ([`Segmentation`](crate::policy::Segmentation)) lets it wait while the buffer is full, until a third is free
 //! (`tests/live/test_write_space.py`). Then it fills the buffer again, and more: where bursts are shorter than a piece, the rest of the
 //! piece that is being sent takes in what is written without a look at the buffer, until the congestion window or the receive
 //! window is full and one piece waits. Without Nagle (`TCP_NODELAY`) all leaves at the end of a write, and the next one looks:

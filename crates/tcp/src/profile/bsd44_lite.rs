@@ -8,7 +8,7 @@ use anabranch_core::{
 use super::{Profile, rfc::rfc};
 use crate::{
     ack::DelayedAckTable,
-    settings::{DelayedAck, Recovery, Settings},
+    settings::{DelayedAck, Recovery, Settings, Timers},
 };
 
 const REASONS: &[(&str, &str)] = &[
@@ -36,7 +36,7 @@ const REASONS: &[(&str, &str)] = &[
         "every second segment at once; a timer for all connections acknowledges every 200 ms what waits (Volume 2, ch. 25)",
     ),
     (
-        "timer_tick",
+        "timers",
         "one timer of 500 ms counts retransmission timeouts and round-trip times (Volume 2, ch. 25)",
     ),
     ("min_rto", "two ticks (Volume 2, ch. 25)"),
@@ -110,8 +110,8 @@ pub(super) fn bsd44_lite() -> Profile {
                 push: false,
                 ticking: true,
             }),
-            timer_tick: Duration::from_millis(500),
-            clock_granularity: Duration::from_millis(500),
+            timers: Timers::Bsd,
+            clock_tick: Duration::from_millis(500),
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(64),
             initial_rto: Duration::from_secs(6),

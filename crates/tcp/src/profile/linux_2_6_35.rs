@@ -8,9 +8,11 @@ use anabranch_core::{
 use super::{Profile, rfc::rfc};
 use crate::{
     ack::DelayedAckTable,
-    settings::{DelayedAck, HyStart, IdleRestart, Recovery, Settings},
+    settings::{
+        DelayedAck, HyStart, IdleRestart, Recovery, RecoveryPace, Settings, Timers, WindowRules,
+    },
 };
-use anabranch_congestion::params::{ReductionBase, RenoFriendly, Share, WindowCount};
+use anabranch_congestion::{Arithmetic, params::ReductionBase};
 
 #[expect(clippy::too_many_lines, reason = "one table")]
 pub(super) fn linux_2_6_35() -> Profile {
@@ -87,18 +89,19 @@ pub(super) fn linux_2_6_35() -> Profile {
                 "SACK and the number of duplicates (tcp_sack, tcp_reordering); RACK came with 4.4",
             ),
             (
-                "rate_halving",
+                "recovery_pace",
                 "PRR replaced it in 3.2; the window was never more than a segment above what is in flight",
             ),
-            ("prr", "came with 3.2"),
             ("tlp", "came with 3.10"),
             ("frto", "tcp_frto: 2 by default"),
             (
                 "undo",
                 "by duplicates reported (tcp_dsack) and by timestamps (tcp_timestamps)",
             ),
-            ("adaptive_dupthresh", "tcp_reordering: 3 at first"),
-            ("max_dupthresh", "127 until 3.18"),
+            (
+                "max_dupthresh",
+                "tcp_reordering: 3 at first; 127 until 3.18",
+            ),
             (
                 "send_buffer",
                 "tcp_wmem: 16 KiB, grown to 4 MB where there is memory enough (2 GB are)",
@@ -113,13 +116,11 @@ pub(super) fn linux_2_6_35() -> Profile {
                 "tcp_abc: off, so one segment for each acknowledgment",
             ),
             ("hystart", "in CUBIC since 2.6.29, as it was published"),
-            (
-                "first_epoch_growth",
-                "CUBIC had no least growth before its first loss until 2.6.39",
-            ),
             ("reduce_from", "as later versions: from the window"),
-            ("window_count", "whole segments"),
-            ("reno_friendly", "as RFC 8312, which describes this CUBIC"),
+            (
+                "arithmetic",
+                "whole segments; CUBIC as published and as RFC 8312 describes it, without a least growth before its first loss, which came with 2.6.39",
+            ),
             ("idle_restart", "tcp_slow_start_after_idle: RFC 2861"),
             ("pacing", "came with 3.12"),
             ("ecn", "tcp_ecn: 2, only where the peer asks for it"),
@@ -136,15 +137,14 @@ pub(super) fn linux_2_6_35() -> Profile {
         settings: Settings {
             initial_cwnd: 3,
             recovery: Recovery::Rfc6675,
-            rate_halving: true,
+            recovery_pace: RecoveryPace::RateHalving,
             frto: true,
             eifel: true,
             undo: true,
-            adaptive_dupthresh: true,
             max_dupthresh: 127,
             partial_ack_restarts_timer: true,
             min_rto: Duration::from_millis(200),
-            min_rto_over_srtt: true,
+            timers: Timers::Linux26,
             max_rto: Duration::from_secs(120),
             initial_rto: Duration::from_secs(3),
             syn_retries: 5,
@@ -161,13 +161,10 @@ pub(super) fn linux_2_6_35() -> Profile {
             hystart: HyStart::HaRhee,
             slow_start_limit: Limit::Packets(1),
             reduce_from: ReductionBase::Cwnd,
-            window_count: WindowCount::Segments,
-            first_epoch_growth: Share::new(0.0),
-            reno_friendly: RenoFriendly::Rfc8312,
-            cubic_interval: Duration::from_micros(31_250),
-            grow_by_delivered: true,
+            arithmetic: Arithmetic::Linux26,
+            window_rules: WindowRules::Linux26,
             idle_restart: IdleRestart::Rfc2861,
-            send_autotuning: true,
+            send_autotuning_start: Bytes::new(16 << 10),
             receive_autotuning: true,
             send_buffer: Limit::Bytes(Bytes::new(4 << 20)),
             receive_window: Limit::Bytes(Bytes::new(3 << 20)),

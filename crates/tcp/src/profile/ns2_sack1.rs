@@ -6,7 +6,7 @@ use anabranch_core::{
 };
 
 use super::{Profile, rfc::rfc};
-use crate::settings::{DelayedAck, Recovery, Settings};
+use crate::settings::{DelayedAck, Recovery, RecoveryPace, Settings};
 use anabranch_congestion::params::ReductionBase;
 
 pub(super) fn ns2_sack1() -> Profile {
@@ -41,12 +41,8 @@ pub(super) fn ns2_sack1() -> Profile {
             ("dsack", "generateDSacks_: off"),
             ("timestamps", "timestamps_: off"),
             (
-                "counted_pipe",
-                "measured: what was lost leaves the pipe when its hole is filled, and a partial acknowledgment makes room for two packets",
-            ),
-            (
-                "retransmission_restarts_timer",
-                "measured: the timeout of a retransmission that is lost as well counts from when it was sent",
+                "recovery_pace",
+                "measured: what was lost leaves the pipe when its hole is filled, and a partial acknowledgment makes room for two packets; the timeout of a retransmission that is lost as well counts from when it was sent",
             ),
             ("dupthresh", "numdupacks_: 3"),
             ("limited_transmit", "singledup_: on"),
@@ -58,7 +54,7 @@ pub(super) fn ns2_sack1() -> Profile {
             ("max_rto", "maxrto_: 60 s"),
             ("initial_rto", "rtxcur_init_: 3 s"),
             (
-                "clock_granularity",
+                "clock_tick",
                 "times count in ticks of 10 ms (tcpTick_); where the round-trip time stands still the timeout is measured to be 30 to 46 ms above it",
             ),
             ("retries", "it never gives up"),
@@ -90,12 +86,11 @@ pub(super) fn ns2_sack1() -> Profile {
             dsack: false,
             timestamps: false,
             recovery: Recovery::Rfc6675,
-            counted_pipe: true,
-            retransmission_restarts_timer: true,
+            recovery_pace: RecoveryPace::CountedPipe,
             delayed_ack: DelayedAck::Off,
             min_rto: Duration::from_millis(200),
             initial_rto: Duration::from_secs(3),
-            clock_granularity: Duration::from_millis(40),
+            clock_tick: Duration::from_millis(40),
             retries: 1_000_000,
             syn_retries: 1_000_000,
             syn_ack_retries: 1_000_000,

@@ -91,7 +91,7 @@ pub(super) fn windows_7() -> Profile {
                 "send_buffer",
                 "dynamic send buffering: 8 KiB at first, then the ideal send backlog, of which no limit is documented",
             ),
-            ("send_autotuning", "on unless SO_SNDBUF is set"),
+            ("send_autotuning_start", "on unless SO_SNDBUF is set"),
             (
                 "receive_window",
                 "auto-tuning level normal: up to 16 MB, what a scale of 8 can offer",
@@ -120,7 +120,7 @@ pub(super) fn windows_7() -> Profile {
             syn_ack_retries: 2,
             send_buffer: Limit::Unlimited,
             receive_window: Limit::Bytes(Bytes::new(65_535 << 8)),
-            send_autotuning: true,
+            send_autotuning_start: Bytes::new(16 << 10),
             receive_autotuning: true,
             ..rfc().settings
         },

@@ -1,17 +1,14 @@
 //! Duplicate acknowledgments and the threshold of fast retransmit (RFC 5681 §3.2).
 //!
 //! # Differs from Linux
-//! - Linux raises the threshold with the reordering it has seen, as `adaptive_dupthresh` does
+//! - Linux raises the threshold with the reordering it has seen, as `max_dupthresh` permits
 //!   ([`reordering`](super::reordering)).
 //!
 //! # Not implemented
 //! - Early retransmit (RFC 5827).
 
 use super::{Phase, RecoveryState};
-use crate::{
-    seq::Seq,
-    settings::{Recovery, Settings},
-};
+use crate::{policy::Recovery, seq::Seq, settings::Settings};
 
 /// What of an acknowledgment decides whether it is a duplicate (RFC 5681 §2).
 #[derive(Debug, Clone, Copy)]

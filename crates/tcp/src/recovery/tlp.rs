@@ -7,7 +7,7 @@
 //! - A probe needs a round-trip time measured since the last one (§7.3), whatever that one was; whether
 //!   Linux asks for it has not been measured. With timestamps nearly every acknowledgment measures one.
 //!   The first probe of a connection needs none in Linux
-//!   ([`rtt_after_syn_timeout`](crate::Settings::rtt_after_syn_timeout)).
+//!   ([`Timers::sample_after_syn_timeout`](crate::policy::Timers::sample_after_syn_timeout)).
 //!
 //! # Not implemented
 //! - Nothing of §7.
@@ -55,15 +55,18 @@ pub struct Answer {
     pub bare_duplicate: bool,
 }
 
+/// How long a receiver may hold an acknowledgment back (TLP.max_ack_delay, §7.2).
+pub const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+
 impl Tlp {
     /// TLP_calc_PTO (§7.2). `lone`: a single segment is in flight, whose acknowledgment the receiver
-    /// may hold back for `max_ack_delay`.
+    /// may hold back for [`MAX_ACK_DELAY`].
     #[must_use]
-    pub fn pto(srtt: Duration, lone: bool, max_ack_delay: Duration) -> Duration {
+    pub fn pto(srtt: Duration, lone: bool) -> Duration {
         if srtt.is_zero() {
             return UNKNOWN;
         }
-        srtt.saturating_mul(2) + if lone { max_ack_delay } else { SLACK }
+        srtt.saturating_mul(2) + if lone { MAX_ACK_DELAY } else { SLACK }
     }
 
     /// A probe has left; `nxt` is SND.NXT behind it.
@@ -128,9 +131,9 @@ mod tests {
 
     #[test]
     fn two_round_trips_and_a_delayed_acknowledgment_for_a_lone_segment() {
-        assert_eq!(Tlp::pto(Duration::ZERO, false, ms(200)), ms(1000));
-        assert_eq!(Tlp::pto(ms(50), false, ms(200)), ms(102));
-        assert_eq!(Tlp::pto(ms(50), true, ms(200)), ms(300));
+        assert_eq!(Tlp::pto(Duration::ZERO, false), ms(1000));
+        assert_eq!(Tlp::pto(ms(50), false), ms(102));
+        assert_eq!(Tlp::pto(ms(50), true), ms(300));
     }
 
     /// RFC 8985 §7.4.2, case by case.

@@ -12,11 +12,8 @@
 //! - Linux takes a reduction back although something else is still taken for lost, and reduces again
 //!   if that proves true.
 //!
-//! - What RFC 4015 §3.3 asks of the timer after a spurious timeout is the switch `adapt_rto`, off in
-//!   Linux: the next samples show the delay there.
-//!
 //! # Not implemented
-//! - Nothing of RFC 4015 §3.
+//! - RFC 4015 §3.3: the estimate is not begun anew after a spurious timeout, as in Linux; the next samples show the delay.
 
 use crate::seq::Seq;
 

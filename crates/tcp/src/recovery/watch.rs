@@ -1,7 +1,7 @@
 //! What the recoveries beyond RFC 6675 keep for a connection. Connections that use none of them
 //! have none of it.
 
-use anabranch_core::units::{Duration, Instant};
+use anabranch_core::units::Instant;
 
 use super::{
     frto::Frto,
@@ -13,8 +13,9 @@ use super::{
     undo::Undo,
 };
 use crate::{
+    policy::{Recovery, RecoveryPace},
     seq::Seq,
-    settings::{Recovery, Settings},
+    settings::Settings,
 };
 
 /// The state of all of them.
@@ -34,10 +35,6 @@ pub struct Watch {
     pub reordering: Reordering,
     /// What duplicates stand for, where a remedy decides that.
     pub remedy: Option<Box<Remedied>>,
-    /// SRTT_prev and RTTVAR_prev (RFC 4015 §3.2): the estimate when the timer expired.
-    pub before_timeout: Option<(Duration, Duration)>,
-    /// The timeout was spurious: what is sent from here on begins the estimate anew.
-    pub resume_from: Option<Seq>,
     /// When the retransmission timer expires; what runs may be another timer before it.
     pub rto_at: Instant,
 }
@@ -47,13 +44,11 @@ impl Watch {
     #[must_use]
     pub fn new(settings: &Settings, first: Seq) -> Option<Box<Self>> {
         let wanted = settings.recovery == Recovery::Rack
-            || settings.prr
-            || settings.rate_halving
-            || settings.counted_pipe
+            || settings.recovery_pace != RecoveryPace::Pipe
             || settings.frto
             || settings.eifel
             || settings.undo
-            || settings.adaptive_dupthresh
+            || settings.adapts_dupthresh()
             || settings.reordering.is_some();
         wanted.then(|| {
             Box::new(Self {
@@ -72,8 +67,6 @@ impl Watch {
                         overdue: 0,
                     })
                 }),
-                before_timeout: None,
-                resume_from: None,
                 rto_at: Instant::NEVER,
             })
         })

@@ -5,13 +5,13 @@ use super::{super::recovery::remedy::Choice, Overrides, Problem, Recovery, Setti
 impl Settings {
     /// A remedy takes the place of what finds losses otherwise, unless that was asked for by name.
     pub(super) fn take_remedy(&mut self, choice: &Choice, over: &Overrides) -> Result<(), Problem> {
-        if over.adaptive_dupthresh == Some(true) {
+        if over.max_dupthresh.is_some() && self.adapts_dupthresh() {
             return Err(Problem {
                 field: "reordering",
-                message: "contradicts adaptive_dupthresh, which is a remedy of its own".to_owned(),
+                message: "contradicts max_dupthresh, which is a remedy of its own".to_owned(),
             });
         }
-        self.adaptive_dupthresh = false;
+        self.max_dupthresh = self.dupthresh;
         if self.recovery == Recovery::Rack && over.rack.is_none() && over.recovery.is_none() {
             self.recovery = Recovery::Rfc6675;
         }

@@ -8,7 +8,8 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 use anabranch_tcp::{
-    Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Settings, State,
+    Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Segmentation,
+    Settings, State,
 };
 use support::{
     Link, Net, endpoint,
@@ -78,9 +79,12 @@ fn a_lost_syn_is_sent_again_and_data_then_waits_three_seconds() {
 /// RFC 9293 §3.10.7.3 permits both. Fails where the switch does nothing, and where data wait for another event.
 #[test]
 fn what_ends_the_handshake_carries_data_unless_it_has_to_leave_alone() {
-    for (alone, lengths) in [(false, &[500][..]), (true, &[0, 500])] {
+    for (segmentation, lengths) in [
+        (Segmentation::None, &[500][..]),
+        (Segmentation::Tso, &[0, 500]),
+    ] {
         let settings = Settings {
-            lone_handshake_ack: alone,
+            segmentation,
             ..settings()
         };
         let mut end: Endpoint<Length> = endpoint(&settings, Role::Active, 1);
@@ -99,7 +103,7 @@ fn what_ends_the_handshake_carries_data_unless_it_has_to_leave_alone() {
         end.on_segment(ms(20), &answer, Ecn::NotEct);
         let left = std::iter::from_fn(|| end.poll_transmit(ms(20)));
         let found: Vec<u32> = left.map(|out| out.segment.body.len()).collect();
-        assert_eq!(found, lengths, "{alone}");
+        assert_eq!(found, lengths, "{segmentation:?}");
     }
 }
 

@@ -379,7 +379,6 @@ fn all_switches() -> Settings {
     Settings {
         mss: 1000,
         ecn: EcnMode::Accecn,
-        accecn_option: true,
         pacing: true,
         ..linux
     }

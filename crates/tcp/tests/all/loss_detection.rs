@@ -8,8 +8,8 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 use anabranch_tcp::{
-    Endpoint, Flags, Options, Profile, Recovery, RetransmitCause, Role, Segment, Settings,
-    WindowChange,
+    Endpoint, Flags, Options, Profile, Recovery, RecoveryPace, RetransmitCause, Role, Segment,
+    Settings, Timers, WindowChange, WindowRules,
 };
 use proptest::prelude::*;
 use support::{
@@ -85,6 +85,7 @@ fn the_reordering_timer() {
 #[test]
 fn a_clock_that_ticks_lets_the_timers_end_later() {
     let mut settings = racked();
+    settings.timers = Timers::Linux;
     settings.clock_tick = Duration::from_millis(4);
     let mut s = Sender::new(&settings);
     s.write(40, 4);
@@ -283,7 +284,7 @@ fn a_probe_that_repairs_is_answered_by_a_reduction() {
 #[test]
 fn prr_spreads_the_reduction_over_the_recovery() {
     let mut settings = Settings {
-        prr: true,
+        recovery_pace: RecoveryPace::Prr,
         recovery: Recovery::Rfc6675,
         tlp: false,
         ..racked()
@@ -308,7 +309,7 @@ fn prr_spreads_the_reduction_over_the_recovery() {
     s.ack(123, 22, &[]);
     assert_eq!(s.cwnd(), 10);
     let without = Settings {
-        prr: false,
+        recovery_pace: RecoveryPace::Pipe,
         ..settings
     };
     let mut s = Sender::new(&without);
@@ -355,7 +356,7 @@ fn the_threshold_follows_the_reordering() {
         let settings = Settings {
             recovery: Recovery::Rfc6675,
             tlp: false,
-            adaptive_dupthresh: adaptive,
+            max_dupthresh: if adaptive { 300 } else { 3 },
             ..racked()
         };
         let mut s = Sender::new(&settings);
@@ -380,8 +381,8 @@ fn the_threshold_follows_the_reordering() {
     let settings = Settings {
         recovery: Recovery::Rfc6675,
         tlp: false,
-        adaptive_dupthresh: true,
         dupthresh: 8,
+        max_dupthresh: 300,
         ..racked()
     };
     let mut s = Sender::new(&settings);
@@ -590,7 +591,11 @@ fn no_probe_before_the_first_round_trip_time() {
 fn a_recovery_that_ends_before_a_retransmission_has_come_begins_anew_or_not() {
     for (begins, has_left) in [(false, true), (true, true), (true, false)] {
         let mut s = Sender::new(&Settings {
-            recovery_again: begins,
+            window_rules: if begins {
+                WindowRules::Linux
+            } else {
+                WindowRules::Rfc5681
+            },
             ..racked()
         });
         assert_eq!(s.write(40, 30), first(0..10));
@@ -644,7 +649,11 @@ fn a_recovery_that_ends_before_a_retransmission_has_come_begins_anew_or_not() {
 fn a_timeout_during_a_recovery_reduces_again_or_not() {
     for (again_, partial) in [(true, false), (true, true), (false, false), (false, true)] {
         let settings = Settings {
-            timeout_reduces_again: again_,
+            window_rules: if again_ {
+                WindowRules::Rfc5681
+            } else {
+                WindowRules::Linux
+            },
             initial_cwnd: 40,
             tlp: false,
             ..racked()
@@ -686,7 +695,11 @@ fn a_timeout_during_a_recovery_reduces_again_or_not() {
 fn reports_are_round_trip_samples_where_the_stack_takes_them() {
     for (timestamps, from_sack) in [(false, false), (false, true), (true, false), (true, true)] {
         let settings = Settings {
-            rtt_from_sack: from_sack,
+            timers: if from_sack {
+                Timers::Linux
+            } else {
+                Timers::Rfc6298
+            },
             timestamps,
             tlp: false,
             ..racked()

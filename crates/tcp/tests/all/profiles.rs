@@ -8,7 +8,7 @@ use anabranch_core::{
     body::Octets,
     units::{Duration, Instant},
 };
-use anabranch_tcp::{Ending, Flags, Profile, Settings, profiles};
+use anabranch_tcp::{Ending, Flags, Profile, RecoveryPace, Settings, profiles};
 
 use support::{Link, Net, octets};
 
@@ -29,6 +29,12 @@ const fn ms(n: u64) -> Instant {
 
 /// Every switch of every profile that is released: those never change. A new switch comes with the value
 /// that leaves them as they were.
+/// A profile stays readable: policies, not habits.
+#[test]
+fn there_are_at_most_45_switches() {
+    assert!(Settings::SWITCHES.len() <= 45);
+}
+
 #[test]
 fn switches() {
     let mut text = String::new();
@@ -253,7 +259,7 @@ fn pause(settings: &Settings) -> Duration {
 fn rate_halving_spreads_the_reduction() {
     let halving = settings("linux-2.6.35");
     let mut window = halving.clone();
-    window.rate_halving = false;
+    window.recovery_pace = RecoveryPace::Pipe;
     assert!(pause(&halving) <= Duration::from_micros(360));
     assert!(pause(&window) > Duration::from_millis(5));
 }
@@ -261,9 +267,9 @@ fn rate_halving_spreads_the_reduction() {
 /// Four of five are lost: rate halving leaves less than half of the window.
 #[test]
 fn rate_halving_after_many_losses_leaves_little() {
-    let least = |rate_halving: bool| {
+    let least = |pace: RecoveryPace| {
         let mut settings = settings("linux-2.6.35");
-        settings.rate_halving = rate_halving;
+        settings.recovery_pace = pace;
         let losses: Vec<u32> = (200..330).filter(|n| n % 5 > 0).collect();
         let mut net = lossy(&settings, &losses);
         let mut before = 0;
@@ -280,19 +286,19 @@ fn rate_halving_after_many_losses_leaves_little() {
         assert_eq!(net.ends[0].stats().timeouts, 0);
         (least, before / 2)
     };
-    let (with, half) = least(true);
+    let (with, half) = least(RecoveryPace::RateHalving);
     assert!(5 * with < 4 * half, "{with} of {half}");
-    let (without, half) = least(false);
+    let (without, half) = least(RecoveryPace::Pipe);
     assert!(10 * without > 9 * half, "{without} of {half}");
 }
 
 /// The retransmission is lost as well: its timeout counts from when it left (RFC 6675 §6), or from the last
 /// acknowledgment of new data.
 #[test]
-fn a_retransmission_may_restart_the_timer() {
-    let wait = |restarts: bool| {
+fn retransmissions_of_the_counted_pipe_restart_the_timer() {
+    let wait = |pace: RecoveryPace| {
         let mut settings = settings("ns2-sack1");
-        settings.retransmission_restarts_timer = restarts;
+        settings.recovery_pace = pace;
         let mut net = lossy(&settings, &[200]);
         while net.ends[0].stats().retransmitted_packets == 0 {
             net.step();
@@ -305,7 +311,7 @@ fn a_retransmission_may_restart_the_timer() {
         }
         net.now - resent
     };
-    let (with, without) = (wait(true), wait(false));
+    let (with, without) = (wait(RecoveryPace::CountedPipe), wait(RecoveryPace::Pipe));
     assert!(with >= Duration::from_millis(200), "{with}");
     assert!(without < with, "{without} and {with}");
 }
@@ -316,7 +322,7 @@ fn a_retransmission_may_restart_the_timer() {
 fn the_counted_pipe_waits_for_one_acknowledgment_more() {
     let counted = settings("ns2-sack1");
     let mut judged = counted.clone();
-    judged.counted_pipe = false;
+    judged.recovery_pace = RecoveryPace::Pipe;
     let later = pause(&counted).saturating_sub(pause(&judged));
     assert_eq!(later, Duration::from_micros(120));
 }

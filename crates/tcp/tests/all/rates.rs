@@ -12,7 +12,9 @@ use anabranch_core::{
     body::Length,
     units::{Bytes, Duration, Instant, text::Limit},
 };
-use anabranch_tcp::{DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Settings};
+use anabranch_tcp::{
+    DelayedAck, EcnMode, Endpoint, Flags, Profile, Recovery, Role, Segmentation, Settings,
+};
 use support::{Link, Net};
 
 const MSS: u64 = 1000;
@@ -250,49 +252,37 @@ fn pacing_spreads_a_window_over_the_round_trip_in_bursts_of_a_millisecond() {
     assert_eq!(bursts(&net, ms(RTT)), [65]);
 }
 
+/// Linux's `tcp_pacing_ss_ratio`: 200 % of cwnd ÷ srtt. 100 segments of 8,000 bits in 20 ms are 40 Mbit/s.
 #[test]
-fn pacing_ratios_and_bursts_are_what_is_written() {
-    for (ratio, burst_ms, expected) in [(100, 0, 1), (100, 1, 5), (200, 2, 20), (400, 1, 20)] {
-        let s = Settings {
-            pacing: true,
-            pacing_ss_ratio: ratio,
-            pacing_burst: Duration::from_millis(burst_ms),
-            ..settings()
-        };
-        let (mut net, _) = with_fixed(&s, &settings(), 100);
-        net.run_until(ms(RTT + 3));
-        let bursts = bursts(&net, ms(RTT));
-        assert_eq!(bursts[0], expected, "{ratio} %, {burst_ms} ms: {bursts:?}");
-        let rate = net.ends[0]
-            .snapshot()
-            .pacing_rate
-            .expect("paced")
-            .as_mbit_per_s();
-        // 100 segments of 8,000 bits in 20 ms are 40 Mbit/s.
-        let expected = 0.4 * f64::from(ratio);
-        assert!((rate / expected - 1.0).abs() < 0.02, "{rate}");
-    }
+fn the_pacing_rate_in_slow_start_is_twice_the_windows() {
+    let s = Settings {
+        pacing: true,
+        ..settings()
+    };
+    let (mut net, _) = with_fixed(&s, &settings(), 100);
+    net.run_until(ms(RTT + 3));
+    let rate = net.ends[0].snapshot().pacing_rate.expect("paced");
+    assert!((rate.as_mbit_per_s() / 80.0 - 1.0).abs() < 0.02, "{rate:?}");
 }
 
-/// A segment takes 0.2 ms. Fails where time not used earns nothing, and where it earns more than half of a burst.
+/// Two segments of a millisecond each leave together. Fails where time not used earns nothing, and where it earns more than half
+/// of a burst.
 #[test]
-fn what_leaves_late_takes_less_of_the_next_ones_time() {
+fn a_tso_burst_that_leaves_late_takes_less_time() {
     let us = Duration::from_micros;
-    for (catches_up, expected) in [
+    for (segmentation, [first, second]) in [
         // The first has waited for long: half. The second is late by 40 us: the third leaves that much sooner.
-        (true, [100 + 40, 160]),
-        (false, [200 + 40, 200]),
+        (Segmentation::Tso, [1000 + 40, 1960]),
+        (Segmentation::None, [2000 + 40, 2000]),
     ] {
         let s = Settings {
             pacing: true,
-            pacing_ss_ratio: 100,
-            pacing_burst: Duration::ZERO,
-            pacing_catches_up: catches_up,
+            segmentation,
             ..settings()
         };
         let mut net: Net<Length> = Net::new(&s, &settings(), link(), [5, 77]);
         let fixed = Fixed {
-            segments: 100,
+            segments: 10,
             marked: Marked::default(),
         };
         net.ends[0] = Endpoint::new(
@@ -304,25 +294,24 @@ fn what_leaves_late_takes_less_of_the_next_ones_time() {
         net.logging = true;
         net.open();
         net.run_until(ms(100));
-        net.ends[0].write_all(Length(1000));
-        net.flush();
-        net.run_until(ms(100) + us(expected[0]));
         net.ends[0].write_all(Length(2000));
         net.flush();
-        net.run_until(ms(105));
+        net.run_until(ms(100) + us(first));
+        net.ends[0].write_all(Length(4000));
+        net.flush();
+        net.run_until(ms(110));
         let left: Vec<Instant> = net
             .log
             .iter()
             .filter(|(_, end, _, _, _, len)| *end == 0 && *len > 0)
             .map(|(at, ..)| *at)
             .collect();
-        let [first, second, third] = left[..] else {
-            panic!("{left:?}")
-        };
+        let bursts: Vec<Instant> = left.chunks(2).map(|burst| burst[0]).collect();
+        assert_eq!(bursts.len(), 3, "{left:?}");
         // The second was written when it was late by 40 us, and left at once.
-        assert_eq!(second - first, us(expected[0]), "{catches_up}");
-        let apart = (third - second).as_millis_f64() * 1e3;
-        assert!((apart - expected[1] as f64).abs() < 2.0, "{apart} us");
+        assert_eq!(bursts[1] - bursts[0], us(first), "{segmentation:?}");
+        let apart = (bursts[2] - bursts[1]).as_millis_f64() * 1e3;
+        assert!((apart - second as f64).abs() < 20.0, "{apart} us");
     }
 }
 
@@ -372,7 +361,7 @@ fn slow_start_is_not_held_back_by_a_window_that_grows() {
 #[test]
 fn the_send_buffer_takes_two_windows_and_stops_at_its_limit() {
     let s = Settings {
-        send_autotuning: true,
+        send_autotuning_start: Bytes::new(16 << 10),
         send_buffer: Limit::Bytes(Bytes::new(200_000)),
         ..settings()
     };

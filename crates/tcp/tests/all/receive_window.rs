@@ -3,15 +3,14 @@
 use crate::support;
 
 use anabranch_core::units::{Bytes, text::Limit};
-use anabranch_tcp::{DelayedAck, Profile, Settings};
+use anabranch_tcp::{DelayedAck, Profile, Receiver as ReceiverPolicy, Settings};
 use support::receiver::{FULL, Receiver, Said};
 
 fn settings() -> Settings {
     let linux = Profile::named("linux-6.18").expect("it exists").settings;
     Settings {
         receive_window: linux.receive_window,
-        autotuning_start: linux.autotuning_start,
-        occupied_buffer: true,
+        receiver: ReceiverPolicy::Linux,
         mss: FULL,
         delayed_ack: DelayedAck::Off,
         timestamps: false,
@@ -20,9 +19,9 @@ fn settings() -> Settings {
     }
 }
 
-/// What the buffer has room for at the start (`autotuning_start`).
+/// What the buffer has room for at the start.
 fn whole() -> u32 {
-    u32::try_from(settings().autotuning_start.get()).expect("it is small")
+    u32::try_from(settings().receiver.tuning_start()).expect("it is small")
 }
 
 /// As a field has it, in steps of the scale.
@@ -189,59 +188,51 @@ fn the_edge_never_moves_back() {
 /// waits from the start.
 #[test]
 fn once_the_whole_buffer_is_offered_acknowledgments_wait_for_the_read() {
-    for waits in [false, true] {
-        let mut receiver = Receiver::new(&Settings {
-            delayed_ack: Profile::named("rfc")
-                .expect("it exists")
-                .settings
-                .delayed_ack,
-            acks_wait_for_read: waits,
-            lazy_window_updates: true,
-            ..settings()
-        });
-        receiver.end.set_auto_read(false);
-        for number in 0..10 {
-            receiver.feed(60, [number]);
-            receiver.read(60);
-        }
-        assert_eq!(receiver.feed(61, 10..11), []);
-        receiver.read(61);
-        assert_eq!(
-            receiver.feed(61, 11..12).len(),
-            1,
-            "a segment less than the buffer is offered"
-        );
-        receiver.read(61);
-        receiver.feed(62, 13..14);
-        receiver.feed(62, 12..13);
-        receiver.read(62);
-        receiver.feed(63, 14..15);
-        receiver.read(63);
-        assert_eq!(
-            receiver.feed(63, 15..16).len(),
-            1,
-            "it offers more than the one that filled the gap"
-        );
-        receiver.read(63);
-        // Two that are not read could offer less in any case; the read offers all of it.
-        let at_once = receiver.feed(64, 16..18).len();
-        let after = receiver.read(64);
-        assert_eq!((at_once, after.len()), if waits { (0, 1) } else { (1, 0) });
-        receiver.feed(65, 18..19);
-        receiver.read(65);
-        let at_once = receiver.feed(65, 19..20);
-        let after = receiver.read(65);
-        if waits {
-            assert_eq!(at_once, []);
-            let whole_buffer = Said {
-                ack: 20,
-                window: rounded(whole()),
-            };
-            assert_eq!(after, [whole_buffer]);
-        } else {
-            assert_eq!((at_once.len(), after.len()), (1, 0));
-        }
+    let mut receiver = Receiver::new(&Settings {
+        delayed_ack: Profile::named("rfc")
+            .expect("it exists")
+            .settings
+            .delayed_ack,
+        ..settings()
+    });
+    receiver.end.set_auto_read(false);
+    for number in 0..10 {
+        receiver.feed(60, [number]);
+        receiver.read(60);
     }
+    assert_eq!(receiver.feed(61, 10..11), []);
+    receiver.read(61);
+    assert_eq!(
+        receiver.feed(61, 11..12).len(),
+        1,
+        "a segment less than the buffer is offered"
+    );
+    receiver.read(61);
+    receiver.feed(62, 13..14);
+    receiver.feed(62, 12..13);
+    receiver.read(62);
+    receiver.feed(63, 14..15);
+    receiver.read(63);
+    assert_eq!(
+        receiver.feed(63, 15..16).len(),
+        1,
+        "it offers more than the one that filled the gap"
+    );
+    receiver.read(63);
+    // Two that are not read could offer less in any case; the read offers all of it.
+    let at_once = receiver.feed(64, 16..18).len();
+    let after = receiver.read(64);
+    assert_eq!((at_once, after.len()), (0, 1));
+    receiver.feed(65, 18..19);
+    receiver.read(65);
+    let at_once = receiver.feed(65, 19..20);
+    let after = receiver.read(65);
+    assert_eq!(at_once, []);
+    let whole_buffer = Said {
+        ack: 20,
+        window: rounded(whole()),
+    };
+    assert_eq!(after, [whole_buffer]);
 }
 
 /// What waits for the read waits no longer than the timeout.
@@ -250,7 +241,6 @@ fn an_acknowledgment_that_waits_for_the_read_leaves_with_the_timeout() {
     let rfc = Profile::named("rfc").expect("it exists").settings;
     let mut receiver = Receiver::new(&Settings {
         delayed_ack: rfc.delayed_ack,
-        acks_wait_for_read: true,
         ..settings()
     });
     receiver.end.set_auto_read(false);

@@ -7,7 +7,7 @@ use anabranch_core::{
     packet::Ecn,
     units::{Bytes, Duration, Instant},
 };
-use anabranch_tcp::{CongestionState, FullAck, Recovery, Settings, State};
+use anabranch_tcp::{CongestionState, Recovery, Settings, State};
 use support::plain::{MSS, RULE, ack, drain, established, file, link, ms, settings, without_sack};
 
 #[test]
@@ -268,29 +268,14 @@ fn window_after_a_full_acknowledgment(s: &Settings, duplicates: u64, more: u32) 
     end.cwnd().get() / MSS
 }
 
-/// RFC 6582 §3.2 step 3: min(ssthresh, max(FlightSize, SMSS) + SMSS), or ssthresh.
+/// RFC 6582 §3.2 step 3, the second option, and RFC 5681 §3.2 step 6: ssthresh, whatever is in flight.
 #[test]
-fn new_reno_leaves_recovery_with_ssthresh_or_with_what_is_in_flight() {
-    let leave = |full_ack| Settings {
-        full_ack,
-        ..without_sack(Recovery::NewReno)
-    };
-    let flight = leave(FullAck::FlightSize);
-    let ssthresh = leave(FullAck::Ssthresh);
-    // In flight are no segment, the two that duplicates let out, and as many as ssthresh allows.
-    for (duplicates, more, expected) in [(3, 0, 2), (9, 50_000, 3), (11, 50_000, 5)] {
-        let found = window_after_a_full_acknowledgment(&flight, duplicates, more);
-        assert_eq!(
-            found, expected,
-            "{duplicates} duplicates, {more} octets more"
-        );
-        let found = window_after_a_full_acknowledgment(&ssthresh, duplicates, more);
-        assert_eq!(found, 5, "{duplicates} duplicates, {more} octets more");
+fn a_full_acknowledgment_leaves_the_window_at_ssthresh() {
+    for recovery in [Recovery::NewReno, Recovery::Reno] {
+        for (duplicates, more) in [(3, 0), (9, 50_000), (11, 50_000)] {
+            let found =
+                window_after_a_full_acknowledgment(&without_sack(recovery), duplicates, more);
+            assert_eq!(found, 5, "{duplicates} duplicates, {more} octets more");
+        }
     }
-    // RFC 5681 §3.2 step 6 knows one window only.
-    let reno = Settings {
-        recovery: Recovery::Reno,
-        ..flight
-    };
-    assert_eq!(window_after_a_full_acknowledgment(&reno, 3, 0), 5);
 }

@@ -487,8 +487,8 @@ fn contradictions_are_refused_where_they_stand() {
         ),
         (
             Config::LeungMa(leung_ma::Params::default()),
-            |over| over.adaptive_dupthresh = Some(true),
-            "contradicts adaptive_dupthresh",
+            |over| over.max_dupthresh = Some(300),
+            "contradicts max_dupthresh",
         ),
         (
             Config::Ncr(ncr::Params::default()),

@@ -5,14 +5,14 @@ use crate::support;
 
 use std::sync::Arc;
 
-use anabranch_congestion::{Config, IdleRestart, registry};
+use anabranch_congestion::{Config, IdleRestart, bbr, registry};
 use anabranch_core::{
     body::Length,
     registry::Meta,
     units::{Bytes, Duration, Instant, text::Limit},
 };
 use anabranch_tcp::{
-    Endpoint, LimitTimes, Profile, Role, SendLimit, Settings, send_limit::Constraint,
+    Endpoint, LimitTimes, Profile, Role, Segmentation, SendLimit, Settings, send_limit::Constraint,
 };
 use support::{Link, Net};
 
@@ -95,7 +95,7 @@ fn is_cwnd(limit: SendLimit) -> bool {
 }
 
 /// Watches a sender: its window grows only while something is acknowledged that left while cwnd was the limit.
-/// Slow start may go on to twice of what is in flight (`slow_start_half_full`).
+/// Slow start may go on to twice of what is in flight (`window_rules = "linux"`).
 struct Growth {
     cwnd: u64,
     /// When cwnd limited the sender last, and what was delivered by then.
@@ -109,7 +109,7 @@ impl Growth {
         Self {
             cwnd: 0,
             limited_at: Instant::START,
-            half_full: settings.slow_start_half_full,
+            half_full: settings.window_rules.grow_half_full(),
             models: matches!(config, Config::Bbr(_) | Config::Bbr3(_)),
         }
     }
@@ -152,7 +152,7 @@ fn no_window_outgrows_the_receive_window_or_the_send_buffer() {
         let plain = profile(name);
         let buffered = Settings {
             send_buffer: bytes(BOUND),
-            send_autotuning: false,
+            send_autotuning_start: Bytes::ZERO,
             ..plain.clone()
         };
         let bounded = offering(BOUND, &plain);
@@ -165,7 +165,7 @@ fn no_window_outgrows_the_receive_window_or_the_send_buffer() {
                     let mut growth = Growth::new(&config, sender);
                     let mut most = most(&config, BOUND);
                     // Linux lets an application write on while cwnd has room, whatever its buffer.
-                    if sender.push_bursts && sender.send_buffer == bytes(BOUND) {
+                    if sender.segmentation.is_tso() && sender.send_buffer == bytes(BOUND) {
                         most = u64::MAX;
                     }
                     while net.now < ms(12_000) && net.step() {
@@ -248,15 +248,8 @@ fn each_limit_is_reported_where_it_binds() {
         let bounded = offering(BOUND, &plain);
         let buffered = Settings {
             send_buffer: bytes(BOUND),
-            send_autotuning: false,
-            push_bursts: false,
-            defer_small_bursts: false,
-            ..plain.clone()
-        };
-        let paced = Settings {
-            pacing: true,
-            pacing_ss_ratio: 60,
-            pacing_ca_ratio: 60,
+            send_autotuning_start: Bytes::ZERO,
+            segmentation: Segmentation::None,
             ..plain.clone()
         };
         // A loss every 1,000 segments, or so, keeps the window below what the path holds.
@@ -278,7 +271,8 @@ fn each_limit_is_reported_where_it_binds() {
             end.write_all(Length(2000));
         });
         assert!(idle[3] > 0.99, "{name}: {idle:?}");
-        let pacing = shares(of([&paced, &plain], path(&[])), endless);
+        let bbr = Config::Bbr(bbr::Params::default());
+        let pacing = shares(net(&bbr, [&plain, &plain], path(&[])), endless);
         assert!(pacing[4] > 0.9, "{name}: {pacing:?}");
     }
 }

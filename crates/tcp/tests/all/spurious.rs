@@ -5,7 +5,8 @@ use crate::support;
 use anabranch_congestion::IdleRestart;
 use anabranch_core::{body::Length, packet::Ecn};
 use anabranch_tcp::{
-    EcnMode, Recovery, Refusal, RetransmitCause, Segment, Settings, Timestamps, WindowChange,
+    EcnMode, Receiver, Recovery, RecoveryPace, Refusal, RetransmitCause, Segment, Settings,
+    Timestamps, WindowChange, WindowRules,
 };
 use support::scripted::{MSS, Sender, again, all, first, ms, racked};
 
@@ -17,7 +18,7 @@ use RetransmitCause::{Rack, Rto};
 fn duplicates_undo_a_fast_retransmit() {
     let settings = Settings {
         undo: true,
-        prr: true,
+        recovery_pace: RecoveryPace::Prr,
         ..racked()
     };
     let mut s = Sender::new(&settings);
@@ -184,9 +185,13 @@ fn timestamps_undo_a_timeout() {
 #[test]
 fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
     // Where it is not taken back the window is of one segment, which the acknowledgment lets grow.
-    for (again_, undone, cwnd) in [(false, 0, 2), (true, 1, 20)] {
+    for (again_, undone, cwnd) in [(false, 0, 2), (true, 1, 21)] {
         let settings = Settings {
-            timeout_reduces_again: again_,
+            window_rules: if again_ {
+                WindowRules::Rfc5681
+            } else {
+                WindowRules::Linux
+            },
             initial_cwnd: 40,
             tlp: false,
             ..all()
@@ -268,11 +273,13 @@ fn a_late_original_that_was_sent_again_shows_the_reordering() {
 /// RFC 7323 §5.3 R1, and the millisecond that Linux lets pass.
 #[test]
 fn a_timestamp_may_be_a_little_old_where_the_stack_says_so() {
-    for (tolerance, old, taken) in [(0, 0, true), (0, 1, false), (1, 1, true), (1, 2, false)] {
-        let settings = Settings {
-            paws_tolerance: tolerance,
-            ..all()
-        };
+    for (receiver, old, taken) in [
+        (Receiver::Rfc, 0, true),
+        (Receiver::Rfc, 1, false),
+        (Receiver::Linux, 1, true),
+        (Receiver::Linux, 2, false),
+    ] {
+        let settings = Settings { receiver, ..all() };
         let mut s = Sender::new(&settings);
         s.now = ms(100);
         let data = |s: &Sender, seq, value| Segment {
@@ -290,7 +297,7 @@ fn a_timestamp_may_be_a_little_old_where_the_stack_says_so() {
         assert_eq!(
             s.end.stats().delivered_bytes,
             if taken { 20 } else { 10 },
-            "{old} ms with {tolerance} ms"
+            "{old} ms with {receiver:?}"
         );
         assert_eq!(
             s.end.refusals().of(Refusal::OldTimestamp),

@@ -7,7 +7,7 @@ use anabranch_core::{
     units::{Bytes, Duration, text::Limit},
 };
 use anabranch_tcp::{
-    DelayedAck, EcnMode, Profile, Recovery, Settings, State,
+    DelayedAck, EcnMode, Profile, Recovery, RecoveryPace, Settings, State,
     recovery::remedy::{Choice, registry},
 };
 use proptest::prelude::*;
@@ -53,11 +53,15 @@ fn settings() -> impl Strategy<Value = Settings> {
                 s.mss = mss;
                 s.sack = sack || recovery.needs_sack();
                 s.tlp = tlp && recovery == Recovery::Rack;
-                s.prr = prr && recovery.needs_sack();
+                s.recovery_pace = if prr && recovery.needs_sack() {
+                    RecoveryPace::Prr
+                } else {
+                    RecoveryPace::Pipe
+                };
                 s.frto = frto;
                 s.eifel = eifel && timestamps;
                 s.undo = undo;
-                s.adaptive_dupthresh = adaptive;
+                s.max_dupthresh = if adaptive { 300 } else { s.dupthresh };
                 s.dsack = s.sack && timestamps;
                 s.recovery = recovery;
                 if recovery == Recovery::Rfc6675 && s.dsack {

@@ -139,7 +139,7 @@ fn kinds() {
             ),
             (
                 "a tick that is none",
-                with("cc = ", "transport = { timer_tick = \"11 s\" }\ncc = "),
+                with("cc = ", "transport = { clock_tick = \"11 s\" }\ncc = "),
             ),
             (
                 "unknown stack",
@@ -170,11 +170,8 @@ fn kinds() {
                 ),
             ),
             (
-                "the AccECN option without AccECN",
-                with(
-                    "cc = ",
-                    "transport = { ecn = \"rfc3168\", accecn_option = true }\ncc = ",
-                ),
+                "a switch of an earlier version",
+                with("cc = ", "transport = { accecn_option = true }\ncc = "),
             ),
             (
                 "challenges too far apart",
@@ -249,12 +246,15 @@ fn rates_and_windows() {
                 transport("\"cubic\"", "hystart = \"linus\""),
             ),
             (
-                "a rate of nothing",
-                transport("\"reno\"", "pacing = true, pacing_ca_ratio = 0"),
+                "a pace that its recovery cannot have",
+                transport(
+                    "\"reno\"",
+                    "recovery = \"rack\", recovery_pace = \"counted-pipe\"",
+                ),
             ),
             (
-                "a burst of seconds",
-                transport("\"reno\"", "pacing_burst = \"2 s\""),
+                "two paces",
+                transport("\"reno\"", "prr = true, recovery_pace = \"pipe\""),
             ),
             (
                 "a timeout that ends before it begins",
@@ -278,8 +278,8 @@ fn rates_and_windows() {
                 ),
             ),
             (
-                "reports that are late by seconds",
-                transport("\"reno\"", "sack_compression_slack = \"2 s\""),
+                "ticks of no length",
+                transport("\"reno\"", "timers = \"bsd\", clock_tick = \"0 s\""),
             ),
             (
                 "no growth at all",

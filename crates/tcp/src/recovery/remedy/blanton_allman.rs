@@ -15,7 +15,7 @@
 //! - What the source's figures leave open is a parameter: the gain of the moving average, and the
 //!   share of the window that bounds the threshold so that duplicates enough can come at all.
 //! - The largest so far (`maximum`) is what later practice made of it, and today's
-//!   `adaptive_dupthresh`.
+//!   `max_dupthresh`.
 //!
 //! # Differs from Linux
 //! - Linux takes segments that were late but not sent again for a measure as well, up to

@@ -1,0 +1,120 @@
+//! Which acknowledgments and windows a receiver sends beyond what delayed acknowledgments decide.
+
+use anabranch_core::units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a receiver acknowledges at once, which window it offers, and which segments it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Receiver {
+    /// Every segment out of order is acknowledged at once (RFC 5681 §4.2); PAWS takes no older timestamp (RFC 7323
+    /// §5.3 R1); every unacceptable segment is answered (RFC 9293 §3.10.7.4); only unread data takes from the window
+    /// (RFC 9293 §3.8.6).
+    Rfc,
+    /// As measured of Linux 6.18.
+    ///
+    /// - SACK compression (`tcp_comp_sack_nr`, `tcp_comp_sack_delay_ns`, `tcp_comp_sack_slack_ns`).
+    /// - A window update leaves alone only where the window has become twice what the sender knows.
+    /// - An acknowledgment that could not offer as much as the last one leaves once the data has been read.
+    /// - PAWS accepts a timestamp that is one millisecond older, and one that is older by up to 1.2 RTO in an acknowledgment
+    ///   without data that repeats number and window of the last one.
+    /// - Answers to unacceptable segments without data are limited as challenge ACKs are (`tcp_invalid_ratelimit`).
+    /// - A tuned window begins with 80 KiB, ends where the buffer does, and counts what waits beyond a gap.
+    Linux,
+}
+
+/// How many reports of segments out of order one acknowledgment carries, and how long they wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SackCompression {
+    /// Reports in one acknowledgment at most.
+    pub reports: u32,
+    /// The longest wait; a twentieth of the round-trip time at most.
+    pub delay: Duration,
+    /// How late the timer is where nothing else wakes the host.
+    pub slack: Duration,
+}
+
+/// The window offered at first where it is tuned: half of the 128 KiB of Linux's `tcp_rmem`.
+const FIRST_WINDOW: u64 = 64 << 10;
+
+impl Receiver {
+    const fn is_linux(self) -> bool {
+        matches!(self, Self::Linux)
+    }
+
+    /// From the fourth segment out of order on since RCV.NXT moved (measured); needs SACK.
+    #[must_use]
+    #[inline]
+    pub const fn sack_compression(self) -> Option<SackCompression> {
+        match self {
+            Self::Rfc => None,
+            Self::Linux => Some(SackCompression {
+                reports: 44,
+                delay: Duration::from_millis(1),
+                slack: Duration::from_micros(100),
+            }),
+        }
+    }
+
+    /// A window update leaves alone only where the window has doubled, not after two segments or half of the buffer
+    /// (RFC 9293 §3.8.6.2.2).
+    #[must_use]
+    #[inline]
+    pub const fn doubles_window_updates(self) -> bool {
+        self.is_linux()
+    }
+
+    /// An acknowledgment that could not offer as much as the last one did waits until the data is read.
+    #[must_use]
+    #[inline]
+    pub const fn acks_wait_for_read(self) -> bool {
+        self.is_linux()
+    }
+
+    /// Milliseconds by which a timestamp may be older than the last one.
+    #[must_use]
+    #[inline]
+    pub const fn paws_tolerance(self) -> u32 {
+        if self.is_linux() { 1 } else { 0 }
+    }
+
+    /// PAWS passes an overtaken acknowledgment without data.
+    #[must_use]
+    #[inline]
+    pub const fn passes_overtaken_acks(self) -> bool {
+        self.is_linux()
+    }
+
+    /// Answers to unacceptable segments without data are limited as challenge ACKs are.
+    #[must_use]
+    #[inline]
+    pub const fn limits_answers(self) -> bool {
+        self.is_linux()
+    }
+
+    /// The tuned window ends where the buffer does, which holds unread data and data beyond a gap; what is unread at the
+    /// end of a round trip does not count in the measurement, and segments beyond a gap give round-trip times.
+    #[must_use]
+    #[inline]
+    pub const fn accounts_for_buffer(self) -> bool {
+        self.is_linux()
+    }
+
+    /// What a tuned window grows to before anything has been measured, by twice what arrives.
+    #[must_use]
+    #[inline]
+    pub const fn tuning_start(self) -> u64 {
+        match self {
+            Self::Rfc => FIRST_WINDOW,
+            Self::Linux => 80 << 10,
+        }
+    }
+
+    /// The window offered at first where it is tuned.
+    #[must_use]
+    #[inline]
+    pub const fn first_window() -> u64 {
+        FIRST_WINDOW
+    }
+}

@@ -1,0 +1,54 @@
+//! How losses are repaired, and at what pace.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How losses are repaired before the retransmission timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// Fast recovery ends at the first acknowledgment of new data (RFC 5681 §3.2).
+    Reno,
+    /// Partial acknowledgments repair one loss each (RFC 6582).
+    NewReno,
+    /// SACK guides the repair (RFC 6675). With a peer that does not permit SACK the endpoint falls back to
+    /// `new-reno`.
+    Rfc6675,
+    /// As `rfc6675`, but segments are marked lost by their transmission times (RFC 8985). The same fallback.
+    Rack,
+}
+
+impl Recovery {
+    /// Whether SACK guides it.
+    #[must_use]
+    #[inline]
+    pub const fn needs_sack(self) -> bool {
+        matches!(self, Self::Rfc6675 | Self::Rack)
+    }
+
+    /// Whether it can be paced so.
+    #[must_use]
+    pub const fn permits(self, pace: RecoveryPace) -> bool {
+        match pace {
+            RecoveryPace::Pipe => true,
+            RecoveryPace::CountedPipe => matches!(self, Self::Rfc6675),
+            RecoveryPace::RateHalving | RecoveryPace::Prr => self.needs_sack(),
+        }
+    }
+}
+
+/// What a recovery guided by SACK may send with each acknowledgment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecoveryPace {
+    /// What cwnd leaves room for above the pipe (RFC 6675 §5 (C)).
+    Pipe,
+    /// The pipe is counted by acknowledgments, and holes are repaired before new data leaves (Fall and Floyd 1996). Needs
+    /// `recovery = "rfc6675"`.
+    CountedPipe,
+    /// One segment for every second acknowledgment; cwnd is at most one segment above what is in flight (RFC 6937 §1):
+    /// Linux before 3.2.
+    RateHalving,
+    /// Proportional rate reduction (RFC 9937).
+    Prr,
+}

@@ -1,0 +1,80 @@
+//! Switches of earlier versions, and what replaces each.
+
+/// The name of each, and what a scenario says instead.
+pub const REMOVED: &[(&str, &str)] = &[
+    (
+        "accecn_option",
+        "`ecn = \"accecn\"` has it, `ecn = \"accecn-without-option\"` does not",
+    ),
+    ("acks_wait_for_read", "`receiver = \"linux\"`"),
+    ("adapt_rto", "no stack had it on"),
+    (
+        "adaptive_dupthresh",
+        "`max_dupthresh`: `dupthresh` rises where that is larger",
+    ),
+    ("autotuning_start", "`receiver = \"linux\"`"),
+    ("clock_granularity", "`clock_tick`"),
+    ("counted_pipe", "`recovery_pace = \"counted-pipe\"`"),
+    ("cubic_count_outlives", "`arithmetic = \"linux\"`"),
+    ("cubic_interval", "`arithmetic = \"linux\"`"),
+    ("defer_small_bursts", "`segmentation = \"tso\"`"),
+    ("disordered_acks", "`receiver = \"linux\"`"),
+    (
+        "first_epoch_growth",
+        "`arithmetic = \"linux\"`, or `first_epoch_growth` of `cc = { kind = \"cubic\", … }`",
+    ),
+    ("full_ack", "no stack had it other than `ssthresh`"),
+    (
+        "grow_by_delivered",
+        "`window_rules = \"linux-2.6\"` or `\"linux\"`",
+    ),
+    ("lazy_window_updates", "`receiver = \"linux\"`"),
+    ("limit_answers", "`receiver = \"linux\"`"),
+    ("lone_handshake_ack", "`segmentation = \"tso\"`"),
+    ("max_ack_delay", "200 ms, as in RFC 8985 §7.2"),
+    (
+        "min_rto_over_srtt",
+        "`timers = \"linux-2.6\"` or `\"linux\"`",
+    ),
+    ("occupied_buffer", "`receiver = \"linux\"`"),
+    ("pacing_burst", "a millisecond at the pacing rate"),
+    ("pacing_ca_ratio", "120 %, as Linux has it"),
+    ("pacing_catches_up", "`segmentation = \"tso\"`"),
+    ("pacing_ss_ratio", "200 %, as Linux has it"),
+    ("paws_tolerance", "`receiver = \"linux\"`"),
+    (
+        "prr_at_marks",
+        "`window_rules = \"linux\"` with `recovery_pace = \"prr\"`",
+    ),
+    ("push_bursts", "`segmentation = \"tso\"`"),
+    ("rate_halving", "`recovery_pace = \"rate-halving\"`"),
+    ("recovery_again", "`window_rules = \"linux\"`"),
+    ("recovery_end_grows", "`window_rules = \"linux\"`"),
+    (
+        "reno_friendly",
+        "`arithmetic = \"linux\"`, or `reno_friendly` of `cc = { kind = \"cubic\", … }`",
+    ),
+    (
+        "retransmission_restarts_timer",
+        "`recovery_pace = \"counted-pipe\"`",
+    ),
+    ("retries_base_rto", "`timers = \"linux\"`"),
+    ("rtt_after_syn_timeout", "`timers = \"linux\"`"),
+    ("rtt_from_sack", "`timers = \"linux\"`"),
+    ("sack_compression", "`receiver = \"linux\"`"),
+    ("sack_compression_delay", "`receiver = \"linux\"`"),
+    ("sack_compression_slack", "`receiver = \"linux\"`"),
+    (
+        "send_autotuning",
+        "`send_autotuning_start`: 16 KiB in Linux, 0 for off",
+    ),
+    ("slow_start_half_full", "`window_rules = \"linux\"`"),
+    ("syn_linear_timeouts", "`timers = \"linux\"`"),
+    ("timeout_reduces_again", "`window_rules = \"rfc5681\"`"),
+    ("timer_tick", "`timers = \"bsd\"` with `clock_tick`"),
+    ("undo_restores_w_max", "`arithmetic = \"rfc\"`"),
+    (
+        "window_count",
+        "`arithmetic = \"linux\"`, or `count` of `cc = { kind = \"cubic\", … }`",
+    ),
+];
