@@ -463,7 +463,7 @@ def test_explain_knows_what_the_format_knows(anabranch: Call) -> None:
     assert told["places"][0]["place"] == "`transport` of a flow"
     assert told["profiles"]["linux-6.18"] == "linux"
     for name, words in (
-        ("mss", ["Payload bytes of a full segment", "1448 bytes", "linux-6.18, linux"]),
+        ("mss", ["Payload octets of a full segment", "1448 bytes", "linux-6.18, linux"]),
         ("sack", ["RFC 2018", "the profile's", "ns3-2018"]),
         ("between", ["[link.NAME]", "[gateway.NAME]"]),
         ("quantum", ["fq-codel (queue)"]),
