@@ -30,12 +30,12 @@ test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
 	$(RUN) cargo test --workspace --exclude anabranch-py --locked --doc $$(cat .tools/cargo-features)
-	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools tests/oracle
+	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
 
 test-studies: setup ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
-	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long tests/oracle
+	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long validation/tests
 
 test-live: ## Run all tests of live runs (10 minutes)
 	@tools/bootstrap test
@@ -47,14 +47,14 @@ test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test-live
 
 test-slow: setup ## Run the tests that make every figure of a page anew
-	$(RUN) python -m pytest -rs -m slow tests/oracle tests/live
+	$(RUN) python -m pytest -rs -m slow validation/tests tests/live
 
 compare: setup ## Set figures of other implementations beside ours, row by row; write docs/validation
-	@$(RUN) python tools/compare.py --write
+	@$(RUN) python validation/compare.py --write
 
 validate: setup ## Run the scenarios of scenarios/live in both engines; write docs/validation/live.md (20 minutes)
 	@status=0; $(RUN) anabranch validate --seeds $(SEEDS) --keep out/live-runs --out out/validation scenarios/live/*.toml || status=$$?; \
-	  test $$status -le 1 && $(RUN) python tools/live_validation.py out/validation && exit $$status
+	  test $$status -le 1 && $(RUN) python validation/live_validation.py out/validation && exit $$status
 
 bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
@@ -85,7 +85,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_locks.py
 	$(RUN) ruff check
-	$(RUN) env MYPYPATH=tools mypy --strict python/anabranch tests/python tools tests/tools tests/oracle tests/studies tests/live
+	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live
 
 generate: setup ## Write the generated reference and the JSON Schema
 	$(RUN) python tools/generate.py

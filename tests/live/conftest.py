@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-# Tools are no package: their folder is put where tests can import them.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+# validation/ is no package: its folder is put where tests can import them.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "validation"))
 
 ATTEMPTS = 8
 """A tainted run is no result: it is made again, and so often at most. Beside six processes that keep both processors

@@ -49,7 +49,7 @@ Range = tuple[float, float]
 
 OTHER_RTT_MS = 154.3
 """What CUBIC over the thin path has in some runs: live in 10 of 33, simulated in 23 of 64 that begin anywhere in a tick
-of the kernel's clock and whose hosts take what was measured (``tests/live/two_outcomes.py``)."""
+of the kernel's clock and whose hosts take what was measured (``validation/measure/two_outcomes.py``)."""
 ATTEMPTS = 4
 """All have it by chance in one case of sixty."""
 

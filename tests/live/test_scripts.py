@@ -56,7 +56,7 @@ def test_the_page_lists_every_script() -> None:
     """Fails for a page that is older than the scripts."""
     for script in kernel_scripts.scripts():
         name = f"{script.parent.name}/{script.name}"
-        assert PAGE.count(name) >= 1, f"python tools/kernel_scripts.py --write ({name})"
+        assert PAGE.count(name) >= 1, f"python validation/kernel_scripts.py --write ({name})"
 
 
 @pytest.mark.brief

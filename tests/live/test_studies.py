@@ -317,7 +317,7 @@ def test_the_pages_show_what_is_kept() -> None:
     """Fails for a page that was changed by hand, and for a result that has not reached its page."""
     checkout = Path(__file__).resolve().parents[2]
     done = subprocess.run(
-        ["tools/env", "python", "tools/live_studies.py", "--check"],
+        ["tools/env", "python", "validation/live_studies.py", "--check"],
         cwd=checkout, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -21,8 +21,8 @@ import pytest
 from anabranch.live import Limits
 from anabranch.result import RunResult
 from anabranch.scenario import Scenario
+from anabranch.validate.segments import ACK, SYN, Segment, segments
 
-from .capture import ACK, SYN, Segment, segments
 from .conftest import FLOW, PATH, command, missing, untainted
 
 LOOSE = Limits(p99_lateness_ms=1000.0, max_lateness_ms=10_000.0)

@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
+from anabranch.errors import RunFailedError
+from anabranch.validate.host_times import HostTimes
+from anabranch.validate.measure_hosts import measure_hosts
+
 from .conftest import ATTEMPTS, command
 
-SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "live"
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIOS = ROOT / "scenarios" / "live"
+TIMES = ROOT / "validation" / "data" / "host_times.json"
+"""What hosts took on one machine: measuring this one takes two minutes (:func:`test_hosts_are_measured`)."""
 
 SHORT = ("thin", "bbr-shallow", "bbr-deep", "requests-beside-bulk")
 """In `make test`, shortened: another control is far from the kernel there, and we are not. `make test-slow` has all."""
@@ -24,7 +31,10 @@ UNUSABLE = ("live runs are tainted", "no seed has all of its live runs untainted
 
 def validate(*arguments: object) -> tuple[int, dict[str, Any], str]:
     """Exit status, document and messages."""
-    done = subprocess.run(command("validate", "--json", *arguments), capture_output=True, text=True, check=False)
+    times = () if "--host-times" in arguments else ("--host-times", TIMES)
+    done = subprocess.run(
+        command("validate", "--json", *times, *arguments), capture_output=True, text=True, check=False
+    )
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 
@@ -76,6 +86,21 @@ def test_two_scenarios_and_what_is_written(live_machine: None, tmp_path: Path) -
     assert json.loads((out / "validation.json").read_text()) == document
     assert {"validation.md", "validation.svg", "validation.pdf", "validation.png"} <= {p.name for p in out.iterdir()}
     assert [Path(scenario["file"]).stem for scenario in document["scenarios"]] == ["thin", "lossy"]
+
+
+def test_hosts_are_measured(live_machine: None) -> None:
+    """Every list has its quantiles, and no host answers within a microsecond or takes as long as ten milliseconds."""
+    for _ in range(ATTEMPTS):
+        try:
+            times = measure_hosts()
+        except RunFailedError:
+            continue
+        break
+    else:
+        return
+    assert HostTimes.of(json.loads(json.dumps(times.document()))) == times
+    for answers in times.answers.values():
+        assert all(1 <= table[len(table) // 2] < 10_000 for table in answers)
 
 
 @pytest.mark.brief

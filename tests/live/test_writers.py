@@ -10,8 +10,8 @@ import pytest
 from anabranch.live import first_send_buffer, run_audited, taint
 from anabranch.result import RunResult
 from anabranch.scenario import Scenario
+from anabranch.validate.segments import SYN, segments
 
-from .capture import SYN, segments
 from .conftest import ATTEMPTS
 
 LOSES_ONE = """

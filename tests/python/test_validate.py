@@ -15,7 +15,7 @@ from anabranch import validate
 from anabranch.live import Limits
 from anabranch.scenario import Scenario
 from anabranch.validate import WINDOW, Comparison, exchanged, keep, set_beside
-from anabranch.validate.host_times import MEASURED, PAUSES_MS, ROLES, TICK_US, HostTimes, with_host_times
+from anabranch.validate.host_times import PAUSES_MS, ROLES, TICK_US, HostTimes, with_host_times
 from anabranch.validate.judge import document, holds, needs_the_control, problems, summary
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
@@ -34,6 +34,9 @@ from anabranch.validate.measure import (
 from anabranch.validate.page import page, rows, verdicts
 
 ROOT = Path(__file__).resolve().parents[2]
+
+TIMES = HostTimes.read(ROOT / "validation" / "data" / "host_times.json")
+"""What hosts took on one machine."""
 
 Change = Callable[[dict[str, dict[str, float | None]]], None]
 
@@ -153,8 +156,8 @@ def test_tainted_runs_that_are_asked_for_are_marked(monkeypatch: pytest.MonkeyPa
     """Fails for a validation without them, and for one that lets them prove something."""
     monkeypatch.setattr(validate, "_live", lambda *_: LiveRun(figures(), ["late"], {"kernel": "6.18"}))
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
-    assert validate.compare(scenario, "some/thin.toml", seeds=1).left_out
-    made = validate.compare(scenario, "some/thin.toml", seeds=1, allow_tainted=True)
+    assert validate.compare(scenario, "some/thin.toml", seeds=1, times=TIMES).left_out
+    made = validate.compare(scenario, "some/thin.toml", seeds=1, times=TIMES, allow_tainted=True)
     assert (made.left_out, made.used_tainted, made.tainted) == ([], 2, True)
     assert made.document()["used_tainted_runs"] == 2
     assert "thin.toml: TAINTED: 2 of its live runs" in page([made])
@@ -169,7 +172,7 @@ def test_a_seed_without_a_pair_of_runs_is_named(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(validate, "_live", live)
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "thin.toml").set("duration", "1 s")
-    made = validate.compare(scenario, "some/thin.toml", seeds=2)
+    made = validate.compare(scenario, "some/thin.toml", seeds=2, times=TIMES)
     told = document([made])
     (one,) = told["scenarios"]
     assert (one["seeds_left_out"], one["tainted"], one["tainted_runs"]) == ([2], False, 3)
@@ -247,9 +250,9 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
     """Fails for a single answer: CUBIC and Reno in one queue share it one way or the other, by microseconds."""
     from anabranch.validate import DRAWS, simulate
 
-    times = HostTimes.read(MEASURED)
+    times = TIMES
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "two-controls.toml")
-    resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario, DRAWS)]
+    resolved = [run.resolve()["resolved_scenario"] for run in with_host_times(scenario, DRAWS, TIMES)]
     assert len(resolved) == DRAWS
 
     def microseconds(text: str) -> float:
@@ -285,16 +288,16 @@ def test_the_simulators_answer_is_a_mean_over_what_hosts_take() -> None:
         assert {tuple(sorted(draw)) for draw in drawn} == {tuple(sorted(map(_told, table)))}
     assert all("read_delays" not in run["host"]["A-host"] for run in resolved)
     assert all("first_write_delays" not in run["host"]["B-host"] for run in resolved)
-    shares = [run.values[SHARES.name]["reno"] or 0 for run in simulate(scenario, 1, 16)]
+    shares = [run.values[SHARES.name]["reno"] or 0 for run in simulate(scenario, 1, 16, TIMES)]
     assert max(shares) - min(shares) > 0.05
 
 
 @pytest.mark.engine
 def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
-    times = HostTimes.read(MEASURED)
+    times = TIMES
 
     def reads(name: str, what: str = "read_delays") -> dict[str, list[str]]:
-        run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
+        run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1, TIMES)[0]
         hosts = run.resolve()["resolved_scenario"].get("host", {})
         return {host: sorted(table[what]) for host, table in hosts.items() if what in table}
 
@@ -321,16 +324,16 @@ def test_who_sends_as_well_reads_later_and_who_answers_reads_at_once() -> None:
         workload = { kind = "request-response", request = "1 kB", response = "1 kB", think = "1 ms" }
         """
     )
-    assert "host" not in with_host_times(asks, 1)[0].resolve()["resolved_scenario"]
+    assert "host" not in with_host_times(asks, 1, TIMES)[0].resolve()["resolved_scenario"]
 
 
 @pytest.mark.engine
 def test_first_data_is_written_late_and_answered_late_where_it_may_make_the_connection() -> None:
     """Fails if the first burst leaves with the handshake's acknowledgment, over which a route takes its time."""
-    measured = HostTimes.read(MEASURED)
+    measured = TIMES
 
     def resolved(name: str) -> dict[str, Any]:
-        run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1)[0]
+        run = with_host_times(Scenario.from_file(ROOT / "scenarios" / "live" / name), 1, TIMES)[0]
         return dict(run.resolve()["resolved_scenario"])
 
     def writers(name: str) -> dict[str, list[str]]:
@@ -360,7 +363,7 @@ def test_as_much_is_written_at_once_as_by_live_applications() -> None:
     from anabranch.live import first_send_buffer
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "reverse-load.toml")
-    flows = with_host_times(scenario, 1)[0].resolve()["resolved_scenario"]["flow"].values()
+    flows = with_host_times(scenario, 1, TIMES)[0].resolve()["resolved_scenario"]["flow"].values()
     held = first_send_buffer(scenario)
     # Four times a product and a queue of 100 kB each.
     assert held == 800_000
@@ -385,7 +388,7 @@ def test_the_time_that_hosts_take_changes_no_other_draw() -> None:
         return [place for place, fate in enumerate(table["fate"]) if fate == "lost"][:5]
 
     # Until the first of them is found to be lost nothing but the times differs.
-    assert {tuple(lost(run)[:1]) for run in with_host_times(scenario, 8)} == {tuple(lost(scenario)[:1])}
+    assert {tuple(lost(run)[:1]) for run in with_host_times(scenario, 8, TIMES)} == {tuple(lost(scenario)[:1])}
 
 
 def test_where_live_runs_differ_as_much_as_controls_nothing_is_told() -> None:
@@ -578,25 +581,24 @@ def test_hosts_take_what_was_measured_of_another_machine() -> None:
     from anabranch.validate import simulate
 
     scenario = Scenario.from_file(ROOT / "scenarios" / "live" / "lossy.toml")
-    here = HostTimes.read(MEASURED)
+    here = TIMES
     for role in ROLES:
         longer = [[time + 5000 for time in table] for table in here.answers[role]]
         there = dataclasses.replace(here, answers={**here.answers, role: longer})
 
-        def round_trip_ms(times: HostTimes | None) -> float:
+        def round_trip_ms(times: HostTimes) -> float:
             [figures] = simulate(scenario, 1, 1, times)
             found = figures.values[SRTT.name]["main"]
             assert found is not None
             return found
 
-        assert round_trip_ms(None) == round_trip_ms(here)
         assert 3 < round_trip_ms(there) - round_trip_ms(here) < 7, role
 
 
 @pytest.mark.engine
 def test_every_time_of_another_machine_is_used() -> None:
     """Fails for a list of the package's own among those of another machine."""
-    here = HostTimes.read(MEASURED)
+    here = TIMES
     there = slower(here, 777)
     scenarios = ROOT / "scenarios" / "live"
 
@@ -627,10 +629,10 @@ def test_every_time_of_another_machine_is_used() -> None:
 
 def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fails for a comparison that simulates a scenario, or the other controls, with the package's own times."""
-    there = slower(HostTimes.read(MEASURED), 777)
+    there = slower(TIMES, 777)
     seen = []
 
-    def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes | None = None) -> list[Figures]:
+    def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes) -> list[Figures]:
         seen.append(times)
         return [figures()]
 
@@ -647,8 +649,9 @@ def test_host_times_reach_every_simulation(monkeypatch: pytest.MonkeyPatch) -> N
 def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from anabranch import live
     from anabranch.cli.validate import run_validate
+    from anabranch.validate import measure_hosts
 
-    there = slower(HostTimes.read(MEASURED), 777)
+    there = slower(TIMES, 777)
     file = tmp_path / "there.json"
     file.write_text(json.dumps(there.document()))
     seen = []
@@ -661,15 +664,16 @@ def test_host_times_of_the_command_reach_the_comparison(monkeypatch: pytest.Monk
     monkeypatch.setattr(live, "prepare", lambda *_: None)
     monkeypatch.setattr(live, "check", lambda *_, **__: None)
     thin = ROOT / "scenarios" / "live" / "thin.toml"
-    for host_times in (file, None):
-        run_validate([thin], [], 1, out=None, keep=None, host_times=host_times, as_json=False)
-    assert seen == [there, HostTimes.read(MEASURED)]
+    monkeypatch.setattr(measure_hosts, "measure_hosts", lambda _: TIMES)
+    for host_times, out in ((file, None), (None, tmp_path / "out")):
+        run_validate([thin], [], 1, out=out, keep=None, host_times=host_times, as_json=False)
+    assert seen == [there, TIMES]
 
 
 def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
     from anabranch.errors import UserError
 
-    here = HostTimes.read(MEASURED)
+    here = TIMES
     assert HostTimes.of(json.loads(json.dumps(here.document()))) == here
     file = tmp_path / "times.json"
     whole = here.document()
@@ -692,6 +696,6 @@ def test_what_hosts_take_is_kept_and_read_whole(tmp_path: Path) -> None:
         with pytest.raises(UserError) as raised:
             HostTimes.read(file)
         assert told in str(raised.value), str(raised.value)
-        assert "host_times.py --write" in str(raised.value)
+        assert "validate --out DIR" in str(raised.value)
     with pytest.raises(UserError, match="no such file"):
         HostTimes.read(tmp_path / "none.json")

@@ -314,8 +314,8 @@ def validate(
         typer.Option(
             "--host-times",
             metavar="FILE",
-            help="How long hosts take on this machine, as `tests/live/host_times.py --write FILE` of a checkout has "
-            "measured it (default: what was measured for the documentation).",
+            help="How late this machine's hosts are, as an earlier `validate --out DIR` has measured it: "
+            "DIR/host_times.json (default: they are measured first, about two minutes).",
         ),
     ] = None,
     allow_tainted: Annotated[

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anabranch.validate import Comparison
+    from anabranch.validate.host_times import HostTimes
 
 MAX_SEEDS = 1000
 
@@ -44,14 +45,14 @@ def run_validate(
     from anabranch.output import check_target
     from anabranch.progress import Progress
     from anabranch.validate import compare
-    from anabranch.validate.host_times import MEASURED, HostTimes
+    from anabranch.validate.host_times import HostTimes
     from anabranch.validate.judge import document, problems
 
     if not 1 <= seeds <= MAX_SEEDS:
         raise UserError(f"--seeds is {seeds}; expected 1 to {MAX_SEEDS}")
     if out is not None:
         check_target(out, "validate")
-    times = HostTimes.read(host_times or MEASURED)
+    times = HostTimes.read(host_times) if host_times is not None else None
     scenarios = [load_scenario(file, sets, untrusted=untrusted) for file in files]
     for scenario in scenarios:
         # What is wrong with the last file is told before the first is run.
@@ -59,6 +60,8 @@ def run_validate(
     prepare()
     for scenario in scenarios:
         check(scenario.text, scenario._file, scenario._sets, machine=True)
+    if times is None:
+        times = _measure()
     comparisons = []
     for file, scenario in zip(files, scenarios, strict=True):
         with Progress(file.name, 1) as progress:
@@ -84,6 +87,17 @@ def run_validate(
         raise RunFailedError("; ".join(wrong) + advice)
 
 
+def _measure() -> HostTimes:
+    from anabranch.progress import Progress
+    from anabranch.validate.measure_hosts import measure_hosts
+
+    console(error=True).print(
+        "measuring how late this machine's hosts are: about two minutes (--host-times FILE takes a file)"
+    )
+    with Progress("hosts", 1) as progress:
+        return measure_hosts(progress.update)
+
+
 def _write(comparisons: Sequence[Comparison], out: Path) -> None:
     from anabranch.output import to_json, whole_directory
     from anabranch.plot.style import house_style, save
@@ -93,6 +107,8 @@ def _write(comparisons: Sequence[Comparison], out: Path) -> None:
 
     with whole_directory(out, "validate") as aside:
         (aside / "validation.json").write_bytes(to_json(document(comparisons)))
+        if comparisons[0].times is not None:
+            (aside / "host_times.json").write_bytes(to_json(comparisons[0].times.document()))
         (aside / "validation.md").write_text(page(comparisons), encoding="utf-8")
         with house_style():
             save(distances(comparisons), aside / "validation")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.validate.host_times import MEASURED, HostTimes, with_host_times
+from anabranch.validate.host_times import HostTimes, with_host_times
 from anabranch.validate.keep import LiveRun
 from anabranch.validate.measure import (
     METRICS,
@@ -152,8 +152,8 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
     return changed
 
 
-def simulate(scenario: Scenario, seed: int, draws: int = DRAWS, times: HostTimes | None = None) -> list[Figures]:
-    """What the simulator answers, by draw of what hosts take (by default those of this package)."""
+def simulate(scenario: Scenario, seed: int, draws: int, times: HostTimes) -> list[Figures]:
+    """What the simulator answers, by draw of what hosts take."""
     from concurrent.futures import ThreadPoolExecutor
 
     from anabranch.limits import thread_count
@@ -170,16 +170,16 @@ def compare(
     file: str,
     *,
     seeds: int,
+    times: HostTimes,
     limits: Limits | None = None,
     keep: Path | None = None,
-    times: HostTimes | None = None,
     allow_tainted: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Comparison:
     """Run a scenario in the simulator and twice live for each of so many seeds, and simulate the other controls.
 
     Live runs that are in the directory ``keep`` are not made again; new ones are kept there. Simulated hosts take
-    ``times``, by default those of this package. With ``allow_tainted`` tainted runs take the place of those that are
+    ``times``. With ``allow_tainted`` tainted runs take the place of those that are
     missing, and mark the comparison.
 
     Raises:
@@ -188,7 +188,6 @@ def compare(
         RunFailedError: A live run failed.
     """
     first = int(scenario.resolve()["seed"])
-    times = times or HostTimes.read(MEASURED)
     comparison = Comparison(file, seeds, times=times)
     live: dict[int, list[Figures]] = {}
     for number in range(seeds):

@@ -1,8 +1,8 @@
 """What hosts of live runs take until a flow begins and until they answer, and simulated hosts that take as long.
 
-All of it is measured by ``tests/live/host_times.py``, of few flows. Which flow a full queue hits first hangs on
-microseconds, and with it who has how much for many seconds: a run whose hosts take no time at all is one of many, and
-not the middle.
+All of it is measured of few flows (:mod:`anabranch.validate.measure_hosts`). Microseconds decide which flow a full
+queue hits first, and with it the shares of many seconds: a run whose hosts take no time at all is one of many, and not
+the middle.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario, Value
-
-MEASURED: Final = Path(__file__).with_name("host_times.json")
-"""What hosts take on the machine on which the page of live validation was made."""
 
 TICK_US = 4000
 """How long a tick of the kernel's clock is (250 Hz). When in a tick a run begins is chance; timers of TCP end with
@@ -111,7 +108,7 @@ class HostTimes:
 
     @classmethod
     def read(cls, file: Path) -> HostTimes:
-        """From a file that ``tests/live/host_times.py --write`` has written.
+        """From a file that ``anabranch validate --out DIR`` has written: ``DIR/host_times.json``.
 
         Raises:
             UserError: It cannot be read, or is something else.
@@ -126,7 +123,7 @@ class HostTimes:
             raise UserError(
                 f"not a file of what hosts take: {error}",
                 file=str(file),
-                hint="in a checkout `tools/env python tests/live/host_times.py --write FILE` makes one",
+                hint="`anabranch validate --out DIR` writes one, DIR/host_times.json",
             ) from None
 
     def added(self, role: str) -> Sequence[Sequence[int]]:
@@ -202,8 +199,8 @@ SAME_BURST = "1 us"
 _UNITS = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 
 
-def with_host_times(scenario: Scenario, draws: int, times: HostTimes | None = None) -> list[Scenario]:
-    """The scenario so many times, with hosts that take their time (``times``; by default what :data:`MEASURED` says).
+def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Scenario]:
+    """The scenario so many times, with hosts that take their time (``times``).
 
     Each end of a flow moves to a host of its own, one link without rate or delay behind the old one; jitter that lets
     nothing be overtaken makes what a receiver sends late, and what a sender is sent: what is paced goes by the time at
@@ -218,8 +215,6 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes | None = No
     from anabranch.live import first_send_buffer
     from anabranch.toml_text import write_key
 
-    if times is None:
-        times = HostTimes.read(MEASURED)
     resolved = scenario.resolve()["resolved_scenario"]
     changed = scenario.copy()
     for node in _roles(resolved["flow"].values()):

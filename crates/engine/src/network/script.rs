@@ -165,7 +165,7 @@ pub struct Server {
     closed: bool,
 }
 
-/// A reader that has read nothing for so long takes longer: the longest pause of which `tests/live/host_times.py` tells.
+/// A reader that has read nothing for so long takes longer: the longest pause that `anabranch validate` measures.
 const IDLE: Duration = Duration::from_millis(10);
 
 /// Reads.

@@ -1,0 +1,248 @@
+"""Run the studies that can in the live engine, keep what came out, and write it into their pages.
+
+    python validation/live_studies.py                   runs each that has a [live] section; about an hour
+    python validation/live_studies.py fairness          only that
+    python validation/live_studies.py --quick           the quick grids
+    python validation/live_studies.py --from DIR NAME   keeps what `anabranch study NAME --engine live --out DIR` wrote
+    python validation/live_studies.py --from DIR --figure FIGURE NAME   also keeps a figure of the runs, point by point
+    python validation/live_studies.py --simulator       runs the simulator alone; its answers stand beside what is kept
+    python validation/live_studies.py --pages           runs nothing: writes the pages from what is kept
+    python validation/live_studies.py --check           compares those instead; exit status 1 when one is out of date
+
+What is kept is ``studies/NAME/live.json``, the command's own JSON. Live runs differ from each other, so the page is
+held to that file and not to another run. A study of which nothing is kept has no such part in its page. A result
+is out of date, too, when its study runs live no longer, asks for other claims now, or makes other runs: their
+scenarios, what is set in them and their seeds are kept as a hash. The simulator's answers are out of date when
+a scenario resolves to something else than it did, as it does when a profile of TCP changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from anabranch import Study, _engine
+from anabranch.study.live import LivePool, LiveStudyJson, section
+from anabranch.study.results import Job, Pool
+
+from comparison.pages import fill
+
+ROOT = Path(__file__).resolve().parents[1]
+MARK = "<!-- begin live -->"
+OWN = ("measured", "verdict", "control", "why", "measures")
+"""What a claim has of each engine."""
+
+
+def kept(name: str) -> Path:
+    """Where a study's result is."""
+    return ROOT / "studies" / name / "live.json"
+
+
+def page(name: str) -> Path:
+    """Where it is shown."""
+    return ROOT / "docs" / "studies" / f"{name}.md"
+
+
+def able() -> list[str]:
+    """The studies that say what of them runs live."""
+    folders = sorted(path.parent for path in (ROOT / "studies").glob("*/study.toml"))
+    return [folder.name for folder in folders if Study.load(folder).definition.live is not None]
+
+
+def shown() -> list[str]:
+    """The studies of which something is kept, or whose pages have a part for it."""
+    names = {path.parent.name for path in (ROOT / "studies").glob("*/live.json")}
+    pages = (ROOT / "docs" / "studies").glob("*.md")
+    return sorted(names | {path.stem for path in pages if MARK in path.read_text("utf-8")})
+
+
+def sampled(job: Job) -> list[float]:
+    """How often links and groups are looked at, where they are."""
+    return [] if job.samples_ms is None else [job.samples_ms]
+
+
+def runs_of(name: str, mode: str) -> str:
+    """A hash of every run that the study makes live: the file, what is set in it, the seed, how often it is sampled."""
+    definition = Study.load(ROOT / "studies" / name).definition.live
+    if definition is None:
+        raise SystemExit(f"{name} has no [live] section")
+    jobs = Study(definition)._everything(LivePool(definition), quick=mode == "quick")
+    runs = sorted({(str(job.scenario), job.sets, job.seed, *sampled(job)) for job in jobs})
+    # A study's other files are read with it and decide nothing here.
+    used = {job.scenario for job in jobs}
+    texts = {str(path): text for path, text in sorted(definition.texts.items()) if path in used}
+    return hashlib.sha256(json.dumps([runs, texts]).encode()).hexdigest()
+
+
+def resolved(name: str, mode: str) -> str:
+    """A hash of what the simulator runs: every switch of every stack."""
+    definition = Study.load(ROOT / "studies" / name).definition.live
+    if definition is None:
+        raise SystemExit(f"{name} has no [live] section")
+    pool = Pool(definition)
+    once = {(str(job.scenario), job.sets): job for job in Study(definition)._everything(pool, quick=mode == "quick")}
+    answer = hashlib.sha256()
+    for _, job in sorted(once.items()):
+        text, file, sets, seed = pool._task(job)
+        scenario = json.loads(_engine.resolve(text, file, sets, seed))["resolved_scenario"]
+        scenario.pop("seed")
+        answer.update(json.dumps(scenario, sort_keys=True).encode())
+    return answer.hexdigest()
+
+
+def simulated(name: str) -> LiveStudyJson:
+    """What is kept, with what the simulator says now."""
+    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+    definition = Study.load(ROOT / "studies" / name).definition.live
+    if definition is None:
+        raise SystemExit(f"{name} has no [live] section")
+    result = Study(definition)._judged(Pool(definition), quick=document["mode"] == "quick", progress=None)
+    said = {claim["id"]: claim for claim in result.to_json()["claims"]}
+    for claim in document["claims"]:
+        new: dict[str, Any] = dict(said[claim["id"]])
+        claim["simulator"] = {key: new[key] for key in OWN if key in new}
+    made = {table.table.id: table for table in result.tables}
+    for table in document["tables"]:
+        if table["engine"] == "simulator":
+            table["cells"] = made[table["id"]].rows()
+    if "points" in document:
+        head, *rows = document["points"]["rows"]
+        answers = means(result.results.frame(), document["points"]["figure"])
+        document["points"]["rows"] = [head, *([*row[:-2], answers[tuple(row[:-2])], row[-1]] for row in rows)]
+    return document
+
+
+def gaps(name: str) -> list[str]:
+    """What is wrong with what is kept of a study, beside its page."""
+    file = f"studies/{name}/live.json"
+    if not kept(name).exists():
+        return [f"docs/studies/{name}.md shows live runs, and there is no {file}"]
+    live = Study.load(ROOT / "studies" / name).definition.live
+    if live is None:
+        return [f"{file}: the study has no [live] section any more"]
+    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+    asked = {claim.id: (claim.claim, claim.published, claim.accept_if) for claim in live.claims}
+    told = {claim["id"]: (claim["claim"], claim["published"], claim["accept_if"]) for claim in document["claims"]}
+    found = [
+        f"{file}: {what} is not the study's any more"
+        for what, is_same in (
+            ("its name", document["study"] == name),
+            ("`title`", document["title"] == live.title),
+            ("`about`", document["about"] == live.about),
+            ("what it ran", document.get("runs") == runs_of(name, document["mode"])),
+            ("what the simulator ran", document.get("resolved") == resolved(name, document["mode"])),
+        )
+        if not is_same
+    ]
+    changed = [claim for claim in sorted(asked.keys() | told.keys()) if asked.get(claim) != told.get(claim)]
+    return found + [f"{file}: claim {claim} is not the study's any more" for claim in changed]
+
+
+def run(name: str, *, quick: bool) -> LiveStudyJson:
+    """Run one; its JSON, also where too many runs were tainted, which the JSON says."""
+    command = [sys.executable, "-m", "anabranch", "study", f"studies/{name}", "--engine", "live", "--json"]
+    done = subprocess.run(
+        [*command, "--quick"] if quick else command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if not done.stdout:
+        raise SystemExit(f"{name}: exit status {done.returncode}")
+    document: LiveStudyJson = json.loads(done.stdout)
+    return document
+
+
+def points(directory: Path, figure: str) -> list[list[str]]:
+    """A figure at every point that was run, as mean over seeds: heading, then rows; a dash where there is no result."""
+    both = [pl.read_parquet(directory / f"{engine}-runs.parquet") for engine in ("simulator", "live")]
+    if any(figure not in frame.columns for frame in both):
+        raise SystemExit(f"the runs have no figure {figure}")
+    order = both[0].columns.index("seed")
+    axes = [name for name in both[0].columns[2:order] if both[0][name].drop_nulls().len()]
+    keys = ["experiment", "variant", *axes]
+    simulated, live = (
+        {tuple(row[:-1]): row[-1] for row in frame.group_by(keys).agg(pl.col(figure).mean()).rows()} for frame in both
+    )
+    order_of = list(dict.fromkeys(both[0].select(keys).rows()))
+
+    head = [*keys, "simulator", "live"]
+    return [head, *([cell(v) for v in (*key, simulated[key], live.get(key))] for key in order_of)]
+
+
+def means(frame: pl.DataFrame, figure: str) -> dict[tuple[str, ...], str]:
+    """The figure at every point, as mean over seeds, both as a table shows them."""
+    axes = [name for name in frame.columns[2 : frame.columns.index("seed")] if frame[name].drop_nulls().len()]
+    rows = frame.group_by(["experiment", "variant", *axes]).agg(pl.col(figure).mean()).rows()
+    return {tuple(cell(v) for v in row[:-1]): cell(row[-1]) for row in rows}
+
+
+def cell(value: object) -> str:
+    """As a table has it."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def keep(name: str, document: LiveStudyJson) -> None:
+    """Write the result down."""
+    if document["study"] != name:
+        raise SystemExit(f"expected a result of {name}, and this is one of {document['study']}")
+    document["runs"] = runs_of(name, document["mode"])
+    document["resolved"] = resolved(name, document["mode"])
+    kept(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def written(name: str) -> str:
+    """The page as it should be."""
+    document: LiveStudyJson = json.loads(kept(name).read_text("utf-8"))
+    return fill(page(name).read_text("utf-8"), {"live": "\n".join(section(document))}, str(page(name)))
+
+
+def main() -> int:
+    """See the module."""
+    parser = argparse.ArgumentParser(description="Live studies and their pages.")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--from", dest="source", type=Path)
+    parser.add_argument("--figure")
+    parser.add_argument("--simulator", action="store_true")
+    parser.add_argument("--pages", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    names = options.names or (shown() if options.simulator or options.pages or options.check else able())
+    if options.source is not None:
+        if len(options.names) != 1:
+            parser.error("--from needs the name of one study")
+        document = json.loads((options.source / "study.json").read_text("utf-8"))
+        if options.figure:
+            document["points"] = {"figure": options.figure, "rows": points(options.source, options.figure)}
+        keep(names[0], document)
+    elif options.simulator:
+        for name in names:
+            keep(name, simulated(name))
+    elif not (options.pages or options.check):
+        for name in names:
+            keep(name, run(name, quick=options.quick))
+    out_of_date = []
+    for name in names:
+        out_of_date += gaps(name)
+        if not kept(name).exists():
+            continue
+        text = written(name)
+        if text != page(name).read_text("utf-8"):
+            if options.check:
+                out_of_date.append(f"docs/studies/{name}.md: python validation/live_studies.py --pages")
+            else:
+                page(name).write_text(text, "utf-8")
+    if out_of_date:
+        sys.stderr.write("".join(f"out of date: {what}\n" for what in out_of_date))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
