@@ -25,7 +25,7 @@ study: setup ## Run the studies that ship, in quick mode; print claims and verdi
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
 # Twice as many at once as there are processors: those that run live sleep most of the time.
-# A study takes all cores by itself, and what runs live must not wait for them (docs/decisions/013).
+# A study takes all cores by itself, and what runs live must not wait for them (docs/design/012-what-tests-run.md).
 test: ## Run the tests, of studies and live runs those marked brief
 	@tools/bootstrap test
 	$(RUN) env PROPTEST_RNG_SEED=1 cargo nextest run --test-threads $$((2 * $$(getconf _NPROCESSORS_ONLN))) --workspace --exclude anabranch-py --locked $$(cat .tools/cargo-features)
@@ -84,6 +84,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
 	$(RUN) python tools/check_layers.py
 	$(RUN) python tools/check_locks.py
+	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
 	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live
 

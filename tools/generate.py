@@ -35,7 +35,7 @@ def generated() -> dict[str, str]:
         "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
         "docs/reference/python.md": python_api.page(),
         "docs/reference/components.md": components.index(registry),
-        "docs/decisions/index.md": decisions.index(ROOT / "docs" / "decisions"),
+        "docs/design/index.md": decisions.index(ROOT / "docs" / "design"),
     }
     for kind, entries in components.by_kind(registry).items():
         texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)

@@ -7,7 +7,7 @@ from pathlib import Path
 from reference.markdown import NOTICE
 
 INTRODUCTION = """\
-Half a page each, where the next person would ask why. Numbers from 100 on are about tooling.
+Half a page each, where the next person would ask why.
 """
 
 

@@ -6,7 +6,7 @@
 //! smallest RTT, mean that the window fills the pipe. *Delay increase*: the first few RTTs of a
 //! round exceed the smallest RTT by more than `eta`, so a queue has begun to grow.
 //!
-//! Linux 6.18 has become more patient, as measured on it (`docs/decisions/008-stack-habits.md`):
+//! Linux 6.18 has become more patient, as measured on it (`docs/design/008-stack-habits.md`):
 //!
 //! - A train has to last for half of the smallest RTT and a millisecond.
 //! - The smallest RTT is that of data: the handshake's does not count.

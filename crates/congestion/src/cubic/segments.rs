@@ -15,7 +15,7 @@
 //! so that windows of round-trip times below it grow later and by more than one.
 //!
 //! With its `clock_tick` this is a kernel's CUBIC as its window grows, traced at every acknowledgment
-//! (`docs/decisions/008-stack-habits.md`):
+//! (`docs/design/008-stack-habits.md`):
 //!
 //! - A time is as many ticks as it saw, and the function is looked up once in a tick: a window that has grown in it goes on growing
 //!   as it did, or as W_est asks.

@@ -21,7 +21,7 @@
 //! one that was sent as a probe, whose arrival the other end reports. Both together say that the route in octets 2 and 3 was given
 //! up: what was sent there and has not been retransmitted until now will not be. Reading believes nothing: what is
 //! too short or of another version is refused. An end that asks for nothing sends octet 15 as zero, and one that keeps no packets does not look at it. Why the
-//! header is as it is: `docs/decisions/018-tunnel-header.md`.
+//! header is as it is: `docs/design/016-tunnel-header.md`.
 
 use anabranch_core::tunnel::{Content, Header, Report};
 
