@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup study test test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.PHONY: help setup study test check test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -87,6 +87,10 @@ lint: ## Check everything that is checked without running it
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check
 	$(RUN) env MYPYPATH=tools:validation mypy --strict python/anabranch tests/python tools tests/tools validation tests/studies tests/live
+
+check: ## Check what has changed: formatting, lints and its tests; a minute
+	@tools/bootstrap lint
+	@$(RUN) python tools/check_changed.py
 
 generate: setup ## Write the generated reference and the JSON Schema
 	$(RUN) python tools/generate.py

@@ -103,7 +103,7 @@ impl ControlParams for Params {
     }
 }
 
-/// Reno at work, in bytes.
+/// Reno at work, in octets.
 #[derive(Debug)]
 pub struct Reno {
     avoidance: Avoidance,
