@@ -42,7 +42,8 @@ pub use anabranch_core::{
 pub use anabranch_engine::{
     AckSample, Error as RunError, Finished, FlowSample, GroupSample, LinkSample, Progress, Samples,
     Simulation, network,
-    record::{self, Summary},
+    record::{self},
+    summary::Summary,
     topology,
 };
 pub use anabranch_fec::{

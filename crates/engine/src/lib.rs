@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 pub mod event_queue;
+pub mod link_samples;
 pub mod network;
 mod progress;
 pub mod record;
 pub mod run;
 pub mod samples;
+pub mod summary;
 pub mod topology;
 
 pub use progress::Progress;

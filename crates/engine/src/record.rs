@@ -5,8 +5,6 @@ mod needed;
 pub mod packet_log;
 pub mod probe;
 pub mod resent;
-pub mod samples;
-pub mod summary;
 pub mod tap;
 pub mod window_events;
 
@@ -14,7 +12,5 @@ pub use meter::{ReceiverMeter, SenderMeter};
 pub use packet_log::{PacketLog, PacketRow};
 pub use probe::Probe;
 pub use resent::Resent;
-pub use samples::{GroupSample, LinkSample};
-pub use summary::Summary;
 pub use tap::{Tapping, Taps};
 pub use window_events::WindowRow;

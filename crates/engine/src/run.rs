@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::{
     Progress,
     network::{GroupId, LinkId, Network},
-    record::{Summary, Tapping, summary::About},
+    record::Tapping,
+    summary::{About, Summary},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 use anabranch_core::{

@@ -1,7 +1,7 @@
 //! What is looked at every so often while a run goes on.
 
+pub use crate::link_samples::{GroupSample, LinkSample};
 use crate::network::{GroupId, LinkId, Network};
-pub use crate::record::{GroupSample, LinkSample};
 use anabranch_core::{
     body::Body,
     packet::FlowId,

@@ -11,14 +11,24 @@ use anabranch_core::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::{
-    code::{AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor},
-    redundancy::Choice,
-};
+use super::code::{AnyCode, Code, reed_solomon::ReedSolomon, sliding_rlc::SlidingRlc, xor::Xor};
 
 quantity! {
     /// How long acknowledgments may be held.
     HoldTime, Duration, Duration::from_millis(1), Duration::from_secs(60)
+}
+
+/// What decides how redundant a flow is, as scenarios name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// A group is the congestion window less the redundant packet, `fmax` at most: the study's.
+    #[default]
+    Cwnd,
+    /// Every group has `group` packets.
+    Fixed,
+    /// Groups follow the losses seen so that redundancy and the losses left over cost least together.
+    LossAdaptive,
 }
 
 /// What leaves when held acknowledgments are let go after a repair.

@@ -8,10 +8,8 @@ pub mod fixed;
 pub mod loss_adaptive;
 
 use anabranch_core::units::Instant;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::params::Params;
+use super::params::{Choice, Params};
 
 /// A group to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,19 +37,6 @@ pub trait Redundancy {
     fn on_sent(&mut self, _now: Instant, _retransmission: bool) {}
     /// The peer reports losses that only the layer saw.
     fn on_hidden_losses(&mut self, _now: Instant, _losses: u32) {}
-}
-
-/// What decides how redundant a flow is, as scenarios name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Choice {
-    /// A group is the congestion window less the redundant packet, `fmax` at most: the study's.
-    #[default]
-    Cwnd,
-    /// Every group has `group` packets.
-    Fixed,
-    /// Groups follow the losses seen so that redundancy and the losses left over cost least together.
-    LossAdaptive,
 }
 
 /// Any of them at work.

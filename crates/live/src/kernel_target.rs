@@ -20,11 +20,13 @@ use rustix::{
 };
 
 use crate::{
-    directory::v4_of,
-    frame::LARGEST,
-    namespace::Namespace,
-    sys::{self, tcp_info::TcpInfo},
-    tun::{Device, Tun},
+    kernel::{
+        address::v4_of,
+        namespace::Namespace,
+        sys::{self, tcp_info::TcpInfo},
+        tun::{Device, Tun},
+    },
+    plan::frame::LARGEST,
 };
 
 /// The host, and the peer that a script plays, which is nobody.
@@ -305,20 +307,24 @@ impl Target for KernelTarget {
             "mtu" => {
                 let mtu = value.parse().ok().filter(|mtu| (68..=65_535).contains(mtu));
                 let mtu = mtu.ok_or_else(|| format!("`{value}`: expected octets, 68 to 65535"))?;
-                let set = self.namespace.inside(|| crate::namespace::set_mtu(mtu));
+                let set = self
+                    .namespace
+                    .inside(|| crate::kernel::namespace::set_mtu(mtu));
                 set.map_err(|error| {
                     self.hinder(&format!("the device cannot have an MTU of {mtu}: {error}"))
                 })
             }
             "cc" => {
                 value.clone_into(&mut self.congestion);
-                crate::settings::offers(value).map_err(|error| {
+                crate::plan::settings::offers(value).map_err(|error| {
                     self.hinder(&format!("the kernel does not offer `{value}`: {error}"))
                 })
             }
             // Where nothing is merged nothing waits for more to go with it.
             "transport.segmentation" if value == "none" => {
-                let set = self.namespace.inside(crate::namespace::send_one_by_one);
+                let set = self
+                    .namespace
+                    .inside(crate::kernel::namespace::send_one_by_one);
                 set.map_err(|error| {
                     self.hinder(&format!("the device cannot do without merging: {error}"))
                 })

@@ -8,56 +8,33 @@
 //! it ends.
 #![cfg(target_os = "linux")]
 
-mod application;
-mod audit;
-mod clock;
-mod connections;
-mod conservation;
-mod controls;
-mod datagram;
-mod defaults;
-mod descriptors;
-mod directory;
-mod driver;
-mod end;
-mod endpoint;
-mod favour;
-mod frame;
-mod hindrance;
+mod apps;
+mod engine;
+mod kernel;
 mod kernel_target;
-mod limits;
-mod marks;
-mod names;
-mod namespace;
-mod play;
-mod program;
-mod refusal;
+mod plan;
 mod report;
 mod run;
-mod sampler;
-mod settings;
-mod sharing;
-mod socket;
-mod stage;
-mod stream;
-mod sys;
-mod trace;
-mod transfers;
-mod tun;
 
 pub use anabranch_bpf::trace::CaState;
 pub use anabranch_engine::Progress;
-pub use audit::{Audit, DatagramAccount, Limits};
-pub use conservation::Packets;
-pub use driver::PathSamples;
-pub use favour::Favour;
-pub use frame::{Frame, departing, write};
+pub use apps::{
+    program::{Ended, hindrance as program_hindrance},
+    sampler::Sample,
+    stage::Side,
+};
+pub use engine::{
+    audit::{Audit, DatagramAccount, Limits},
+    conservation::Packets,
+    driver::PathSamples,
+};
+pub use kernel::{favour::Favour, sys::tcp_info::TcpInfo};
 pub use kernel_target::KernelTarget;
-pub use names::{HostName, hosts};
-pub use program::{Ended, hindrance as program_hindrance};
-pub use refusal::Refusal;
-pub use run::{Around, Error, Finished, Live, prepare};
-pub use sampler::Sample;
-pub use stage::Side;
-pub use sys::tcp_info::TcpInfo;
-pub use trace::{Acknowledged, Detail, Traced, Tracing};
+pub use plan::{
+    error::Error,
+    frame::{Frame, departing, write},
+    names::{HostName, hosts},
+    refusal::Refusal,
+};
+pub use report::trace::{Acknowledged, Detail, Traced, Tracing};
+pub use run::{Around, Finished, Live, prepare};

@@ -13,13 +13,13 @@ use std::{
 use anabranch_core::{
     interrupt::Interrupt,
     packet::{Direction, FlowId},
-    system,
     units::{Duration, Instant},
 };
 use anabranch_engine::{
     Progress,
     network::{GroupId, LinkId, Network},
-    record::{Summary, Tapping, summary::About},
+    record::Tapping,
+    summary::{About, Summary},
     topology::{Compiled, Engine, Hosts, compile_tapped},
 };
 use anabranch_files::Files;
@@ -28,60 +28,40 @@ use anabranch_scenario::{Protocol, Resolved, Written};
 use serde_json::json;
 
 use crate::{
-    audit::{Audit, Closing, Limits, Recorder},
-    conservation::Packets,
-    controls::{Controls, Reading},
-    defaults::{self, Defaults},
-    descriptors,
-    directory::{v4_of, v6_of},
-    driver::{PathSampler, PathSamples},
-    end::{Inbox, KernelEnd, Nobody},
-    endpoint::{Own, OwnEnd},
-    frame::Frame,
-    hindrance::{no_interface, no_namespace, no_settings, no_tun},
-    names,
-    namespace::{self, Namespace},
-    play::{Done, LiveHost, Play},
-    program::{self, Ended, Program},
-    refusal::{self, Refusal},
-    report,
-    sampler::Sample,
-    settings::{self, is_carried},
-    trace::{Detail, Traced, Tracing, Watch},
-    tun::{Drops, Interface, Passed},
+    apps::{
+        program::{self, Ended, Program},
+        sampler::Sample,
+    },
+    engine::{
+        audit::{Audit, Closing, Limits, Recorder},
+        conservation::Packets,
+        driver::{PathSampler, PathSamples},
+        end::{Inbox, KernelEnd, Nobody},
+        endpoint::{Own, OwnEnd},
+        play::{Done, Play},
+    },
+    kernel::{
+        address::{v4_of, v6_of},
+        descriptors,
+        host::LiveHost,
+        namespace::{self, Namespace},
+        tun::{Drops, Interface, Passed},
+    },
+    plan::{
+        controls::{Controls, Reading},
+        defaults::{self, Defaults},
+        error::{Error, failed},
+        frame::Frame,
+        hindrance::{no_interface, no_namespace, no_settings, no_tun},
+        names,
+        refusal::{self, Refusal},
+        settings::{self, is_carried},
+    },
+    report::{
+        summary,
+        trace::{Detail, Traced, Tracing, Watch},
+    },
 };
-
-/// Why there is no result.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The scenario asks for what cannot run live.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The machine does not let us.
-    #[error("{what}: {}", system::words(.source))]
-    Missing {
-        /// What was tried, and what it needs.
-        what: String,
-        /// What would help.
-        help: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// What the kernel's TCP does cannot be traced here, and was to be.
-    #[error("the kernel's TCP cannot be traced: {0}")]
-    Untraceable(String),
-    /// Something failed in mid-run.
-    #[error("{what}: {}", system::words(.source))]
-    Failed {
-        /// What.
-        what: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The progress report asked to stop, or the interrupt was raised.
-    #[error("the run was stopped")]
-    Stopped,
-}
 
 /// A live run about to be made.
 #[derive(Debug)]
@@ -350,7 +330,7 @@ impl<'a> Live<'a> {
         if self.shell.is_none() {
             check_programs(&done.programs)?;
         }
-        report::check_content(resolved, &done.outcomes)
+        summary::check_content(resolved, &done.outcomes)
             .map_err(|source| failed("the content of a flow", source))?;
         let nodes: Vec<[usize; 2]> = resolved.flows.iter().map(|flow| flow.ends).collect();
         let census = network.census().expect("the engine counts fates");
@@ -363,8 +343,8 @@ impl<'a> Live<'a> {
             nodes,
             in_flight_packets: network.packets_in_flight() as u64,
             cpu_share: done.moved.cpu_share,
-            ends: report::datagram_ends(resolved, &done.outcomes),
-            lateness: report::lateness(&done.outcomes),
+            ends: summary::datagram_ends(resolved, &done.outcomes),
+            lateness: summary::lateness(&done.outcomes),
         };
         let audit = Audit::of(&recorder, self.limits, &closing);
         // All programs may have ended before.
@@ -377,19 +357,19 @@ impl<'a> Live<'a> {
         summary.engine = "live";
         summary.tainted = audit.tainted.then_some(true);
         summary.duration_s = resolved.duration.as_secs_f64();
-        summary.fairness.jain_index = report::fill_in(&mut summary.flows, resolved, &done);
+        summary.fairness.jain_index = summary::fill_in(&mut summary.flows, resolved, &done);
         traced.fill_in(&mut summary.flows, resolved, &done.outcomes);
         traced.note(&mut network, resolved);
         summary.live = Some(json!({
             "audit": audit,
             "packets": packets,
             "programs": done.programs,
-            "ends": report::ends(resolved, &own, &done),
-            "tcp_counters": report::counters(resolved, &done.counters),
+            "ends": summary::ends(resolved, &own, &done),
+            "tcp_counters": summary::counters(resolved, &done.counters),
             "controls": controls.described(resolved),
             "default_controls": defaults::described(resolved, &hosts, &defaults),
             "trace": traced.described(resolved, &hosts),
-            "machine": report::machine(resolved, &hosts, &applied, done.moved.is_awake),
+            "machine": summary::machine(resolved, &hosts, &applied, done.moved.is_awake),
         }));
         Ok(Finished {
             summary,
@@ -555,13 +535,6 @@ fn check_programs(programs: &[Ended]) -> Result<(), Error> {
         &format!("the program of `{}`", end.host),
         io::Error::other(format!("`{}` ended with {status}", end.command[0])),
     ))
-}
-
-pub(crate) fn failed(what: &str, source: io::Error) -> Error {
-    Error::Failed {
-        what: what.to_owned(),
-        source,
-    }
 }
 
 /// Kernel settings that have been made, as names below `/proc/sys` and values.

@@ -4,7 +4,7 @@
 //!
 //! - [`members`]: the sending ports of one direction. Who sends which packet next, what waits for a
 //!   port of its own, which ports distribute, draw power or sleep. A served link with members asks
-//!   them where it would otherwise look at its one transmitter ([`crate::link::served`]).
+//!   them where it would otherwise look at its one transmitter (`link::served`).
 //! - [`control`]: how many members there should be. One file per controller; each sees bytes and
 //!   the time, nothing else.
 //! - [`lacp`]: what the two ends tell each other: LACPDUs as octets, and the state machine of one

@@ -2,7 +2,7 @@
 //!
 //! A detector hears every packet that arrives, and answers at any time how much of the traffic of late a
 //! connection had, how many connections there were, and which had most. What follows from the answer is
-//! others' business: a queue that drops more of the heaviest ([`crate::queue::preferential_red`]), or
+//! others' business: a queue that drops more of the heaviest (`preferential-red`), or
 //! one that weighs each connection by its share. Adding a detector is a file in `heavy/` and a line in the
 //! registry below; one from outside the workspace implements [`HeavyFlows`] and travels as
 //! [`Detector::Boxed`].

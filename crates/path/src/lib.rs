@@ -12,3 +12,5 @@ pub mod link;
 pub mod middlebox;
 pub mod multipath;
 pub mod queue;
+mod report;
+mod window;

@@ -10,6 +10,7 @@ pub mod served;
 pub mod service;
 pub mod statistics;
 
+pub use crate::window::Window;
 pub use plain::PlainLink;
 pub use served::ServedLink;
-pub use statistics::{Statistics, Window};
+pub use statistics::Statistics;

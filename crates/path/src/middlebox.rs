@@ -13,7 +13,7 @@ use anabranch_core::{
     units::Instant,
 };
 
-use crate::multipath::Report;
+use crate::report::Report;
 use anabranch_fec::transport::Transport;
 
 /// A packet as a middlebox holds it.

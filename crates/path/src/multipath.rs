@@ -22,16 +22,15 @@ mod meter;
 mod order;
 pub mod params;
 mod peer;
-mod report;
 pub mod restore;
 pub mod split;
 
+pub use crate::report::{Report, RestoreReport, SplitReport};
 pub use duplicates::WINDOW as DUPLICATE_WINDOW;
 pub use entrance::{Entrance, EntranceParts};
 pub use exit::{Exit, ExitParts};
 pub use meter::Meter;
 pub use peer::Peer;
-pub use report::{Report, RestoreReport, SplitReport};
 
 /// The time as a gateway's clock tells it: microseconds, modulo 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32")]

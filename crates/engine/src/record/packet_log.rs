@@ -178,10 +178,9 @@ impl PacketLog {
     pub(crate) fn sort_windows(&mut self) {
         self.windows.sort_by_key(|row| (row.at, row.flow.0));
     }
-    /// What happened to the windows, once the run is over ([`Network::note_windows`]): in order of
+    /// What happened to the windows, once the run is over (`Network::note_windows`): in order of
     /// time, then of flows.
     ///
-    /// [`Network::note_windows`]: crate::network::Network::note_windows
     #[must_use]
     pub fn windows(&self) -> &[WindowRow] {
         &self.windows

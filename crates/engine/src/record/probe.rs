@@ -63,7 +63,7 @@ impl Probe {
         self.on
     }
     /// Captures what these taps are to see. Their links must be such that packets enter them one by
-    /// one ([`LinkSpec::may_change`](crate::network::LinkSpec::may_change)).
+    /// one (`LinkSpec::may_change`).
     pub fn tap(&mut self, taps: Taps) {
         self.aside.get_or_insert_default().taps = Some(taps);
         self.on = true;

@@ -3,7 +3,8 @@
 
 use anabranch_core::body::Length;
 use anabranch_engine::{
-    record::{Resent, Summary, summary::About},
+    record::Resent,
+    summary::{About, Summary},
     topology::{Compiled, Engine, compile},
 };
 use anabranch_scenario::{Extensions, Resolved, Scenario};

@@ -11,8 +11,8 @@ use anabranch_core::{
 };
 use anabranch_fec::{
     Config, Params, Protected, Redundant, packet,
+    params::Choice,
     params::{HoldTime, InRecovery, Release},
-    redundancy::Choice,
     transport::Transport,
 };
 use anabranch_tcp::{

@@ -7,8 +7,8 @@ use anabranch_core::{body::Length, parameters::Count, units::Duration};
 use anabranch_fec::{
     Config, Params,
     packet::Tag,
+    params::Choice,
     params::{HoldTime, InRecovery},
-    redundancy::Choice,
 };
 
 use crate::support::net;

@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{energy::PortTimes, lacp::pdu};
-use crate::{link::Window, queue::Item};
+use crate::{queue::Item, window::Window};
 
 /// The most members of a group: there is a bit for each.
 pub const MAX: u32 = 64;

@@ -12,7 +12,8 @@ use anabranch_core::{
     },
 };
 
-use super::statistics::{Statistics, Window};
+use super::statistics::Statistics;
+use crate::window::Window;
 
 /// No run goes on until then. What would start later never does, so the times of a queue however long fit the clock.
 const HORIZON: Instant = Instant::START.saturating_add(MAX_DURATION);

@@ -21,8 +21,9 @@ pub use self::exit::{Completed, Exit, Impaired, Impairing};
 
 use super::{
     service::{AnyService, Service},
-    statistics::{Statistics, Window},
+    statistics::Statistics,
 };
+use crate::window::Window;
 use crate::{
     group::Members,
     impair::Impairment,

@@ -15,12 +15,12 @@ use super::{
     meter::Meter,
     micros,
     peer::Peer,
-    report::{Report, SplitReport},
     split::{AnySplit, Due, Fallen, Missing, Split, View},
 };
 use crate::{
     link::Window,
     middlebox::{Held, Middlebox, Output, connection_of},
+    report::{Report, SplitReport},
 };
 use anabranch_fec::transport::Transport;
 

@@ -12,12 +12,12 @@ use super::{
     meter::Meter,
     micros,
     peer::Peer,
-    report::{Report, RestoreReport},
     restore::{AnyRestore, Arrived, Restore, TcpPlace},
 };
 use crate::{
     link::Window,
     middlebox::{Held, Kept, Middlebox, Output, connection_of},
+    report::{Report, RestoreReport},
 };
 use anabranch_fec::transport::Transport;
 

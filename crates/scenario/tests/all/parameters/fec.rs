@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use anabranch_core::{parameters::Count, units::Duration};
-use anabranch_fec::{Config, params::Release, redundancy::Choice};
+use anabranch_fec::{Config, params::Choice, params::Release};
 use anabranch_scenario::{Extensions, Scenario};
 
 fn scenario(fec: &str, more: &str) -> String {

@@ -1,0 +1,451 @@
+//! Applications: threads inside the namespaces, with sockets as any program has them.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpStream},
+};
+
+use anabranch_core::{
+    histogram::Histogram,
+    units::{Duration, Instant},
+};
+use anabranch_engine::{network::Ended, topology};
+use anabranch_scenario::{
+    Family, Protocol, Resolved, ResolvedFlow,
+    workload::{Config, Pace, RequestResponse},
+};
+use rustix::{
+    io::Errno,
+    net::{SocketFlags, SocketType, connect, socket_with},
+};
+
+use crate::{
+    apps::{
+        datagram,
+        socket::{
+            Connection, accept, ending, family, listen_at, prepare, read_while, write_now,
+            write_while,
+        },
+        stage::{LOOK, Side, Stage},
+        stream::{Check, Stream, Wrong},
+        transfers,
+    },
+    kernel::{clock::Clock, namespace::Namespace},
+    plan::{
+        controls::Controls,
+        directory::Directory,
+        settings::{SocketSettings, connects_back},
+    },
+};
+
+/// What an application has seen.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// When the last byte of a file had arrived.
+    pub completed: Option<Instant>,
+    /// How the connection ended other than by FIN, and when.
+    pub broken: Option<(Ended, Instant)>,
+    /// When each request was written, and how long its response took; `None` for one that has none yet.
+    pub exchanges: Vec<(Instant, Option<Duration>)>,
+    /// Octets given to TCP.
+    pub written: u64,
+    /// Octets taken from it.
+    pub read: u64,
+    /// The first of them that was not what the peer had written there.
+    pub wrong: Option<Wrong>,
+    /// How late what goes by the clock was written, in nanoseconds.
+    pub lateness: Histogram<7>,
+    /// What an end of a UDP flow has counted.
+    pub datagrams: Option<Box<datagram::Counted>>,
+    /// What an end of transfers one by one has counted.
+    pub transfers: Option<Box<transfers::Counted>>,
+}
+
+/// One end of a flow.
+#[derive(Debug)]
+pub struct Application {
+    flow: usize,
+    side: Side,
+    role: Role,
+    settings: SocketSettings,
+    address: SocketAddr,
+    start: Instant,
+    stop: Instant,
+    /// The end of the run.
+    end: Instant,
+    /// What is measured.
+    window: (Instant, Instant),
+}
+
+#[derive(Debug, Clone)]
+enum Role {
+    /// Writes for as long as it may.
+    Bulk,
+    /// Writes so much.
+    Source(u64),
+    /// Writes by the clock.
+    Paced(Pace),
+    /// Reads so much, or all there is.
+    Sink(Option<u64>),
+    Server(RequestResponse),
+    Client(RequestResponse),
+    DatagramSource(datagram::Source),
+    DatagramSink(datagram::Sink),
+    TransferSource(Box<transfers::Source>),
+    TransferSink(transfers::Sink),
+}
+
+impl Application {
+    /// Both ends of a flow, by side.
+    pub fn of(
+        resolved: &Resolved,
+        index: usize,
+        controls: &Controls,
+        stamps: &datagram::Stamps,
+    ) -> [Self; 2] {
+        let flow = &resolved.flows[index];
+        let congestion = controls.name(index);
+        let passive = flow.ends[usize::from(!connects_back(flow))];
+        let address = SocketAddr::new(
+            Directory::address(passive, flow.family == Family::V6),
+            Directory::port(index),
+        );
+        let end = Instant::START + resolved.duration;
+        let stop = flow.stop.unwrap_or(end).min(end);
+        let content = Stream::written_by(index, Side::Sender as usize);
+        let [sender, receiver] = roles(flow, resolved.seed, stop, content, stamps);
+        [(Side::Sender, sender), (Side::Receiver, receiver)].map(|(side, role)| Self {
+            flow: index,
+            side,
+            role,
+            settings: SocketSettings::of(flow, resolved, congestion),
+            address,
+            start: flow.start,
+            stop,
+            end,
+            window: (flow.start.max(Instant::START + resolved.warmup), stop),
+        })
+    }
+
+    /// The host where it runs, by number.
+    pub fn host(&self, resolved: &Resolved) -> usize {
+        resolved.flows[self.flow].ends[self.side as usize]
+    }
+
+    /// Which end of its flow it is.
+    pub const fn side(&self) -> Side {
+        self.side
+    }
+
+    fn connects(&self) -> bool {
+        matches!(
+            self.role,
+            Role::Bulk | Role::Source(_) | Role::Paced(_) | Role::Client(_)
+        )
+    }
+
+    /// Runs it, on a thread of its own. `ready` is called when a peer may come.
+    ///
+    /// # Errors
+    /// If the kernel refuses what has nothing to do with the path.
+    pub fn run(
+        self,
+        namespace: &Namespace,
+        stage: &Stage,
+        ready: impl FnOnce(),
+    ) -> io::Result<Outcome> {
+        namespace.enter()?;
+        let (to, window) = ((self.address, &self.settings), self.window);
+        match self.role {
+            Role::DatagramSource(end) => return end.run(self.address, window, stage, ready),
+            Role::DatagramSink(end) => return end.run(self.address, window, stage, ready),
+            Role::TransferSource(end) => return end.run(to, window, stage, ready),
+            Role::TransferSink(end) => return end.run(to, window, stage, ready),
+            _ => {}
+        }
+        let listener = if self.connects() {
+            None
+        } else {
+            Some(listen_at(self.address, &self.settings)?)
+        };
+        ready();
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        let mut outcome = Outcome::default();
+        let stream = match &listener {
+            Some(listener) => accept(listener, stage)?,
+            None => self.connect(clock, stage, &mut outcome)?,
+        };
+        let Some(stream) = stream else {
+            return Ok(outcome);
+        };
+        if listener.is_some() {
+            prepare(&stream)?;
+            stage.sockets.add(self.flow, self.side, &stream)?;
+        }
+        self.play(&Connection::new(stream, clock), clock, stage)
+    }
+
+    fn connect(
+        &self,
+        clock: Clock,
+        stage: &Stage,
+        outcome: &mut Outcome,
+    ) -> io::Result<Option<TcpStream>> {
+        if !stage.wait_until(clock, self.start) {
+            return Ok(None);
+        }
+        let family = family(self.address);
+        let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        self.settings.apply(&socket)?;
+        prepare(&socket)?;
+        stage.sockets.add(self.flow, self.side, &socket)?;
+        while !stage.is_over() && clock.now() < self.stop {
+            match connect(&socket, &self.address) {
+                Ok(()) | Err(Errno::ISCONN) => return Ok(Some(TcpStream::from(socket))),
+                Err(Errno::INPROGRESS | Errno::ALREADY | Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => {
+                    // A path that lets nothing through is no failure of ours.
+                    let error = io::Error::from(error);
+                    let ended = ending(&error).ok_or(error)?;
+                    outcome.broken = Some((ended, clock.now()));
+                    return Ok(None);
+                }
+            }
+        }
+        if self.stop < self.end && !stage.is_over() {
+            // The application stops before the connection is open, and its socket is closed.
+            outcome.broken = Some((Ended::GaveUp, self.stop));
+            stage.note(self.flow, clock);
+            stage.sockets.forget(self.flow, self.side);
+        }
+        Ok(None)
+    }
+
+    fn play(&self, stream: &Connection, clock: Clock, stage: &Stage) -> io::Result<Outcome> {
+        let mut outcome = Outcome::default();
+        let mut writing = Stream::written_by(self.flow, self.side as usize);
+        let mut reading = Check::of(Stream::written_by(self.flow, 1 - self.side as usize));
+        match &self.role {
+            Role::Bulk => {
+                let going = || !stage.is_over() && clock.now() < self.stop;
+                write_while(stream, &mut writing, u64::MAX, going)?;
+                if self.stop < self.end && !stage.is_over() {
+                    // What the socket holds would be sent for some time yet. So the connection is broken off.
+                    stage.note(self.flow, clock);
+                    stage.sockets.forget(self.flow, self.side);
+                }
+            }
+            Role::Source(size) => {
+                // The whole file is the connection's from its beginning on.
+                if write_while(stream, &mut writing, *size, || !stage.is_over())? == *size {
+                    drop(stream.shutdown(std::net::Shutdown::Write));
+                }
+                // Until the peer closes, so that what is on the way arrives.
+                read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
+            }
+            Role::Paced(pace) => {
+                crate::kernel::sys::priority::be_prompt();
+                outcome.lateness = self.write_paced(*pace, (stream, &mut writing), clock, stage)?;
+                drop(stream.shutdown(std::net::Shutdown::Write));
+                read_while(stream, &mut reading, u64::MAX, || !stage.is_over())?;
+            }
+            Role::Sink(size) => {
+                let most = size.unwrap_or(u64::MAX);
+                let going = || {
+                    self.settings.hold_window(&**stream);
+                    !stage.is_over()
+                };
+                let read = read_while(stream, &mut reading, most, going)?;
+                if size.is_some_and(|size| read == size) {
+                    outcome.completed = Some(clock.now());
+                    stage.marks.add(self.flow);
+                    stage.note(self.flow, clock);
+                }
+                drop(stream.shutdown(std::net::Shutdown::Write));
+            }
+            Role::Server(what) => {
+                let going = || !stage.is_over();
+                let (request, response) = (what.request.get(), what.response.get());
+                while read_while(stream, &mut reading, request, going)? == request
+                    && write_while(stream, &mut writing, response, going)? == response
+                {
+                }
+            }
+            Role::Client(what) => {
+                let going = || !stage.is_over() && clock.now() < self.stop;
+                let (request, response) = (what.request.get(), what.response.get());
+                while going() {
+                    let asked = clock.now();
+                    if write_while(stream, &mut writing, request, going)? != request {
+                        break;
+                    }
+                    let there = read_while(stream, &mut reading, response, || !stage.is_over())?;
+                    let took = (there == response).then(|| clock.now() - asked);
+                    outcome.exchanges.push((asked, took));
+                    if took.is_none() {
+                        break;
+                    }
+                    let wake = clock.now().saturating_add(what.think);
+                    while going() && clock.now() < wake {
+                        std::thread::sleep(clock.until(wake).min(LOOK));
+                    }
+                }
+            }
+            Role::DatagramSource(_)
+            | Role::DatagramSink(_)
+            | Role::TransferSource(_)
+            | Role::TransferSink(_) => unreachable!("they have sockets of their own"),
+        }
+        // The socket stays until all is over: what it counted is still to be read.
+        (outcome.written, outcome.read) = (writing.position(), reading.read());
+        outcome.broken = stream.broken();
+        outcome.wrong = reading.wrong().map(|octet| Wrong { octet, part: None });
+        Ok(outcome)
+    }
+
+    /// Writes by the clock from now on; what the socket does not take waits. How late each write's turn came, but for those whose
+    /// time passed while the socket was waited for: that is the path's doing.
+    fn write_paced(
+        &self,
+        pace: Pace,
+        (stream, content): (&Connection, &mut Stream),
+        clock: Clock,
+        stage: &Stage,
+    ) -> io::Result<Histogram<7>> {
+        let going = || !stage.is_over() && clock.now() < self.stop;
+        let (since, mut writes, mut owed) = (clock.now(), 0, 0_u64);
+        let mut turns = Turns::from(since);
+        loop {
+            let mut due = since.saturating_add(pace.after(writes));
+            if owed == 0 && (due >= self.stop || !stage.wait_until(clock, due)) {
+                return Ok(turns.lateness);
+            }
+            if !going() {
+                return Ok(turns.lateness);
+            }
+            let now = clock.now();
+            if owed == 0 {
+                turns.begin(due, now);
+            }
+            while due <= now {
+                owed += u64::from(pace.payload());
+                writes += 1;
+                due = since.saturating_add(pace.after(writes));
+            }
+            owed -= write_now(stream, content, owed)?;
+            if owed == 0 {
+                continue;
+            }
+            // Until the next is due: what is owed then is more.
+            let before = |clock: Clock| clock.now() < due;
+            let written = write_while(stream, content, owed, || going() && before(clock))?;
+            turns.waited(clock.now());
+            if written < owed && going() && before(clock) {
+                // The path has ended the connection.
+                return Ok(turns.lateness);
+            }
+            owed -= written;
+        }
+    }
+}
+
+/// How late turns to write came that this thread alone had to keep.
+struct Turns {
+    /// In nanoseconds.
+    lateness: Histogram<7>,
+    /// Since then the socket has had room.
+    free: Instant,
+}
+
+impl Turns {
+    fn from(start: Instant) -> Self {
+        Self {
+            lateness: Histogram::default(),
+            free: start,
+        }
+    }
+    /// The turn that is due at `due` comes now. One whose time passed while the socket was full says nothing of this thread.
+    fn begin(&mut self, due: Instant, now: Instant) {
+        if self.free <= due {
+            self.lateness.record(now.saturating_since(due).as_nanos());
+        }
+    }
+    /// The socket was waited for, until now.
+    fn waited(&mut self, now: Instant) {
+        self.free = now;
+    }
+}
+
+/// What the two ends of a flow do.
+fn roles(
+    flow: &ResolvedFlow,
+    seed: u64,
+    stop: Instant,
+    content: Stream,
+    stamps: &datagram::Stamps,
+) -> [Role; 2] {
+    if flow.protocol == Protocol::Udp {
+        let log = datagram::Log::default();
+        let source = datagram::Source {
+            schedule: topology::datagrams(flow, seed),
+            stop,
+            log: log.clone(),
+            content,
+        };
+        return [
+            Role::DatagramSource(source),
+            Role::DatagramSink(datagram::Sink {
+                log,
+                stamps: stamps.clone(),
+                content,
+            }),
+        ];
+    }
+    if let Some(arrivals) = topology::arrivals(flow, seed) {
+        let ledger = transfers::Ledger::default();
+        let source = transfers::Source {
+            arrivals,
+            stop,
+            ledger: ledger.clone(),
+            content,
+        };
+        return [
+            Role::TransferSource(Box::new(source)),
+            Role::TransferSink(transfers::Sink { ledger, content }),
+        ];
+    }
+    match &flow.workload {
+        Config::RequestResponse(what) => [Role::Server(what.clone()), Role::Client(what.clone())],
+        Config::File(file) => {
+            let size = file.size.get();
+            [Role::Source(size), Role::Sink(Some(size))]
+        }
+        Config::Paced(paced) => [Role::Paced(topology::pace(paced)), Role::Sink(None)],
+        _ => [Role::Bulk, Role::Sink(None)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails for turns that count the wait for the socket, and for such as count nothing any more once they have waited.
+    #[test]
+    fn a_wait_for_the_socket_is_not_lateness() {
+        let at = Instant::from_millis;
+        let mut turns = Turns::from(at(0));
+        turns.begin(at(10), at(11));
+        turns.waited(at(35));
+        // Its time passed while the socket was full.
+        turns.begin(at(20), at(35));
+        turns.begin(at(40), at(43));
+        let late: Vec<_> = [50.0, 100.0]
+            .map(|share| turns.lateness.percentile(share).map(Duration::from_nanos))
+            .to_vec();
+        assert_eq!(turns.lateness.count(), 2);
+        assert!(late[0] < Some(Duration::from_micros(1100)), "{late:?}");
+        assert!(late[1] >= Some(Duration::from_micros(2900)), "{late:?}");
+    }
+}

@@ -1,0 +1,532 @@
+//! UDP flows: a thread that writes by the clock, and one that reads and counts.
+//!
+//! What leaves when is worked out as in the simulator. A datagram carries its number in its first octets, as far as it
+//! has room, and behind it octets that belong to this number alone, so that what is read can be compared. Its
+//! delay is from its writing to when the engine gives it to the receiver's kernel, both by the run's clock: the kernel's own
+//! stamps are of the wall clock, which may be set at any time.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::{SocketAddr, UdpSocket},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anabranch_core::{body::Body, histogram::Histogram, units::Instant};
+use anabranch_engine::network::{OneWayDelay, Schedule};
+use anabranch_fec::transport::Transport;
+use rustix::net::sockopt;
+
+use crate::{
+    apps::{
+        application::Outcome,
+        stage::{LOOK, Stage},
+        stream::{Part, Stream, Wrong},
+    },
+    kernel::sys,
+    plan::frame::{Frame, LARGEST},
+};
+
+/// Octets of a datagram's number.
+const NUMBER: usize = 8;
+/// So many datagrams behind the latest one that has arrived are remembered; one that comes later yet has no delay.
+const REMEMBERED: u64 = 1 << 14;
+/// So many are remembered while none arrives.
+const UNANSWERED: usize = 1 << 20;
+/// Datagrams of which may be known when they came, and that nobody has read: more than a socket holds.
+const STAMPED: usize = 1 << 16;
+/// What a socket may hold, so that a thread that runs late loses nothing: 16 MiB, or as much as we may ask for.
+const BUFFER: usize = 16 << 20;
+
+/// When the datagrams of a flow left, as both ends know it.
+#[derive(Debug, Clone, Default)]
+pub struct Log(Arc<Mutex<Sent>>);
+
+#[derive(Debug, Default)]
+struct Sent {
+    /// The number of the first of `times`.
+    first: u64,
+    /// When each left, [`Instant::NEVER`] for one that has arrived; and its octets.
+    datagrams: VecDeque<(Instant, usize)>,
+}
+
+/// When datagrams of a flow came to the receiver's host, by what they begin with. A socket gives them in this order, but for
+/// those that the kernel has lost.
+#[derive(Debug, Clone, Default)]
+pub struct Stamps(Arc<Mutex<VecDeque<(Beginning, Instant)>>>);
+
+/// The first octets of a datagram, and how many it has.
+type Beginning = ([u8; NUMBER], usize);
+
+impl Stamps {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(Beginning, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// This one came then.
+    pub fn came(&self, packet: &Transport<Frame>, at: Instant) {
+        if let Transport::Datagram(frame) = packet {
+            let mut stamps = self.lock();
+            stamps.push_back((begin(frame.octets().unwrap_or_default()), at));
+            if stamps.len() > STAMPED {
+                stamps.pop_front();
+            }
+        }
+    }
+    /// When the datagram that was read now had come.
+    fn take(&self, payload: &[u8]) -> Option<Instant> {
+        let mut stamps = self.lock();
+        let wanted = begin(payload);
+        let place = stamps.iter().position(|(of, _)| *of == wanted)?;
+        // The kernel has lost those before it.
+        stamps.drain(..=place).next_back().map(|(_, at)| at)
+    }
+}
+
+fn begin(payload: &[u8]) -> Beginning {
+    let mut octets = [0; NUMBER];
+    let room = payload.len().min(NUMBER);
+    octets[..room].copy_from_slice(&payload[..room]);
+    (octets, payload.len())
+}
+
+/// What is known of a datagram that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It left then with so many octets, and arrives for the first time.
+    Left(Instant, usize),
+    /// It left with so many octets, and has been there before.
+    Again(usize),
+    /// Nothing: it is too old, or has no number.
+    Nothing,
+    /// It was never written.
+    Never,
+}
+
+impl Log {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Sent> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn left(&self, at: Instant, octets: usize) {
+        let mut sent = self.lock();
+        sent.datagrams.push_back((at, octets));
+        if sent.datagrams.len() > UNANSWERED {
+            sent.datagrams.pop_front();
+            sent.first += 1;
+        }
+    }
+    fn arrived(&self, number: u64) -> Known {
+        let mut sent = self.lock();
+        let place = number.checked_sub(sent.first).map(usize::try_from);
+        let Some(Ok(place)) = place else {
+            return Known::Nothing;
+        };
+        let Some((time, octets)) = sent.datagrams.get_mut(place) else {
+            return Known::Never;
+        };
+        let (at, octets) = (std::mem::replace(time, Instant::NEVER), *octets);
+        while sent.first + REMEMBERED < number {
+            sent.datagrams.pop_front();
+            sent.first += 1;
+        }
+        if at < Instant::NEVER {
+            Known::Left(at, octets)
+        } else {
+            Known::Again(octets)
+        }
+    }
+}
+
+/// What an end has counted.
+#[derive(Debug, Clone, Default)]
+pub struct Counted {
+    /// Datagrams written, or read, from the run's start to its end.
+    pub datagrams: u64,
+    /// Of these, in the measured time.
+    pub measured_datagrams: u64,
+    /// Payload bytes read in the measured time, those of doubled datagrams once.
+    pub delivered_bytes: u64,
+    /// Delays of what was read in the measured time.
+    pub delay: OneWayDelay,
+}
+
+/// The end that writes.
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub schedule: Schedule,
+    /// When its application stops.
+    pub stop: Instant,
+    pub log: Log,
+    /// What it writes, but for the datagram's number.
+    pub content: Stream,
+}
+
+/// The end that reads.
+#[derive(Debug, Clone)]
+pub struct Sink {
+    pub log: Log,
+    /// When datagrams came.
+    pub stamps: Stamps,
+    /// What is written, but for the datagram's number.
+    pub content: Stream,
+}
+
+impl Source {
+    /// Writes each datagram at its time to the socket at `address`.
+    pub fn run(
+        self,
+        address: SocketAddr,
+        (start, _): (Instant, Instant),
+        stage: &Stage,
+        ready: impl FnOnce(),
+    ) -> io::Result<Outcome> {
+        let any: SocketAddr = match address {
+            SocketAddr::V4(_) => ([0_u8; 4], 0).into(),
+            SocketAddr::V6(_) => ([0_u16; 8], 0).into(),
+        };
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(address)?;
+        socket.set_write_timeout(Some(LOOK))?;
+        enlarge(&socket, false);
+        ready();
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        sys::priority::be_prompt();
+        let mut counted = Counted::default();
+        let mut lateness = Histogram::default();
+        let mut octets = vec![0; LARGEST];
+        for sending in self.schedule {
+            if sending.at >= self.stop || !stage.wait_until(clock, sending.at) {
+                break;
+            }
+            let payload = &mut octets[..sending.payload as usize];
+            fill(self.content, counted.datagrams, payload);
+            let now = clock.now();
+            // Before it is on its way, or it could arrive first.
+            self.log.left(now, payload.len());
+            if !write(&socket, payload, stage)? {
+                break;
+            }
+            lateness.record(now.saturating_since(sending.at).as_nanos());
+            counted.datagrams += 1;
+            counted.measured_datagrams += u64::from(sending.at >= start);
+        }
+        Ok(Outcome {
+            lateness,
+            datagrams: Some(Box::new(counted)),
+            ..Outcome::default()
+        })
+    }
+}
+
+/// The octets of a datagram.
+fn fill(content: Stream, number: u64, payload: &mut [u8]) {
+    let (head, rest) = payload.split_at_mut(payload.len().min(NUMBER));
+    head.copy_from_slice(&number.to_le_bytes()[..head.len()]);
+    content.numbered(number).peek(rest);
+}
+
+/// Writes one datagram. Not if the run ended before the kernel would take it.
+fn write(socket: &UdpSocket, payload: &[u8], stage: &Stage) -> io::Result<bool> {
+    use io::ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock};
+    loop {
+        match socket.send(payload) {
+            Ok(_) => return Ok(true),
+            // The last is what was said of an earlier datagram.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    Interrupted | TimedOut | WouldBlock | ConnectionRefused
+                ) => {}
+            Err(error) => return Err(error),
+        }
+        if stage.is_over() {
+            return Ok(false);
+        }
+    }
+}
+
+impl Sink {
+    /// Reads what arrives at `address`, to the end of the run.
+    pub fn run(
+        self,
+        address: SocketAddr,
+        window: (Instant, Instant),
+        stage: &Stage,
+        ready: impl FnOnce(),
+    ) -> io::Result<Outcome> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_read_timeout(Some(LOOK))?;
+        enlarge(&socket, true);
+        ready();
+        let Some(clock) = stage.line.wait() else {
+            return Ok(Outcome::default());
+        };
+        let mut reader = Reader::new(self, window);
+        let mut octets = vec![0; LARGEST];
+        let mut is_over = false;
+        loop {
+            match socket.recv(&mut octets) {
+                Ok(len) => {
+                    let payload = &octets[..len];
+                    let came = reader.sink.stamps.take(payload);
+                    reader.read(payload, came.unwrap_or_else(|| clock.now()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if is_over {
+                        break;
+                    }
+                    if stage.is_over() {
+                        // What the engine gave to the kernel is there by now.
+                        is_over = true;
+                        socket.set_nonblocking(true)?;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Outcome {
+            wrong: reader.wrong,
+            datagrams: Some(Box::new(reader.counted)),
+            ..Outcome::default()
+        })
+    }
+}
+
+fn enlarge(socket: &UdpSocket, receives: bool) {
+    // Without the right to more it is as much as everybody may have; what is lost for it the audit tells.
+    if receives {
+        if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER).is_err() {
+            let _ = sockopt::set_socket_recv_buffer_size(socket, BUFFER);
+        }
+    } else if sockopt::set_socket_send_buffer_size_force(socket, BUFFER).is_err() {
+        let _ = sockopt::set_socket_send_buffer_size(socket, BUFFER);
+    }
+}
+
+/// What is known of the datagrams read.
+struct Reader {
+    sink: Sink,
+    window: (Instant, Instant),
+    /// The highest number so far.
+    latest: u64,
+    counted: Counted,
+    /// The first octet that is not what was written.
+    wrong: Option<Wrong>,
+    expected: Vec<u8>,
+}
+
+impl Reader {
+    fn new(sink: Sink, window: (Instant, Instant)) -> Self {
+        Self {
+            sink,
+            window,
+            latest: 0,
+            counted: Counted::default(),
+            wrong: None,
+            expected: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, payload: &[u8], at: Instant) {
+        self.counted.datagrams += 1;
+        let known = match self.number(payload) {
+            Some(number) => {
+                let known = self.sink.log.arrived(number);
+                self.compare(number, known, payload);
+                known
+            }
+            None => Known::Nothing,
+        };
+        let (start, end) = self.window;
+        if matches!(known, Known::Again(_)) || at < start || at >= end {
+            return;
+        }
+        self.counted.measured_datagrams += 1;
+        self.counted.delivered_bytes += payload.len() as u64;
+        if let Known::Left(left, _) = known {
+            self.counted.delay.record(at.saturating_since(left));
+        }
+    }
+
+    /// Compares a datagram with what was written under its number. Of one that has room for its number alone, no more can
+    /// be said than that such a one was written, and how long it was.
+    fn compare(&mut self, number: u64, known: Known, payload: &[u8]) {
+        let len = match known {
+            Known::Left(_, len) | Known::Again(len) => len,
+            Known::Nothing => payload.len(),
+            Known::Never => 0,
+        };
+        self.expected.resize(len, 0);
+        fill(self.sink.content, number, &mut self.expected);
+        if self.expected == payload {
+            return;
+        }
+        let both = self.expected.iter().zip(payload);
+        let same = both.take_while(|(wanted, found)| wanted == found).count();
+        self.wrong.get_or_insert(Wrong {
+            octet: same as u64,
+            part: Some(Part::Datagram(number)),
+        });
+    }
+
+    /// A datagram's number: of those that its octets can mean, the one nearest to the latest.
+    fn number(&mut self, payload: &[u8]) -> Option<u64> {
+        let room = payload.len().min(NUMBER);
+        let unused = u32::try_from(NUMBER - room).ok()? * 8;
+        let mut octets = [0; NUMBER];
+        octets[..room].copy_from_slice(&payload[..room]);
+        let ahead = u64::from_le_bytes(octets)
+            .wrapping_sub(self.latest)
+            .checked_shl(unused)?
+            .cast_signed()
+            >> unused;
+        let number = self.latest.saturating_add_signed(ahead);
+        self.latest = self.latest.max(number);
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTENT: Stream = Stream::written_by(0, 0);
+
+    fn reader(log: &Log) -> Reader {
+        let sink = Sink {
+            log: log.clone(),
+            stamps: Stamps::default(),
+            content: CONTENT,
+        };
+        Reader::new(sink, (Instant::from_millis(10), Instant::from_millis(20)))
+    }
+
+    fn datagram(number: u64, len: usize) -> Vec<u8> {
+        let mut payload = vec![0; len];
+        fill(CONTENT, number, &mut payload);
+        payload
+    }
+
+    /// Fails for a reader that looks at numbers alone, or at lengths.
+    #[test]
+    fn what_is_changed_cut_or_made_up_is_found() {
+        let log = Log::default();
+        for _ in 0..10 {
+            log.left(Instant::START, 100);
+        }
+        log.left(Instant::START, 4);
+        let wrong = |payload: &[u8]| {
+            let mut reader = reader(&log);
+            reader.read(payload, Instant::START);
+            reader.wrong
+        };
+        let at = |octet: u64, number: u64| {
+            Some(Wrong {
+                octet,
+                part: Some(Part::Datagram(number)),
+            })
+        };
+        let right = datagram(7, 100);
+        // One that comes again is compared too.
+        assert_eq!([wrong(&right), wrong(&right)], [None, None]);
+        let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut payload = right.clone();
+            change(&mut payload);
+            wrong(&payload)
+        };
+        assert_eq!(changed(&|payload| payload[99] ^= 1), at(99, 7));
+        assert_eq!(changed(&|payload| payload.swap(50, 52)), at(50, 7));
+        assert_eq!(changed(&|payload| payload.truncate(98)), at(98, 7));
+        assert_eq!(changed(&|payload| payload.push(0)), at(100, 7));
+        assert_eq!(changed(&|payload| payload.insert(60, right[59])), at(60, 7));
+        // The number of another, and of none.
+        assert_eq!(changed(&|payload| payload[0] = 6), at(8, 6));
+        assert_eq!(changed(&|payload| payload[0] = 11), at(0, 11));
+        assert_eq!(wrong(&datagram(10, 4)), None);
+        assert_eq!(wrong(&datagram(11, 4)), at(0, 11));
+    }
+
+    /// Fails for stamps that go by order alone, and for those that keep what was lost in the kernel for ever.
+    #[test]
+    fn a_datagram_finds_its_stamp() {
+        let stamps = Stamps::default();
+        let came = |number: u64, len: usize, at: u64| {
+            let mut octets = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17];
+            octets.extend([0, 0, 10, 113, 0, 1, 10, 113, 0, 2]);
+            octets.extend([0; 8]);
+            octets.extend(datagram(number, len));
+            let total = u16::try_from(octets.len()).expect("small");
+            octets[2..4].copy_from_slice(&total.to_be_bytes());
+            let packet =
+                crate::plan::frame::departing(&octets).expect("a packet between two hosts");
+            stamps.came(&packet.transport, Instant::from_millis(at));
+        };
+        for (number, len, at) in [(0, 100, 1), (1, 100, 2), (2, 3, 3), (1, 100, 4), (3, 0, 5)] {
+            came(number, len, at);
+        }
+        let taken = |number: u64, len: usize| stamps.take(&datagram(number, len));
+        let at = |ms| Some(Instant::from_millis(ms));
+        assert_eq!(taken(1, 100), at(2));
+        assert_eq!(taken(2, 3), at(3));
+        assert_eq!([taken(1, 100), taken(1, 100)], [at(4), None]);
+        assert_eq!(taken(3, 0), at(5));
+        // Number 0 was lost.
+        for number in 0..100_000 {
+            came(number + 10, 20, 6);
+        }
+        assert_eq!((taken(0, 100), stamps.lock().len()), (None, STAMPED));
+    }
+
+    /// Fails for a reader that takes the octets for the number.
+    #[test]
+    fn numbers_go_on_where_there_is_little_room() {
+        let mut reader = reader(&Log::default());
+        for number in [0, 100, 200, 256, 255, 380, 505] {
+            let octets = u64::to_le_bytes(number);
+            assert_eq!(reader.number(&octets[..1]), Some(number));
+        }
+        assert_eq!(reader.number(&u64::to_le_bytes(70_000)), Some(70_000));
+        assert_eq!(reader.number(&[]), None);
+    }
+
+    /// Fails for a reader that counts a doubled datagram twice, or one from outside the measured time.
+    #[test]
+    fn each_datagram_counts_once_and_in_time() {
+        let log = Log::default();
+        for ms in 0..5 {
+            log.left(Instant::from_millis(ms), 100);
+        }
+        let mut reader = reader(&log);
+        for (number, at) in [(0, 9), (2, 11), (1, 12), (2, 13), (3, 19), (4, 20)] {
+            reader.read(&datagram(number, 100), Instant::from_millis(at));
+        }
+        let counted = &reader.counted;
+        assert_eq!((counted.datagrams, counted.measured_datagrams), (6, 3));
+        assert_eq!(counted.delivered_bytes, 300);
+        // 9, 11 and 16 ms.
+        assert_eq!(counted.delay.mean_ms(), Some(12.0));
+    }
+
+    /// Fails for a log that keeps all, or one that forgets what is on its way.
+    #[test]
+    fn the_log_forgets_what_is_old() {
+        let log = Log::default();
+        for ms in 0..100_000 {
+            log.left(Instant::from_millis(ms), 1);
+        }
+        assert_eq!(
+            log.arrived(99_999),
+            Known::Left(Instant::from_millis(99_999), 1)
+        );
+        assert_eq!(log.arrived(99_999), Known::Again(1));
+        assert_eq!(log.arrived(10), Known::Nothing);
+        assert_eq!(
+            log.arrived(99_000),
+            Known::Left(Instant::from_millis(99_000), 1)
+        );
+        assert_eq!(log.arrived(100_000), Known::Never);
+        assert!(log.lock().datagrams.len() as u64 <= REMEMBERED + 1);
+    }
+}

@@ -1,0 +1,198 @@
+//! What limited a sender: the shares of time in the summary, from what the kernel says of its socket every 10 ms.
+//!
+//! `tcpi_busy_time`, `tcpi_rwnd_limited` and `tcpi_sndbuf_limited` (`linux/tcp.h`) are counters of time, and the classes behind them
+//! exclude each other. A sender that is not busy is limited by its application. What is left of the busy time goes by the
+//! socket's state when it is asked; `docs/concepts/tcp.md` has the definitions.
+
+use anabranch_core::units::Instant;
+use serde_json::{Map, Value};
+
+use crate::{apps::sampler::Sample, kernel::sys::tcp_info::TcpInfo};
+
+/// `TCP_ESTABLISHED`.
+const ESTABLISHED: u8 = 1;
+/// `TCP_CA_Recovery`; `TCP_CA_Loss` comes after it.
+const RECOVERY: u8 = 3;
+
+/// Microseconds in which each limit held.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Times {
+    cwnd: f64,
+    rwnd: f64,
+    send_buffer: f64,
+    application: f64,
+}
+
+/// What the rest of a busy time is due to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Cwnd,
+    Rwnd,
+    SendBuffer,
+    Application,
+    /// A recovery, or pacing.
+    Other,
+}
+
+impl Rest {
+    /// `rwnd`: the receive window limited the sender since it was asked before.
+    const fn of(info: &TcpInfo, rwnd: bool, is_paced: bool) -> Self {
+        if info.ca_state >= RECOVERY {
+            Self::Other
+        } else if info.in_flight() >= info.snd_cwnd {
+            Self::Cwnd
+        } else if info.notsent_bytes == 0 && info.is_send_buffer_full {
+            Self::SendBuffer
+        } else if info.notsent_bytes == 0 {
+            Self::Application
+        } else if rwnd {
+            Self::Rwnd
+        } else if is_paced {
+            Self::Other
+        } else {
+            // Less than a burst may leave, and waits for more.
+            Self::Cwnd
+        }
+    }
+}
+
+const fn is_open(info: &TcpInfo) -> bool {
+    info.rtt_us > 0 && info.state >= ESTABLISHED
+}
+
+impl Times {
+    /// Adds what lies between two samples, as far as it is a `part` of what counts.
+    fn add(&mut self, [before, after]: [&Sample; 2], part: f64, is_paced: bool) {
+        let since = |of: fn(&TcpInfo) -> u64| {
+            part * of(&after.info).saturating_sub(of(&before.info)) as f64
+        };
+        let span = part * after.at.saturating_since(before.at).as_secs_f64() * 1e6;
+        let busy = since(|info| info.busy_us);
+        let rwnd = since(|info| info.rwnd_limited_us);
+        let send_buffer = since(|info| info.sndbuf_limited_us);
+        self.rwnd += rwnd;
+        self.send_buffer += send_buffer;
+        // The counters go by the kernel's tick: what one interval has too much the next has too little.
+        if is_open(&before.info) {
+            self.application += span - busy;
+        }
+        let rest = busy - rwnd - send_buffer;
+        match Rest::of(&after.info, rwnd > 0.0, is_paced) {
+            Rest::Cwnd => self.cwnd += rest,
+            Rest::Rwnd => self.rwnd += rest,
+            Rest::SendBuffer => self.send_buffer += rest,
+            Rest::Application => self.application += rest,
+            Rest::Other => {}
+        }
+    }
+
+    /// Of a sender's samples between `start` and `end`.
+    fn of(samples: &[Sample], (start, end): (Instant, Instant), is_paced: bool) -> Self {
+        let mut samples: Vec<&Sample> = samples.iter().collect();
+        samples.sort_by_key(|sample| sample.at);
+        let mut times = Self::default();
+        for pair in samples.windows(2) {
+            let (before, after) = (pair[0], pair[1]);
+            let counts = after.at.min(end).saturating_since(before.at.max(start));
+            let span = after.at.saturating_since(before.at);
+            if is_open(&after.info) && !counts.is_zero() {
+                let part = counts.as_secs_f64() / span.as_secs_f64();
+                times.add([before, after], part, is_paced);
+            }
+        }
+        times
+    }
+}
+
+/// Writes the shares of a flow's measured time into its summary.
+pub fn write(
+    summary: &mut Map<String, Value>,
+    samples: &[Sample],
+    window: (Instant, Instant),
+    is_paced: bool,
+) {
+    let times = Times::of(samples, window, is_paced);
+    let whole = window.1.saturating_since(window.0).as_secs_f64() * 1e6;
+    for (key, time) in [
+        ("cwnd_limited_share", times.cwnd),
+        ("rwnd_limited_share", times.rwnd),
+        ("sndbuf_limited_share", times.send_buffer),
+        ("application_limited_share", times.application),
+    ] {
+        let share = (whole > 0.0 && samples.len() > 1).then(|| (time / whole).clamp(0.0, 1.0));
+        summary.insert(key.to_owned(), share.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apps::stage::Side;
+
+    fn sample(at_ms: u64, info: TcpInfo) -> Sample {
+        Sample {
+            at: Instant::from_millis(at_ms),
+            flow: 0,
+            side: Side::Sender,
+            info,
+        }
+    }
+
+    /// Busy throughout, with 10 of 20 segments outstanding and more to send.
+    fn busy(at_ms: u64) -> TcpInfo {
+        TcpInfo {
+            state: ESTABLISHED,
+            rtt_us: 40_000,
+            busy_us: at_ms * 1000,
+            unacked: 10,
+            snd_cwnd: 20,
+            notsent_bytes: 99_000,
+            ..TcpInfo::default()
+        }
+    }
+
+    /// In per cent.
+    fn shares(of: impl Fn(u64) -> TcpInfo, is_paced: bool) -> [String; 4] {
+        let samples: Vec<Sample> = (0..=100).map(|n| sample(10 * n, of(10 * n))).collect();
+        let mut summary = Map::new();
+        let window = (Instant::from_millis(200), Instant::from_millis(700));
+        write(&mut summary, &samples, window, is_paced);
+        ["cwnd", "rwnd", "sndbuf", "application"].map(|limit| {
+            let share = summary[&format!("{limit}_limited_share")].as_f64();
+            format!("{:.0}", share.expect("it is known") * 100.0)
+        })
+    }
+
+    #[test]
+    fn each_state_counts_for_its_limit() {
+        let full = |at| TcpInfo {
+            unacked: 20,
+            ..busy(at)
+        };
+        assert_eq!(shares(full, false), ["100", "0", "0", "0"]);
+        let repairing = |at| TcpInfo {
+            ca_state: RECOVERY,
+            ..full(at)
+        };
+        assert_eq!(shares(repairing, false), ["0", "0", "0", "0"]);
+        assert_eq!(shares(busy, true), ["0", "0", "0", "0"]);
+        let written = |at| TcpInfo {
+            notsent_bytes: 0,
+            ..busy(at)
+        };
+        assert_eq!(shares(written, false), ["0", "0", "0", "100"]);
+        let blocked = |at| TcpInfo {
+            is_send_buffer_full: true,
+            ..written(at)
+        };
+        assert_eq!(shares(blocked, false), ["0", "0", "100", "0"]);
+        // Half of the time the receive window's, a quarter the send buffer's, a quarter idle.
+        let counted = |at| TcpInfo {
+            busy_us: at * 750,
+            rwnd_limited_us: at * 500,
+            sndbuf_limited_us: at * 250,
+            ..busy(at)
+        };
+        assert_eq!(shares(counted, false), ["0", "50", "25", "25"]);
+    }
+}

@@ -1,0 +1,262 @@
+//! Programs of the user's, run inside a host.
+
+use std::{
+    env, fs, io,
+    os::{fd::AsFd, unix::process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::Ordering,
+    time::{Duration as Pause, Instant},
+};
+
+use anabranch_core::system;
+use anabranch_scenario::{Resolved, nearest};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde::Serialize;
+
+use crate::{
+    apps::stage::{LOOK, Stage},
+    kernel::{
+        namespace::Namespace,
+        sys::contain::{self, Contained},
+    },
+    plan::{names, refusal::Refusal},
+};
+
+/// So long a program may take to end once it is asked to.
+const GRACE: Pause = Pause::from_millis(500);
+
+/// A program and where it runs.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The node.
+    pub host: usize,
+    /// It and its arguments.
+    pub words: Vec<String>,
+    /// By which it finds the other hosts (hosts(5)).
+    pub names: String,
+    /// It has the terminal, and the run ends with it.
+    pub is_shell: bool,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ended {
+    /// Where it ran.
+    pub host: String,
+    /// What was run.
+    pub command: Vec<String>,
+    /// Its exit status; `null` for one that a signal ended.
+    pub status: Option<i32>,
+    /// The run was over and it was told to end.
+    pub stopped: bool,
+    /// It had a PID namespace of its own, so that nothing that it started can have stayed behind.
+    pub contained: bool,
+    /// It could find other hosts by their names.
+    pub names: bool,
+}
+
+impl Program {
+    /// Those of a scenario.
+    pub fn all(resolved: &Resolved) -> Vec<Self> {
+        let hosts = resolved.attached.iter().enumerate();
+        let given = hosts.filter_map(|(host, attached)| Some((host, attached.exec.as_ref()?)));
+        given
+            .map(|(host, words)| Self {
+                host,
+                words: words
+                    .iter()
+                    .map(|word| names::addressed(word, resolved, host))
+                    .collect(),
+                names: names::table(resolved, host),
+                is_shell: false,
+            })
+            .collect()
+    }
+
+    /// Runs it to its end, or to the run's; from the start of the clock on.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub fn run(
+        &self,
+        namespace: &Namespace,
+        stage: &Stage,
+        name: &str,
+    ) -> io::Result<Option<Ended>> {
+        namespace.enter()?;
+        if stage.line.wait().is_none() {
+            return Ok(None);
+        }
+        if self.is_shell {
+            stage.wait_for_programs();
+            if stage.left.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
+        let mut child = self.start()?;
+        stage.started.fetch_add(1, Ordering::Relaxed);
+        let mut asked: Option<Instant> = None;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if stage.over.load(Ordering::Relaxed) {
+                let since = *asked.get_or_insert_with(|| {
+                    self.signal(&child, Signal::TERM);
+                    Instant::now()
+                });
+                if since.elapsed() > GRACE {
+                    self.signal(&child, Signal::KILL);
+                }
+            }
+            std::thread::sleep(LOOK);
+        };
+        if self.is_shell {
+            stage.left.store(true, Ordering::Relaxed);
+        } else {
+            // What it has started and left.
+            self.signal(&child, Signal::KILL);
+        }
+        Ok(Some(Ended {
+            host: name.to_owned(),
+            command: self.words.clone(),
+            status: status.code(),
+            stopped: asked.is_some(),
+            contained: child.is_apart(),
+            names: child.has_names,
+        }))
+    }
+
+    fn start(&self) -> io::Result<Contained> {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]);
+        if !self.is_shell {
+            // Standard output is the result's.
+            command
+                .stdin(Stdio::null())
+                .stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+            command.process_group(0);
+        }
+        contain::start(&mut command, self.names.clone(), self.is_shell)
+            .map_err(|error| io::Error::new(error.kind(), format!("`{}`: {error}", self.words[0])))
+    }
+
+    /// A shell is in our own process group: that of the terminal.
+    fn signal(&self, Contained { child, .. }: &Contained, signal: Signal) {
+        let send = if self.is_shell {
+            kill_process
+        } else {
+            kill_process_group
+        };
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        // What is no more needs no signal.
+        let _ = id.map(|id| send(id, signal));
+    }
+}
+
+/// Where programs are looked for in an environment without `PATH` (execvp(3)).
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// Why a program cannot be started and what to do, as far as that is known before: what the kernel makes of the file only
+/// the start tells.
+#[must_use]
+pub fn hindrance(words: &[String]) -> Option<(String, String)> {
+    let expected = |what: &str| format!("expected {what}");
+    let Some(name) = words.first().filter(|name| !name.is_empty()) else {
+        return Some((
+            "the name of the program is empty".to_owned(),
+            expected("a name that PATH leads to, or a path"),
+        ));
+    };
+    if name.contains('/') {
+        let why = unfit(Path::new(name))?;
+        return Some((
+            format!("the program `{name}` cannot be started: {why}"),
+            expected("the path of an executable file, or a name that PATH leads to"),
+        ));
+    }
+    let path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let folders: Vec<PathBuf> = env::split_paths(&path).collect();
+    let found: Vec<_> = folders
+        .iter()
+        .map(|folder| folder.join(name))
+        .filter(|file| file.is_file())
+        .collect();
+    if found.iter().any(|file| unfit(file).is_none()) {
+        return None;
+    }
+    if let Some(file) = found.first() {
+        let file = file.display();
+        return Some((
+            format!("the program `{name}` cannot be started: {file} is not executable"),
+            expected("an executable file"),
+        ));
+    }
+    let names = programs(&folders);
+    let near = nearest(name, &names).map(|near| format!("; did you mean `{near}`?"));
+    Some((
+        format!("there is no program `{name}` in PATH"),
+        expected("a name that PATH leads to, or a path") + &near.unwrap_or_default(),
+    ))
+}
+
+/// Why a file is no program; `None` if it may be one.
+fn unfit(file: &Path) -> Option<String> {
+    match fs::metadata(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some("there is no such file".to_owned())
+        }
+        Err(error) => Some(system::words(&error)),
+        Ok(found) if found.is_dir() => Some("it is a directory".to_owned()),
+        Ok(found) if !found.is_file() => Some("it is no regular file".to_owned()),
+        Ok(_) => accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS)
+            .is_err()
+            .then(|| "it is not executable".to_owned()),
+    }
+}
+
+/// The names of files in these folders.
+fn programs(folders: &[PathBuf]) -> Vec<String> {
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let names = entries
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Whether hosts' programs can be started, as far as that is known before.
+///
+/// # Errors
+/// With the first that cannot.
+pub fn check<'a>(
+    programs: impl IntoIterator<Item = &'a Program>,
+    nodes: &[String],
+) -> Result<(), Refusal> {
+    let mut programs = programs.into_iter();
+    let found = programs.find_map(|program| Some((program, hindrance(&program.words)?)));
+    let Some((program, (message, help))) = found else {
+        return Ok(());
+    };
+    let host = &nodes[program.host];
+    // A shell's stands in no file.
+    let path: &[&str] = if program.is_shell {
+        &[]
+    } else {
+        &["host", host, "exec"]
+    };
+    Err(Refusal::new(path, message, help))
+}
+
+impl Ended {
+    /// Whether it failed by itself.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        !self.stopped && self.status != Some(0)
+    }
+}

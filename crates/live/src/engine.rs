@@ -1,0 +1,9 @@
+//! The loop that carries packets through the network by the clock, and its audit.
+
+pub mod audit;
+pub mod connections;
+pub mod conservation;
+pub mod driver;
+pub mod end;
+pub mod endpoint;
+pub mod play;

@@ -1,0 +1,321 @@
+//! Drives a model in real time: one thread, which sleeps until shortly before something is due and then
+//! looks at the clock until it is.
+
+use std::{
+    io,
+    num::NonZeroU64,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time,
+};
+
+use anabranch_core::{
+    packet::{Direction, FlowId},
+    units::{Duration, Instant},
+};
+use anabranch_engine::{
+    link_samples::{GroupSample, LinkSample},
+    network::{GroupId, LinkId, Network},
+};
+use anabranch_fec::transport::Transport;
+use anabranch_path::host::Departing;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    time::{ClockId, clock_gettime},
+};
+
+use crate::{
+    apps::marks::{Arrived, Marks},
+    engine::{audit::Recorder, connections::Connections, end::Inbox},
+    kernel::{
+        clock::Clock,
+        favour::{Awake, Favour, Vigil},
+        sys,
+        tun::Device,
+    },
+    plan::{
+        directory::Directory,
+        frame::{self, Conversation, Frame, LARGEST},
+        sharing::Sharing,
+    },
+};
+
+/// So long before something is due the thread stops sleeping: the kernel wakes nobody more exactly.
+const SPIN: Duration = Duration::from_micros(50);
+/// Packets taken from one device before the next has its turn.
+const TURN: usize = 32;
+/// The longest sleep, so that a stop is heard.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A model and what it is connected to.
+pub struct Driver<'a> {
+    pub network: &'a mut Network<Frame>,
+    /// By node, those that have one.
+    pub devices: Vec<(usize, Arc<dyn Device>)>,
+    /// Forward and reverse of each flow.
+    pub inboxes: Vec<[Inbox; 2]>,
+    pub directory: &'a Directory,
+    pub recorder: &'a Recorder,
+    pub clock: Clock,
+    pub stop: &'a AtomicBool,
+    pub samples: PathSampler,
+    pub connections: Connections,
+    pub sharing: Sharing,
+    /// What is to be noted of the flows.
+    pub marks: &'a Marks,
+}
+
+/// What there was to be taken from hosts.
+#[derive(Debug, Default, Clone, Copy)]
+struct Taken {
+    any: bool,
+    /// Packets of flows, not what else an interface hears.
+    of_the_run: bool,
+}
+
+/// How a run went.
+#[derive(Debug, Default)]
+pub struct Moved {
+    /// Share of a processor that the engine's thread took.
+    pub cpu_share: f64,
+    /// Whether the kernel took the wish that no processor sleeps.
+    pub is_awake: bool,
+    pub samples: PathSamples,
+    /// When the run was over.
+    pub end: Instant,
+    /// By flow: what has arrived in its own time.
+    pub arrived: Vec<Arrived>,
+}
+
+impl Moved {
+    /// What of a flow has arrived in its own time.
+    pub fn arrived_of(&self, flow: usize) -> Arrived {
+        self.arrived.get(flow).copied().unwrap_or_default()
+    }
+}
+
+/// What was sampled of links and groups, in order of time, then of the scenario.
+#[derive(Debug, Clone, Default)]
+pub struct PathSamples {
+    /// Links.
+    pub links: Vec<LinkSample>,
+    /// Groups.
+    pub groups: Vec<GroupSample>,
+}
+
+/// Looks at links and groups every so often.
+#[derive(Debug, Clone)]
+pub struct PathSampler {
+    pub links: Vec<(String, [LinkId; 2])>,
+    pub groups: Vec<(String, GroupId)>,
+    /// Not at all, if there is none.
+    pub every: Option<Duration>,
+    due: Instant,
+    taken: PathSamples,
+}
+
+impl PathSampler {
+    pub fn new(
+        links: &[(String, [LinkId; 2])],
+        groups: &[(String, GroupId)],
+        every: Option<Duration>,
+    ) -> Self {
+        Self {
+            links: links.to_vec(),
+            groups: groups.to_vec(),
+            every,
+            due: every.map_or(Instant::NEVER, |_| Instant::START),
+            taken: PathSamples::default(),
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// Runs to the end of the scenario, or until it is told to stop.
+    pub fn run(mut self) -> io::Result<Moved> {
+        // A thread's sleep ends up to 50 µs late by default (PR_SET_TIMERSLACK(2)).
+        rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+        // Without the right to them the run goes on, and the accounts show what that costs.
+        let _ = sys::priority::prefer(-20);
+        let favour = Favour::ask();
+        // A thread that may be put aside while it looks at the clock loses more than one that sleeps.
+        let spin = favour.as_ref().map_or(Duration::ZERO, |_| SPIN);
+        let mut vigil = Vigil::new(Awake::ask);
+        let (began, busy) = (time::Instant::now(), thread_cpu_s());
+        let end = self.network.end();
+        let mut buffer = vec![0; LARGEST];
+        let mut marked: Vec<Option<Arrived>> = vec![None; self.network.flow_count()];
+        while !self.stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            self.run_before(now.min(end));
+            if now >= end {
+                self.network.run_through(end);
+                break;
+            }
+            for flow in self.marks.take() {
+                marked[flow] = Some(self.arrived(flow));
+            }
+            let taken = self.take_all(&mut buffer)?;
+            if taken.of_the_run {
+                vigil.keep(now);
+            }
+            if !taken.any {
+                vigil.end_if_quiet(now);
+                self.rest(end, spin)?;
+            }
+        }
+        for flow in self.marks.take() {
+            marked[flow] = Some(self.arrived(flow));
+        }
+        let arrived = marked.into_iter().enumerate();
+        let arrived = arrived.map(|(flow, marked)| marked.unwrap_or_else(|| self.arrived(flow)));
+        Ok(Moved {
+            arrived: arrived.collect(),
+            end: self.network.now(),
+            cpu_share: (thread_cpu_s() - busy) / began.elapsed().as_secs_f64(),
+            is_awake: !vigil.is_refused(),
+            samples: self.samples.taken,
+        })
+    }
+
+    /// What of a flow has arrived by now.
+    fn arrived(&self, flow: usize) -> Arrived {
+        let id = FlowId(u32::try_from(flow).expect("counted in 32 bits"));
+        Arrived {
+            at: self.network.now(),
+            ip_bytes: self.network.arrived_bytes(id),
+        }
+    }
+
+    /// Handles all that is due before `until`, and looks at the path in between: as it was at that very time, however
+    /// late this is.
+    fn run_before(&mut self, until: Instant) {
+        while self.samples.due <= until
+            && let Some(every) = self.samples.every
+        {
+            self.network.run_before(self.samples.due);
+            let PathSampler {
+                links,
+                groups,
+                due,
+                taken,
+                ..
+            } = &mut self.samples;
+            taken
+                .groups
+                .extend(GroupSample::of_all(self.network, groups));
+            taken.links.extend(LinkSample::of_all(self.network, links));
+            *due = due.saturating_add(every);
+        }
+        self.network.run_before(until);
+    }
+
+    /// Takes what hosts have sent, a turn each.
+    fn take_all(&mut self, buffer: &mut [u8]) -> io::Result<Taken> {
+        let mut taken = Taken::default();
+        for index in 0..self.devices.len() {
+            for _ in 0..TURN {
+                let Some(len) = self.devices[index].1.receive(buffer)? else {
+                    break;
+                };
+                taken.any = true;
+                taken.of_the_run |= self.take(index, &buffer[..len]);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// A host has sent a packet, now. Whether it is one of the run's.
+    fn take(&mut self, index: usize, octets: &[u8]) -> bool {
+        let (node, device) = &self.devices[index];
+        let before = device.header();
+        let size = u32::try_from(octets.len() - before.min(octets.len()));
+        let size = size.expect("a packet is below 64 KiB");
+        let (place, ecn, dscp, mut transport) = if let Some(place) = self.directory.at(*node) {
+            if is_merged(octets) {
+                self.recorder.merged();
+            }
+            let (ecn, dscp, transport) = frame::read_frame(octets, before);
+            (place, ecn, dscp, transport)
+        } else {
+            let found = frame::read(octets);
+            let found = found.and_then(|(label, transport)| {
+                let conversation = || Conversation::read(octets, 0);
+                let place = self
+                    .directory
+                    .find(&label, &mut self.sharing, conversation)?;
+                Some((place, label.ecn, label.dscp, transport))
+            });
+            let Some(found) = found else {
+                self.recorder.stranger();
+                return false;
+            };
+            found
+        };
+        self.recorder.taken(place);
+        if let Some(conversation) = Conversation::read(octets, before) {
+            let (flow, opens) = (place.0, frame::opens(&transport));
+            let next = || self.network.next_connection(flow);
+            let connection = self.connections.of(flow, conversation, opens, next);
+            frame::set_connection(&mut transport, connection);
+        }
+        let packet = Departing {
+            transport,
+            size,
+            ecn,
+            dscp,
+        };
+        self.enter(place, packet);
+        true
+    }
+
+    fn enter(&mut self, (flow, direction): (FlowId, Direction), packet: Departing<Frame>) {
+        debug_assert!(matches!(
+            packet.transport,
+            Transport::Tcp(_) | Transport::Datagram(_)
+        ));
+        // Packets that come when the run is over are not part of it, nor is what the path would have done until then.
+        self.run_before(self.clock.now().min(self.network.end()));
+        self.inboxes[flow.0 as usize][direction as usize]
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push_back(packet);
+        self.network.wake(flow, direction);
+    }
+
+    /// Nothing is to be done until something is due or a host sends.
+    fn rest(&self, end: Instant, spin: Duration) -> io::Result<()> {
+        let due = self.network.next_event().min(end);
+        let left = due.saturating_since(self.clock.now());
+        if left <= spin {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let pause = (left.saturating_sub(spin)).min(PAUSE);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::try_from(pause.as_nanos()).expect("a pause is short"),
+        };
+        let mut waiting: Vec<PollFd<'_>> = self
+            .devices
+            .iter()
+            .map(|(_, device)| PollFd::from_borrowed_fd(device.descriptor(), PollFlags::IN))
+            .collect();
+        match poll(&mut waiting, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether a frame stands for several segments (`gso_type` of `struct virtio_net_hdr`).
+fn is_merged(octets: &[u8]) -> bool {
+    octets.get(1).is_some_and(|kind| *kind != 0)
+}
+
+fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,40 @@
+//! The addresses of hosts.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Of the network that all hosts share: a part of 10.0.0.0/8 (RFC 1918).
+const V4: [u8; 2] = [10, 113];
+/// Bits of the IPv4 network.
+pub const V4_PREFIX: u32 = 16;
+/// A unique local prefix (RFC 4193).
+const V6: [u8; 14] = [0xfd, 0x71, 0x61, 0x6e, 0x61, 0x62, 0, 0, 0, 0, 0, 0, 0, 0];
+/// Bits of the IPv6 network.
+pub const V6_PREFIX: u32 = 64;
+
+/// Whether it is of that network.
+pub fn is_v4(address: &[u8]) -> bool {
+    address.starts_with(&V4)
+}
+/// Whether it is of that network.
+pub fn is_v6(address: &[u8]) -> bool {
+    address.starts_with(&V6)
+}
+
+/// The IPv4 address of a host.
+pub fn v4_of(host: usize) -> Ipv4Addr {
+    let [a, b] = number(host).to_be_bytes();
+    Ipv4Addr::new(V4[0], V4[1], a, b)
+}
+
+/// The IPv6 address of a host.
+pub fn v6_of(host: usize) -> Ipv6Addr {
+    let mut octets = [0; 16];
+    octets[..14].copy_from_slice(&V6);
+    octets[14..].copy_from_slice(&number(host).to_be_bytes());
+    octets.into()
+}
+
+/// The number of a host; 0 is the network's own address.
+pub fn number(host: usize) -> u16 {
+    u16::try_from(host + 1).expect("hosts are counted in 16 bits")
+}

@@ -1,0 +1,240 @@
+//! Network namespaces without a name: they last as long as somebody holds them, and no longer.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io,
+    os::fd::AsFd,
+    sync::Arc,
+    thread,
+};
+
+use anabranch_bpf::privilege;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::kernel::{
+    address::{V4_PREFIX, V6_PREFIX, v4_of, v6_of},
+    sys::{
+        contain,
+        interface::{Interface, Offloads, open_tun},
+    },
+    tun::{Drops, Passed, Tun},
+};
+
+/// The device's name inside every namespace.
+const DEVICE: &str = "path";
+/// Packets that may wait in a device for the engine; a queue of the scenario is what should drop.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// A network namespace.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    file: Arc<File>,
+}
+
+impl Namespace {
+    /// A new one, with nothing in it but a loopback interface.
+    pub fn new() -> io::Result<Self> {
+        let made = thread::spawn(|| {
+            // SAFETY: a new network namespace for this thread alone touches no descriptor and no memory.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+            let file = Arc::new(File::open("/proc/thread-self/ns/net")?);
+            Interface::new("lo")?.up()?;
+            Ok(Self { file })
+        });
+        made.join()
+            .expect("a thread that makes a namespace does not panic")
+    }
+
+    /// Moves the calling thread there for good.
+    pub fn enter(&self) -> io::Result<()> {
+        let network = Some(LinkNameSpaceType::Network);
+        Ok(move_into_link_name_space(self.file.as_fd(), network)?)
+    }
+
+    /// Calls a function there.
+    pub fn inside<T: Send>(&self, call: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        thread::scope(|scope| {
+            let done = scope.spawn(|| {
+                self.enter()?;
+                call()
+            });
+            done.join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Sets kernel settings, each `net/…` below `/proc/sys`. One that this kernel does not have is left out; the
+    /// result has those that there were.
+    pub fn set<'a>(&self, settings: &[(&'a str, String)]) -> io::Result<Vec<(&'a str, String)>> {
+        self.inside(|| {
+            let mut made = Vec::with_capacity(settings.len());
+            for (name, value) in settings {
+                match fs::write(format!("/proc/sys/{name}"), value) {
+                    Ok(()) => made.push((*name, value.clone())),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        return Err(io::Error::new(error.kind(), format!("{name}: {error}")));
+                    }
+                }
+            }
+            Ok(made)
+        })
+    }
+
+    /// Whether there is a setting of that name.
+    pub fn has(&self, setting: &str) -> io::Result<bool> {
+        self.inside(|| fs::exists(format!("/proc/sys/{setting}")))
+    }
+
+    /// The device through which host number `host` reaches all others.
+    pub fn device(&self, host: usize, mtu: i32) -> io::Result<Tun> {
+        self.inside(|| {
+            let file = open_tun(DEVICE)?;
+            let interface = Interface::new(DEVICE)?;
+            interface.queue_length(DEVICE_QUEUE)?;
+            interface.mtu(mtu)?;
+            interface.offloads_off()?;
+            interface.address_v4(v4_of(host), V4_PREFIX)?;
+            interface.up()?;
+            // A kernel without IPv6 is one where no flow of that family runs.
+            if interface.address_v6(v6_of(host), V6_PREFIX).is_ok() {
+                wait_for_address()?;
+            }
+            Ok(Tun::new(file, self.clone()))
+        })
+    }
+
+    /// Makes a congestion control a property of the routes that host number `host` has to all others.
+    pub fn route_control(&self, host: usize, control: &str) -> io::Result<()> {
+        self.inside(|| {
+            let interface = Interface::new(DEVICE)?;
+            let [v4, v6] = [v4_of(host).octets().to_vec(), v6_of(host).octets().to_vec()];
+            interface.route_control(&v4, V4_PREFIX, control)?;
+            // A kernel without IPv6 has no route to change.
+            match interface.route_control(&v6, V6_PREFIX, control) {
+                Err(error) if fs::exists("/proc/sys/net/ipv6")? => Err(error),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// What the namespace's TCP has counted (`/proc/net/snmp`), by the kernel's names.
+    pub fn tcp_counters(&self) -> io::Result<BTreeMap<String, u64>> {
+        let table = self.inside(|| fs::read_to_string("/proc/thread-self/net/snmp"))?;
+        let mut lines = table.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+        let names = lines.next().unwrap_or_default().split_whitespace();
+        let figures = lines.next().unwrap_or_default().split_whitespace();
+        // `MaxConn` is -1: no count.
+        let counts = names.zip(figures);
+        Ok(counts
+            .filter_map(|(name, figure)| Some((name.to_owned(), figure.parse().ok()?)))
+            .collect())
+    }
+
+    /// What the device leaves to others.
+    pub fn device_offloads(&self) -> io::Result<Offloads> {
+        self.inside(|| Ok(Interface::new(DEVICE)?.offloads()))
+    }
+
+    /// Packets that the device has passed on, and those that it could not take from the kernel or could not give to it.
+    pub fn device_counters(&self) -> io::Result<(Passed, Drops)> {
+        self.inside(|| {
+            let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+            let line = table
+                .lines()
+                .find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'));
+            let figures: Vec<u64> = line
+                .unwrap_or_default()
+                .split_whitespace()
+                .map_while(|figure| figure.parse().ok())
+                .collect();
+            // Columns of proc(5): receive packets, errs and drop are 2nd to 4th, transmit ones 10th to 12th.
+            let sum = |columns: [usize; 2]| columns.iter().filter_map(|at| figures.get(*at)).sum();
+            let of = |column: usize| figures.get(column).copied().unwrap_or(0);
+            let passed = Passed {
+                from_host: of(9),
+                to_host: of(1),
+            };
+            let drops = Drops {
+                from_host: sum([10, 11]),
+                to_host: sum([2, 3]),
+            };
+            Ok((passed, drops))
+        })
+    }
+}
+
+/// Makes the kernel's TCP send every segment by itself over the calling thread's device. Where it may send several at
+/// once it also waits for more to go with one.
+pub fn send_one_by_one() -> io::Result<()> {
+    Interface::new(DEVICE)?.merged_segments(1)
+}
+
+/// Sets the largest packet of the calling thread's device.
+pub fn set_mtu(mtu: i32) -> io::Result<()> {
+    Interface::new(DEVICE)?.mtu(mtu)
+}
+
+/// The kernel makes an IPv6 address usable a little after it was given, even where no other host could have it.
+fn wait_for_address() -> io::Result<()> {
+    /// `IFA_F_TENTATIVE` (`linux/if_addr.h`).
+    const TENTATIVE: u32 = 0x40;
+    for _ in 0..1000 {
+        let table = fs::read_to_string("/proc/thread-self/net/if_inet6")?;
+        // Address, interface, prefix length, scope, flags, name.
+        let tentative = table.lines().any(|line| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            let flags = columns
+                .get(4)
+                .and_then(|flags| u32::from_str_radix(flags, 16).ok());
+            columns.last() == Some(&DEVICE) && flags.is_some_and(|flags| flags & TENTATIVE != 0)
+        });
+        if !tentative {
+            return Ok(());
+        }
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Makes sure that this process may make network namespaces: as it is, or as root of a user namespace of its own
+/// (user_namespaces(7)). A process that has more than one thread cannot move into one.
+pub fn may_make() -> io::Result<()> {
+    let refused = match Namespace::new() {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => error,
+        Err(error) => return Err(error),
+    };
+    // The thread that has just tried is joined before the kernel has seen the last of it.
+    for _ in 0..100 {
+        if fs::read_dir("/proc/self/task")?.count() == 1 {
+            break;
+        }
+        thread::sleep(std::time::Duration::from_millis(1));
+    }
+    if fs::read_dir("/proc/self/task")?.count() > 1 {
+        return Err(refused);
+    }
+    // A process that is in a user namespace cannot come back: so another tries whether it is of any use there.
+    let enough = contain::succeeds_elsewhere(|| {
+        become_root_of_own()?;
+        Namespace::new().map(drop)
+    });
+    if !enough? {
+        return Err(refused);
+    }
+    privilege::about_to_move();
+    become_root_of_own()
+}
+
+/// Moves this process into a user namespace of its own, as root there. The kernel refuses it to a process of several
+/// threads.
+fn become_root_of_own() -> io::Result<()> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    // SAFETY: a new user namespace touches no descriptor and no memory.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("0 {} 1", user.as_raw()))?;
+    fs::write("/proc/self/gid_map", format!("0 {} 1", group.as_raw()))
+}

@@ -1,0 +1,156 @@
+//! Where packets come from and go to. Other ways to move them than TUN devices fit behind [`Device`].
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::Arc,
+};
+
+use rustix::io::Errno;
+
+use crate::kernel::{
+    namespace::Namespace,
+    sys::{
+        interface::{self, Offloads},
+        packet,
+    },
+};
+
+/// Packets that a device has lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// On their way from the host to the engine.
+    pub from_host: u64,
+    /// On their way from the engine to the host.
+    pub to_host: u64,
+}
+
+/// Packets that a device has passed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// From the host to the engine.
+    pub from_host: u64,
+    /// From the engine to the host.
+    pub to_host: u64,
+}
+
+/// A host's link to the engine.
+pub trait Device: std::fmt::Debug + Send + Sync {
+    /// Gives a packet to the host.
+    fn send(&self, packet: &[u8]) -> io::Result<()>;
+    /// Takes a packet from the host: its length, or `None` if there is none now.
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>>;
+    /// What to wait on.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+    /// Packets lost between the device and the kernel so far.
+    fn drops(&self) -> io::Result<Drops>;
+    /// Packets that the kernel says have passed, where it counts those of this device alone.
+    fn passed(&self) -> io::Result<Option<Passed>> {
+        Ok(None)
+    }
+    /// What the host's side of it leaves to others.
+    fn offloads(&self) -> io::Result<Offloads>;
+    /// Octets that stand before the packet itself.
+    fn header(&self) -> usize {
+        0
+    }
+}
+
+/// A TUN device.
+#[derive(Debug, Clone)]
+pub struct Tun {
+    file: Arc<File>,
+    namespace: Namespace,
+}
+
+impl Tun {
+    pub fn new(file: File, namespace: Namespace) -> Self {
+        Self {
+            file: Arc::new(file),
+            namespace,
+        }
+    }
+}
+
+impl Device for Tun {
+    fn send(&self, packet: &[u8]) -> io::Result<()> {
+        (&*self.file).write(packet).map(drop)
+    }
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match (&*self.file).read(buffer) {
+            Ok(len) => Ok(Some(len)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+    fn drops(&self) -> io::Result<Drops> {
+        Ok(self.namespace.device_counters()?.1)
+    }
+    fn passed(&self) -> io::Result<Option<Passed>> {
+        Ok(Some(self.namespace.device_counters()?.0))
+    }
+    fn offloads(&self) -> io::Result<Offloads> {
+        self.namespace.device_offloads()
+    }
+}
+
+/// Octets of an Ethernet header without tags.
+const ETHERNET: usize = 14;
+
+/// An interface of the machine, of which every frame that arrives is taken. Nothing about it is changed.
+#[derive(Debug)]
+pub struct Interface {
+    name: String,
+    socket: OwnedFd,
+}
+
+impl Interface {
+    /// # Errors
+    /// If there is none of that name, or we may not.
+    pub fn new(name: &str) -> io::Result<Self> {
+        Ok(Self {
+            name: name.to_owned(),
+            socket: packet::open(name)?,
+        })
+    }
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// Which interface it is, whatever it is called.
+    pub fn identity(&self) -> io::Result<interface::Identity> {
+        interface::Interface::new(&self.name)?.identity()
+    }
+}
+
+impl Device for Interface {
+    fn send(&self, frame: &[u8]) -> io::Result<()> {
+        Ok(rustix::io::write(&self.socket, frame).map(drop)?)
+    }
+    fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match rustix::io::read(&self.socket, buffer) {
+            Ok(len) => Ok(Some(len)),
+            // An interface that is down sends nothing.
+            Err(Errno::WOULDBLOCK | Errno::NETDOWN) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+    fn drops(&self) -> io::Result<Drops> {
+        Ok(Drops {
+            from_host: packet::drops(&self.socket)?,
+            to_host: 0,
+        })
+    }
+    fn offloads(&self) -> io::Result<Offloads> {
+        Ok(interface::Interface::new(&self.name)?.offloads())
+    }
+    fn header(&self) -> usize {
+        packet::OFFLOAD_HEADER + ETHERNET
+    }
+}

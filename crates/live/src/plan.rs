@@ -1,0 +1,13 @@
+//! What a scenario asks of this machine, and whose packet is whose.
+
+pub mod controls;
+pub mod defaults;
+pub mod directory;
+pub mod error;
+pub mod frame;
+pub mod hindrance;
+pub mod names;
+pub mod refusal;
+pub mod settings;
+pub mod sharing;
+pub mod times;

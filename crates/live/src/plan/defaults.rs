@@ -1,0 +1,159 @@
+//! The congestion control that programs' sockets have by default: the `cc` of the flows that carry their packets.
+//!
+//! A namespace has a default of its own, for which the kernel takes only what everybody may choose
+//! (`tcp_allowed_congestion_control`). Every other control becomes a property of the host's route (ip-route(8), `congctl`), which
+//! also replaces what a program chooses before it connects.
+
+use std::{fs, io};
+
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
+use serde_json::Value;
+
+use crate::{
+    kernel::{host::LiveHost, namespace::Namespace},
+    plan::{
+        controls::Controls,
+        refusal::Refusal,
+        settings::{has_interface, is_carried},
+    },
+};
+
+/// By node; none where programs have what this machine has.
+pub type Defaults = Vec<Option<String>>;
+
+/// Whether a flow says what programs' sockets have by default.
+pub fn says_default(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.protocol == Protocol::Tcp
+        && flow.gives("cc")
+        && is_carried(flow, resolved)
+        && !has_interface(flow, resolved)
+}
+
+/// What each host's programs are to have: that of the flows that begin there, or else of those that end there if they agree. Unless
+/// `strictly`, flows that want different ones leave a host what this machine has.
+///
+/// # Errors
+/// With the flow that wants another control than one before it from the same host, or than a restricted one that its route has.
+pub fn of(
+    resolved: &Resolved,
+    controls: &Controls,
+    strictly: bool,
+) -> io::Result<Result<Defaults, Refusal>> {
+    let mut all = vec![None; resolved.nodes.len()];
+    for (node, default) in all.iter_mut().enumerate() {
+        let flows = resolved.flows.iter().enumerate();
+        let wanting = flows.filter(|(_, flow)| says_default(flow, resolved));
+        let wanting: Vec<_> = wanting
+            .filter_map(|(index, flow)| Some((flow, controls.name(index)?)))
+            .collect();
+        let at = |side: usize| {
+            let here = wanting
+                .iter()
+                .filter(move |(flow, _)| flow.ends[side] == node);
+            here.copied()
+        };
+        if let Some((first, name)) = at(0).next() {
+            if let Some((flow, other)) = at(0).find(|(_, other)| *other != name) {
+                if !strictly {
+                    continue;
+                }
+                return Ok(Err(two_defaults(
+                    resolved,
+                    node,
+                    (&first.name, name),
+                    (flow, other),
+                )));
+            }
+            *default = Some(name.to_owned());
+        } else if let Some((_, name)) = at(1).next()
+            && at(1).all(|(_, other)| other == name)
+        {
+            *default = Some(name.to_owned());
+        }
+        if let Some(name) = default
+            && strictly
+            && !is_allowed(name)?
+            && let Some(refusal) = overridden(resolved, controls, node, name)
+        {
+            return Ok(Err(refusal));
+        }
+    }
+    Ok(Ok(all))
+}
+
+fn two_defaults(
+    resolved: &Resolved,
+    node: usize,
+    (first, name): (&str, &str),
+    (flow, other): (&ResolvedFlow, &str),
+) -> Refusal {
+    let host = &resolved.nodes[node];
+    Refusal::new(
+        &["flow", &flow.table, "cc"],
+        format!(
+            "the programs of `{host}` have one default congestion control, and `{first}` before it asks for `{name}`, not `{other}`"
+        ),
+        format!(
+            "expected `cc = \"{name}\"`, or no `cc` at one of the two, whose program then chooses by itself (TCP_CONGESTION)"
+        ),
+    )
+}
+
+/// An application of ours at the host whose own choice the route would replace.
+fn overridden(
+    resolved: &Resolved,
+    controls: &Controls,
+    node: usize,
+    name: &str,
+) -> Option<Refusal> {
+    let mut flows = resolved.flows.iter().enumerate();
+    let (flow, own) = flows.find_map(|(index, flow)| {
+        let own = controls.name(index)?;
+        let is_other = !is_carried(flow, resolved) && own != name;
+        (flow.ends.contains(&node) && is_other).then_some((flow, own))
+    })?;
+    let host = &resolved.nodes[node];
+    Some(Refusal::new(
+        &["flow", &flow.table, "cc"],
+        format!(
+            "the programs of `{host}` are to have `{name}`, which this kernel restricts: then every socket there has it, \
+             and this flow's would not have `{own}`"
+        ),
+        format!(
+            "expected the same control for both, or `{name}` among net.ipv4.tcp_allowed_congestion_control of this machine"
+        ),
+    ))
+}
+
+/// Whether a namespace may have it as its default. One that it may not have is not tried: the kernel would never unload it again.
+fn is_allowed(control: &str) -> io::Result<bool> {
+    let allowed = fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control")?;
+    Ok(allowed.split_whitespace().any(|name| name == control))
+}
+
+/// Makes a control the default of a host.
+pub fn apply(namespace: &Namespace, host: usize, control: &str) -> io::Result<()> {
+    if is_allowed(control)? {
+        let setting = ("net/ipv4/tcp_congestion_control", control.to_owned());
+        return namespace.set(&[setting]).map(drop);
+    }
+    namespace.route_control(host, control)
+}
+
+/// For the summary: by host with a program, what its sockets begin with.
+pub fn described(
+    resolved: &Resolved,
+    hosts: &[Option<LiveHost>],
+    defaults: &[Option<String>],
+) -> Value {
+    let of = |node: usize| {
+        resolved.attached[node].exec.as_ref()?;
+        let namespace = hosts[node].as_ref()?.namespace.as_ref()?;
+        let of_kernel = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+        let name = defaults[node]
+            .clone()
+            .or_else(|| Some(namespace.inside(of_kernel).ok()?.trim().to_owned()))?;
+        Some((resolved.nodes[node].clone(), name.into()))
+    };
+    Value::Object((0..hosts.len()).filter_map(of).collect())
+}

@@ -1,0 +1,154 @@
+//! Names and addresses of hosts, as programs in them see them.
+
+use std::{
+    fmt::Write as _,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
+
+use anabranch_scenario::{Family, Resolved};
+
+use crate::{
+    kernel::address::{v4_of, v6_of},
+    plan::{directory::Directory, settings::is_carried},
+};
+
+/// A host of a scenario, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostName {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Its IPv4 address.
+    pub v4: Ipv4Addr,
+    /// Its IPv6 address.
+    pub v6: Ipv6Addr,
+    /// The program that runs there.
+    pub exec: Option<Vec<String>>,
+}
+
+/// The hosts that a program reaches by an address: those where a flow begins or ends, but for interfaces and ends of our own TCP.
+#[must_use]
+pub fn hosts(resolved: &Resolved) -> Vec<HostName> {
+    let all = (0..resolved.nodes.len()).filter(|node| has_address(resolved, *node));
+    all.map(|node| HostName {
+        name: resolved.nodes[node].clone(),
+        v4: v4_of(node),
+        v6: v6_of(node),
+        exec: resolved.attached[node].exec.clone(),
+    })
+    .collect()
+}
+
+fn has_address(resolved: &Resolved, node: usize) -> bool {
+    let host = &resolved.attached[node];
+    host.interface.is_none()
+        && !host.has_own_tcp
+        && resolved.flows.iter().any(|flow| flow.ends.contains(&node))
+}
+
+/// A word of a program at `node`, with `{NAME}` replaced by the address of the host of that name.
+pub fn addressed(word: &str, resolved: &Resolved, node: usize) -> String {
+    let mut text = word.to_owned();
+    for (host, name) in resolved.nodes.iter().enumerate() {
+        let place = format!("{{{name}}}");
+        if text.contains(&place) {
+            text = text.replace(&place, &addresses(resolved, node, host)[0].to_string());
+        }
+    }
+    text
+}
+
+/// The table of names that programs at `node` read in place of this machine's (hosts(5)).
+pub fn table(resolved: &Resolved, node: usize) -> String {
+    let mut text = String::new();
+    for (host, name) in resolved.nodes.iter().enumerate() {
+        let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != '#';
+        if !has_address(resolved, host) || !name.chars().all(is_name) {
+            continue;
+        }
+        for address in addresses(resolved, node, host) {
+            // Writing into a string does not fail.
+            let _ = writeln!(text, "{address} {name}");
+        }
+    }
+    text.push_str("127.0.0.1 localhost\n::1 localhost\n");
+    let machine = rustix::system::uname();
+    let machine = machine.nodename().to_string_lossy();
+    if !resolved.nodes.iter().any(|name| *name == machine) {
+        let _ = writeln!(text, "127.0.1.1 {machine}");
+    }
+    text
+}
+
+/// By which programs at `node` reach a host: of the versions of IP of the flows that carry their packets there, in the order of the
+/// file.
+fn addresses(resolved: &Resolved, node: usize, host: usize) -> Vec<IpAddr> {
+    let families = |of: &dyn Fn([usize; 2]) -> bool, carried: bool| -> Vec<Family> {
+        let mut found = Vec::new();
+        for flow in &resolved.flows {
+            let counts = of(flow.ends) && (!carried || is_carried(flow, resolved));
+            if counts && !found.contains(&flow.family) {
+                found.push(flow.family);
+            }
+        }
+        found
+    };
+    let between = |ends: [usize; 2]| ends == [node, host] || ends == [host, node];
+    let here = |ends: [usize; 2]| ends.contains(&node);
+    let choices = [
+        families(&between, true),
+        families(&between, false),
+        families(&here, true),
+        vec![Family::V4],
+    ];
+    let chosen = choices.into_iter().find(|families| !families.is_empty());
+    let families = chosen.unwrap_or_default();
+    let address = |family: &Family| Directory::address(host, *family == Family::V6);
+    families.iter().map(address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_scenario::{Extensions, Scenario};
+
+    use super::*;
+
+    #[test]
+    fn names_resolve_to_the_version_of_the_flow() {
+        let text = r#"
+            duration = "1 s"
+            [link.one]
+            between = ["A", "B"]
+            delay = "1 ms"
+            [link.two]
+            between = ["B", "two words"]
+            delay = "1 ms"
+            [host.A]
+            exec = ["ping", "{B}", "{two words}"]
+            [flow.six]
+            from = "A"
+            to = "B"
+            family = 6
+            [flow.four]
+            from = "B"
+            to = "two words"
+        "#;
+        let extensions = Extensions::default().live(true);
+        let scenario = Scenario::parse(text, "names.toml", &extensions);
+        let resolved = scenario
+            .and_then(|scenario| scenario.resolve(None))
+            .expect("correct");
+        let v6 = v6_of(1).to_string();
+        assert_eq!(addressed("{B}", &resolved, 0), v6);
+        assert_eq!(addressed("[{A}]", &resolved, 1), format!("[{}]", v6_of(0)));
+        assert_eq!(addressed("{two words}", &resolved, 1), v4_of(2).to_string());
+        let table = table(&resolved, 0);
+        assert!(
+            table.starts_with(&format!("{} A\n{v6} B\n", v6_of(0))),
+            "{table}"
+        );
+        // A blank ends a name there.
+        assert!(!table.contains("two"), "{table}");
+        assert!(table.contains("127.0.0.1 localhost\n"), "{table}");
+        assert_eq!(hosts(&resolved).len(), 3);
+    }
+}

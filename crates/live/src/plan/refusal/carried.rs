@@ -1,0 +1,101 @@
+//! Keys of flows whose packets others make: each is obeyed, or refused at its line.
+
+use anabranch_scenario::{Resolved, ResolvedFlow};
+
+use super::{Refusal, check_fec, check_parameters, check_stack};
+use crate::plan::{
+    defaults::says_default,
+    settings::{self, has_interface},
+};
+
+/// Whether a flow that others' packets take says nothing that they do not obey.
+pub fn check(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    if has_interface(flow, resolved) {
+        check_inline(flow)
+    } else {
+        check_programs(flow, resolved)
+    }
+}
+
+/// A flow between interfaces is a way alone: those who send are behind them.
+fn check_inline(flow: &ResolvedFlow) -> Result<(), Refusal> {
+    const WAY: [&str; 8] = [
+        "from",
+        "to",
+        "route",
+        "return_route",
+        // As long as they are what they are without.
+        "count",
+        "start",
+        "start_spread",
+        "stop",
+    ];
+    check_times(
+        flow,
+        "what comes to an interface is carried from the run's start to its end",
+    )?;
+    let other = flow.written.0.iter().map(String::as_str);
+    let mut other = other.filter(|key| !WAY.contains(key));
+    other.next().map_or(Ok(()), |key| {
+        Err(Refusal::new(
+            &["flow", &flow.table, key],
+            format!("`{key}` says how an end of ours sends, and this flow carries what comes to two interfaces"),
+            "expected `from`, `to`, `route` and `return_route` alone",
+        ))
+    })
+}
+
+fn check_programs(flow: &ResolvedFlow, resolved: &Resolved) -> Result<(), Refusal> {
+    let refused = |key: &[&str], message: &str, help: &str| {
+        let path = [&["flow", flow.table.as_str()], key].concat();
+        Err(Refusal::new(&path, message, help))
+    };
+    check_times(
+        flow,
+        "a program runs at an end of this flow, and begins with the run",
+    )?;
+    check_fec(flow)?;
+    check_stack(flow, resolved)?;
+    let kernel = settings::kernel_stack();
+    // One that is chosen is for a socket, and a kernel that chooses has nothing to obey.
+    if flow.stack.receive_autotuning != kernel.receive_autotuning {
+        return refused(
+            &["transport", "receive_window"],
+            "`receive_window` is set for a socket, and those of a program are its own",
+            "expected a program that sets it (SO_RCVBUF), or a `workload` of ours",
+        );
+    }
+    let mtu = settings::mtu(resolved);
+    if flow.stack.mss != kernel.mss && settings::packet(&flow.stack) != mtu {
+        let fills = i64::from(mtu - settings::packet(&flow.stack)) + i64::from(flow.stack.mss);
+        return refused(
+            &["transport", "mss"],
+            "`mss` is set for a socket, and those of a program are its own; its packets are as large as the devices carry",
+            &format!(
+                "expected \"{fills} bytes\", which fill them, or a program that sets its own (TCP_MAXSEG)"
+            ),
+        );
+    }
+    if says_default(flow, resolved) {
+        check_parameters(flow)?;
+    }
+    Ok(())
+}
+
+/// Who sends decides when.
+fn check_times(flow: &ResolvedFlow, why: &str) -> Result<(), Refusal> {
+    let is_late = flow.start > anabranch_core::units::Instant::START;
+    let given = [
+        ("start", is_late && flow.gives("start")),
+        ("start_spread", is_late),
+        ("stop", flow.stop.is_some()),
+    ];
+    let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given) else {
+        return Ok(());
+    };
+    Err(Refusal::new(
+        &["flow", &flow.table, key],
+        format!("{why}, whatever `{key}` says"),
+        "expected no such key; a program can wait, and end, by itself: exec = [\"sh\", \"-c\", \"sleep 2; exec timeout 5 …\"]",
+    ))
+}

@@ -1,0 +1,440 @@
+//! What a scenario asks of the kernel: congestion controls, socket options, settings of a namespace.
+
+use std::{fs, io, os::fd::OwnedFd};
+
+use anabranch_bpf::shipped::{self, Shipped};
+use anabranch_congestion::{self as cc};
+use anabranch_core::{
+    system,
+    units::{Bytes, Duration, Rate},
+};
+use anabranch_path::queue;
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow, workload};
+use anabranch_tcp::{EcnMode, Overrides, Profile, Recovery, Settings};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+
+use crate::plan::refusal::Refusal;
+
+/// Whether the end at `to` opens the connection, as a client does that asks.
+pub const fn connects_back(flow: &ResolvedFlow) -> bool {
+    matches!(flow.workload, workload::Config::RequestResponse(_))
+}
+
+/// Headers of IPv4 and TCP; TCP's timestamps besides. Over IPv6 a full segment has 20 bytes less, as on Ethernet.
+const HEADERS: u32 = 40;
+const TIMESTAMPS: u32 = 12;
+
+/// Whether others make a flow's packets: programs of the user's, or what is behind an interface. Between hosts with programs a flow that
+/// is given a workload has an application of ours.
+pub fn is_carried(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    has_interface(flow, resolved)
+        || (!flow.gives("workload")
+            && flow
+                .ends
+                .iter()
+                .any(|node| resolved.attached[*node].exec.is_some()))
+}
+
+/// Whether an end of a flow stands for an interface.
+pub fn has_interface(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.ends
+        .iter()
+        .any(|node| resolved.attached[*node].interface.is_some())
+}
+
+/// Whether our own TCP is at an end of a flow: the flow's `stack` is then that one's.
+pub fn has_own_end(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.ends
+        .iter()
+        .any(|node| resolved.attached[*node].has_own_tcp)
+}
+
+/// Whether the kernel's congestion control is at work over a flow.
+pub fn kernel_sends(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    !resolved.attached[flow.ends[0]].has_own_tcp
+}
+
+/// What a socket of a flow is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketSettings {
+    /// The kernel's name of the congestion control, where it decides what is sent.
+    pub congestion: Option<String>,
+    /// `TCP_MAXSEG`: payload and timestamps.
+    pub max_segment: i32,
+    /// The most that is offered to the peer, in bytes, where the kernel does not choose.
+    pub window: Option<i32>,
+}
+
+impl SocketSettings {
+    /// With the kernel's name of the congestion control, where it decides what is sent.
+    pub fn of(flow: &ResolvedFlow, resolved: &Resolved, congestion: Option<&str>) -> Self {
+        let fits = |bytes: u64| i32::try_from(bytes).unwrap_or(i32::MAX);
+        // Over a connection with our own TCP the window is that one's.
+        let chosen = !flow.stack.receive_autotuning && !has_own_end(flow, resolved);
+        Self {
+            congestion: congestion.map(str::to_owned),
+            max_segment: fits(segment(&flow.stack).into()),
+            window: chosen.then(|| fits(flow.stack.receive_window_bytes())),
+        }
+    }
+}
+
+/// Options of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SocketOption {
+    Congestion,
+    MaxSegment,
+    Window,
+}
+
+/// What a socket would not have, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {}", .option.name(), system::words(.source))]
+pub struct OptionError {
+    pub option: SocketOption,
+    pub source: io::Error,
+}
+
+impl SocketOption {
+    /// As tcp(7) has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Congestion => "TCP_CONGESTION",
+            Self::MaxSegment => "TCP_MAXSEG",
+            Self::Window => "TCP_WINDOW_CLAMP",
+        }
+    }
+}
+
+impl From<OptionError> for io::Error {
+    fn from(error: OptionError) -> Self {
+        Self::new(error.source.kind(), error)
+    }
+}
+
+/// What a host's kernel can be told of how it finds losses: settings of its namespace.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switches {
+    sack: bool,
+    dsack: bool,
+    rack: bool,
+    tlp: bool,
+    frto: bool,
+    timestamps: bool,
+}
+
+impl Switches {
+    pub fn of(stack: &Settings) -> Self {
+        Self {
+            sack: stack.sack,
+            dsack: stack.dsack,
+            rack: stack.recovery == Recovery::Rack,
+            tlp: stack.tlp,
+            frto: stack.frto,
+            timestamps: stack.timestamps,
+        }
+    }
+    /// Those of the kernels over a flow. Where our own TCP is at an end the flow's stack is that one's, and a kernel has its own habits.
+    pub fn of_kernels(flow: &ResolvedFlow, resolved: &Resolved) -> Self {
+        if has_own_end(flow, resolved) {
+            return Self {
+                timestamps: flow.stack.timestamps,
+                ..Self::of(&kernel_stack())
+            };
+        }
+        Self::of(&flow.stack)
+    }
+    /// What the stack of a scenario with these and nothing else changed is.
+    pub fn put_into(self, stack: &mut Settings) {
+        let changed = Overrides {
+            sack: Some(self.sack),
+            dsack: Some(self.dsack),
+            // Without SACK there is none either.
+            rack: self.sack.then_some(self.rack),
+            tlp: Some(self.tlp),
+            frto: Some(self.frto),
+            timestamps: Some(self.timestamps),
+            ..Overrides::default()
+        };
+        // One that contradicts itself is no scenario, and was refused before.
+        if let Ok(settings) = stack.with(&changed) {
+            *stack = settings;
+        }
+    }
+    /// As names below `/proc/sys`, all of which become 0, and the keys of `transport` that ask for it: nothing where the
+    /// kernel's own are meant.
+    fn off(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        [
+            (self.sack, "net/ipv4/tcp_sack", "sack"),
+            (self.dsack, "net/ipv4/tcp_dsack", "dsack"),
+            // Bit 1 is RACK; there is none without SACK.
+            (self.rack || !self.sack, "net/ipv4/tcp_recovery", "rack"),
+            (self.tlp || !self.sack, "net/ipv4/tcp_early_retrans", "tlp"),
+            (self.frto, "net/ipv4/tcp_frto", "frto"),
+            (self.timestamps, "net/ipv4/tcp_timestamps", "timestamps"),
+        ]
+        .into_iter()
+        .filter(|(on, ..)| !on)
+        .map(|(_, name, key)| (name, key))
+    }
+}
+
+/// The flows over TCP at whose ends kernels of ours are: not those of interfaces.
+pub fn of_kernels(resolved: &Resolved) -> impl Iterator<Item = &ResolvedFlow> {
+    let tcp = resolved.flows.iter();
+    tcp.filter(|flow| flow.protocol == Protocol::Tcp && !has_interface(flow, resolved))
+}
+
+/// Octets of a full segment with its headers, over IPv4.
+pub fn packet(stack: &Settings) -> i32 {
+    i32::try_from(HEADERS + segment(stack)).unwrap_or(i32::MAX)
+}
+
+/// Octets of a full segment as a socket is told of it: with the timestamps.
+pub fn segment(stack: &Settings) -> u32 {
+    stack.mss + if stack.timestamps { TIMESTAMPS } else { 0 }
+}
+
+/// What the kernel calls a congestion control. An eBPF one that ships is loaded under a name of its own.
+pub fn kernel_name(control: &cc::Config) -> String {
+    if let Some(shipped) = shipped(control) {
+        return shipped.kernel_name.to_owned();
+    }
+    match control.name() {
+        "new-reno" => "reno",
+        "westwood-plus" => "westwood",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// The eBPF control that ships, if it is one.
+pub fn shipped(control: &cc::Config) -> Option<&'static Shipped> {
+    match control {
+        cc::Config::Custom(custom) if custom.name == "bpf" => {
+            shipped::find(custom.params.get("name")?.as_str()?)
+        }
+        _ => None,
+    }
+}
+
+/// The switches of the stack that stands for this kernel.
+pub fn kernel_stack() -> Settings {
+    Profile::named("linux")
+        .expect("the registry has the default stack")
+        .settings
+}
+
+/// Whether a socket may have a congestion control here.
+pub fn offers(congestion: &str) -> io::Result<()> {
+    Ok(sockopt::set_tcp_congestion(&tcp_socket()?, congestion)?)
+}
+
+/// Whether a socket may be told what the flow's sockets will be.
+pub fn takes(settings: &SocketSettings) -> io::Result<Result<(), OptionError>> {
+    Ok(settings.try_on(&tcp_socket()?))
+}
+
+/// A socket of TCP that nothing has been done with.
+pub fn tcp_socket() -> io::Result<OwnedFd> {
+    Ok(socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+/// The congestion controls of this kernel.
+pub fn offered() -> Vec<String> {
+    fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The largest packet that the devices carry.
+pub fn mtu(resolved: &Resolved) -> i32 {
+    let tcp = resolved
+        .flows
+        .iter()
+        .filter(|flow| flow.protocol == Protocol::Tcp)
+        .map(|flow| HEADERS + segment(&flow.stack));
+    let udp = resolved.flows.iter().filter_map(largest_datagram);
+    // What Ethernet carries, and what a segment or a datagram of ours needs.
+    i32::try_from(tcp.chain(udp).max().unwrap_or(0).max(1500)).unwrap_or(i32::MAX)
+}
+
+/// The largest packet of a UDP flow, in bytes; `None` of any other.
+pub fn largest_datagram(flow: &ResolvedFlow) -> Option<u32> {
+    if flow.protocol != Protocol::Udp {
+        return None;
+    }
+    let octets = |bytes: Option<Bytes>| u32::try_from(bytes?.get()).ok();
+    let payload = match &flow.workload {
+        workload::Config::Paced(paced) => octets(paced.payload),
+        workload::Config::Poisson(poisson) => octets(poisson.sizes.0.fixed()),
+        workload::Config::OnOff(on_off) => octets(on_off.payload),
+        workload::Config::Replay(_) => flow.replayed.as_ref().and_then(|replayed| {
+            let packets = replayed.recording.packets().iter();
+            let largest = packets.map(|packet| packet.size).max()?;
+            Some(largest.saturating_sub(flow.udp_headers))
+        }),
+        workload::Config::Bulk
+        | workload::Config::File(_)
+        | workload::Config::RequestResponse(_) => None,
+    };
+    Some(payload.unwrap_or(0) + flow.udp_headers)
+}
+
+/// What every machine gives a connection to begin with (`tcp_wmem`).
+const FIRST_SEND_BUFFER: u64 = 16_384;
+/// What it grows to on every machine unless a flow asks for another, and the most that one of ours begins with.
+const LARGE_SEND_BUFFER: u64 = 4 << 20;
+/// What a receive buffer grows to where nobody has changed it (`tcp_rmem` since Linux 6.16): how coarse the window field is goes by it.
+const LARGE_RECEIVE_BUFFER: u64 = 32 << 20;
+/// All of ours together begin with no more.
+const SEND_BUFFERS: u64 = 256 << 20;
+
+/// Settings of every namespace, as names below `/proc/sys` and values; `shell`: whether somebody sits at one of them.
+pub fn of_namespaces(resolved: &Resolved, shell: bool) -> Vec<(&'static str, String)> {
+    let first = of_kernels(resolved).next();
+    let on = |switch: bool| u8::from(switch).to_string();
+    // Where our own TCP tries accurate marks this kernel has the classic ones to answer with.
+    let own = resolved.attached.iter().any(|host| host.has_own_tcp);
+    let ecn = first.is_some_and(|flow| {
+        let mode = flow.stack.ecn;
+        mode == EcnMode::Rfc3168 || (own && mode.counts_marks())
+    });
+    let need = needed_buffer(resolved);
+    let mut settings = vec![
+        // What one connection learned must not reach the next.
+        ("net/ipv4/tcp_no_metrics_save", "1".to_owned()),
+        // A port may be used again a second after its connection, so that many transfers find one.
+        ("net/ipv4/tcp_tw_reuse", "1".to_owned()),
+        // As every machine has it, whatever this one was told.
+        ("net/ipv4/tcp_timestamps", "1".to_owned()),
+        ("net/ipv4/tcp_ecn", on(ecn)),
+        (
+            "net/ipv4/tcp_wmem",
+            format!(
+                "4096 {} {}",
+                first_send_buffer(resolved, shell),
+                largest_send_buffer(resolved)
+            ),
+        ),
+        (
+            "net/ipv4/tcp_rmem",
+            format!("4096 131072 {}", need.max(LARGE_RECEIVE_BUFFER)),
+        ),
+        // No address is looked for twice on a device without neighbours.
+        ("net/ipv6/conf/default/accept_dad", "0".to_owned()),
+        ("net/ipv6/conf/default/router_solicitations", "0".to_owned()),
+        ("net/ipv6/conf/all/accept_ra", "0".to_owned()),
+    ];
+    settings.extend(
+        first
+            .into_iter()
+            .flat_map(|flow| Switches::of_kernels(flow, resolved).off())
+            .map(|(name, _)| (name, "0".to_owned())),
+    );
+    settings
+}
+
+/// Octets that a buffer may need; zero if that is not known. A window of n octets takes about 2 n of memory on either side; twice that, so
+/// that it is never what limits.
+fn needed_buffer(resolved: &Resolved) -> u64 {
+    4 * largest_window(resolved)
+}
+
+/// Octets of a send buffer at first. An application of ours always has more
+/// to send: a buffer that grew from 16 KiB on would wake it at moments of TCP's, and what it writes then sends what TCP had let wait. Where
+/// a program of somebody else's may send, all have what every machine gives them.
+pub fn first_send_buffer(resolved: &Resolved, shell: bool) -> u64 {
+    if shell || resolved.attached.iter().any(|host| host.exec.is_some()) {
+        return FIRST_SEND_BUFFER;
+    }
+    let connections = resolved.flows.iter();
+    let connections = connections.filter(|flow| flow.protocol == Protocol::Tcp);
+    let share = SEND_BUFFERS / (connections.count() as u64).max(1);
+    let need = match needed_buffer(resolved) {
+        0 => u64::MAX,
+        need => need,
+    };
+    need.min(share)
+        .clamp(FIRST_SEND_BUFFER, LARGE_SEND_BUFFER)
+        .min(largest_send_buffer(resolved))
+}
+
+/// Octets that a send buffer grows to: what the kernels' flows ask for, which is the same in all of them.
+fn largest_send_buffer(resolved: &Resolved) -> u64 {
+    let mut flows = resolved.flows.iter();
+    let asked = flows.find(|flow| flow.protocol == Protocol::Tcp && !has_own_end(flow, resolved));
+    match asked.map_or(LARGE_SEND_BUFFER, |flow| flow.stack.send_buffer_bytes()) {
+        u64::MAX => needed_buffer(resolved).max(LARGE_SEND_BUFFER),
+        // What `tcp_wmem` takes.
+        bytes => bytes.min(i32::MAX.unsigned_abs().into()),
+    }
+}
+
+/// What the scenario asks of a kernel's settings, as long as the kernel has none of that name: `has` says whether it does.
+///
+/// # Errors
+/// With the first switch that asks for one.
+pub fn check_switches<E>(
+    resolved: &Resolved,
+    has: impl Fn(&str) -> Result<bool, E>,
+) -> Result<Result<(), Refusal>, E> {
+    // They are the same in every flow.
+    let Some(flow) = of_kernels(resolved).next() else {
+        return Ok(Ok(()));
+    };
+    let asks_for_marks = matches!(flow.stack.ecn, EcnMode::Rfc3168);
+    let marks = asks_for_marks.then_some(("net/ipv4/tcp_ecn", "ecn"));
+    for (name, key) in Switches::of_kernels(flow, resolved).off().chain(marks) {
+        if !has(name)? {
+            return Ok(Err(Refusal::new(
+                &["flow", &flow.table, "transport", key],
+                format!(
+                    "`{key}` cannot be set: this machine's kernel has no setting `{}`",
+                    name.replace('/', ".")
+                ),
+                "expected the stack's own",
+            )));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// The most that one flow can have in flight, in bytes: bandwidth-delay product and the queue.
+fn largest_window(resolved: &Resolved) -> u64 {
+    let directions = resolved.links.iter().flat_map(|link| {
+        let members = link.group.as_ref().map_or(1, |group| group.members);
+        link.directions.iter().map(move |part| (part, members))
+    });
+    let window = directions.map(|(part, members)| {
+        let rate = part.rate.map_or(0, Rate::bits_per_s) * u64::from(members);
+        let bdp = rate as f64 / 8.0 * part.base_rtt.as_secs_f64();
+        bdp + queue_bytes(&part.queue, rate, part.base_rtt)
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bytes, and a cast saturates"
+    )]
+    let bytes = window.fold(0.0, f64::max) as u64;
+    // More than the kernel takes helps nobody.
+    bytes.min(256 << 20)
+}
+
+/// Bytes that a queue holds at most; one without a limit counts as ten products.
+fn queue_bytes(queue: &queue::Config, rate: u64, base_rtt: Duration) -> f64 {
+    use anabranch_core::units::text::Limit;
+    match queue.limit() {
+        Some(Limit::Bytes(bytes)) => bytes.get() as f64,
+        Some(Limit::Packets(packets)) => packets as f64 * 1500.0,
+        _ => 10.0 * rate as f64 / 8.0 * base_rtt.as_secs_f64(),
+    }
+}

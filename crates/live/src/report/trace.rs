@@ -1,0 +1,232 @@
+//! What the kernel's TCP does between two samples: every acknowledgment, every change of its congestion state, every segment
+//! that it sends again, as a BPF program tells it while the run goes on.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration as Pause,
+};
+
+pub use anabranch_bpf::trace::Detail;
+use anabranch_bpf::{
+    Error as BpfError,
+    trace::{Place, Record, Trace},
+};
+use anabranch_core::{interrupt::Interrupt, system};
+use anabranch_scenario::{Protocol, Resolved, ResolvedFlow};
+
+use crate::{
+    kernel::{host::LiveHost, sys::tcp_info::namespace_cookie},
+    plan::{
+        directory::Directory,
+        error::{Error, failed},
+        settings::{self, connects_back, is_carried, kernel_sends},
+    },
+};
+
+mod traced;
+
+pub use traced::{Acknowledged, Traced};
+
+/// So often what was told is taken: there is room for ten times as long.
+const TAKE: Pause = Pause::from_millis(20);
+/// So many records are kept, in 0.8 GB; what comes after them is lost.
+const MOST_RECORDS: usize = 8_000_000;
+
+/// What of a run is traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracing {
+    /// Nothing.
+    Off,
+    /// So much, if this machine lets us.
+    IfPossible(Detail),
+    /// So much, or there is no run.
+    Required(Detail),
+}
+
+/// The flows that can be traced: the kernel's TCP sends, and its port is known. With their places.
+fn places(resolved: &Resolved, hosts: &[Option<LiveHost>]) -> io::Result<Vec<(Place, u32)>> {
+    let mut places = Vec::new();
+    for (index, flow) in resolved.flows.iter().enumerate() {
+        if !is_traced(flow, resolved) {
+            continue;
+        }
+        let host = hosts[flow.ends[0]].as_ref();
+        let Some(namespace) = host.and_then(|host| host.namespace.as_ref()) else {
+            continue;
+        };
+        let place = Place {
+            namespace: namespace.inside(|| namespace_cookie(&settings::tcp_socket()?))?,
+            port: Directory::port(index),
+            listens: connects_back(flow),
+        };
+        places.push((
+            place,
+            u32::try_from(index).expect("flows are counted in 16 bits"),
+        ));
+    }
+    Ok(places)
+}
+
+fn is_traced(flow: &ResolvedFlow, resolved: &Resolved) -> bool {
+    flow.protocol == Protocol::Tcp && !is_carried(flow, resolved) && kernel_sends(flow, resolved)
+}
+
+/// A trace under way, or why there is none.
+#[derive(Debug)]
+pub struct Watch(Result<Taking, String>);
+
+/// A thread that takes what is told.
+#[derive(Debug)]
+struct Taking {
+    detail: Detail,
+    flows: Vec<u32>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<(Vec<Record>, u64)>>,
+    filter: OwnedFd,
+}
+
+impl Watch {
+    /// Begins. Raising `interrupt` ends the compiler.
+    ///
+    /// # Errors
+    /// With what is missing, if the run is not to be without.
+    pub fn start(
+        tracing: Tracing,
+        resolved: &Resolved,
+        hosts: &[Option<LiveHost>],
+        interrupt: &Interrupt,
+    ) -> Result<Self, String> {
+        match tracing {
+            Tracing::Off => Ok(Self(Err("it was turned off".to_owned()))),
+            Tracing::IfPossible(detail) => {
+                Ok(Self(Taking::begin(detail, resolved, hosts, interrupt)))
+            }
+            Tracing::Required(detail) => {
+                Taking::begin(detail, resolved, hosts, interrupt).map(|taking| Self(Ok(taking)))
+            }
+        }
+    }
+
+    /// What sockets are watched with, if they are.
+    pub fn filter(&self) -> Result<Option<OwnedFd>, Error> {
+        let filter = self.0.as_ref().ok().map(|taking| taking.filter.try_clone());
+        filter
+            .transpose()
+            .map_err(|source| failed("watching what is received", source))
+    }
+
+    /// Ends. What has been told since the run began at `start_ns` of `CLOCK_MONOTONIC`.
+    pub fn end(self, start_ns: u64) -> Traced {
+        match self.0 {
+            Ok(taking) => taking.end(start_ns),
+            Err(why) => Traced {
+                why_not: Some(why),
+                ..Traced::default()
+            },
+        }
+    }
+}
+
+/// What has been told, as far as there is room for it.
+#[derive(Debug, Default)]
+struct Kept {
+    records: Vec<Record>,
+    without_room: u64,
+}
+
+impl Kept {
+    fn add(&mut self, mut told: Vec<Record>) {
+        let room = MOST_RECORDS - self.records.len();
+        self.without_room += told.len().saturating_sub(room) as u64;
+        told.truncate(room);
+        self.records.append(&mut told);
+    }
+}
+
+impl Taking {
+    fn begin(
+        detail: Detail,
+        resolved: &Resolved,
+        hosts: &[Option<LiveHost>],
+        interrupt: &Interrupt,
+    ) -> Result<Self, String> {
+        let places = places(resolved, hosts).map_err(|error| {
+            let why = system::words(&error);
+            format!("sockets do not say what network they are in: {why}")
+        })?;
+        if places.is_empty() {
+            return Err(
+                "no flow is sent by this machine's TCP for an application of ours".to_owned(),
+            );
+        }
+        let told = |error: BpfError| error.to_string();
+        let mut trace = Trace::start(&places, detail, interrupt).map_err(told)?;
+        let filter = trace.filter().as_fd().try_clone_to_owned();
+        let filter = filter.map_err(|error| system::words(&error))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut kept = Kept::default();
+            while !over.load(Ordering::Relaxed) {
+                thread::sleep(TAKE);
+                kept.add(trace.take());
+            }
+            kept.add(trace.take());
+            (kept.records, kept.without_room + trace.lost())
+        });
+        Ok(Self {
+            detail,
+            flows: places.iter().map(|(_, flow)| *flow).collect(),
+            stop,
+            thread: Some(thread),
+            filter,
+        })
+    }
+
+    fn end(mut self, start_ns: u64) -> Traced {
+        let (mut records, lost) = self.stop();
+        records.retain(|record| record.time_ns >= start_ns);
+        // Told by several processors; of one flow and one moment in the order in which it was.
+        records.sort_by_key(|record| record.time_ns);
+        let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (place, record) in records.iter().enumerate() {
+            places.entry(record.flow).or_default().push(place);
+        }
+        Traced {
+            detail: Some(self.detail),
+            why_not: None,
+            flows: std::mem::take(&mut self.flows),
+            records,
+            places,
+            lost,
+            start_ns,
+        }
+    }
+
+    fn stop(&mut self) -> (Vec<Record>, u64) {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take();
+        thread.map_or((Vec::new(), 0), |thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+impl Drop for Taking {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
