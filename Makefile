@@ -83,6 +83,7 @@ lint: ## Check everything that is checked without running it
 	$(RUN) cargo clippy --workspace --all-targets --locked $$(cat .tools/cargo-features) -- -D warnings
 	$(RUN) cargo deny --offline --locked check --hide-inclusion-graph bans licenses sources
 	$(RUN) python tools/check_layers.py
+	$(RUN) python tools/check_circles.py
 	$(RUN) python tools/check_locks.py
 	$(RUN) python tools/check_docs_paths.py
 	$(RUN) ruff check

@@ -106,7 +106,7 @@ pub fn catalog() -> Vec<Entry> {
             .map(|(meta, config, schema)| component("restore", meta, &config, &schema)),
     );
     entries.extend(
-        tcp::recovery::remedy::registry()
+        tcp::remedy::registry()
             .into_iter()
             .map(|(meta, config, schema)| component("remedy", meta, &config, &schema)),
     );

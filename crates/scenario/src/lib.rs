@@ -33,12 +33,35 @@ pub use resolve::{
     Attached, Change, Hop, Replayed, Resolved, ResolvedDirection, ResolvedFlow, ResolvedGateway,
     ResolvedGroup, ResolvedImpairment, ResolvedLink, Step, What, Written,
 };
-pub use schema::schema;
 pub use sweep::Sweep;
 
 use error::{Fault, Place, Sources};
+use format::File;
 use path::Path;
+use schemars::SchemaGenerator;
+use serde_json::Value;
 use tree::Node;
+
+/// The JSON Schema of scenario files (draft 2020-12), for editors and for the reference.
+#[must_use]
+pub fn schema() -> Value {
+    let mut schema: Value = SchemaGenerator::default()
+        .into_root_schema_for::<File>()
+        .into();
+    // Definitions that were only needed on the way are left out.
+    loop {
+        let text = schema.to_string();
+        let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) else {
+            break;
+        };
+        let before = definitions.len();
+        definitions.retain(|name, _| text.contains(&format!("\"#/$defs/{name}\"")));
+        if definitions.len() == before {
+            break;
+        }
+    }
+    schema
+}
 
 /// The largest scenario file, in bytes: 4 MiB. Thousands of flows fit in a few lines (`count`);
 /// what is larger is no scenario.

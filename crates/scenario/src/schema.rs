@@ -3,29 +3,6 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::format::File;
-
-/// The JSON Schema of scenario files (draft 2020-12), for editors and for the reference.
-#[must_use]
-pub fn schema() -> Value {
-    let mut schema: Value = SchemaGenerator::default()
-        .into_root_schema_for::<File>()
-        .into();
-    // Definitions that were only needed on the way are left out.
-    loop {
-        let text = schema.to_string();
-        let Some(definitions) = schema.get_mut("$defs").and_then(Value::as_object_mut) else {
-            break;
-        };
-        let before = definitions.len();
-        definitions.retain(|name, _| text.contains(&format!("\"#/$defs/{name}\"")));
-        if definitions.len() == before {
-            break;
-        }
-    }
-    schema
-}
-
 /// Turns the schema that serde's form of an enum has (`{ "cubic": { … } }`) into the format's: a
 /// bare name, or a table whose `kind` is the name and whose other keys are the content.
 pub(super) fn kind_table<T: JsonSchema>(

@@ -46,8 +46,8 @@ use super::{
     ack::AckPolicy,
     receive_buffer::ReceiveBuffer,
     recovery::{
-        RecoveryState, cause::RetransmitCause, timer_rule::TimerRuleState, tlp::Probing,
-        watch::Watch, window_log::WindowLog,
+        RecoveryState, timer_rule::TimerRuleState, tlp::Probing, watch::Watch,
+        window_log::WindowLog,
     },
     refusal::{Refusal, Refusals},
     rtt::RttEstimator,
@@ -61,6 +61,7 @@ use super::{
     stats::Stats,
     window_validation::Validation,
 };
+use crate::cause::RetransmitCause;
 use anabranch_congestion::{CongestionControl, Control, IdleRestart, TimerRule, rate::RateSampler};
 
 /// Which end opens the connection.

@@ -7,6 +7,7 @@
 
 pub mod accecn;
 pub mod ack;
+pub mod cause;
 pub mod congestion_state;
 pub mod endpoint;
 pub mod persist;
@@ -15,6 +16,7 @@ pub mod profile;
 pub mod receive_buffer;
 pub mod recovery;
 pub mod refusal;
+pub mod remedy;
 pub mod rtt;
 pub mod scoreboard;
 pub mod segment;
@@ -28,16 +30,14 @@ pub mod window_validation;
 pub mod wire;
 
 pub use accecn::AccEcn;
+pub use cause::RetransmitCause;
 pub use congestion_state::CongestionState;
 pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
 pub use policy::{
     DelayedAck, EcnMode, Receiver, Recovery, RecoveryPace, Segmentation, Timers, WindowRules,
 };
 pub use profile::{Profile, profiles};
-pub use recovery::{
-    cause::RetransmitCause,
-    window_log::{WindowChange, WindowEvent},
-};
+pub use recovery::window_log::{WindowChange, WindowEvent};
 pub use refusal::{Refusal, Refusals};
 pub use segment::{Flags, Options, SackBlock, Segment, Timestamps};
 pub use send_limit::{LimitTimes, SendLimit};

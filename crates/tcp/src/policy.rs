@@ -9,7 +9,7 @@ mod timers;
 mod window_rules;
 
 pub use self::{
-    delayed_ack::DelayedAck,
+    delayed_ack::{DelayedAck, DelayedAckTable},
     ecn::EcnMode,
     receiver::{Receiver, SackCompression},
     recovery::{Recovery, RecoveryPace},

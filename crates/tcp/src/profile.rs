@@ -11,7 +11,7 @@ mod windows_7;
 use anabranch_core::{registry::Meta, units::Duration};
 
 use super::{
-    ack::DelayedAckTable,
+    policy::DelayedAckTable,
     settings::{DelayedAck, Settings},
 };
 

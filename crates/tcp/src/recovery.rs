@@ -3,7 +3,6 @@
 //! The congestion control owns cwnd; what a recovery adds to it for a while or takes from it is
 //! kept here ([`RecoveryState::inflation`]).
 
-pub mod cause;
 pub mod counted_pipe;
 pub mod dsack;
 pub mod dupthresh;
@@ -14,7 +13,6 @@ pub mod pace;
 pub mod prr;
 pub mod rack;
 pub mod rate_halving;
-pub mod remedy;
 pub mod reordering;
 pub mod sack;
 pub mod timer_rule;

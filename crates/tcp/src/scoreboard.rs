@@ -20,9 +20,10 @@ use anabranch_core::units::Instant;
 use self::intervals::Intervals;
 pub use self::{
     record::{Again, Delivered, Marks, Once, Plain, Record},
-    timed::{Expired, Found},
+    timed::{Expired, Found, Limit},
 };
-use super::{recovery::cause::RetransmitCause, seq::Seq};
+use super::seq::Seq;
+use crate::cause::RetransmitCause;
 
 /// See the module.
 #[derive(Debug, Default)]

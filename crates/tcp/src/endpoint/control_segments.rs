@@ -5,7 +5,7 @@ use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 use super::{Departure, Endpoint, header::timestamp};
 use crate::{
     ack::AckPolicy,
-    recovery::cause::RetransmitCause,
+    cause::RetransmitCause,
     scoreboard::Marks,
     segment::{Flags, Options, Segment, Timestamps},
     seq::Seq,

@@ -8,8 +8,9 @@ use anabranch_core::{
 
 use super::{Endpoint, Retransmit, acknowledgment::News};
 use crate::{
+    cause::RetransmitCause,
     policy::Recovery,
-    recovery::{Phase, cause::RetransmitCause, dupthresh, pace::Pace, window_log::WindowChange},
+    recovery::{Phase, dupthresh, pace::Pace, window_log::WindowChange},
 };
 use anabranch_congestion::{Congestion, CongestionControl, Recovered, Signal, TimerLoss};
 

@@ -9,10 +9,8 @@ use anabranch_core::{
 use super::{Departure, Endpoint, Retransmit, timers::Timer};
 use crate::{
     ack::next_tick,
-    recovery::{
-        cause::RetransmitCause,
-        tlp::{Probing, Tlp},
-    },
+    cause::RetransmitCause,
+    recovery::tlp::{Probing, Tlp},
     segment::Segment,
 };
 

@@ -7,11 +7,10 @@ use anabranch_core::{
 
 use super::{Departure, Endpoint, Outgoing, Retransmit, pacing::UNKNOWN_TRAIN};
 use crate::{
+    cause::RetransmitCause,
     policy::RecoveryPace,
     recovery::{
-        Phase,
-        cause::RetransmitCause,
-        limited_transmit,
+        Phase, limited_transmit,
         sack::{NewData, NextSeg, next_seg},
     },
     segment::{Flags, Segment},

@@ -1,5 +1,5 @@
 //! A remedy for reordering at work: what it is told, and what it decides
-//! ([`remedy`](crate::recovery::remedy)).
+//! ([`remedy`](crate::remedy)).
 
 use anabranch_core::{
     body::Body,
@@ -8,12 +8,9 @@ use anabranch_core::{
 
 use super::{Endpoint, Finder, Retransmit, acknowledgment::News, fast_recovery::Base};
 use crate::{
-    recovery::{
-        Phase,
-        cause::RetransmitCause,
-        remedy::{Late, Policy, Progress, View},
-        watch::Remedied,
-    },
+    cause::RetransmitCause,
+    recovery::{Phase, watch::Remedied},
+    remedy::{Late, Policy, Progress, View},
     scoreboard::Record,
     seq::Seq,
 };

@@ -8,8 +8,9 @@ use anabranch_core::{
 
 use super::{Departure, Endpoint, timers::Timer};
 use crate::{
+    cause::RetransmitCause,
     policy::RecoveryPace,
-    recovery::{Phase, cause::RetransmitCause},
+    recovery::Phase,
     scoreboard::Marks,
     segment::{Flags, Segment},
     state::Event,

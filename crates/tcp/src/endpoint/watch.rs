@@ -10,21 +10,21 @@ use super::{
     Endpoint, Retransmit, acknowledgment::News, header::timestamp, output::Trouble, timers::Timer,
 };
 use crate::{
+    cause::RetransmitCause,
     policy::RecoveryPace,
     recovery::{
         Phase,
-        cause::RetransmitCause,
         counted_pipe::CountedPipe,
         frto::{Frto, Sight, Verdict},
         pace::{Pace, Told},
         prr::{Progress, Prr},
-        rack::{Circumstances, Echo, Limit},
+        rack::{Circumstances, Echo},
         rate_halving::RateHalving,
-        remedy::Policy,
         tlp::{Answer, Probing},
         window_log::WindowChange,
     },
-    scoreboard::Record,
+    remedy::Policy,
+    scoreboard::{Limit, Record},
     segment::Segment,
     seq::Seq,
 };

@@ -7,7 +7,7 @@ use anabranch_core::{
 
 use super::{Profile, rfc::rfc};
 use crate::{
-    ack::DelayedAckTable,
+    policy::DelayedAckTable,
     settings::{DelayedAck, Recovery, Settings, Timers},
 };
 

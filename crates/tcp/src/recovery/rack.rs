@@ -23,7 +23,10 @@
 
 use anabranch_core::units::{Duration, Instant};
 
-use crate::{scoreboard::Delivered, seq::Seq};
+use crate::{
+    scoreboard::{Delivered, Limit},
+    seq::Seq,
+};
 
 /// Recoveries without a duplicate after which the window shrinks again (§6.2 step 4).
 const PERSIST: u32 = 16;
@@ -69,15 +72,6 @@ pub struct Echo {
     pub echoed: u32,
     /// The tick at which the copy left.
     pub resent: u32,
-}
-
-/// Segments that left before `latest` and not after `limit` are lost.
-#[derive(Debug, Clone, Copy)]
-pub struct Limit {
-    /// RACK.xmit_ts and RACK.end_seq.
-    pub latest: (Instant, Seq),
-    /// RACK.rtt + RACK.reo_wnd
-    pub age: Duration,
 }
 
 impl Rack {

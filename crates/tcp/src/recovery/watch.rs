@@ -3,15 +3,8 @@
 
 use anabranch_core::units::Instant;
 
-use super::{
-    frto::Frto,
-    pace::Pace,
-    rack::Rack,
-    remedy::{self, Remedy, late::Arrivals},
-    reordering::Reordering,
-    tlp::Tlp,
-    undo::Undo,
-};
+use super::{frto::Frto, pace::Pace, rack::Rack, reordering::Reordering, tlp::Tlp, undo::Undo};
+use crate::remedy::{self, Remedy, late::Arrivals};
 use crate::{
     policy::{Recovery, RecoveryPace},
     seq::Seq,

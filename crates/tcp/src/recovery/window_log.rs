@@ -3,7 +3,7 @@
 use anabranch_core::units::{Bytes, Instant};
 use serde::Serialize;
 
-use super::cause::RetransmitCause;
+use crate::cause::RetransmitCause;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

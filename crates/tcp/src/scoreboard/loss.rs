@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{Marks, Record, Scoreboard, record::SETTLED};
-use crate::{recovery::cause::RetransmitCause, seq::Seq};
+use crate::{cause::RetransmitCause, seq::Seq};
 
 impl Scoreboard {
     /// IsLost of RFC 6675 §4 for every octet at once: those below the result, and not reported

@@ -2,7 +2,7 @@
 
 use anabranch_core::units::Instant;
 
-use crate::{recovery::cause::RetransmitCause, seq::Seq};
+use crate::{cause::RetransmitCause, seq::Seq};
 
 /// Marks of what is not in flight.
 pub(super) const SETTLED: Marks = Marks(Marks::SACKED.0 | Marks::LOST.0);

@@ -2,7 +2,6 @@ use anabranch_core::units::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::{record::SETTLED, *};
-use crate::recovery::rack::Limit;
 
 const SMSS: u32 = 100;
 

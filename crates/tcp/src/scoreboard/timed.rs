@@ -9,10 +9,16 @@ use super::{
     Scoreboard,
     record::{Marks, Record, SETTLED},
 };
-use crate::{
-    recovery::{cause::RetransmitCause, rack::Limit},
-    seq::Seq,
-};
+use crate::{cause::RetransmitCause, seq::Seq};
+
+/// Segments that left before `latest` and not after `limit` are lost.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// RACK.xmit_ts and RACK.end_seq.
+    pub latest: (Instant, Seq),
+    /// RACK.rtt + RACK.reo_wnd
+    pub age: Duration,
+}
 
 /// What [`Scoreboard::expire`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

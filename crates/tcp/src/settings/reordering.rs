@@ -1,6 +1,7 @@
 //! What a remedy for reordering needs of the other switches.
 
-use super::{super::recovery::remedy::Choice, Overrides, Problem, Recovery, Settings};
+use super::{Overrides, Problem, Recovery, Settings};
+use crate::remedy::Choice;
 
 impl Settings {
     /// A remedy takes the place of what finds losses otherwise, unless that was asked for by name.

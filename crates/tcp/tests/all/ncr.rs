@@ -9,7 +9,7 @@ use anabranch_congestion::params::ReductionBase;
 use anabranch_core::{body::Octets, units::Duration};
 use anabranch_tcp::{
     Seq, Settings,
-    recovery::remedy::{Config, Custom, Init, Policy, Progress, Remedy, View, ncr},
+    remedy::{Config, Custom, Init, Policy, Progress, Remedy, View, ncr},
 };
 use support::{
     Link, Net, octets,

@@ -11,7 +11,7 @@ use anabranch_core::{
 };
 use anabranch_tcp::{
     Overrides, Profile, Recovery, Seq,
-    recovery::remedy::{
+    remedy::{
         Choice, Config, Init, LEAST, Late, Policy, Progress, Remedy, View, blanton_allman,
         leung_ma, ncr, registry, rr_tcp, tcp_pr,
     },

@@ -8,7 +8,7 @@ use anabranch_core::{
 };
 use anabranch_tcp::{
     DelayedAck, EcnMode, Profile, Recovery, RecoveryPace, Settings, State,
-    recovery::remedy::{Choice, registry},
+    remedy::{Choice, registry},
 };
 use proptest::prelude::*;
 use support::{Link, Net, octets};

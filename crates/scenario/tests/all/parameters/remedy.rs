@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anabranch_scenario::{Extensions, Scenario};
-use anabranch_tcp::recovery::remedy::{Choice, registry};
+use anabranch_tcp::remedy::{Choice, registry};
 
 /// The scenario's line of settings, and the error with it.
 fn refused(transport: &str) -> (usize, String) {

@@ -3,7 +3,7 @@
 use anabranch_core::units::{Duration, Instant};
 use anabranch_tcp::{
     DelayedAck, Overrides, Profile, Settings,
-    recovery::remedy::{Choice, Config, Init, Remedy, View},
+    remedy::{Choice, Config, Init, Remedy, View},
 };
 
 pub const SMSS: u64 = 1000;

@@ -9,7 +9,7 @@
 //! [`Remedy::Boxed`].
 //!
 //! What belongs to no single remedy is elsewhere: a reduction that proves needless is taken back by
-//! [`undo`](super::undo), and losses found by time are RACK's ([`rack`](super::rack)).
+//! `recovery::undo`, and losses found by time are RACK's (`recovery::rack`).
 
 use std::{fmt, sync::Arc};
 

@@ -26,7 +26,7 @@
 //! - Round-trip times of segments that came late are sampled by timestamps where they are in use
 //!   (RFC 7323), not by a rule of their own.
 //! - The window that a needless reduction leaves is the control's to take back
-//!   ([`undo`](super::super::undo)).
+//!   (`recovery::undo`).
 //!
 //! # Differs from Linux
 //! - Linux keeps the largest length seen.

@@ -11,7 +11,7 @@
 //!
 //! # Differs from the source
 //! - The source restores ssthresh and slow-starts back; here the window is the control's to take
-//!   back ([`undo`](super::super::undo), RFC 4015).
+//!   back (`recovery::undo`, RFC 4015).
 //! - What the source's figures leave open is a parameter: the gain of the moving average, and the
 //!   share of the window that bounds the threshold so that duplicates enough can come at all.
 //! - The largest so far (`maximum`) is what later practice made of it, and today's
