@@ -29,10 +29,10 @@
 
 pub mod control;
 pub mod energy;
-pub mod group;
 pub mod lacp;
 pub mod members;
 pub mod overload;
+pub mod switching;
 
-pub use group::Group;
 pub use members::{Members, Spread};
+pub use switching::Group;

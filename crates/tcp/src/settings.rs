@@ -31,7 +31,6 @@ macro_rules! switches {
     ) => {
         /// Every switch of a resolved stack.
         #[derive(Debug, Clone, PartialEq, Serialize)]
-        #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
         pub struct Settings {
             $($(#[doc = $special_doc])+ $(#[serde(skip_serializing_if = $skip)])? pub $special: $value,)+
             $($(#[doc = $doc])+ pub $name: $type,)+

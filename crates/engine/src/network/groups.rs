@@ -11,10 +11,10 @@ use anabranch_path::{
         Group, Members, control,
         control::Controller,
         energy::{PortTimes, PowerModel},
-        group::{Action, Counters, Parts},
         lacp::pdu,
         members::Notice,
         overload::Overload,
+        switching::{Action, Counters, Parts},
     },
     link::Window,
 };

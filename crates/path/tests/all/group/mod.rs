@@ -1,6 +1,6 @@
 //! Link groups.
 
 mod control;
-mod group;
 mod lacp;
 mod support;
+mod switching;

@@ -13,9 +13,9 @@ use anabranch_path::{
     group::{
         Group, Members, Spread,
         control::{AnyController, Controller},
-        group::{Action, Parts},
         lacp,
         members::{Load, LowPowerIdle, Notice, PortPower},
+        switching::{Action, Parts},
     },
     impair::Config as Impairment,
     link::{
