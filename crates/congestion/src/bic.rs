@@ -23,16 +23,13 @@
 //! # Not implemented
 //! - Nothing of §III.
 
-use anabranch_core::{
-    registry::{Meta, Source},
-    units::Bytes,
-};
+use anabranch_core::registry::{Meta, Source};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, Unvalidated,
+    ControlParams, Family, HyStartUse, Init,
+    classic::{Classic, Law},
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SearchStep, SlowStartLimit},
     window::{Standard, Window},
 };
@@ -92,23 +89,22 @@ impl ControlParams for Params {
 }
 
 /// BIC at work. Windows are in segments, as in the paper.
+pub type Bic = Classic<Search>;
+
+/// The binary search.
 #[derive(Debug)]
-pub struct Bic {
-    standard: Standard,
+pub struct Search {
     s_max: f64,
     s_min: f64,
     beta: f64,
     low_window: f64,
     fast_convergence: bool,
-    state: State,
-    /// What a spurious reduction is taken back to.
-    undo: Option<State>,
+    bounds: Bounds,
 }
 
 /// All that a reduction changes.
 #[derive(Debug, Clone, Copy)]
-struct State {
-    window: Window,
+pub struct Bounds {
     /// Infinite while it is unknown.
     max_win: f64,
     /// Max probing is under way.
@@ -128,44 +124,46 @@ impl Bic {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
-        let standard = Standard::new(params.slow_start_limit, params.reduce_from, true, init);
-        Self {
-            state: State {
-                window: standard.initial_window(),
-                max_win: f64::INFINITY,
-                probing: None,
-            },
-            undo: None,
-            standard,
+        let search = Search {
             s_max: params.s_max.as_f64(),
             s_min: params.s_min.get(),
             beta: params.beta.get(),
             low_window: params.low_window.as_f64(),
             fast_convergence: params.fast_convergence,
-        }
+            bounds: Bounds {
+                max_win: f64::INFINITY,
+                probing: None,
+            },
+        };
+        let standard = Standard::new(params.slow_start_limit, params.reduce_from, true, init);
+        Self::with(standard, search)
     }
+}
 
-    /// Congestion avoidance (§III). `acked` is in segments.
-    fn avoid_congestion(&mut self, acked: f64) {
+impl Law for Search {
+    type Memory = Bounds;
+
+    /// §III.
+    fn avoid_congestion(&mut self, window: &mut Window, acked: f64) {
         let (s_min, s_max) = (self.s_min, self.s_max);
-        let state = &mut self.state;
-        let cwnd = state.window.cwnd;
+        let bounds = &mut self.bounds;
+        let cwnd = window.cwnd;
         if cwnd < self.low_window {
-            state.window.cwnd += acked / cwnd;
+            window.cwnd += acked / cwnd;
             return;
         }
-        let step = match state.probing {
+        let step = match bounds.probing {
             Some(probing) => probing.step,
             // Every ACK makes the window the new minimum, so the target is always halfway on.
-            None => ((state.max_win - cwnd) / 2.0).min(s_max).max(s_min),
+            None => ((bounds.max_win - cwnd) / 2.0).min(s_max).max(s_min),
         };
-        state.window.cwnd += acked * (step / cwnd).min(1.0);
-        let cwnd = state.window.cwnd;
-        match &mut state.probing {
-            None if cwnd < state.max_win => {}
+        window.cwnd += acked * (step / cwnd).min(1.0);
+        let cwnd = window.cwnd;
+        match &mut bounds.probing {
+            None if cwnd < bounds.max_win => {}
             None => {
-                state.max_win = f64::INFINITY;
-                state.probing = Some(Probing {
+                bounds.max_win = f64::INFINITY;
+                bounds.probing = Some(Probing {
                     step: 1.0,
                     target: cwnd + 1.0,
                 });
@@ -176,109 +174,51 @@ impl Bic {
                     probing.target = cwnd + probing.step;
                 }
                 if probing.step >= s_max {
-                    state.probing = None;
+                    bounds.probing = None;
                 }
             }
         }
     }
 
-    /// What `flight` segments are reduced to.
-    fn reduced(&self, flight: f64) -> f64 {
-        let factor = if self.state.window.cwnd < self.low_window {
+    fn reduced(&self, window: &Window, flight: f64) -> f64 {
+        let factor = if window.cwnd < self.low_window {
             0.5
         } else {
             self.beta
         };
         (flight * factor).max(2.0)
     }
-}
 
-impl CongestionControl for Bic {
-    #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
-        if ack.in_recovery || !ack.cwnd_limited || ack.acked == Bytes::ZERO {
+    fn on_reduction(&mut self, window: &Window, reduced: f64) {
+        let cwnd = window.cwnd;
+        if cwnd < self.low_window {
             return;
         }
-        if self.state.window.in_slow_start() {
-            self.standard.slow_start(&mut self.state.window, ack);
-        } else {
-            self.avoid_congestion(ack.acked.segments(self.standard.smss));
-        }
-    }
-
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.undo = Some(self.state);
-        let flight = self.standard.flight(event, self.cwnd());
-        let reduced = self.reduced(flight);
-        let state = &mut self.state;
-        let cwnd = state.window.cwnd;
-        if cwnd >= self.low_window {
-            let is_early = cwnd < state.max_win && state.max_win.is_finite();
-            state.max_win = if self.fast_convergence && is_early {
+        let max_win = self.bounds.max_win;
+        let is_early = cwnd < max_win && max_win.is_finite();
+        self.bounds = Bounds {
+            max_win: if self.fast_convergence && is_early {
                 f64::midpoint(cwnd, reduced)
             } else {
                 cwnd
-            };
-            state.probing = None;
-        }
-        state.window = Window {
-            cwnd: reduced,
-            ssthresh: reduced,
+            },
+            probing: None,
         };
-        self.standard.leave_slow_start();
     }
 
-    fn on_rto(&mut self, event: &Rto) {
-        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
-            self.undo = Some(self.state);
-            self.state.window.ssthresh = self.reduced(flight);
-        }
-        self.state.window.cwnd = 1.0;
-        self.standard.leave_slow_start();
+    fn memory(&self) -> Bounds {
+        self.bounds
     }
-
-    fn on_recovered(&mut self, event: &Recovered) {
-        if let Some(limit) = event.cwnd_limit {
-            let limit = limit.segments(self.standard.smss);
-            self.state.window.cwnd = self.state.window.cwnd.min(limit);
-        }
-    }
-
-    fn on_spurious(&mut self, _event: &Spurious) {
-        if let Some(undo) = self.undo.take()
-            && self.state.window.cwnd < undo.window.cwnd
-        {
-            self.state = undo;
-        }
-    }
-
-    fn on_lost_syns(&mut self) {
-        self.state.window.cwnd = 1.0;
-    }
-    fn on_idle(&mut self, event: &Idle) {
-        let initial = self.standard.initial_cwnd;
-        self.state.window.on_idle(event, initial);
-    }
-    fn on_unvalidated(&mut self, event: &Unvalidated) {
-        let standard = &self.standard;
-        let window = &mut self.state.window;
-        window.on_unvalidated(event, standard.initial_cwnd, standard.smss);
-    }
-
-    #[inline]
-    fn cwnd(&self) -> Bytes {
-        Bytes::from_segments(self.state.window.cwnd, self.standard.smss)
-    }
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.state.window.ssthresh_in(self.standard.smss)
+    fn recall(&mut self, bounds: Bounds) {
+        self.bounds = bounds;
     }
     /// `max_win` in segments, while a maximum is known, and `probing`, the step of max probing.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = Vec::new();
-        if self.state.max_win.is_finite() {
-            state.push(("max_win", self.state.max_win));
+        if self.bounds.max_win.is_finite() {
+            state.push(("max_win", self.bounds.max_win));
         }
-        state.extend(self.state.probing.map(|probing| ("probing", probing.step)));
+        state.extend(self.bounds.probing.map(|probing| ("probing", probing.step)));
         state
     }
 }

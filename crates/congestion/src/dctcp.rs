@@ -23,10 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Signal, Spurious, Unvalidated,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Init, Signal,
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
-    reno::{self, Reno},
+    reno::{self, Reno, Variant, Varied},
 };
 
 /// Description for registry, docs and command line.
@@ -88,10 +87,11 @@ impl ControlParams for Params {
 }
 
 /// DCTCP at work.
+pub type Dctcp = Varied<Marking>;
+
+/// The estimate of how much of the traffic is marked.
 #[derive(Debug)]
-pub struct Dctcp {
-    reno: Reno,
-    reduce_from: ReductionBase,
+pub struct Marking {
     smss: Bytes,
     g: f64,
     /// DCTCP.Alpha
@@ -112,21 +112,20 @@ impl Dctcp {
             reduce_from: params.reduce_from,
             ..reno::Params::default()
         };
-        Self {
-            reno: Reno::new(&reno, init),
-            reduce_from: params.reduce_from.or(init.stack.reduce_from),
+        let marking = Marking {
             smss: init.smss,
             g: params.g.get(),
             alpha: params.initial_alpha.get(),
             acked: 0,
             marked: 0,
             round: 0,
-        }
+        };
+        Self::with(Reno::new(&reno, init), marking)
     }
 }
 
-impl CongestionControl for Dctcp {
-    fn on_ack(&mut self, ack: &Ack) {
+impl Variant for Marking {
+    fn observe(&mut self, ack: &Ack) {
         self.acked += ack.delivered.get();
         self.marked += ack.ce_marked.get().min(ack.delivered.get());
         if ack.round != self.round {
@@ -139,46 +138,15 @@ impl CongestionControl for Dctcp {
             self.acked = 0;
             self.marked = 0;
         }
-        self.reno.on_ack(ack);
     }
-
-    fn on_congestion(&mut self, event: &Congestion) {
+    fn on_congestion(&mut self, reno: &mut Reno, event: &Congestion) {
         if event.signal == Signal::EcnCe {
             // RFC 8257 §3.3 step 9.
-            let window = self
-                .reduce_from
-                .on_congestion(event.in_flight, self.reno.cwnd())
-                .mul_f64(1.0 - self.alpha / 2.0);
-            self.reno.reduce_to(window.max(self.smss * 2));
+            let window = reno.flight(event).mul_f64(1.0 - self.alpha / 2.0);
+            reno.reduce_to(window.max(self.smss * 2));
         } else {
-            self.reno.on_congestion(event);
+            reno.on_congestion(event);
         }
-    }
-
-    fn on_rto(&mut self, event: &Rto) {
-        self.reno.on_rto(event);
-    }
-    fn on_recovered(&mut self, event: &Recovered) {
-        self.reno.on_recovered(event);
-    }
-    fn on_spurious(&mut self, event: &Spurious) {
-        self.reno.on_spurious(event);
-    }
-    fn on_lost_syns(&mut self) {
-        self.reno.on_lost_syns();
-    }
-    fn on_idle(&mut self, event: &Idle) {
-        self.reno.on_idle(event);
-    }
-    fn on_unvalidated(&mut self, event: &Unvalidated) {
-        self.reno.on_unvalidated(event);
-    }
-    #[inline]
-    fn cwnd(&self) -> Bytes {
-        self.reno.cwnd()
-    }
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.reno.ssthresh()
     }
     /// `alpha`.
     fn state(&self) -> Vec<(&'static str, f64)> {

@@ -14,6 +14,7 @@ use anabranch_core::{
 };
 
 mod arithmetic;
+pub mod classic;
 mod event;
 pub mod hystart;
 mod init;

@@ -217,6 +217,16 @@ impl Reno {
         }
     }
 
+    /// What a loss or a mark is taken from.
+    pub(super) fn flight(&self, event: &Congestion) -> Bytes {
+        self.reduce_from.on_congestion(event.in_flight, self.cwnd())
+    }
+
+    /// What a timeout is taken from.
+    pub(super) fn flight_at_timeout(&self, event: &Rto) -> Bytes {
+        self.reduce_from.on_rto(event.in_flight, self.cwnd())
+    }
+
     /// RFC 5681 §3.1 equation 4.
     pub(super) fn half(&self, flight: Bytes) -> Bytes {
         self.counted(flight / 2)
@@ -270,14 +280,12 @@ impl CongestionControl for Reno {
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
-        let flight = self.reduce_from.on_congestion(event.in_flight, self.cwnd());
-        self.reduce_to(self.half(flight));
+        self.reduce_to(self.half(self.flight(event)));
     }
 
     fn on_rto(&mut self, event: &Rto) {
         // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
-        let ssthresh = (event.consecutive <= 1)
-            .then(|| self.half(self.reduce_from.on_rto(event.in_flight, self.cwnd())));
+        let ssthresh = (event.consecutive <= 1).then(|| self.half(self.flight_at_timeout(event)));
         self.collapse(ssthresh);
     }
 
@@ -333,5 +341,83 @@ impl CongestionControl for Reno {
     fn ssthresh(&self) -> Option<Bytes> {
         let ssthresh = self.window.ssthresh;
         (ssthresh != u64::MAX).then(|| Bytes::new(ssthresh))
+    }
+}
+
+/// What tells a control that counts as Reno does from Reno.
+pub trait Variant: std::fmt::Debug + Send {
+    /// An acknowledgment has come, before Reno hears of it.
+    fn observe(&mut self, ack: &Ack);
+    /// A loss or a mark.
+    fn on_congestion(&mut self, reno: &mut Reno, event: &Congestion) {
+        reno.on_congestion(event);
+    }
+    /// The retransmission timer has expired.
+    fn on_rto(&mut self, reno: &mut Reno, event: &Rto) {
+        reno.on_rto(event);
+    }
+    /// A recovery ends, before Reno hears of it.
+    fn on_recovered(&mut self, _reno: &mut Reno) {}
+    /// The last reduction was spurious.
+    fn on_spurious(&mut self) {}
+    /// Sending starts again after a pause.
+    fn on_idle(&mut self) {}
+    /// Names and values of inner state for traces.
+    fn state(&self) -> Vec<(&'static str, f64)>;
+}
+
+/// Reno with another law at work.
+#[derive(Debug)]
+pub struct Varied<V> {
+    reno: Reno,
+    law: V,
+}
+
+impl<V: Variant> Varied<V> {
+    /// `law` over Reno.
+    pub(super) const fn with(reno: Reno, law: V) -> Self {
+        Self { reno, law }
+    }
+}
+
+impl<V: Variant> CongestionControl for Varied<V> {
+    #[inline]
+    fn on_ack(&mut self, ack: &Ack) {
+        self.law.observe(ack);
+        self.reno.on_ack(ack);
+    }
+    fn on_congestion(&mut self, event: &Congestion) {
+        self.law.on_congestion(&mut self.reno, event);
+    }
+    fn on_rto(&mut self, event: &Rto) {
+        self.law.on_rto(&mut self.reno, event);
+    }
+    fn on_recovered(&mut self, event: &Recovered) {
+        self.law.on_recovered(&mut self.reno);
+        self.reno.on_recovered(event);
+    }
+    fn on_spurious(&mut self, event: &Spurious) {
+        self.law.on_spurious();
+        self.reno.on_spurious(event);
+    }
+    fn on_lost_syns(&mut self) {
+        self.reno.on_lost_syns();
+    }
+    fn on_idle(&mut self, event: &Idle) {
+        self.law.on_idle();
+        self.reno.on_idle(event);
+    }
+    fn on_unvalidated(&mut self, event: &Unvalidated) {
+        self.reno.on_unvalidated(event);
+    }
+    #[inline]
+    fn cwnd(&self) -> Bytes {
+        self.reno.cwnd()
+    }
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.reno.ssthresh()
+    }
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        self.law.state()
     }
 }

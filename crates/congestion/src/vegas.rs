@@ -36,8 +36,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, Unvalidated,
+    Ack, ControlParams, Family, HyStartUse, Init,
+    classic::{Classic, Law},
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit, in_order},
     rtt_samples::RttSamples,
     window::{Standard, Window},
@@ -115,18 +115,17 @@ impl ControlParams for Params {
 }
 
 /// Vegas at work. Windows are in segments.
+pub type Vegas = Classic<Backlog>;
+
+/// The law: so many packets in queues.
 #[derive(Debug)]
-pub struct Vegas {
-    standard: Standard,
+pub struct Backlog {
     /// In packets queued.
     alpha: f64,
     beta: f64,
     gamma: f64,
     beta_loss: f64,
     estimate: RttEstimate,
-    window: Window,
-    /// What a spurious reduction is taken back to.
-    undo: Option<Window>,
     round: u64,
     /// The round trip under way is outside a recovery, and the window was used all along.
     whole_round: bool,
@@ -144,28 +143,27 @@ impl Vegas {
     /// A control before its first acknowledgment.
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
-        let standard = Standard::new(params.slow_start_limit, params.reduce_from, false, init);
-        Self {
+        let backlog = Backlog {
             alpha: params.alpha.as_f64(),
             beta: params.beta.as_f64(),
             gamma: params.gamma.as_f64(),
             beta_loss: params.beta_loss.get(),
             estimate: params.rtt,
-            window: standard.initial_window(),
-            standard,
-            undo: None,
             round: 0,
             whole_round: false,
             doubling: true,
             queued: 0.0,
             base_rtt: None,
             samples: RttSamples::default(),
-        }
+        };
+        let standard = Standard::new(params.slow_start_limit, params.reduce_from, false, init);
+        Self::with(standard, backlog)
     }
+}
 
+impl Backlog {
     /// §III-B and §III-C.
-    fn end_round(&mut self, base: Duration, rtt: Duration) {
-        let window = &mut self.window;
+    fn end_round(&mut self, window: &mut Window, base: Duration, rtt: Duration) {
         let share = 1.0 - base.as_secs_f64() / rtt.as_secs_f64();
         self.queued = window.cwnd * share.max(0.0);
         if window.in_slow_start() {
@@ -181,26 +179,22 @@ impl Vegas {
             window.ssthresh = window.ssthresh.min(window.cwnd);
         }
     }
-
-    fn forget_round(&mut self) {
-        self.whole_round = false;
-        self.doubling = true;
-    }
 }
 
-impl CongestionControl for Vegas {
-    #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+impl Law for Backlog {
+    type Memory = ();
+
+    fn observe(&mut self, window: &mut Window, ack: &Ack) -> bool {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
             self.samples.add(rtt);
         }
         if ack.in_recovery || !ack.cwnd_limited {
             self.whole_round = false;
-            return;
+            return false;
         }
         if ack.acked == Bytes::ZERO {
-            return;
+            return false;
         }
         if ack.round != self.round {
             self.round = ack.round;
@@ -214,73 +208,27 @@ impl CongestionControl for Vegas {
                 && !rtt.is_zero()
                 && let Some(base) = self.base_rtt
             {
-                self.end_round(base, rtt);
+                self.end_round(window, base, rtt);
             }
             self.doubling = !(self.whole_round && self.doubling);
             self.whole_round = true;
         }
-        if self.window.in_slow_start() && self.doubling {
-            self.standard.slow_start(&mut self.window, ack);
-        }
+        true
     }
-
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.undo = Some(self.window);
-        let flight = self.standard.flight(event, self.cwnd());
-        let reduced = (flight * self.beta_loss).max(2.0);
-        self.window = Window {
-            cwnd: reduced,
-            ssthresh: reduced,
-        };
-        self.forget_round();
+    fn slow_start_grows(&self) -> bool {
+        self.doubling
     }
-
-    fn on_rto(&mut self, event: &Rto) {
-        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
-            self.undo = Some(self.window);
-            self.window.ssthresh = (flight * self.beta_loss).max(2.0);
-        }
-        self.window.cwnd = 1.0;
-        self.forget_round();
+    /// The window moves where a round trip ends.
+    fn avoid_congestion(&mut self, _window: &mut Window, _acked: f64) {}
+    fn reduced(&self, _window: &Window, flight: f64) -> f64 {
+        (flight * self.beta_loss).max(2.0)
     }
-
-    fn on_recovered(&mut self, event: &Recovered) {
-        if let Some(limit) = event.cwnd_limit {
-            let limit = limit.segments(self.standard.smss);
-            self.window.cwnd = self.window.cwnd.min(limit);
-        }
+    fn on_break(&mut self) {
+        self.whole_round = false;
+        self.doubling = true;
     }
-
-    fn on_spurious(&mut self, _event: &Spurious) {
-        if let Some(undo) = self.undo.take()
-            && self.window.cwnd < undo.cwnd
-        {
-            self.window = undo;
-            self.forget_round();
-        }
-    }
-
-    fn on_lost_syns(&mut self) {
-        self.window.cwnd = 1.0;
-    }
-    fn on_idle(&mut self, event: &Idle) {
-        self.window.on_idle(event, self.standard.initial_cwnd);
-        self.forget_round();
-    }
-    fn on_unvalidated(&mut self, event: &Unvalidated) {
-        let standard = &self.standard;
-        self.window
-            .on_unvalidated(event, standard.initial_cwnd, standard.smss);
-        self.forget_round();
-    }
-
-    #[inline]
-    fn cwnd(&self) -> Bytes {
-        Bytes::from_segments(self.window.cwnd, self.standard.smss)
-    }
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.window.ssthresh_in(self.standard.smss)
-    }
+    fn memory(&self) {}
+    fn recall(&mut self, (): ()) {}
     /// `queued`: the packets in queues, as last looked at.
     fn state(&self) -> Vec<(&'static str, f64)> {
         vec![("queued", self.queued)]

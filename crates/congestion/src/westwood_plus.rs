@@ -39,10 +39,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, Unvalidated,
+    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Init, Rto,
     params::{OrStack, ReductionBase, Share, SlowStartLimit},
-    reno::{self, Avoidance, Reno},
+    reno::{self, Avoidance, Reno, Variant, Varied},
 };
 
 /// Description for registry, docs and command line.
@@ -128,11 +127,12 @@ impl ControlParams for Params {
 }
 
 /// Westwood+ at work.
+pub type WestwoodPlus = Varied<Bandwidth>;
+
+/// The estimate of the bandwidth, and what it reduces to.
 #[derive(Debug)]
-pub struct WestwoodPlus {
+pub struct Bandwidth {
     form: Form,
-    reno: Reno,
-    reduce_from: ReductionBase,
     filter: f64,
     counting: Counting,
     /// Both stages of the filter; `None` before the first sample.
@@ -165,10 +165,8 @@ impl WestwoodPlus {
             avoidance: params.avoidance,
             reduce_from: params.reduce_from,
         };
-        Self {
+        let bandwidth = Bandwidth {
             form: params.form,
-            reno: Reno::new(&reno, init),
-            reduce_from: params.reduce_from.or(init.stack.reduce_from),
             filter: params.filter.get(),
             counting: params.counting,
             estimate: None,
@@ -178,9 +176,12 @@ impl WestwoodPlus {
             began: None,
             delivered: Bytes::ZERO,
             due: false,
-        }
+        };
+        Self::with(Reno::new(&reno, init), bandwidth)
     }
+}
 
+impl Bandwidth {
     /// Counts what is acknowledged, and ends the sample under way if it is time.
     #[inline]
     fn measure(&mut self, ack: &Ack) {
@@ -231,9 +232,9 @@ impl WestwoodPlus {
     }
 
     /// `BWE · RTT_min`.
-    fn pipe(&self) -> Option<Bytes> {
+    fn pipe(&self, reno: &Reno) -> Option<Bytes> {
         let bytes = self.estimate?.bwe * self.min_rtt.as_secs_f64();
-        Some(self.reno.counted(whole(bytes)))
+        Some(reno.counted(whole(bytes)))
     }
 }
 
@@ -247,67 +248,42 @@ const fn whole(bytes: f64) -> Bytes {
     Bytes::new(bytes as u64)
 }
 
-impl CongestionControl for WestwoodPlus {
+impl Variant for Bandwidth {
     #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+    fn observe(&mut self, ack: &Ack) {
         self.measure(ack);
-        self.reno.on_ack(ack);
     }
-
-    fn on_congestion(&mut self, event: &Congestion) {
-        let cwnd = self.reno.cwnd();
-        if let Some(ssthresh) = self.pipe().filter(|_| self.form == Form::Published) {
+    fn on_congestion(&mut self, reno: &mut Reno, event: &Congestion) {
+        if let Some(ssthresh) = self.pipe(reno).filter(|_| self.form == Form::Published) {
             // §2: a window below what the path carried stays, and slow start takes it there.
-            self.reno.reduce(cwnd.min(ssthresh), ssthresh);
+            reno.reduce(reno.cwnd().min(ssthresh), ssthresh);
         } else {
-            let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
-            self.reno.reduce_to(self.reno.half(flight));
+            reno.on_congestion(event);
             self.due = self.form == Form::Linux;
         }
     }
-
-    fn on_rto(&mut self, event: &Rto) {
+    fn on_rto(&mut self, reno: &mut Reno, event: &Rto) {
         // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
         let ssthresh = (event.consecutive <= 1).then(|| {
-            self.pipe().unwrap_or_else(|| {
-                let cwnd = self.reno.cwnd();
-                self.reno
-                    .half(self.reduce_from.on_rto(event.in_flight, cwnd))
-            })
+            self.pipe(reno)
+                .unwrap_or_else(|| reno.half(reno.flight_at_timeout(event)))
         });
         self.due = false;
-        self.reno.collapse(ssthresh);
+        reno.collapse(ssthresh);
     }
-
-    fn on_recovered(&mut self, event: &Recovered) {
+    fn on_recovered(&mut self, reno: &mut Reno) {
         if std::mem::take(&mut self.due)
-            && let Some(pipe) = self.pipe()
+            && let Some(pipe) = self.pipe(reno)
         {
-            self.reno.set(pipe);
+            reno.set(pipe);
         }
-        self.reno.on_recovered(event);
     }
-    fn on_spurious(&mut self, event: &Spurious) {
+    fn on_spurious(&mut self) {
         self.due = false;
-        self.reno.on_spurious(event);
     }
-    fn on_lost_syns(&mut self) {
-        self.reno.on_lost_syns();
-    }
-    fn on_idle(&mut self, event: &Idle) {
+    fn on_idle(&mut self) {
         self.began = None;
         self.delivered = Bytes::ZERO;
-        self.reno.on_idle(event);
-    }
-    fn on_unvalidated(&mut self, event: &Unvalidated) {
-        self.reno.on_unvalidated(event);
-    }
-    #[inline]
-    fn cwnd(&self) -> Bytes {
-        self.reno.cwnd()
-    }
-    fn ssthresh(&self) -> Option<Bytes> {
-        self.reno.ssthresh()
     }
     /// `bwe` in Mbit/s, once there is one, and `min_rtt` in milliseconds.
     fn state(&self) -> Vec<(&'static str, f64)> {

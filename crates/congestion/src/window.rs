@@ -33,7 +33,8 @@ pub(super) fn whole_rate(octets: f64) -> Option<Rate> {
 
 /// Both in segments.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub struct Window {
+    /// The congestion window.
     pub cwnd: f64,
     /// Infinite before the first reduction.
     pub ssthresh: f64,
