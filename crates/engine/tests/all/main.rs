@@ -29,6 +29,7 @@ mod queues_delay;
 mod seams;
 mod short_flows;
 mod support;
+mod tables;
 mod taps;
 mod trace;
 mod udp;

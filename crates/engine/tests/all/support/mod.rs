@@ -2,6 +2,7 @@
 
 pub mod logged;
 pub mod runs;
+pub mod simulate;
 
 use std::{
     fmt::Write,
