@@ -1,73 +1,56 @@
 //! What people see when a parameter of a queue that holds delay down is wrong: file, line, column, what was found
 //! and what was expected.
 
-use std::fmt::Write;
+use anabranch_scenario::Resolved;
 
-use anabranch_scenario::{Extensions, Scenario};
+use super::{refusals, resolve, scenario};
 
-fn scenario(queue: &str) -> String {
-    format!(
-        r#"duration = "10 s"
-
-[link.path]
-between = ["S", "R"]
-rate = "10 Mbit/s"
-delay = "5 ms"
-queue = {queue}
-
-[flow.main]
-from = "S"
-to = "R"
-stack = "rfc"
-"#
-    )
+fn read(queue: &str) -> Result<Resolved, String> {
+    resolve(&with(queue))
 }
 
-fn read(queue: &str) -> Result<(), String> {
-    let read = Scenario::parse(&scenario(queue), "test.toml", &Extensions::default());
-    let resolved = read.and_then(|scenario| scenario.resolve(None));
-    resolved.map(|_| ()).map_err(|error| error.to_string())
+fn with(queue: &str) -> String {
+    scenario(&format!("queue = {queue}"), "")
 }
 
 #[test]
 fn wrong_parameters_have_a_place() {
-    let mut text = String::new();
-    for queue in [
-        r#"{ kind = "codel", target = "150 ms" }"#,
-        r#"{ kind = "codel", interval = "1 ms" }"#,
-        r#"{ kind = "codel", target = "0 ms" }"#,
-        r#"{ kind = "codel", target = 5 }"#,
-        r#"{ kind = "codel", interval = "200 s" }"#,
-        r#"{ kind = "codel", mtu = "20 bytes" }"#,
-        r#"{ kind = "codel", ecn = "on" }"#,
-        r#"{ kind = "codel", ce_threshold = "none" }"#,
-        r#"{ kind = "codel", ce_threshold = 1 }"#,
-        r#"{ kind = "codel", intervall = "100 ms" }"#,
-        r#"{ kind = "codel", limit = "-1 packets" }"#,
-        r#"{ kind = "pie", target = "15 packets" }"#,
-        r#"{ kind = "pie", update_interval = "0 s" }"#,
-        r#"{ kind = "pie", alpha = -0.125 }"#,
-        r#"{ kind = "pie", beta = 125 }"#,
-        r#"{ kind = "pie", alpha = "0.125" }"#,
-        r#"{ kind = "pie", max_burst = "-1 ms" }"#,
-        r#"{ kind = "pie", mean_packet_size = "1 MB" }"#,
-        r#"{ kind = "pie", delay = "rates" }"#,
-        r#"{ kind = "pie", mark_ecnth = 1.1 }"#,
-        r#"{ kind = "fq-codel", queues = 0 }"#,
-        r#"{ kind = "fq-codel", queues = 100000 }"#,
-        r#"{ kind = "fq-codel", quantum = "10 bytes" }"#,
-        r#"{ kind = "fq-codel", interval = "4 ms" }"#,
-        r#"{ kind = "fq-codel", memory_limit = "32 packets" }"#,
-        r#"{ kind = "fq-codel", flows = 1024 }"#,
-        r#"{ kind = "drr", quantum = "2 MB" }"#,
-        r#"{ kind = "drr", queues = "per-flow" }"#,
-        r#"{ kind = "drr", queues = 0 }"#,
-        r#"{ kind = "drr", queues = 1.5 }"#,
-        r#"{ kind = "ddr" }"#,
-    ] {
-        let error = read(queue).expect_err(queue);
-        let _ = write!(text, "{error}\n\n");
-    }
+    let text = refusals(
+        [
+            r#"{ kind = "codel", target = "150 ms" }"#,
+            r#"{ kind = "codel", interval = "1 ms" }"#,
+            r#"{ kind = "codel", target = "0 ms" }"#,
+            r#"{ kind = "codel", target = 5 }"#,
+            r#"{ kind = "codel", interval = "200 s" }"#,
+            r#"{ kind = "codel", mtu = "20 bytes" }"#,
+            r#"{ kind = "codel", ecn = "on" }"#,
+            r#"{ kind = "codel", ce_threshold = "none" }"#,
+            r#"{ kind = "codel", ce_threshold = 1 }"#,
+            r#"{ kind = "codel", intervall = "100 ms" }"#,
+            r#"{ kind = "codel", limit = "-1 packets" }"#,
+            r#"{ kind = "pie", target = "15 packets" }"#,
+            r#"{ kind = "pie", update_interval = "0 s" }"#,
+            r#"{ kind = "pie", alpha = -0.125 }"#,
+            r#"{ kind = "pie", beta = 125 }"#,
+            r#"{ kind = "pie", alpha = "0.125" }"#,
+            r#"{ kind = "pie", max_burst = "-1 ms" }"#,
+            r#"{ kind = "pie", mean_packet_size = "1 MB" }"#,
+            r#"{ kind = "pie", delay = "rates" }"#,
+            r#"{ kind = "pie", mark_ecnth = 1.1 }"#,
+            r#"{ kind = "fq-codel", queues = 0 }"#,
+            r#"{ kind = "fq-codel", queues = 100000 }"#,
+            r#"{ kind = "fq-codel", quantum = "10 bytes" }"#,
+            r#"{ kind = "fq-codel", interval = "4 ms" }"#,
+            r#"{ kind = "fq-codel", memory_limit = "32 packets" }"#,
+            r#"{ kind = "fq-codel", flows = 1024 }"#,
+            r#"{ kind = "drr", quantum = "2 MB" }"#,
+            r#"{ kind = "drr", queues = "per-flow" }"#,
+            r#"{ kind = "drr", queues = 0 }"#,
+            r#"{ kind = "drr", queues = 1.5 }"#,
+            r#"{ kind = "ddr" }"#,
+        ]
+        .map(with),
+    );
     insta::with_settings!({ omit_expression => true }, {
         insta::assert_snapshot!("wrong_parameters", text);
     });
@@ -97,11 +80,7 @@ fn right_parameters_are_taken() {
 #[test]
 fn defaults_are_written_out_and_read_back() {
     for (queue, keys) in [("codel", 6), ("pie", 11), ("fq-codel", 9), ("drr", 3)] {
-        let resolve = |text: &str| {
-            let parsed = Scenario::parse(text, "test.toml", &Extensions::default());
-            parsed.and_then(|scenario| scenario.resolve(None))
-        };
-        let first = resolve(&scenario(&format!("{queue:?}"))).expect(queue);
+        let first = read(&format!("{queue:?}")).expect(queue);
         let table = &first.json["link"]["path"]["forward"]["queue"];
         assert_eq!(table["kind"], queue);
         let written = table.as_object().expect("a table").len();

@@ -1,69 +1,48 @@
 //! What people see when a parameter of an impairment is wrong: file, line, column, what was found and what was
 //! expected.
 
-use std::fmt::Write;
-
 use anabranch_scenario::{Extensions, Resolved, Scenario};
 
-fn scenario(impair: &str) -> String {
-    format!(
-        r#"duration = "10 s"
+use super::{refusals, resolve, scenario};
 
-[link.path]
-between = ["S", "R"]
-rate = "10 Mbit/s"
-delay = "5 ms"
-impair = [{impair}]
-
-[flow.main]
-from = "S"
-to = "R"
-stack = "rfc"
-"#
-    )
-}
-
-fn read(impair: &str) -> Result<Resolved, String> {
-    let read = Scenario::parse(&scenario(impair), "test.toml", &Extensions::default());
-    let resolved = read.and_then(|scenario| scenario.resolve(None));
-    resolved.map_err(|error| error.to_string())
+fn with(impair: &str) -> String {
+    scenario(&format!("impair = [{impair}]"), "")
 }
 
 #[test]
 fn wrong_parameters_have_a_place() {
-    let mut text = String::new();
-    for impair in [
-        r#""gilbert-elliott""#,
-        r#"{ kind = "gilbert-elliott", loss_rate = 0.1 }"#,
-        r#"{ kind = "gilbert-elliott", loss_rate = 1.1, mean_burst = 2 }"#,
-        r#"{ kind = "gilbert-elliott", loss_rate = 0.1, mean_burst = 0.5 }"#,
-        r#"{ kind = "gilbert-elliott", loss_rate = 0.9, mean_burst = 2 }"#,
-        r#"{ kind = "gilbert-elliott", p = 0.1, r = 0.5, loss_rate = 0.1 }"#,
-        r#"{ kind = "gilbert-elliott", loss_rate = 0.1, mean_burst = 2, h = 0.1 }"#,
-        r#"{ kind = "gilbert-eliot" }"#,
-        r#"{ kind = "four-state-loss", p13 = 0.7, p14 = 0.7 }"#,
-        r#"{ kind = "four-state-loss", p13 = 0.1, p31 = 0.7, p32 = 0.7 }"#,
-        r#"{ kind = "four-state-loss", p41 = 0.7 }"#,
-        r#""loss-list""#,
-        r#"{ kind = "loss-list", packets = [4, 4] }"#,
-        r#"{ kind = "loss-list", packets = [-1] }"#,
-        r#"{ kind = "loss-list", times = [2.5] }"#,
-        r#""jitter""#,
-        r#"{ kind = "jitter", distribution = "gaussian", mean = "5 ms" }"#,
-        r#"{ kind = "jitter", mean = 5 }"#,
-        r#"{ kind = "jitter", distribution = "normal", mean = "5 ms", deviation = "3 ms" }"#,
-        r#"{ kind = "jitter", mean = "5 ms", deviation = "1 ms" }"#,
-        r#"{ kind = "jitter", distribution = "pareto", mean = "5 ms", shape = 1 }"#,
-        r#"{ kind = "jitter", distribution = "table" }"#,
-        r#"{ kind = "jitter", mean = "5 ms", table = ["1 ms"] }"#,
-        r#"{ kind = "jitter", mean = "5 ms", every = "1 packets" }"#,
-        r#"{ kind = "jitter", mean = "5 ms", reorder = "yes" }"#,
-        r#"{ kind = "duplicate", rate = 2 }"#,
-        r#"{ kind = "corrupt", rate = 0.1, bit_error_rate = 1e-6 }"#,
-    ] {
-        let error = read(impair).expect_err(impair);
-        let _ = write!(text, "{error}\n\n");
-    }
+    let text = refusals(
+        [
+            r#""gilbert-elliott""#,
+            r#"{ kind = "gilbert-elliott", loss_rate = 0.1 }"#,
+            r#"{ kind = "gilbert-elliott", loss_rate = 1.1, mean_burst = 2 }"#,
+            r#"{ kind = "gilbert-elliott", loss_rate = 0.1, mean_burst = 0.5 }"#,
+            r#"{ kind = "gilbert-elliott", loss_rate = 0.9, mean_burst = 2 }"#,
+            r#"{ kind = "gilbert-elliott", p = 0.1, r = 0.5, loss_rate = 0.1 }"#,
+            r#"{ kind = "gilbert-elliott", loss_rate = 0.1, mean_burst = 2, h = 0.1 }"#,
+            r#"{ kind = "gilbert-eliot" }"#,
+            r#"{ kind = "four-state-loss", p13 = 0.7, p14 = 0.7 }"#,
+            r#"{ kind = "four-state-loss", p13 = 0.1, p31 = 0.7, p32 = 0.7 }"#,
+            r#"{ kind = "four-state-loss", p41 = 0.7 }"#,
+            r#""loss-list""#,
+            r#"{ kind = "loss-list", packets = [4, 4] }"#,
+            r#"{ kind = "loss-list", packets = [-1] }"#,
+            r#"{ kind = "loss-list", times = [2.5] }"#,
+            r#""jitter""#,
+            r#"{ kind = "jitter", distribution = "gaussian", mean = "5 ms" }"#,
+            r#"{ kind = "jitter", mean = 5 }"#,
+            r#"{ kind = "jitter", distribution = "normal", mean = "5 ms", deviation = "3 ms" }"#,
+            r#"{ kind = "jitter", mean = "5 ms", deviation = "1 ms" }"#,
+            r#"{ kind = "jitter", distribution = "pareto", mean = "5 ms", shape = 1 }"#,
+            r#"{ kind = "jitter", distribution = "table" }"#,
+            r#"{ kind = "jitter", mean = "5 ms", table = ["1 ms"] }"#,
+            r#"{ kind = "jitter", mean = "5 ms", every = "1 packets" }"#,
+            r#"{ kind = "jitter", mean = "5 ms", reorder = "yes" }"#,
+            r#"{ kind = "duplicate", rate = 2 }"#,
+            r#"{ kind = "corrupt", rate = 0.1, bit_error_rate = 1e-6 }"#,
+        ]
+        .map(with),
+    );
     insta::with_settings!({ omit_expression => true }, {
         insta::assert_snapshot!("wrong_parameters", text);
     });
@@ -73,7 +52,7 @@ fn wrong_parameters_have_a_place() {
 fn read_file(impair: &str, content: &str) -> Result<Resolved, String> {
     let content = content.to_owned();
     let extensions = Extensions::default().files(move |_, _| Ok(content.clone().into_bytes()));
-    let read = Scenario::parse(&scenario(impair), "test.toml", &extensions);
+    let read = Scenario::parse(&with(impair), "test.toml", &extensions);
     let resolved = read.and_then(|scenario| scenario.resolve(None));
     resolved.map_err(|error| error.to_string())
 }
@@ -129,7 +108,7 @@ fn a_byte_order_mark_is_no_part_of_a_file() {
         let error = read_file(impair, &format!("\n\u{feff}{content}")).expect_err(content);
         assert!(error.contains("list.txt:2:1"), "{error}");
     }
-    let trace = scenario("").replace(
+    let trace = with("").replace(
         "rate = \"10 Mbit/s\"",
         "service = { kind = \"trace\", file = \"t\" }",
     );
@@ -152,9 +131,9 @@ fn right_parameters_are_taken_and_read_back() {
         r#"{ kind = "jitter", distribution = "table", table = ["0 s", "1.5 ms"] }"#,
         r#"{ kind = "duplicate", rate = 1 }, { kind = "corrupt", bit_error_rate = 1e-9 }"#,
     ] {
-        let resolved = read(impair).unwrap_or_else(|error| panic!("{error}"));
+        let resolved = resolve(&with(impair)).unwrap_or_else(|error| panic!("{error}"));
         // The resolved scenario is one that resolves to the same.
-        let mut again = scenario("");
+        let mut again = with("");
         let list = &resolved.json["link"]["path"]["forward"]["impair"];
         again = again.replace("impair = []", &format!("impair = {}", toml(list)));
         let again = Scenario::parse(&again, "again.toml", &Extensions::default())

@@ -1,50 +1,23 @@
 //! What people see when a parameter of a queue is wrong: file, line, column, what was found and what was
 //! expected.
 
-use std::fmt::Write;
-
 use anabranch_path::queue::{Config, preferential_red::Select};
-use anabranch_scenario::{Extensions, Scenario};
 use serde_json::{Value, json};
 
-fn scenario(rate: &str, queue: &str) -> String {
-    format!(
-        r#"duration = "10 s"
+use super::{refusals, resolve, scenario};
 
-[link.path]
-between = ["S", "R"]
-rate = "{rate}"
-delay = "5 ms"
-queue = {queue}
-
-[flow.cubic]
-from = "S"
-to = "R"
-stack = "rfc"
-count = 4
-
-[flow.compound]
-from = "S"
-to = "R"
-stack = "rfc"
-"#
-    )
+fn with(queue: &str) -> String {
+    let cubic =
+        scenario(&format!("queue = {queue}"), "count = 4").replace("flow.main", "flow.cubic");
+    cubic + "\n[flow.compound]\nfrom = \"S\"\nto = \"R\"\nstack = \"rfc\"\n"
 }
 
-fn read(rate: &str, queue: &str) -> Result<Config, String> {
-    let read = Scenario::parse(&scenario(rate, queue), "test.toml", &Extensions::default());
-    let resolved = read.and_then(|scenario| scenario.resolve(None));
-    resolved
-        .map(|resolved| resolved.links[0].directions[0].queue.clone())
-        .map_err(|error| error.to_string())
+fn read(queue: &str) -> Result<Config, String> {
+    resolve(&with(queue)).map(|resolved| resolved.links[0].directions[0].queue.clone())
 }
 
 fn snapshot(name: &str, queues: &[&str]) {
-    let mut text = String::new();
-    for queue in queues {
-        let error = read("10 Mbit/s", queue).expect_err(queue);
-        let _ = write!(text, "{error}\n\n");
-    }
+    let text = refusals(queues.iter().map(|queue| with(queue)));
     insta::with_settings!({ omit_expression => true }, {
         insta::assert_snapshot!(name, text);
     });
@@ -117,14 +90,15 @@ fn wrong_parameters_of_preferential_red_have_a_place() {
 #[test]
 fn a_threshold_in_bdp_needs_a_rate() {
     let queue = r#"{ kind = "red", min_threshold = "0.1 bdp", max_threshold = "1 bdp" }"#;
-    let error = read("unlimited", queue).expect_err("there is no bandwidth-delay product");
+    let unlimited = with(queue).replace("10 Mbit/s", "unlimited");
+    let error = resolve(&unlimited).expect_err("there is no bandwidth-delay product");
     assert!(error.contains("test.toml:7:"), "{error}");
     assert!(
         error.contains("a min_threshold in bdp needs a rate"),
         "{error}"
     );
     // 10 Mbit/s times 10 ms.
-    let resolved = read("10 Mbit/s", queue).expect("it has a rate");
+    let resolved = read(queue).expect("it has a rate");
     let text = serde_json::to_value(&resolved).expect("it can be written");
     assert_eq!(text["red"]["min_threshold"], "1250 bytes");
     assert_eq!(text["red"]["max_threshold"], "12500 bytes");
@@ -132,7 +106,7 @@ fn a_threshold_in_bdp_needs_a_rate() {
 
 fn selected(select: &str) -> Value {
     let queue = format!(r#"{{ kind = "preferential-red", select = {select} }}"#);
-    let Ok(Config::PreferentialRed(params)) = read("10 Mbit/s", &queue) else {
+    let Ok(Config::PreferentialRed(params)) = read(&queue) else {
         panic!("{select} is right");
     };
     serde_json::to_value(&params.select).expect("it can be written")
@@ -166,17 +140,13 @@ fn a_selection_is_a_name_or_a_table() {
 /// What is written out reads back as the same.
 #[test]
 fn a_resolved_queue_reads_back() {
-    let resolve = |text: &str| {
-        Scenario::parse(text, "test.toml", &Extensions::default())
-            .and_then(|scenario| scenario.resolve(None))
-            .unwrap_or_else(|error| panic!("{error}"))
-    };
+    let resolve = |text: &str| resolve(text).unwrap_or_else(|error| panic!("{error}"));
     for queue in [
         r#"{ kind = "red", adaptive = { target = [0.3, 0.5] }, spacing = "waiting" }"#,
         r#"{ kind = "preferential-red", select = { kind = "space-saving", counters = 3 } }"#,
         r#"{ kind = "preferential-red", select = { kind = "static", flows = ["cubic"] } }"#,
     ] {
-        let resolved = resolve(&scenario("10 Mbit/s", queue));
+        let resolved = resolve(&with(queue));
         let again = resolve(&toml::to_string(&resolved.json).expect("a scenario is TOML"));
         assert_eq!(again.links, resolved.links, "{queue}");
         assert_eq!(again.json, resolved.json, "{queue}");
