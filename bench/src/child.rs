@@ -65,7 +65,7 @@ pub struct Findings {
     pub built_bytes: u64,
     /// The most bytes on the heap for the network.
     pub peak_bytes: u64,
-    /// The most packets seen on their way at once.
+    /// The most packets seen in flight at once.
     pub in_flight: u64,
     /// Events per delivered packet.
     pub events_per_packet: f64,

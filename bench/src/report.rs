@@ -33,11 +33,11 @@ pub struct Row {
     pub instructions_per_packet: Option<f64>,
     /// Events per data packet delivered.
     pub events_per_packet: f64,
-    /// The network's largest heap over its flows: packets on their way and the flows' own links included.
+    /// The network's largest heap over its flows: packets in flight and the flows' own links included.
     pub bytes_per_flow: f64,
     /// The network's heap before its first event over its flows.
     pub built_bytes_per_flow: Option<f64>,
-    /// The most packets on their way at once, acknowledgments included.
+    /// The most packets in flight at once, acknowledgments included.
     pub packets_in_flight: Option<u64>,
     /// The most memory that the process held.
     pub peak_rss_bytes: Option<u64>,

@@ -390,7 +390,7 @@ class Scenario:
             snap_length: Bytes kept of each captured packet, at most.
             limits: Past these the run is tainted; the defaults when left out.
             trace: What of the kernel's TCP is traced: ``"acks"`` (every segment that a sender receives: the table
-                ``ack_samples``), ``"events"`` (changes of its congestion state, and what it sends again) or ``"off"``.
+                ``ack_samples``), ``"events"`` (changes of its congestion state, and what it retransmits) or ``"off"``.
                 When left out, acknowledgments with ``samples_ms`` and events without, where this machine lets us.
             allow_tainted: Return a tainted run as well; its ``summary["tainted"]`` is true.
             progress: Called with the finished share (0‥1).

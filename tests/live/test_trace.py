@@ -286,7 +286,7 @@ def test_reductions(lossy: Seen) -> None:
     assert fails(lambda: check_reductions(events.with_columns(pl.col("ssthresh_packets") * 7 // 5)))
 
 
-# Recoveries and what was sent again.
+# Recoveries and what was retransmitted.
 
 
 def sent_again(sent: Sequence[Segment]) -> list[tuple[Segment, bool]]:
@@ -339,7 +339,7 @@ def test_what_was_sent_again_is_what_the_capture_shows(lossy: Seen) -> None:
     assert packets["sequence_bytes"].to_list() == again
     assert len(again) == lossy.flow["retransmitted_packets"] == lossy.trace["flows"]["main"]["retransmissions"]
     assert set(packets["cause"]) <= {"rack", "tlp"}
-    # Nothing but losses, and nobody is sent again what has arrived.
+    # Nothing but losses, and nobody is retransmitted what has arrived.
     assert packets.filter(fate="lost").height + lossy.flow["fast_recoveries"] > 0
     why = lossy.result.why().flows[0]
     kinds = [episode.kind for episode in why.episodes]

@@ -40,7 +40,7 @@ def until_sent_again(capture: bytes) -> list[int]:
         if number in sent:
             return [*sent, number]
         sent.append(number)
-    pytest.fail(f"nothing of {sent} is sent again")
+    pytest.fail(f"nothing of {sent} is retransmitted")
 
 
 def untainted(scenario: Scenario, links: list[str]) -> RunResult:

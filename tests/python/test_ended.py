@@ -72,7 +72,7 @@ def test_the_table_shows_completion_times_of_files(anabranch: Call, tmp_path: Pa
 def test_why_names_connections_that_ended_badly(anabranch: Call, gives_up: Path) -> None:
     done = anabranch("run", gives_up, "--why")
     assert "main gave up at 131 s: retransmissions went unanswered" in done.out
-    assert "nothing was sent again" not in done.out
+    assert "nothing was retransmitted" not in done.out
 
 
 def test_the_report_and_the_tables_say_how_flows_ended(anabranch: Call, gives_up: Path, tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_why_names_lost_syns_and_lost_answers(anabranch: Call, tmp_path: Path, d
     file = tmp_path / "lost.toml"
     file.write_text(SYNS_LOST.replace("DIRECTION", direction))
     done = anabranch("run", file, "--why")
-    assert "nothing was sent again" not in done.out
-    assert f"{heading} sent again: 2 needed, 0 needless; 1 episode. Triggered by rto 2" in done.out
+    assert "nothing was retransmitted" not in done.out
+    assert f"{heading} retransmitted: 2 needed, 0 spurious; 1 episode. Triggered by rto 2" in done.out
     assert done.out.count("SYN  rto  needed") == 2
     why = json.loads(anabranch("run", file, "--why", "--json").out)["why"]
     assert why[heading.partition(":")[0]]["episodes"][0]["kind"] == "opening"

@@ -49,7 +49,7 @@ def test_cubic_grows_from_a_window_of_two_segments() -> None:
 
 
 def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
-    # Where a recovery followed another one, answers to what that had sent again were taken for late originals, and the
+    # Where a recovery followed another one, answers to what that had retransmitted were taken for late originals, and the
     # duplicates that stand for a loss went up to 240.
     text = PATH.format(duration="10 s", rate="20 Mbit/s", delay="25 ms", limit="2 bdp", flow='cc = "bbr"')
     text = text.replace("[flow.", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\n[flow.')
@@ -64,7 +64,7 @@ def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
 
 
 def test_bbr_leaves_startup_beside_a_full_send_buffer() -> None:
-    # Every sample was a lower bound while the send buffer was full: 44,000 packets were sent again.
+    # Every sample was a lower bound while the send buffer was full: 44,000 packets were retransmitted.
     text = PATH.format(duration="20 s", rate="100 Mbit/s", delay="50 ms", limit="833 packets", flow='cc = "bbr"')
     text = text.replace("[flow.", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.01 }]\n[flow.')
     result = Scenario.from_text(text).run(seed=3)

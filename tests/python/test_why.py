@@ -1,4 +1,4 @@
-"""Why packets were sent again, on hand-made tables: needed or needless, by episode, in words, in the report."""
+"""Why packets were retransmitted, on hand-made tables: needed or needless, by episode, in words, in the report."""
 
 from __future__ import annotations
 
@@ -292,22 +292,22 @@ def test_counts_at_the_top() -> None:
     told = only_flow(inspect(RECOVERY, EVENTS))
     assert told.by_cause() == {"dup-thresh": (1, 0), "rack": (1, 1)}
     assert text.headline(told) == (
-        "2 packets sent again: 1 needed, 1 needless; 1 episode. Triggered by dup-thresh 1, rack 1 (1 needless)"
+        "2 packets retransmitted: 1 needed, 1 spurious; 1 episode. Triggered by dup-thresh 1, rack 1 (1 spurious)"
     )
     undecided = inspect([packet(0, 0, 0.0, fate="in-flight"), packet(1, 0, 0.1, cause="tlp")])
-    assert "1 packet sent again: 0 needed, 0 needless, 1 undecided when the run ended" in text.headline(
+    assert "1 packet retransmitted: 0 needed, 0 spurious, 1 undecided when the run ended" in text.headline(
         only_flow(undecided)
     )
 
 
 def test_lines_for_people() -> None:
     episode = only_flow(inspect(RECOVERY, EVENTS)).episodes[0]
-    assert text.episode_line(1, episode) == "1. fast recovery, 0.1000–0.2000 s: 2 sent again, 1 needed"
+    assert text.episode_line(1, episode) == "1. fast recovery, 0.1000–0.2000 s: 2 retransmitted, 1 needed"
     assert text.event_line(episode.events[0]) == "0.1000 s  recovery-entered: cwnd 10 → 7, ssthresh 7"
     assert text.event_line(episode.events[1]) == "0.2000 s  recovery-left: cwnd 7, ssthresh 7"
     assert [text.retransmission_line(again) for again in episode.retransmissions] == [
         "0.1000 s  byte 0  dup-thresh  needed: sent 0.0000 s, dropped at link.bottleneck.forward.queue",
-        "0.1100 s  byte 1,000  rack  needless: sent 0.0100 s, arrived at 0.0600 s",
+        "0.1100 s  byte 1,000  rack  spurious: sent 0.0100 s, arrived at 0.0600 s",
     ]
 
 
@@ -352,10 +352,10 @@ def test_the_command(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     done = run_why()
     assert (done.status, done.err) == (0, "")
     lines = done.out.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets sent again"))
-    assert lines[start + 2] == "1. fast recovery, 0.1000–0.2000 s: 2 sent again, 1 needed"
+    start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets retransmitted"))
+    assert lines[start + 2] == "1. fast recovery, 0.1000–0.2000 s: 2 retransmitted, 1 needed"
     assert lines[start + 3].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
-    assert lines[-2].strip().startswith("0.1100 s  byte 1,000  rack  needless")
+    assert lines[-2].strip().startswith("0.1100 s  byte 1,000  rack  spurious")
     assert lines[-1].strip().startswith("0.2000 s  recovery-left: cwnd 7")
 
 
@@ -370,7 +370,7 @@ def test_the_command_in_json(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_nothing_was_sent_again(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect([packet(0, 0, 0.0)]))
-    assert run_why().out.endswith("nothing was sent again\n")
+    assert run_why().out.endswith("nothing was retransmitted\n")
 
 
 @pytest.fixture
@@ -396,7 +396,7 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> RunResult:
 def test_the_report_tells_why(telling: RunResult, tmp_path: Path) -> None:
     telling.write(tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "Why packets were sent again" in html
+    assert "Why packets were retransmitted" in html
     found = re.search(r'id="why">(.*?)</script>', html, re.DOTALL)
     assert found
     data = json.loads(found[1].replace("<\\/", "</"))
@@ -419,7 +419,7 @@ def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, mo
     given = {"packets": packets.drop("cause")}
     monkeypatch.setattr(RunResult, "table", lambda self, name: given[name] if name in given else plain(self, name))
     telling.write(tmp_path / "out")
-    assert "sent again</h2>" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "retransmitted</h2>" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")

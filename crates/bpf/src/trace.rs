@@ -29,7 +29,7 @@ pub struct Place {
 /// How much is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Changes of the congestion state, each with the segment that follows it, and what is sent again.
+    /// Changes of the congestion state, each with the segment that follows it, and what is retransmitted.
     Events,
     /// Besides every segment that is received.
     Segments,

@@ -73,7 +73,7 @@ fn own_network() -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Segments that were sent again in this thread's network so far.
+/// Segments that were retransmitted in this thread's network so far.
 fn sent_again() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/net/snmp").expect("the kernel counts");
     let mut tcp = text.lines().filter(|line| line.starts_with("Tcp:"));

@@ -168,7 +168,7 @@ fn without_the_filter_a_closed_side_is_silent() {
         return;
     };
     assert!(!records.is_empty());
-    // What a closed side sends again is told all the same: on a busy machine that may be its FIN.
+    // What a closed side retransmits is told all the same: on a busy machine that may be its FIN.
     let mut segments = records
         .iter()
         .filter(|record| matches!(record.kind, Kind::Segment { .. }));

@@ -15,7 +15,7 @@
 //! - Slow start adds one segment per ACK at most; Linux adds all that was acknowledged
 //!   (`slow_start_limit`).
 //! - The Reno-friendly region is RFC 9438's; Linux has RFC 8312's (`reno_friendly = "rfc8312"`).
-//! - A reduction that proves needless is forgotten (§4.9); Linux gives window and ssthresh back, but W_max
+//! - A reduction that proves spurious is forgotten (§4.9); Linux gives window and ssthresh back, but W_max
 //!   stays that of the reduction, and it counts as the first loss (`undo_restores_w_max`).
 //! - The window is counted in bytes; Linux counts whole segments (`count = "segments"`, see
 //!   [`segments`]), and looks its function up every 32nd of a second (`cubic_interval`).

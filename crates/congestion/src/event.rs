@@ -114,7 +114,7 @@ pub struct TimerLoss {
     pub in_flight: Bytes,
 }
 
-/// A segment was taken for lost (draft-ietf-ccwg-bbr §5.2.4). Only who asks is told
+/// A segment was marked lost (draft-ietf-ccwg-bbr §5.2.4). Only who asks is told
 /// ([`Wants::losses`](super::Wants::losses)).
 #[derive(Debug, Clone, Copy)]
 pub struct Lost {

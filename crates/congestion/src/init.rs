@@ -33,7 +33,7 @@ pub struct StackHabits {
     pub cubic_count_outlives: bool,
     /// What CUBIC counted in segments counts time in; zero if in nothing.
     pub clock_tick: Duration,
-    /// CUBIC forgets a reduction that proves needless altogether.
+    /// CUBIC forgets a reduction that proves spurious altogether.
     pub undo_restores_w_max: bool,
 }
 

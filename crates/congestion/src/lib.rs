@@ -49,7 +49,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     /// A timer rule found losses while a recovery was already under way (`recovery = timer rule`
     /// only, see [`TimerRule`]). The default treats them as part of that recovery.
     fn on_timer_loss(&mut self, _event: &TimerLoss) {}
-    /// A segment was taken for lost, if [`Wants::losses`]. Comes after [`Self::on_congestion`] or
+    /// A segment was marked lost, if [`Wants::losses`]. Comes after [`Self::on_congestion`] or
     /// [`Self::on_rto`], where that comes, and before the [`Self::on_ack`] that shows it.
     fn on_lost(&mut self, _event: &Lost) {}
     /// Recovery ended: everything outstanding when it began is acknowledged.

@@ -148,7 +148,7 @@ impl RateSampler {
         })
     }
 
-    /// Segment `number` of `octets` is taken for lost.
+    /// Segment `number` of `octets` is marked lost.
     pub fn on_lost(
         &mut self,
         now: Instant,

@@ -23,7 +23,7 @@
 //! - What Linux's module does is not compared here; the paper is the source.
 //!
 //! # Not implemented
-//! - The retransmission rules of §III-A: a segment is not sent again at the first duplicate ACK, nor
+//! - The retransmission rules of §III-A: a segment is not retransmitted at the first duplicate ACK, nor
 //!   at the first two ACKs after a retransmission, because its fine-grained timeout is over. Losses
 //!   are found by the stack (`transport.recovery`).
 //! - The spike suppression and the paced slow start that later versions have.

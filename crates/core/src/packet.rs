@@ -1,4 +1,4 @@
-//! Packets on their way: a small header that queues and links look at, and a payload that they
+//! Packets in flight: a small header that queues and links look at, and a payload that they
 //! do not.
 
 use crate::tunnel::Header;

@@ -152,7 +152,7 @@ impl<B: Body> Network<B> {
     pub fn delivered_packets(&self) -> u64 {
         self.delivered_packets
     }
-    /// Packets now on their way.
+    /// Packets now in flight.
     #[must_use]
     pub fn packets_in_flight(&self) -> usize {
         self.fabric.pool.len()

@@ -24,7 +24,7 @@ pub struct FlowSample {
     pub fast_recoveries: Option<u64>,
     /// Timeouts so far.
     pub timeouts: u64,
-    /// Packets sent again so far.
+    /// Packets retransmitted so far.
     pub retransmitted_packets: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct AckSample {
     pub fast_recoveries: u32,
     /// Expiries of its retransmission timer so far.
     pub timeouts: u32,
-    /// Segments that it has sent again so far.
+    /// Segments that it has retransmitted so far.
     pub retransmitted_packets: u32,
     /// As of [`Snapshot`].
     pub state: CongestionState,

@@ -192,7 +192,7 @@ pub struct FecSummary {
 pub struct FecReleases {
     /// What was missing was brought back.
     pub repaired: u64,
-    /// It was sent again, or only late.
+    /// It was retransmitted, or only late.
     pub retransmitted: u64,
     /// More was missing from the group than its redundancy can bring back.
     pub second_gap: u64,
@@ -323,7 +323,7 @@ pub struct GroupSummary {
     pub port_seconds: PortSeconds,
     /// LACPDUs sent.
     pub lacpdus_sent: u64,
-    /// Of these, lost or damaged on their way.
+    /// Of these, lost or damaged in flight.
     pub lacpdus_lost: u64,
 }
 

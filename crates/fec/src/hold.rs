@@ -32,7 +32,7 @@ const SPEED: (u64, u64) = (10, 9);
 pub enum Reason {
     /// What was missing was brought back.
     Repaired,
-    /// What was missing was sent again, or was only late; or something arrived a second time.
+    /// What was missing was retransmitted, or was only late; or something arrived a second time.
     Retransmitted,
     /// More is missing from the group than its redundancy can bring back.
     SecondGap,
@@ -193,7 +193,7 @@ impl<B: Body> Hold<B> {
         }
     }
 
-    /// Something that was missing was sent again: the sender has given up waiting for its repair.
+    /// Something that was missing was retransmitted: the sender has given up waiting for its repair.
     pub fn on_resent(&mut self, now: Instant, top: Seq, stats: &mut Stats) {
         if self.is_on() && self.in_recovery == InRecovery::No {
             self.give_up(now, Reason::Retransmitted, top, stats);

@@ -28,7 +28,7 @@ pub struct Outgoing<B> {
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Its payload was sent before, and leaves again for this.
+    /// Its payload was sent before, and is retransmitted for this.
     pub retransmission: Option<RetransmitCause>,
 }
 

@@ -2,7 +2,7 @@
 //! acknowledgments.
 //!
 //! A redundant packet is a TCP segment without ACK, which a receiver that does not know it drops
-//! (RFC 9293 §3.10.7.4): it uses no sequence space and is neither acknowledged nor sent again. Its number is
+//! (RFC 9293 §3.10.7.4): it uses no sequence space and is neither acknowledged nor retransmitted. Its number is
 //! that of the first octet covered, its payload the code's, and an experimental option (RFC 6994) says
 //! the rest. Data and acknowledgments use the three bits of the header that RFC 9293 §3.1 reserves and
 //! RFC 9768 leaves over: data for the number of its group, acknowledgments for a count of losses
@@ -40,7 +40,7 @@ const COUNT: u16 = 0b111 << SHIFT;
 pub struct Tag(u8);
 
 impl Tag {
-    /// The number of what belongs to no group: what is sent again.
+    /// The number of what belongs to no group: what is retransmitted.
     pub const NONE: Self = Self(0);
     /// The number of a connection's first group.
     pub const FIRST: Self = Self(1);
@@ -160,7 +160,7 @@ pub fn checksum(seq: u32, content: &[u8]) -> u32 {
     crc.finish()
 }
 
-/// What is added to the checksum of redundancy on its way, from the initial sequence numbers of its sender
+/// What is added to the checksum of redundancy in flight, from the initial sequence numbers of its sender
 /// and of its receiver. A packet that covers only what has not come vouches for itself; who does not see the path
 /// would have to guess 32 bits besides the numbers of the window (RFC 5961 §1.1 has the same of data).
 #[must_use]

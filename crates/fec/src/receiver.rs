@@ -108,7 +108,7 @@ pub enum Verdict {
     Nothing,
     /// It had come before.
     Again,
-    /// It was missing, and was sent again although redundancy to come might have brought it back.
+    /// It was missing, and was retransmitted although redundancy to come might have brought it back.
     Resent,
     /// Something is missing that redundancy may bring back.
     Gap,

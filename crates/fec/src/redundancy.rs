@@ -33,7 +33,7 @@ pub struct View {
 pub trait Redundancy {
     /// The shape of the next group.
     fn next_group(&mut self, view: &View) -> Shape;
-    /// A packet left, data or redundancy. Data that leaves again tells of a loss.
+    /// A packet left, data or redundancy. Data that is retransmitted tells of a loss.
     fn on_sent(&mut self, _now: Instant, _retransmission: bool) {}
     /// The peer reports losses that only the layer saw.
     fn on_hidden_losses(&mut self, _now: Instant, _losses: u32) {}

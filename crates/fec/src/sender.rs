@@ -1,6 +1,6 @@
 //! The sending half: the open group, the redundant packets due, and which of them count as in flight.
 //!
-//! Data that leaves for the first time joins the open group; what is sent again belongs to none. A group is
+//! Data that leaves for the first time joins the open group; what is retransmitted belongs to none. A group is
 //! closed, and its redundant packets made, when it is full, by a packet shorter than those before it,
 //! before a longer one, and when the application has nothing more to send. Each closed group is followed by one whose
 //! shape the redundancy controller picks (Sato et al. §3.2).

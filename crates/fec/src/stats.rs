@@ -31,7 +31,7 @@ pub struct Stats {
     pub released_group_over: u64,
     /// Because it took too long.
     pub released_timeout: u64,
-    /// Because what was missing was sent again.
+    /// Because what was missing was retransmitted.
     pub released_retransmitted: u64,
 }
 

@@ -245,7 +245,7 @@ impl<'a> Live<'a> {
         self.sample_every = every.filter(|every| !every.is_zero());
         self
     }
-    /// What the kernel's TCP is traced for (default: changes of its state and what it sends again, if this machine lets
+    /// What the kernel's TCP is traced for (default: changes of its state and what it retransmits, if this machine lets
     /// us).
     #[must_use]
     pub fn trace(mut self, tracing: Tracing) -> Self {

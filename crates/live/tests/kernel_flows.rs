@@ -1,4 +1,4 @@
-//! What a live run tells of the kernel's flows: their connections, what was sent again, a shell without flows. Where the machine
+//! What a live run tells of the kernel's flows: their connections, what was retransmitted, a shell without flows. Where the machine
 //! does not let that be tried the tests say why and pass.
 #![cfg(target_os = "linux")]
 
@@ -192,7 +192,7 @@ fn a_gateway_orders_each_connection_by_itself() {
     assert_eq!(gateway["held_packets"], 0, "{gateway}");
 }
 
-/// Every packet whose number has been sent before is one sent again, and no other; at a round-trip time that is shorter than
+/// Every packet whose number has been sent before is one retransmitted, and no other; at a round-trip time that is shorter than
 /// engine and kernel agree on.
 fn check_log(done: &mut Finished) {
     let rows: Vec<_> = done

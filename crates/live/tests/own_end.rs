@@ -171,7 +171,7 @@ fn judge(done: &Result<Value, Error>, agreed: &[(&str, bool)]) -> Vec<String> {
     wrong
 }
 
-/// Whether the engine stood still for so long that a SYN was sent again: nothing is wrong with that, but the kernel counts
+/// Whether the engine stood still for so long that a SYN was retransmitted: nothing is wrong with that, but the kernel counts
 /// a SYN's answer twice that is sent twice.
 fn stood_still(done: &Result<Value, Error>) -> bool {
     done.as_ref()
@@ -341,7 +341,7 @@ fn a_checksum_that_is_off_by_one_is_told() {
     is_told(around, "InCsumErrors");
 }
 
-/// It acknowledges a segment more than it has: what is lost is never sent again.
+/// It acknowledges a segment more than it has: what is lost is never retransmitted.
 #[test]
 fn an_acknowledgment_of_what_has_not_come_is_told() {
     let around: Around = |right| {

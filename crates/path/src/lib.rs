@@ -1,4 +1,4 @@
-//! What packets pass on their way: links, queues, impairments, link groups, gateways.
+//! What packets pass in flight: links, queues, impairments, link groups, gateways.
 //!
 //! Everything here is sans-I/O: `now` is an argument, packets come in and go out by value or by
 //! handle, and the same code runs in the simulator, the live engine and the gateway.

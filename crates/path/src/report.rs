@@ -48,7 +48,7 @@ pub struct RestoreReport {
     pub max_held_packets: u64,
     /// The most bytes that waited at once, without what the tunnel added.
     pub max_held_bytes: u64,
-    /// The longest time without a delivery while packets were on their way.
+    /// The longest time without a delivery while packets were in flight.
     pub silent: Duration,
     waits: Histogram,
     wait_nanos: u64,

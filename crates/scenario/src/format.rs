@@ -91,7 +91,7 @@ pub struct Link {
     /// What waits for the link; without one an unlimited drop-tail queue.
     #[serde(default)]
     pub queue: Queue,
-    /// What befalls packets on their way, in this order.
+    /// What befalls packets in flight, in this order.
     #[serde(default)]
     pub impair: Vec<Kind<impair::Config>>,
     /// How the capacity behaves.
@@ -125,7 +125,7 @@ pub struct OneWay {
     /// What waits for the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// What befalls packets on their way, in this order.
+    /// What befalls packets in flight, in this order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impair: Option<Vec<Kind<impair::Config>>>,
     /// How the capacity behaves.
@@ -187,7 +187,7 @@ pub struct Group {
     /// What waits for the members, shared by all.
     #[serde(default)]
     pub queue: Queue,
-    /// What befalls packets on their way, in this order.
+    /// What befalls packets in flight, in this order.
     #[serde(default)]
     pub impair: Vec<Kind<impair::Config>>,
     /// How the capacity behaves.

@@ -129,7 +129,7 @@ pub struct ResolvedDirection {
     pub queue: queue::Config,
     /// Reordering inside the queue.
     pub reorder: Option<queue::Reorder>,
-    /// What befalls packets on their way, in this order.
+    /// What befalls packets in flight, in this order.
     pub impair: Vec<ResolvedImpairment>,
     /// Whether it works at the start.
     pub up: bool,
@@ -442,7 +442,7 @@ fn refuse_untrusted(root: &Node, sources: &Sources, file: &File) -> Result<(), E
     Ok(())
 }
 
-/// A table that a path of `--set` created on its way, and that lacks its main keys, was meant to be another. One that
+/// A table that a path of `--set` created in flight, and that lacks its main keys, was meant to be another. One that
 /// was given as a whole was meant to be new.
 fn mistyped_table(root: &Node, fault: Fault) -> Fault {
     let place = fault.place.filter(|place| !place.is_in_file());

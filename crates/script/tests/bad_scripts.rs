@@ -181,7 +181,7 @@ fn an_unknown_switch_has_its_neighbour_named() {
     assert!(message.ends_with("; nearest is `rack`"), "{message}");
 }
 
-/// An open connection; two segments are on their way.
+/// An open connection; two segments are in flight.
 const OPEN: &str = "--mtu=1040
 0    `sysctl -q net.ipv4.tcp_timestamps=0`
 +0   socket(..., SOCK_STREAM, IPPROTO_TCP) = 3

@@ -15,7 +15,7 @@
 //! # Differs from Linux
 //! - The timeout is a moving average of the time between segments, half of it the last one, within
 //!   its bounds. Linux's measure is finer.
-//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was sent again
+//! - On a connection with ECN Linux acknowledges a segment that could not be marked, which was retransmitted
 //!   (RFC 3168 §6.1.5), and the next one at once.
 //! - Linux counts every acknowledgment that leaves. Here those of segments in order, of reports without
 //!   duplicates where these are compressed, of fills and of duplicates below RCV.NXT count.

@@ -1,4 +1,4 @@
-//! Why a segment leaves again.
+//! Why a segment is retransmitted.
 
 use serde::Serialize;
 

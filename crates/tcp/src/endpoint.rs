@@ -82,7 +82,7 @@ pub struct Outgoing<B> {
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Its payload, or its SYN or FIN, was sent before, and leaves again for this.
+    /// Its payload, or its SYN or FIN, was sent before, and is retransmitted for this.
     pub retransmission: Option<RetransmitCause>,
 }
 
@@ -93,7 +93,7 @@ pub struct Departure {
     pub size: u32,
     /// ECN field of the IP header.
     pub ecn: Ecn,
-    /// Why its payload, or its SYN or FIN, is sent again; `None` if it was not sent before.
+    /// Why its payload, or its SYN or FIN, is retransmitted; `None` if it was not sent before.
     pub retransmission: Option<RetransmitCause>,
 }
 
@@ -170,7 +170,7 @@ struct Wanted {
     ack: bool,
 }
 
-/// What leaves again whatever the window.
+/// What is retransmitted whatever the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Retransmit {
     /// Nothing.
@@ -178,7 +178,7 @@ enum Retransmit {
     Nothing,
     /// The first segment that is not acknowledged.
     First(RetransmitCause),
-    /// The first segment that is taken for lost.
+    /// The first segment that is marked lost.
     FirstLost,
     /// New data or the last segment, to probe (RFC 8985 §7.3).
     Probe,

@@ -1,4 +1,4 @@
-//! Loss recovery: when a loss is found, what is sent again, and how much may leave meanwhile.
+//! Loss recovery: when a loss is found, what is retransmitted, and how much may leave meanwhile.
 //!
 //! The congestion control owns cwnd; what a recovery adds to it for a while or takes from it is
 //! kept here ([`RecoveryState::inflation`]).
@@ -105,7 +105,7 @@ impl RecoveryState {
         self.limited = 0;
     }
 
-    /// Everything outstanding is sent again in slow start.
+    /// Everything outstanding is retransmitted in slow start.
     pub const fn lose(&mut self, nxt: Seq) {
         self.phase = Phase::Loss;
         self.recover = nxt;

@@ -8,7 +8,7 @@
 //! registry below; one from outside the workspace implements [`Policy`] and travels as
 //! [`Remedy::Boxed`].
 //!
-//! What belongs to no single remedy is elsewhere: a reduction that proves needless is taken back by
+//! What belongs to no single remedy is elsewhere: a reduction that proves spurious is taken back by
 //! `recovery::undo`, and losses found by time are RACK's (`recovery::rack`).
 
 use std::{fmt, sync::Arc};
@@ -73,12 +73,12 @@ pub struct Progress {
 pub struct Late {
     /// Duplicates that it caused: segments sent later that came before it.
     pub length: u32,
-    /// It had been sent again, needlessly.
+    /// It had been retransmitted, spuriously.
     pub resent: bool,
 }
 
 impl Late {
-    /// The threshold with which it would not have been sent again.
+    /// The threshold with which it would not have been retransmitted.
     #[must_use]
     pub const fn enough(&self) -> u32 {
         self.length.saturating_add(1)
@@ -173,7 +173,7 @@ pub trait RemedyParams: Default {
     const NEEDS_DSACK: bool = false;
     /// It goes by what SACK reports.
     const NEEDS_SACK: bool = false;
-    /// Its source takes reductions back that prove needless.
+    /// Its source takes reductions back that prove spurious.
     const UNDOES: bool = false;
 }
 

@@ -33,7 +33,7 @@ pub struct Scoreboard {
     gone: u64,
     /// Sequence numbers in flight: sent, not reported, not lost; RFC 6675's pipe.
     in_flight: u64,
-    /// Sequence numbers lost and not sent again.
+    /// Sequence numbers lost and not retransmitted.
     lost: u64,
     /// Sequence numbers reported by SACK.
     sacked: u64,
@@ -56,7 +56,7 @@ struct Repair {
     expired: u64,
     /// Retransmissions in order of their time, for [`Scoreboard::expire`].
     resent: VecDeque<(Instant, Seq)>,
-    /// Numbers of records newly taken for lost, if someone asks for them.
+    /// Numbers of records newly marked lost, if someone asks for them.
     noted: Option<Vec<u64>>,
 }
 
@@ -67,7 +67,7 @@ impl Scoreboard {
     pub const fn in_flight(&self) -> u64 {
         self.in_flight
     }
-    /// Sequence numbers lost and not sent again.
+    /// Sequence numbers lost and not retransmitted.
     #[must_use]
     #[inline]
     pub const fn lost(&self) -> u64 {
@@ -126,7 +126,7 @@ impl Scoreboard {
         }
     }
 
-    /// From now on [`Self::take_noted`] tells what was taken for lost.
+    /// From now on [`Self::take_noted`] tells what was marked lost.
     pub fn note_losses(&mut self) {
         self.repair.get_or_insert_default().noted = Some(Vec::new());
     }
@@ -138,7 +138,7 @@ impl Scoreboard {
             noted.push(self.gone + index as u64);
         }
     }
-    /// The numbers of the records taken for lost since the last call.
+    /// The numbers of the records marked lost since the last call.
     pub fn take_noted(&mut self) -> Vec<u64> {
         let noted = self
             .repair
@@ -302,7 +302,7 @@ impl Scoreboard {
         !known && delivered.sacked > before
     }
 
-    /// The record at `index` leaves again. With `twice`, a copy that was not taken for lost counts
+    /// The record at `index` is retransmitted. With `twice`, a copy that was not marked lost counts
     /// as in flight beside the new one.
     pub fn resent(&mut self, index: usize, now: Instant, twice: bool, timed: bool) {
         let Some(record) = self.records.get_mut(index) else {

@@ -42,7 +42,7 @@ pub struct Stats {
     pub retransmitted_syns: u32,
     /// Duplicates that the peer has reported (RFC 2883).
     pub duplicates_reported: u32,
-    /// Reductions taken back because they proved needless (RFC 4015).
+    /// Reductions taken back because they proved spurious (RFC 4015).
     pub undone: u32,
     /// Tail loss probes sent (RFC 8985 §7).
     pub probes: u32,

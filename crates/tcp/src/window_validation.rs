@@ -48,7 +48,7 @@ pub struct Validation {
 struct Repair {
     /// max(pipeACK, LossFlightSize)
     used: u64,
-    /// R: octets sent again, each once.
+    /// R: octets retransmitted, each once.
     resent: u64,
 }
 
@@ -146,7 +146,7 @@ impl Validation {
         used
     }
 
-    /// Octets leave again for the first time in this recovery.
+    /// Octets are retransmitted for the first time in this recovery.
     pub const fn on_resent(&mut self, octets: u64) {
         if let Some(repair) = &mut self.recovery {
             repair.resent += octets;

@@ -25,10 +25,10 @@ def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
     if not any(flow.episodes for flow in why.flows):
         silent = [(name, again) for name, summary in flows.items() if (again := summary.get("retransmitted_packets"))]
         for name, again in silent:
-            told = f"{text.plural(again, 'packet')} sent again, of which nothing is recorded"
+            told = f"{text.plural(again, 'packet')} retransmitted, of which nothing is recorded"
             out.print(styled(name).append(f": {told}", style="not bold"), soft_wrap=True)
         if not endings and not silent:
-            out.print("nothing was sent again")
+            out.print("nothing was retransmitted")
         return
     for flow in why.flows:
         out.print()

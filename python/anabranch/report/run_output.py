@@ -120,7 +120,7 @@ def _flows(result: RunResult) -> str:
     )  # fmt: skip
     return "<h2>Flows</h2>" + table(
         ("flow", "goodput (Mbit/s)", "throughput (Mbit/s)", "srtt (ms)", "cwnd (packets)", "sent (packets)",
-         "retransmitted", "of them needless", "fast recoveries", "timeouts", "reordered", "completion time (s)",
+         "retransmitted", "of them spurious", "fast recoveries", "timeouts", "reordered", "completion time (s)",
          "ended"), rows,
     )  # fmt: skip
 

@@ -40,8 +40,8 @@ def told_on_click(why: Why, flow: str) -> str:
 
 def episodes(why: Why) -> str:
     """A table of episodes for each flow that sent something again."""
-    parts = ["<h2>Why packets were sent again</h2>"]
-    head = ("", "episode", "from (s)", "to (s)", "sent again", "needed", "needless", "triggered by", "the window")
+    parts = ["<h2>Why packets were retransmitted</h2>"]
+    head = ("", "episode", "from (s)", "to (s)", "retransmitted", "needed", "spurious", "triggered by", "the window")
     for flow in why.flows:
         if not flow.episodes:
             continue
@@ -49,7 +49,7 @@ def episodes(why: Why) -> str:
         cut = f" The first {len(shown)} of {len(flow.episodes)}." if len(shown) < len(flow.episodes) else ""
         parts.append(f"<p><b>{as_text(flow.flow)}</b>: {as_text(text.headline(flow))}.{cut}</p>")
         parts.append(table(head, (_row(number, episode) for number, episode in enumerate(shown, 1)), left=2))
-    return "".join(parts) if len(parts) > 1 else f"{parts[0]}<p>Nothing was sent again.</p>"
+    return "".join(parts) if len(parts) > 1 else f"{parts[0]}<p>Nothing was retransmitted.</p>"
 
 
 def _account(number: int, episode: Episode) -> str:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 OUTSIDE = "outside a recovery"
-"""What is sent again without a recovery: probes of the tail above all."""
+"""What is retransmitted without a recovery: probes of the tail above all."""
 OPENING = "opening"
 """SYNs and their answers that were retransmitted."""
 
 
 @dataclass
 class Episode:
-    """One recovery, timeout, restart or probe: what was sent again in it and what the window did."""
+    """One recovery, timeout, restart or probe: what was retransmitted in it and what the window did."""
 
     kind: str
     events: list[WindowEvent] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class FlowWhy:
-    """Everything that one flow sent again."""
+    """Everything that one flow retransmitted."""
 
     flow: str
     episodes: tuple[Episode, ...]
@@ -79,7 +79,7 @@ class FlowWhy:
 
 @dataclass(frozen=True)
 class Why:
-    """What every flow of a run sent again; flows that sent nothing again are left out."""
+    """What every flow of a run retransmitted; flows that sent nothing again are left out."""
 
     flows: tuple[FlowWhy, ...]
 
@@ -116,7 +116,7 @@ def inspect(packets: pl.DataFrame, events: pl.DataFrame | None) -> Why:
         missing += [f'column "{name}" of table "window_events"' for name in EVENT_COLUMNS if name not in events.columns]
     if missing or events is None:
         raise UserError(
-            f"this run does not say why packets were sent again: there is no {', no '.join(missing)}",
+            f"this run does not say why packets were retransmitted: there is no {', no '.join(missing)}",
             hint="the engine has to record both; install the one that belongs to this version of the package",
         )
     again: dict[str, list[Retransmission]] = {}

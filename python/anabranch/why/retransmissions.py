@@ -25,11 +25,11 @@ UNKNOWN_CAUSE = "unknown"
 
 @dataclass(frozen=True)
 class Retransmission:
-    """A packet that was sent again.
+    """A packet that was retransmitted.
 
     Attributes:
         flow: The flow, with its direction where that is the reverse one.
-        time_s: When it was sent again.
+        time_s: When it was retransmitted.
         sequence_bytes: Its first byte.
         payload_bytes: How many bytes it carries.
         cause: What triggered it.

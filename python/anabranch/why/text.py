@@ -18,7 +18,7 @@ def headline(flow: FlowWhy) -> str:
     again = flow.retransmissions
     needed = sum(item.needed is True for item in again)
     needless = sum(item.needed is False for item in again)
-    counts = f"{plural(len(again), 'packet')} sent again: {needed} needed, {needless} needless"
+    counts = f"{plural(len(again), 'packet')} retransmitted: {needed} needed, {needless} spurious"
     if needed + needless < len(again):
         counts += f", {len(again) - needed - needless} undecided when the run ended"
     causes = ", ".join(f"{cause} {n}{_of_them(m)}" for cause, (n, m) in flow.by_cause().items())
@@ -39,16 +39,16 @@ def ending(flow: FlowSummary) -> str:
 
 
 def _of_them(needless: int) -> str:
-    return f" ({needless} needless)" if needless else ""
+    return f" ({needless} spurious)" if needless else ""
 
 
 def episode_line(number: int, episode: Episode) -> str:
-    """What an episode was, when, and how much it sent again."""
+    """What an episode was, when, and how much it retransmitted."""
     span = f"{episode.start_s:.4f} s"
     if episode.end_s > episode.start_s:
         span = f"{episode.start_s:.4f}–{episode.end_s:.4f} s"
     count = len(episode.retransmissions)
-    return f"{number}. {episode.kind}, {span}: {count} sent again, {episode.needed} needed"
+    return f"{number}. {episode.kind}, {span}: {count} retransmitted, {episode.needed} needed"
 
 
 def event_line(event: WindowEvent) -> str:
@@ -67,7 +67,7 @@ def retransmission_line(again: Retransmission) -> str:
 
 def need(again: Retransmission) -> str:
     """Whether a retransmission was needed, and what became of the packet before it."""
-    word = {True: "needed", False: "needless", None: "undecided"}[again.needed]
+    word = {True: "needed", False: "spurious", None: "undecided"}[again.needed]
     if again.is_syn:
         return word
     if again.original_s is None:

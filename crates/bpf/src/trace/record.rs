@@ -33,11 +33,11 @@ pub struct Record {
     pub packets_out: u32,
     /// Of these reported by SACK, or without it by duplicate acknowledgments.
     pub sacked_out: u32,
-    /// Of these taken for lost.
+    /// Of these marked lost.
     pub lost_out: u32,
     /// Sent again and not acknowledged.
     pub retrans_out: u32,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub total_retrans: u32,
     /// Payload of a full segment, in bytes.
     pub mss: u32,
@@ -147,7 +147,7 @@ impl Record {
         })
     }
 
-    /// Segments in flight as a recovery reckons them: what was sent, less what was reported or lost, and what was sent again.
+    /// Segments in flight as a recovery reckons them: what was sent, less what was reported or lost, and what was retransmitted.
     #[must_use]
     pub const fn in_flight(&self) -> u32 {
         let gone = self.sacked_out.saturating_add(self.lost_out);

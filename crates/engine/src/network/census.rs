@@ -1,6 +1,6 @@
 //! What has become of every packet that was ever sent: in the whole run, not in the measured time alone.
 //!
-//! Nothing here is inferred from anything else here. Fates are those that were observed; what is on its way is counted
+//! Nothing here is inferred from anything else here. Fates are those that were observed; what is in flight is counted
 //! where it is: in queues, in transmission, on links. A packet that an element has put out of the world without saying so
 //! is missing.
 

@@ -1,6 +1,6 @@
 //! The two ends of a UDP flow: one sends by the clock, the other counts (RFC 768).
 //!
-//! Nothing comes back, so nothing slows the sender down and nothing is sent again. Because the n-th
+//! Nothing comes back, so nothing slows the sender down and nothing is retransmitted. Because the n-th
 //! datagram leaves at a time that both ends know, the receiver measures each one's delay exactly
 //! without a timestamp in it: it computes the time of a pace, and draws or reads the times of other workloads
 //! once more.

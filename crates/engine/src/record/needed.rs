@@ -9,7 +9,7 @@ use super::packet_log::PacketRow;
 enum Sent {
     /// Each was dropped or lost.
     Lost,
-    /// None has arrived, and one was on its way when the run ended.
+    /// None has arrived, and one was in flight when the run ended.
     OnItsWay,
     /// One has arrived.
     Arrived,
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Octets `from..to`, sent again or not: `+` arrived, `-` was lost, `?` is on its way.
+    /// Octets `from..to`, retransmitted or not: `+` arrived, `-` was lost, `?` is in flight.
     fn row(from: u64, to: u64, again: bool, fate: char) -> PacketRow {
         PacketRow {
             flow: FlowId(0),

@@ -157,7 +157,7 @@ impl PacketLog {
     }
     /// Whether each of [`Self::rows`] was needed, as far as the run has shown: a retransmission was if
     /// some of its octets, or its SYN, did not arrive by an earlier sending. `None` for what was no such
-    /// retransmission, and for what repeats something that was still on its way.
+    /// retransmission, and for what repeats something that was still in flight.
     #[must_use]
     pub fn needed(&self) -> Vec<Option<bool>> {
         self.rows.iter().flat_map(|rows| needed(rows)).collect()

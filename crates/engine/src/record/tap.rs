@@ -75,7 +75,7 @@ struct Tap {
     octets: Vec<u8>,
     /// What happened to a record's packet besides passing, in order of observation.
     fates: Vec<(u32, ElementId, Fate)>,
-    /// The records of a packet, oldest first: more than one where it was doubled on its way here.
+    /// The records of a packet, oldest first: more than one where it was doubled in flight here.
     records_of: BTreeMap<(ConnectionId, Direction, u32), Vec<u32>>,
 }
 

@@ -138,7 +138,7 @@ fn the_client_opens_and_closes() {
     assert_eq!(run.network.next_event(), Instant::NEVER);
 }
 
-/// Lost requests and lost responses are sent again; not one is forgotten, and each waits for the one
+/// Lost requests and lost responses are retransmitted; not one is forgotten, and each waits for the one
 /// before.
 #[test]
 fn losses_delay_exchanges_and_lose_none() {

@@ -42,7 +42,7 @@ fn goodput(run: &Finished, flow: usize) -> f64 {
         .expect("a goodput")
 }
 
-/// Packets sent again by all flows, from the first sample after the warm-up to the last.
+/// Packets retransmitted by all flows, from the first sample after the warm-up to the last.
 fn retransmitted(run: &Finished, flows: usize) -> u64 {
     let flow_samples = &run.samples.flows;
     let late = |after: bool| {

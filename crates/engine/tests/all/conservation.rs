@@ -54,7 +54,7 @@ fn files_arrive_whole_and_nothing_is_left() {
             timeouts += flow["timeouts"].as_u64().unwrap_or(0);
             reordered += u64::from(flow["reordered_ratio"].as_f64() > Some(0.0));
         }
-        // Ten minutes later every connection has closed: no packet is on its way, no timer is set.
+        // Ten minutes later every connection has closed: no packet is in flight, no timer is set.
         assert_eq!(
             run.network.packets_in_flight(),
             0,
@@ -81,7 +81,7 @@ fn file_size(text: &str, flow: &str) -> u64 {
         .expect("a number of bytes")
 }
 
-/// What the endpoints sent has been received by them, was dropped or lost by a link, or is on its way:
+/// What the endpoints sent has been received by them, was dropped or lost by a link, or is in flight:
 /// each counted by those who did it, on paths that change, lose, double, delay and damage.
 ///
 /// Fails for a system that forgets to free a packet or frees one twice, that leaves a drop or a loss out

@@ -14,7 +14,7 @@ use crate::support::resolve;
 
 /// What no flow may lose, with `silence` at 200 ms and `probe` at 500 ms.
 const MOST: f64 = 0.8;
-/// Length of a run, and what its end does not tell: packets then are on their way.
+/// Length of a run, and what its end does not tell: packets then are in flight.
 const END: f64 = 4.5;
 const TAIL: f64 = 0.4;
 

@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// Whatever the group does, no packet is lost but by queues and impairments: what was sent has been
-    /// received, dropped, lost or is on its way. Also the same every time.
+    /// received, dropped, lost or is in flight. Also the same every time.
     #[test]
     fn packets_are_conserved(
         members in 1..=8_u32,

@@ -226,7 +226,7 @@ fn copies_arrive_and_count_once() {
     let report = run.network.flow_report(anabranch_core::packet::FlowId(0));
     let (sent, received) = (report.sender.sent_packets, report.receiver.received_packets);
     let copies = received - sent.min(received);
-    // Five standard deviations of 4,000 trials, and what is on its way at the end.
+    // Five standard deviations of 4,000 trials, and what is in flight at the end.
     assert!(
         (copies as f64 - 1_000.0).abs() < 5.0 * 27.4 + 11.0,
         "{copies}"

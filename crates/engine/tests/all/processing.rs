@@ -110,7 +110,7 @@ fn one_host_does_not_change_anothers_luck() {
 /// Packets leave late, at most by the longest time and on average by half of it, and in order.
 #[test]
 fn packets_are_late_and_in_order() {
-    // One packet of one segment after the other is on its way: none waits for another.
+    // One packet of one segment after the other is in flight: none waits for another.
     let lonely = r#"
 duration = "100 s"
 link.a = { between = ["S", "D"], rate = "1 Gbit/s", delay = "10 ms" }

@@ -92,7 +92,7 @@ fn by_hand(packets: u64, habits: Habits) -> f64 {
     let back = ACK / RATE + DELAY;
     // The handshake: a SYN there, a SYN back; the third segment leaves right ahead of the data.
     let mut free_at = 2.0 * (SYN / RATE + DELAY) + ACK / RATE;
-    // Acknowledgments on their way: when they come, and how many segments each covers.
+    // Acknowledgments in flight: when they come, and how many segments each covers.
     let mut acks = std::collections::VecDeque::new();
     let (mut window, mut sent, mut acked, mut arrived) = (habits.initial, 0_u64, 0_u64, 0_u64);
     let mut now = free_at;

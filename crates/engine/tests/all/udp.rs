@@ -341,7 +341,7 @@ fn fast_path_folding_sampling_octets_and_captures_change_nothing() {
         let arrived = delivered / payload;
         assert_eq!(arrived * payload, delivered, "whole datagrams");
         let sent = video["sent_packets"].as_u64().expect("a count");
-        // With a warm-up what was on its way when it ended arrives without having been sent.
+        // With a warm-up what was in flight when it ended arrives without having been sent.
         if resolved.warmup.is_zero() {
             assert!(arrived <= sent, "each once: {arrived} of {sent}\n{text}");
             lost += sent - arrived;

@@ -1,4 +1,4 @@
-//! Why packets were sent again, and what the windows did: the tables agree with the counters, with
+//! Why packets were retransmitted, and what the windows did: the tables agree with the counters, with
 //! each other, and with what each packet's fate says.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Redundancy that costs least: what the redundant packets take and what the losses left over take, together.
 //!
-//! It sees packets in their order: what leaves, what leaves again, and the peer's count of losses that only the layer
+//! It sees packets in their order: what leaves, what is retransmitted, and the peer's count of losses that only the layer
 //! saw; and the congestion window when a group begins. A loss is either of the second and the third.
 //!
 //! # Derivation

@@ -342,7 +342,7 @@ fn what_is_given_up_leaves_as_what_is_repaired() {
     }
 }
 
-/// More is lost than the redundancy that the congestion window still lets leave brings back: what the sender's timer sends again ends
+/// More is lost than the redundancy that the congestion window still lets leave brings back: what the sender's timer retransmits ends
 /// the hold. Fails for receivers that go on waiting for redundancy, so that the timer expires over and over.
 #[test]
 fn what_the_timer_sends_again_ends_a_hold() {

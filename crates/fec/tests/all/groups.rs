@@ -252,7 +252,7 @@ fn the_last_packet_of_a_partial_group_comes_back() {
     }
 }
 
-/// What is sent again, by a recovery and by the timer, has no number of a group, and no redundancy covers it a second time. Fails for senders
+/// What is retransmitted, by a recovery and by the timer, has no number of a group, and no redundancy covers it a second time. Fails for senders
 /// that let it join the open group, or leave the number that it had: then its tag is some.
 #[test]
 fn what_is_sent_again_belongs_to_no_group() {

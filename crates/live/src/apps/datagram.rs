@@ -202,7 +202,7 @@ impl Source {
             let payload = &mut octets[..sending.payload as usize];
             fill(self.content, counted.datagrams, payload);
             let now = clock.now();
-            // Before it is on its way, or it could arrive first.
+            // Before it is in flight, or it could arrive first.
             self.log.left(now, payload.len());
             if !write(&socket, payload, stage)? {
                 break;
@@ -509,7 +509,7 @@ mod tests {
         assert_eq!(counted.delay.mean_ms(), Some(12.0));
     }
 
-    /// Fails for a log that keeps all, or one that forgets what is on its way.
+    /// Fails for a log that keeps all, or one that forgets what is in flight.
     #[test]
     fn the_log_forgets_what_is_old() {
         let log = Log::default();

@@ -65,7 +65,7 @@ pub struct Counted {
     pub delivered_bytes: u64,
     /// Segments with data sent.
     pub sent_packets: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted_packets: u64,
     /// Of these, such as the peer had already.
     pub spurious_retransmissions: u64,
@@ -249,7 +249,7 @@ impl Source {
         let socket = socket_with(family, SocketType::STREAM, flags, None)?;
         settings.apply(&socket)?;
         prepare(&socket)?;
-        // The other end may ask for it as soon as it is on its way.
+        // The other end may ask for it as soon as it is in flight.
         let mut ledger = self.ledger.lock();
         match connect(&socket, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => {}

@@ -211,7 +211,7 @@ pub struct Ends {
     pub read: u64,
 }
 
-/// The datagrams of a flow on their way from one program into the network, and out of it into the other.
+/// The datagrams of a flow in flight from one program into the network, and out of it into the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DatagramAccount {
     /// Written to the sender's socket.
@@ -251,7 +251,7 @@ pub struct Audit {
     pub foreign_packets: u64,
     /// Frames that an interface handed over as one and that stand for several segments; each taints the run.
     pub merged_packets: u64,
-    /// Packets still on their way when the run ended.
+    /// Packets still in flight when the run ended.
     pub in_flight_packets: u64,
     /// How late packets were released: the median, in milliseconds.
     pub p50_lateness_ms: Option<f64>,

@@ -44,7 +44,7 @@ impl Connections {
     }
 
     /// The number of a packet's connection; `next` makes one that nobody has. `opens`: the number of a SYN that asks for a
-    /// connection. Another than before begins a new one on the same ports; the same is one sent again.
+    /// connection. Another than before begins a new one on the same ports; the same is one retransmitted.
     pub fn of(
         &mut self,
         flow: FlowId,
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn connections_are_told_by_their_ports() {
         let mut numbered = Numbered::new(REMEMBERED);
-        // The first has the flow's own number; a SYN sent again opens nothing, and an answer is of the same connection.
+        // The first has the flow's own number; a SYN retransmitted opens nothing, and an answer is of the same connection.
         for (opens, expected) in [(Some(5), 1), (Some(5), 1), (None, 1)] {
             assert_eq!(numbered.of(conversation(40_000), opens), expected);
         }

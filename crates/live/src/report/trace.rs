@@ -1,5 +1,5 @@
 //! What the kernel's TCP does between two samples: every acknowledgment, every change of its congestion state, every segment
-//! that it sends again, as a BPF program tells it while the run goes on.
+//! that it retransmits, as a BPF program tells it while the run goes on.
 
 use std::{
     collections::HashMap,

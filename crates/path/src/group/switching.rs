@@ -11,7 +11,7 @@
 //!   to the port.
 //!
 //! An end never distributes where the other sleeps, and no port sleeps with something left to send: switching
-//! loses nothing. An LACPDU that is lost is sent again after a second (or 30), and so long an end
+//! loses nothing. An LACPDU that is lost is retransmitted after a second (or 30), and so long an end
 //! distributes less or a port sleeps later than it might.
 //!
 //! The owner carries out the [`Action`]s, tells what became of them, and calls [`Group::advance`] when
@@ -109,7 +109,7 @@ pub struct Counters {
     pub changes: u64,
     /// LACPDUs sent, by both ends.
     pub lacpdus_sent: u64,
-    /// LACPDUs lost or damaged on their way.
+    /// LACPDUs lost or damaged in flight.
     pub lacpdus_lost: u64,
 }
 

@@ -362,7 +362,7 @@ impl ServedLink {
     pub fn queue_packets(&self) -> usize {
         self.waiting()
     }
-    /// Packets in transmission, or in a pause before they are sent again. Those whose fate is told when it begins have left.
+    /// Packets in transmission, or in a pause before they are retransmitted. Those whose fate is told when it begins have left.
     #[must_use]
     pub fn packets_in_service(&self) -> usize {
         let members = self

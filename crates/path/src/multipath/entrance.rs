@@ -42,7 +42,7 @@ pub struct EntranceParts {
     pub overhead: u32,
     /// How many routes there are.
     pub routes: usize,
-    /// How many packets of each route are kept, to be sent again where the other end asks for them.
+    /// How many packets of each route are kept, to be retransmitted where the other end asks for them.
     pub keeps: u16,
     /// The end that it stands at, where the tunnel writes its header.
     pub peer: Option<Peer>,

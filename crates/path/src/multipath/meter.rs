@@ -1,7 +1,7 @@
 //! How long one direction of a gateway has delivered nothing.
 //!
-//! A silence begins with the packet that enters when none is on its way, or with a delivery when others are; it ends with the
-//! next delivery. Packets are on their way while the one that entered last has not been delivered. A silence at the end of the
+//! A silence begins with the packet that enters when none is in flight, or with a delivery when others are; it ends with the
+//! next delivery. Packets are in flight while the one that entered last has not been delivered. A silence at the end of the
 //! run counts up to the last packet that entered: after that nothing was sent.
 
 use std::sync::{
@@ -137,7 +137,7 @@ mod tests {
             (5_030, "leaves", 1),
         ];
         assert_eq!(silence(&paused), ms(30));
-        // 1 is lost; 2 was on its way.
+        // 1 is lost; 2 was in flight.
         let lost = [
             (0, "enters", 0),
             (10, "enters", 1),

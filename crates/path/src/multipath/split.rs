@@ -74,7 +74,7 @@ pub trait Split: fmt::Debug + Send {
     fn timer(&self) -> Option<Instant> {
         None
     }
-    /// Whether the packet that was split last would be sent again if its route lost it.
+    /// Whether the packet that was split last would be retransmitted if its route lost it.
     fn keeps(&self) -> bool {
         false
     }
@@ -142,7 +142,7 @@ impl Config {
             | Self::Custom(_) => true,
         }
     }
-    /// How many packets of each route are kept, to be sent again where the other end asks for them.
+    /// How many packets of each route are kept, to be retransmitted where the other end asks for them.
     #[must_use]
     pub fn keeps(&self) -> u16 {
         match self {

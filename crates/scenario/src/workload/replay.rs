@@ -1,4 +1,4 @@
-//! A recorded traffic, sent again: each packet's length at its time.
+//! A recorded traffic, retransmitted: each packet's length at its time.
 
 pub mod recording;
 pub mod select;

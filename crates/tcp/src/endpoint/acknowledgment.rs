@@ -22,7 +22,7 @@ pub(super) struct News {
     pub(super) delivered: Delivered,
     /// Octets newly acknowledged cumulatively; SYN and FIN count here.
     pub(super) acked: u64,
-    /// Octets newly taken for lost.
+    /// Octets newly marked lost.
     pub(super) lost: u64,
     /// A SACK block told something new.
     pub(super) new_sack: bool,
@@ -74,7 +74,7 @@ impl<B: Body> Endpoint<B> {
         true
     }
 
-    /// Whether an honest segment that is still on its way may acknowledge this (RFC 5961 §5.2).
+    /// Whether an honest segment that is still in flight may acknowledge this (RFC 5961 §5.2).
     pub(super) fn believes(&self, ack: Seq) -> bool {
         ack <= self.snd_nxt && ack.saturating_add(u64::from(self.cold.max_snd_wnd)) >= self.snd_una
     }
@@ -166,7 +166,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Tells the control of every segment newly taken for lost, if it wants to know; how much that
+    /// Tells the control of every segment newly marked lost, if it wants to know; how much that
     /// is.
     #[inline(never)]
     pub(super) fn report_losses(&mut self, now: Instant) -> Bytes {
@@ -265,7 +265,7 @@ impl<B: Body> Endpoint<B> {
             self.on_echo(now, &news);
         }
         if news.acked > 0 || news.new_sack || news.lost > 0 {
-            // After a recovery that proves needless the window grows as if there had been none.
+            // After a recovery that proves spurious the window grows as if there had been none.
             let was_recovering = was_recovering
                 && !self.settings.window_rules.grow_at_recovery_end()
                 && self.stats.undone == undone;

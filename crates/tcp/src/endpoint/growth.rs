@@ -101,7 +101,7 @@ impl<B: Body> Endpoint<B> {
                 .max(fresh.min(u64::from(self.smss)));
         }
         let reorders = self.dupthresh() > self.settings.dupthresh;
-        // What arrived although it was sent again has been delivered as well.
+        // What arrived although it was retransmitted has been delivered as well.
         let again = news
             .duplicate
             .filter(|_| reorders)

@@ -308,7 +308,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether it repeats the last acknowledgment and has only been overtaken on its way
+    /// Whether it repeats the last acknowledgment and has only been overtaken in flight
     /// ([`Receiver::passes_overtaken_acks`](crate::policy::Receiver::passes_overtaken_acks)).
     fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
         let age = u64::from(self.ts_recent.wrapping_sub(value));

@@ -43,7 +43,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// A sample from what was sent once; `false` if some of what was delivered was sent again.
+    /// A sample from what was sent once; `false` if some of what was delivered was retransmitted.
     pub(super) fn sample_rtt_once(&mut self, now: Instant, delivered: &Delivered) -> bool {
         let Some(once) = delivered.timed() else {
             return false;

@@ -119,7 +119,7 @@ impl<B: Body> Endpoint<B> {
         });
     }
 
-    /// The segment of a record, as it stood before, leaves again.
+    /// The segment of a record, as it stood before, is retransmitted.
     #[cold]
     pub(super) fn tell_remedy_of_retransmission(
         &mut self,

@@ -88,7 +88,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The timeout counts from now on, while the reordering timer, which comes before it, goes on: what that waits for has
-    /// nothing to do with what has just been sent again (RFC 8985 §6.3).
+    /// nothing to do with what has just been retransmitted (RFC 8985 §6.3).
     pub(super) fn put_off_timeout(&mut self, now: Instant) {
         let at = self.timeout_from(now);
         if let Some(watch) = &mut self.cold.watch {
@@ -140,7 +140,7 @@ impl<B: Body> Endpoint<B> {
             self.cold.trouble().opening.timed_out = true;
             self.want_syn();
         } else {
-            // RFC 5681 §3.1: FlightSize before anything is sent again.
+            // RFC 5681 §3.1: FlightSize before anything is retransmitted.
             let before = self.window();
             let prior = self.recovery.phase;
             let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();

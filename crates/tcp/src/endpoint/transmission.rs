@@ -88,7 +88,7 @@ impl<B: Body> Endpoint<B> {
         self.outgoing(now, start, flags, body, ecn, place)
     }
 
-    /// The record at `index`, taken for lost, leaves again.
+    /// The record at `index`, marked lost, is retransmitted.
     pub(super) fn retransmit_lost(
         &mut self,
         now: Instant,
@@ -99,7 +99,7 @@ impl<B: Body> Endpoint<B> {
         self.retransmit(now, index, cause.expect("the scoreboard named it"), place)
     }
 
-    /// The record at `index` leaves again.
+    /// The record at `index` is retransmitted.
     pub(super) fn retransmit(
         &mut self,
         now: Instant,

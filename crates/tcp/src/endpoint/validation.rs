@@ -47,7 +47,7 @@ impl<B: Body> Endpoint<B> {
         self.validation().on_congestion(now, srtt, flight, repairs)
     }
 
-    /// `record` leaves again.
+    /// `record` is retransmitted.
     #[cold]
     pub(super) fn validate_retransmission(&mut self, record: &Record) {
         if !record.is_retransmitted() {
@@ -61,13 +61,13 @@ impl<B: Body> Endpoint<B> {
         self.validation().on_timeout();
     }
 
-    /// The last reduction was needless.
+    /// The last reduction was spurious.
     #[cold]
     pub(super) fn validate_undo(&mut self) {
         self.validation().on_spurious();
     }
 
-    /// A recovery is over, also one after a timeout, or one that proved needless.
+    /// A recovery is over, also one after a timeout, or one that proved spurious.
     #[cold]
     pub(super) fn validate_recovered(&mut self) {
         if let Some(window) = self.validation().on_recovered() {

@@ -71,7 +71,7 @@ impl<B: Body> Endpoint<B> {
             && self.settings.window_rules.recover_again()
             && (self.board.lost() > 0 || self.board.has_resent());
         if self.is_in_doubt() {
-            // What has been taken for lost may be late as well.
+            // What has been marked lost may be late as well.
         } else if self.agreed.racked() {
             news.lost += self.detect_by_time(now, news.delivered.fresh, again);
         } else if self.agreed.aged() {
@@ -193,7 +193,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// The window has been reduced for something else: what proves an earlier reduction needless comes
+    /// The window has been reduced for something else: what proves an earlier reduction spurious comes
     /// too late, since the control would take back the wrong one.
     pub(super) fn forget_undo(&mut self) {
         if let Some(watch) = &mut self.cold.watch {
@@ -236,7 +236,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if self.agreed.guided {
-            // An original that came late, although it was sent again meanwhile.
+            // An original that came late, although it was retransmitted meanwhile.
             let behind = watch.rack.behind(filled);
             let segments = behind.div_ceil(u64::from(self.smss));
             watch.reordering.on_reordered(segments);
@@ -247,7 +247,7 @@ impl<B: Body> Endpoint<B> {
                 .doubt(self.agreed.guided && self.recovery.phase == Phase::Recovery);
             return;
         }
-        // What was taken for lost before the path was known to reorder may be late as well.
+        // What was marked lost before the path was known to reorder may be late as well.
         watch.rack.on_spurious();
         self.board.forgive();
         let found = self
@@ -291,13 +291,13 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// Whether what is taken for lost has to wait for the next acknowledgment.
+    /// Whether what is marked lost has to wait for the next acknowledgment.
     pub(super) fn is_in_doubt(&self) -> bool {
         let watch = self.cold.watch.as_ref();
         watch.is_some_and(|watch| watch.undo.is_in_doubt())
     }
 
-    /// The last reduction was needless (RFC 4015 §3).
+    /// The last reduction was spurious (RFC 4015 §3).
     fn take_back(&mut self, now: Instant) {
         let Some(watch) = &mut self.cold.watch else {
             return;
@@ -319,7 +319,7 @@ impl<B: Body> Endpoint<B> {
         }
     }
 
-    /// RFC 8985 §6.2 steps 4 and 5: takes for lost what has been overtaken long enough ago, and
+    /// RFC 8985 §6.2 steps 4 and 5: marks lost what has been overtaken long enough ago, and
     /// returns how much that is. `fresh` is what the acknowledgment delivered; `again`: a recovery has ended
     /// and begins anew whatever is found.
     pub(super) fn detect_by_time(&mut self, now: Instant, fresh: u64, again: bool) -> u64 {
@@ -388,7 +388,7 @@ impl<B: Body> Endpoint<B> {
         let pace = settings.recovery_pace;
         let paced = self.agreed.guided && self.control.ssthresh().is_some();
         let dupthresh = self.dupthresh();
-        // Of those that a recovery before this one has sent again.
+        // Of those that a recovery before this one has retransmitted.
         let resent = if settings.window_rules.recover_again() {
             self.board.resent_segments()
         } else {
@@ -448,7 +448,7 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         // What a recovery has reduced already stays at stake, with the retransmissions that began it: the
-        // answer to one of those does not prove the recovery needless.
+        // answer to one of those does not prove the recovery spurious.
         let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
         if self.expiries == 1 && !reduced {
             watch.undo.begin(self.snd_una, self.snd_nxt, true);
@@ -461,7 +461,7 @@ impl<B: Body> Endpoint<B> {
         };
     }
 
-    /// A segment of `len` leaves again.
+    /// A segment of `len` is retransmitted.
     pub(super) fn note_retransmission(&mut self, now: Instant, len: u32, cause: RetransmitCause) {
         if let Some(watch) = &mut self.cold.watch {
             if cause != RetransmitCause::Tlp {

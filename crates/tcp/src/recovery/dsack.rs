@@ -4,8 +4,8 @@
 //! - Nothing known.
 //!
 //! # Not implemented
-//! - Telling duplicates made by the network from needless retransmissions (RFC 3708 §3); what was
-//!   never sent again counts for nothing in [`undo`](super::undo), though.
+//! - Telling duplicates made by the network from spurious retransmissions (RFC 3708 §3); what was
+//!   never retransmitted counts for nothing in [`undo`](super::undo), though.
 
 use crate::{segment::SackBlock, seq::Seq};
 

@@ -40,7 +40,7 @@ impl Duplicate {
 }
 
 /// Whether `una` still waits behind enough duplicates (`dupthresh`) to retransmit without SACK. A
-/// timer rule sends again what duplicates then answer, so with one (`timed`) they need progress even
+/// timer rule retransmits what duplicates then answer, so with one (`timed`) they need progress even
 /// in Reno.
 #[must_use]
 pub fn reached(
@@ -55,7 +55,7 @@ pub fn reached(
     match settings.recovery {
         Recovery::Reno if !timed => state.phase != Phase::Recovery,
         // RFC 6582 §3.2 step 2: not for what the last recovery or timeout may have duplicated.
-        // A restart by a timer rule sends again what has mostly arrived, and the duplicates that
+        // A restart by a timer rule retransmits what has mostly arrived, and the duplicates that
         // answer stop at `recover`: there `recover_inclusive` would take them for a loss.
         _ => {
             una > state.recover

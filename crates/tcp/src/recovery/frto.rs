@@ -1,8 +1,8 @@
-//! Forward RTO recovery (RFC 5682): after a timeout one segment leaves again, then new data, and
+//! Forward RTO recovery (RFC 5682): after a timeout one segment is retransmitted, then new data, and
 //! what is acknowledged next tells whether the timeout was needed.
 //!
 //! # Differs from Linux
-//! - Linux takes an acknowledgment of what was not sent again for proof at once, not only after new
+//! - Linux takes an acknowledgment of what was not retransmitted for proof at once, not only after new
 //!   data has left.
 //!
 //! # Not implemented
@@ -31,7 +31,7 @@ pub struct Sight {
     pub progress: bool,
     /// And all that was outstanding at the timeout.
     pub complete: bool,
-    /// It delivers something that was outstanding at the timeout and was not sent again.
+    /// It delivers something that was outstanding at the timeout and was not retransmitted.
     pub original: bool,
     /// It is a duplicate, or reports something.
     pub duplicate: bool,

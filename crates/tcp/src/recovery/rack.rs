@@ -9,7 +9,7 @@
 //! - §6.2 step 5: the reordering timer is set for the segment delivered latest instead of the latest
 //!   that is missing; that is later by no more than the time between the two. Acknowledgments in
 //!   between detect losses without it.
-//! - Step 3: a recovery that proves needless shows reordering, too. Its segments were sent again, so
+//! - Step 3: a recovery that proves spurious shows reordering, too. Its segments were retransmitted, so
 //!   that the step by itself would never see a reordering that always exceeds DupThresh.
 //! - Step 2 is left out for acknowledgments that neither report nor fill a gap: everything that they
 //!   deliver was sent before everything that is outstanding, so that it can show no loss.
@@ -65,7 +65,7 @@ pub struct Circumstances {
     pub srtt: Duration,
 }
 
-/// What tells whether a copy sent again is the one delivered (§6.2 step 2).
+/// What tells whether a copy retransmitted is the one delivered (§6.2 step 2).
 #[derive(Debug, Clone, Copy)]
 pub struct Echo {
     /// The tick of the timestamp clock that the acknowledgment echoes.
@@ -185,7 +185,7 @@ impl Rack {
         }
     }
 
-    /// A recovery has proved needless: what was taken for lost was only late.
+    /// A recovery has proved needless: what was marked lost was only late.
     pub const fn on_spurious(&mut self) {
         self.reordering_seen = true;
     }

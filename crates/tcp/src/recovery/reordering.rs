@@ -3,7 +3,7 @@
 //!
 //! # Differs from Linux
 //! - Without SACK only duplicates before an acknowledgment of what was sent once, or a recovery that
-//!   proves needless, tell how far it goes.
+//!   proves spurious, tell how far it goes.
 //!
 //! # Not implemented
 //! - The limited transmit extension of RFC 4653.

@@ -16,11 +16,11 @@ use crate::{scoreboard::Scoreboard, seq::Seq};
 /// What may leave next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextSeg {
-    /// The record at this index, taken for lost (rule 1).
+    /// The record at this index, marked lost (rule 1).
     Lost(usize),
     /// Data not sent before (rule 2).
     New,
-    /// The record at this index, not taken for lost (rule 3).
+    /// The record at this index, not marked lost (rule 3).
     Speculative(usize),
     /// The last record, once per recovery, to get acknowledgments flowing (rule 4).
     Rescue(usize),

@@ -3,19 +3,19 @@
 //! draft-ietf-tcpm-rack-02).
 //!
 //! On each acknowledgment every segment in flight with `now > xmit_ts + RACK.RTT + reo_wnd` is
-//! taken for lost and sent again. Where the source leaves room, the reading is this:
+//! marked lost and retransmitted. Where the source leaves room, the reading is this:
 //! - `RACK.RTT` is that of the latest sent of the segments that the acknowledgment delivers. One that
-//!   was sent again counts if at least the smallest RTT has passed since (draft-02 §5.3 step 2).
+//!   was retransmitted counts if at least the smallest RTT has passed since (draft-02 §5.3 step 2).
 //!   An acknowledgment that delivers nothing leaves `RACK.RTT` as it was.
 //! - Without SACK a duplicate acknowledgment still tells that something above `snd_una` was
 //!   delivered; reordering is therefore seen when duplicates are followed by an acknowledgment of
-//!   the awaited segment and it had not been sent again.
+//!   the awaited segment and it had not been retransmitted.
 //! - Found outside a recovery, a loss is a loss: fast recovery begins. Found during a recovery, the
 //!   control is told (`TimerLoss`) and the endpoint goes on in slow start, as after a timeout, but
 //!   only what has timed out counts as lost. The first such segment leaves at once, others as the
-//!   window permits. Until everything outstanding then is acknowledged, further ones are sent again
+//!   window permits. Until everything outstanding then is acknowledged, further ones are retransmitted
 //!   without another reduction.
-//! - Most of what is sent again after that has arrived, and is answered by duplicates of the number
+//! - Most of what is retransmitted after that has arrived, and is answered by duplicates of the number
 //!   that was next then. They begin no recovery (RFC 6582 §3.2 steps 2 and 4), also where
 //!   `recover_inclusive` lets those of a fast retransmit: the source restarts so that cwnd does not
 //!   wither in recoveries that follow one another.
@@ -72,7 +72,7 @@ impl TimerRuleState {
         self.highest = self.highest.max(delivered.highest);
         self.backoff = 0;
         let once = delivered.once.map(|once| once.last_sent_at);
-        // `None` is before all: the copy sent again counts where it left later.
+        // `None` is before all: the copy retransmitted counts where it left later.
         let again = delivered.again.map(|again| again.sent_at);
         let again = again.filter(|at| again > once && now.saturating_since(*at) >= self.min_rtt);
         if let Some(at) = again.or(once) {

@@ -5,11 +5,11 @@
 //! ([`on_spurious`](anabranch_congestion::CongestionControl::on_spurious)), which takes its window back, and
 //! the endpoint's, which ends the recovery.
 //!
-//! RFC 3522 has a single segment sent again in mind. With more of them the endpoint waits until none
+//! RFC 3522 has a single segment retransmitted in mind. With more of them the endpoint waits until none
 //! is in flight, and looks once more for what is lost: where something is, the reduction stands.
 //!
 //! # Differs from Linux
-//! - Linux takes a reduction back although something else is still taken for lost, and reduces again
+//! - Linux takes a reduction back although something else is still marked lost, and reduces again
 //!   if that proves true.
 //!
 //! # Not implemented
@@ -21,8 +21,8 @@ use crate::seq::Seq;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Undo {
     pending: Option<Pending>,
-    /// The last acknowledgment was an original's although that had been sent again, and more that has been sent again is
-    /// in flight: whether anything is lost is in doubt, and nothing leaves again until the next acknowledgment.
+    /// The last acknowledgment was an original's although that had been retransmitted, and more that has been retransmitted is
+    /// in flight: whether anything is lost is in doubt, and nothing is retransmitted until the next acknowledgment.
     in_doubt: bool,
 }
 
@@ -31,7 +31,7 @@ struct Pending {
     /// SND.UNA and SND.NXT when it began: what lies between is at stake.
     from: Seq,
     to: Seq,
-    /// Retransmissions of it that no report has shown to be needless.
+    /// Retransmissions of it that no report has shown to be spurious.
     unproved: u64,
     /// RetransmitTS (RFC 3522 §3.2 step 1): the tick of the first retransmission, until a timestamp
     /// has shown that it was needed.
@@ -54,8 +54,8 @@ impl Undo {
         self.in_doubt = false;
     }
 
-    /// Another fast recovery begins while so many segments that were sent again in the last one are in flight: their
-    /// answers echo ticks from before anything leaves again in this one, and are no originals' for that.
+    /// Another fast recovery begins while so many segments that were retransmitted in the last one are in flight: their
+    /// answers echo ticks from before anything is retransmitted in this one, and are no originals' for that.
     pub fn begin_again(&mut self, una: Seq, nxt: Seq, resent: u64) {
         let before = self.pending;
         self.begin(una, nxt, false);
@@ -71,13 +71,13 @@ impl Undo {
         self.in_doubt = in_doubt;
     }
 
-    /// Whether what is taken for lost has to wait for the next acknowledgment.
+    /// Whether what is marked lost has to wait for the next acknowledgment.
     #[must_use]
     pub const fn is_in_doubt(&self) -> bool {
         self.in_doubt
     }
 
-    /// A segment leaves again at this tick of the timestamp clock.
+    /// A segment is retransmitted at this tick of the timestamp clock.
     pub const fn on_retransmission(&mut self, tick: u32) {
         if let Some(pending) = &mut self.pending {
             pending.unproved += 1;
@@ -88,7 +88,7 @@ impl Undo {
     }
 
     /// The peer reports `left..right` as a duplicate. `true` if now every retransmission is known to
-    /// be needless.
+    /// be spurious.
     pub fn on_duplicate(&mut self, left: Seq, right: Seq, smss: u32) -> bool {
         let Some(pending) = &mut self.pending else {
             return false;
@@ -161,7 +161,7 @@ mod tests {
         undo.on_retransmission(30);
         // The answer to the one of 20.
         assert!(!undo.on_progress(20));
-        // It has to be reported as needless as well.
+        // It has to be reported as spurious as well.
         assert!(!undo.on_duplicate(at(900), at(1000), 100));
         assert!(undo.on_duplicate(at(1000), at(1100), 100));
         // Where nothing shows that the first was needed an original may still be told.

@@ -71,7 +71,7 @@ impl Watch {
 pub struct Remedied {
     /// The remedy.
     pub policy: Remedy,
-    /// How late segments were that had been sent again.
+    /// How late segments were that had been retransmitted.
     pub arrivals: Arrivals,
     /// Segments that have outlived their age in this recovery.
     pub overdue: u32,

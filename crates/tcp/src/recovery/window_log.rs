@@ -23,7 +23,7 @@ pub enum WindowChange {
     Repaired,
     /// A probe has repaired a loss (RFC 8985 §7.4.2).
     ProbeRepaired,
-    /// The last reduction proved needless and is taken back.
+    /// The last reduction proved spurious and is taken back.
     Undone,
 }
 

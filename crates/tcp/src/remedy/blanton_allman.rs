@@ -1,7 +1,7 @@
 //! A threshold that follows the reordering seen (Blanton and Allman, On making TCP more robust to
-//! packet reordering, ACM CCR 32(1), 2002), besides taking needless reductions back.
+//! packet reordering, ACM CCR 32(1), 2002), besides taking spurious reductions back.
 //!
-//! Every segment that had been sent again and that the peer reports as a duplicate tells how far
+//! Every segment that had been retransmitted and that the peer reports as a duplicate tells how far
 //! the path reorders. The source proposes several ways to raise the threshold by it; `variant`
 //! picks one. A timeout after duplicates had come, and the beginning of a connection, put it back
 //! to the stack's.
@@ -18,7 +18,7 @@
 //!   `max_dupthresh`.
 //!
 //! # Differs from Linux
-//! - Linux takes segments that were late but not sent again for a measure as well, up to
+//! - Linux takes segments that were late but not retransmitted for a measure as well, up to
 //!   `max_dupthresh` and whatever the window.
 //!
 //! # Not implemented

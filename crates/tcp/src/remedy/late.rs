@@ -1,7 +1,7 @@
-//! How late segments were that had been sent again for their duplicates: known only once the peer
+//! How late segments were that had been retransmitted for their duplicates: known only once the peer
 //! reports a second copy, and then no longer to be seen.
 //!
-//! What leaves again for another reason (after a timeout, or by the last rules of NextSeg, RFC 6675
+//! What is retransmitted for another reason (after a timeout, or by the last rules of NextSeg, RFC 6675
 //! §4) comes twice without any reordering and is left out. So is what leaves a third time, as the first
 //! segment of a recovery that follows another does (§5 (4.3)) while its second copy is on the way.
 
@@ -12,7 +12,7 @@ use crate::seq::Seq;
 /// Segments remembered at most: more than a report takes to come back with any usual window.
 const MOST: usize = 1024;
 
-/// Segments that were sent again, oldest first.
+/// Segments that were retransmitted, oldest first.
 #[derive(Debug, Default)]
 pub struct Arrivals {
     /// The number behind each, and, once it has arrived, how many segments sent later had come
@@ -21,7 +21,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The segment before `end` leaves again.
+    /// The segment before `end` is retransmitted.
     pub fn expect(&mut self, end: Seq) {
         if self.list.len() == MOST {
             self.list.pop_front();
@@ -64,12 +64,12 @@ mod tests {
         assert_eq!(arrivals.take(at(0)), None);
         assert_eq!(arrivals.take(at(1)), Some(7));
         assert_eq!(arrivals.take(at(1)), None);
-        // A third copy is on its way: the report may be of that.
+        // A third copy is in flight: the report may be of that.
         arrivals.expect(at(4000));
         arrivals.forget(at(4000));
         arrivals.note(at(4000), 9);
         assert_eq!(arrivals.take(at(4000)), None);
-        // Not sent again for duplicates: it tells nothing.
+        // Not retransmitted for duplicates: it tells nothing.
         arrivals.note(at(5000), 9);
         assert_eq!(arrivals.take(at(5000)), None);
     }

@@ -1,21 +1,21 @@
-//! RR-TCP: a threshold that avoids a given share of needless fast retransmits, and finds that share
+//! RR-TCP: a threshold that avoids a given share of spurious fast retransmits, and finds that share
 //! itself (Zhang, Karp, Floyd and Peterson, RR-TCP: A reordering-robust TCP with DSACK, ICNP 2003 and
 //! ICSI TR-02-006).
 //!
 //! The lengths of the last reorderings make a histogram. The threshold is one above its percentile
 //! *FA*, the false-fast-retransmit avoidance ratio: with 90 % of the lengths at 8 or less it is 9.
-//! Limited transmit goes on until one more window has left. A reduction that DSACK proves needless
+//! Limited transmit goes on until one more window has left. A reduction that DSACK proves spurious
 //! is taken back.
 //!
 //! *FA* moves by what either mistake costs, in segments that do not leave:
 //!
 //! ```text
-//! needless fast retransmit:  W / 2         half a window for a round trip, then undone
+//! spurious fast retransmit:  W / 2         half a window for a round trip, then undone
 //! timeout:                   W RTO / SRTT  silence
 //! limited transmit used up:  1             for each duplicate that lets nothing leave
 //! ```
 //!
-//! A needless fast retransmit raises *FA* by `step` times its share of the first two costs' sum, a
+//! A spurious fast retransmit raises *FA* by `step` times its share of the first two costs' sum, a
 //! timeout after duplicates lowers it by `step` times its own, and a duplicate that lets nothing
 //! leave by `step` times a segment's. So *FA* rests where the expected costs of being too early and
 //! too late are equal.
@@ -25,7 +25,7 @@
 //!   derived here.
 //! - Round-trip times of segments that came late are sampled by timestamps where they are in use
 //!   (RFC 7323), not by a rule of their own.
-//! - The window that a needless reduction leaves is the control's to take back
+//! - The window that a spurious reduction leaves is the control's to take back
 //!   (`recovery::undo`).
 //!
 //! # Differs from Linux
@@ -61,7 +61,7 @@ const LONGEST: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// The share of needless fast retransmits to avoid, to begin with.
+    /// The share of spurious fast retransmits to avoid, to begin with.
     pub fa: Share,
     /// How far `fa` moves at a time; 0 keeps it where it is (DSACK-FA).
     pub step: Share,
@@ -160,7 +160,7 @@ impl RrTcp {
         self.dupthresh = self.level.min(most).max(self.least);
     }
 
-    /// Costs of a needless fast retransmit and of a timeout.
+    /// Costs of a spurious fast retransmit and of a timeout.
     fn costs(view: &View) -> (f64, f64) {
         let window = view.cwnd as f64 / view.smss.max(1) as f64;
         let timeouts = if view.srtt.is_zero() {

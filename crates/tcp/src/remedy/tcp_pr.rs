@@ -11,7 +11,7 @@
 //!
 //! so that `ewrtt` follows a maximum that fades by `alpha` per round trip. A loss halves the window
 //! with which the segment had been sent. What was outstanding then (the source's *memorize* list) is
-//! sent again, too, when its time is over, without another reduction. If more than half a window of
+//! retransmitted, too, when its time is over, without another reduction. If more than half a window of
 //! it is, that is no longer a loss but a collapse: one segment, and a timer that backs off.
 //!
 //! # Differs from the source

@@ -1,4 +1,4 @@
-//! What is taken for lost, and what is to leave again (RFC 6675 §4).
+//! What is marked lost, and what is to are retransmitted (RFC 6675 §4).
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -24,7 +24,7 @@ impl Scoreboard {
             && record.start < edge
         {
             if record.is_retransmitted() {
-                // One copy, the first, is taken for lost; the other travels on.
+                // One copy, the first, is marked lost; the other travels on.
                 if record.marks.any(Marks::TWICE) {
                     self.in_flight -= u64::from(record.len);
                     record.marks = record.marks.without(Marks::TWICE);
@@ -97,7 +97,7 @@ impl Scoreboard {
         repair.to_retransmit = BinaryHeap::from(starts);
     }
 
-    /// What is taken for lost and was not sent again is on its way after all.
+    /// What is marked lost and was not retransmitted is in flight after all.
     pub fn forgive(&mut self) {
         for record in &mut self.records {
             if record.marks.any(Marks::LOST) {
@@ -135,7 +135,7 @@ impl Scoreboard {
     }
 
     /// Rule 3 of NextSeg (RFC 6675 §4): the lowest record below the highest report that is neither
-    /// reported nor lost and has not been sent again in this recovery.
+    /// reported nor lost and has not been retransmitted in this recovery.
     pub fn speculative(&mut self) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let repair = self.repair.as_mut()?;
@@ -156,7 +156,7 @@ impl Scoreboard {
     }
 
     /// The highest record that is not reported, for the rescue retransmission, once per recovery
-    /// (rule 4 of NextSeg, RFC 6675 §4); none if it has just been sent again by another rule.
+    /// (rule 4 of NextSeg, RFC 6675 §4); none if it has just been retransmitted by another rule.
     #[must_use]
     pub fn last_unreported(&self) -> Option<usize> {
         let last = self

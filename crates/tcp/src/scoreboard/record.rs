@@ -16,11 +16,11 @@ impl Marks {
     pub const NONE: Self = Self(0);
     /// Reported by SACK.
     pub(super) const SACKED: Self = Self(1);
-    /// Taken for lost, and not sent again since.
+    /// Taken for lost, and not retransmitted since.
     pub(super) const LOST: Self = Self(1 << 1);
     /// Sent more than once.
     pub(super) const RETRANSMITTED: Self = Self(1 << 2);
-    /// Two copies count as in flight: it was sent again without being taken for lost.
+    /// Two copies count as in flight: it was retransmitted without being marked lost.
     pub(super) const TWICE: Self = Self(1 << 3);
     /// Carries SYN.
     pub const SYN: Self = Self(1 << 4);
@@ -51,7 +51,7 @@ pub struct Record {
     /// Sequence numbers it takes: octets, SYN, FIN.
     pub len: u32,
     pub(super) marks: Marks,
-    /// By what it was last taken for lost; counts while it is.
+    /// By what it was last marked lost; counts while it is.
     pub lost_by: RetransmitCause,
 }
 
@@ -106,7 +106,7 @@ impl Record {
 pub struct Delivered {
     /// The segments that were sent only once.
     pub once: Option<Once>,
-    /// The latest sent of the segments that were sent again.
+    /// The latest sent of the segments that were retransmitted.
     pub again: Option<Again>,
     /// The number behind the highest; [`Seq::START`] before all.
     pub highest: Seq,
@@ -200,7 +200,7 @@ impl Delivered {
         self.once.map(|once| once.lowest)
     }
 
-    /// Those that were sent only once, if none was sent again: what may be timed without any doubt.
+    /// Those that were sent only once, if none was retransmitted: what may be timed without any doubt.
     #[must_use]
     #[inline]
     pub fn timed(&self) -> Option<Once> {

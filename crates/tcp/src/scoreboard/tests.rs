@@ -218,14 +218,14 @@ fn pipe_of_rfc_6675() {
     assert_eq!(board.next_lost(), Some(0));
     board.resent(0, Instant::from_millis(50), true, false);
     assert_eq!((board.in_flight(), board.next_lost()), (500, Some(2)));
-    // Rule 3: what is sent again without being taken for lost counts twice.
+    // Rule 3: what is retransmitted without being marked lost counts twice.
     board.resent(2, Instant::from_millis(51), true, false);
     sack(&mut board, 700, 800);
     assert_eq!(board.in_flight(), 500);
     assert_eq!(board.speculative(), Some(6));
     board.resent(6, Instant::from_millis(52), true, false);
     assert_eq!(board.in_flight(), 600);
-    // Until the report of a copy, or until the first copy is taken for lost.
+    // Until the report of a copy, or until the first copy is marked lost.
     sack(&mut board, 600, 700);
     assert_eq!(board.in_flight(), 400);
 }

@@ -1,6 +1,6 @@
 //! Losses found by the time that segments left: by the timer rule's limits, and by RACK.
 //!
-//! Segments sent once stand in the order of their times; those sent again are kept in a queue of
+//! Segments sent once stand in the order of their times; those retransmitted are kept in a queue of
 //! their own. Both are passed over once.
 
 use anabranch_core::units::{Duration, Instant};
@@ -23,11 +23,11 @@ pub struct Limit {
 /// What [`Scoreboard::expire`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
-    /// Sequence numbers newly taken for lost.
+    /// Sequence numbers newly marked lost.
     pub lost: u64,
-    /// Some of them had been sent again.
+    /// Some of them had been retransmitted.
     pub retransmissions: bool,
-    /// Segments newly taken for lost.
+    /// Segments newly marked lost.
     pub segments: u32,
     /// First number of the last sent of those that had been sent once.
     pub latest: Option<Seq>,
@@ -38,7 +38,7 @@ pub struct Expired {
 /// What [`Scoreboard::detect`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
-    /// Sequence numbers newly taken for lost.
+    /// Sequence numbers newly marked lost.
     pub lost: u64,
     /// Something in flight left before the latest delivered, not long enough ago yet.
     pub waits: bool,
@@ -165,7 +165,7 @@ impl Scoreboard {
         }
     }
 
-    /// Where the segment stands that was sent again then, if that is still its latest copy and in
+    /// Where the segment stands that was retransmitted then, if that is still its latest copy and in
     /// flight.
     fn resent_index(&self, sent_at: Instant, start: Seq) -> Option<usize> {
         // Its front may have been acknowledged meanwhile.
@@ -180,19 +180,19 @@ impl Scoreboard {
         self.records.iter().filter(in_flight)
     }
 
-    /// Whether something sent again is in flight.
+    /// Whether something retransmitted is in flight.
     #[must_use]
     pub fn has_resent(&self) -> bool {
         self.resent_in_flight().next().is_some()
     }
 
-    /// Segments sent again that are in flight.
+    /// Segments retransmitted that are in flight.
     #[must_use]
     pub fn resent_segments(&self) -> u64 {
         self.resent_in_flight().count() as u64
     }
 
-    /// Puts what was sent again and is in flight in the order of its times anew.
+    /// Puts what was retransmitted and is in flight in the order of its times anew.
     pub(super) fn note_resent(&mut self) {
         let Some(repair) = &mut self.repair else {
             return;

@@ -198,7 +198,7 @@ fn duplicates_in_another_order_tell_of_no_marks() {
 }
 
 /// RFC 9768 §3.2.3.2.1: none in the SYN, one in the answer and one in the third segment; none in an
-/// answer that is sent again (§3.2.3.2.2).
+/// answer that is retransmitted (§3.2.3.2.2).
 #[test]
 fn the_handshake_tests_the_path() {
     let s = settings(true);

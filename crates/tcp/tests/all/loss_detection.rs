@@ -27,7 +27,7 @@ fn rfc_8985_fast_recovery() {
     assert_eq!(s.write(40, 4), first(0..4));
     // P1 to P3 are lost.
     assert_eq!(s.ack(80, 1, &[]), []);
-    // Two round trips later (and the slack of a clock) the last leaves again.
+    // Two round trips later (and the slack of a clock) the last is retransmitted.
     assert_eq!(s.wait(162), again(Tlp, &[3]));
     // Its report shows P1 and P2 to be lost: they left more than a round trip and a quarter before.
     assert_eq!(s.ack(202, 1, &[(3, 4)]), again(Rack, &[1, 2]));
@@ -59,7 +59,7 @@ fn rfc_8985_timeout() {
     assert_eq!(s.stats().timeouts, 1);
 }
 
-/// RFC 8985 §6.2: what is late by less than the reordering window is not sent again; what is late by
+/// RFC 8985 §6.2: what is late by less than the reordering window is not retransmitted; what is late by
 /// more is, when the timer of §6.3 fires.
 #[test]
 fn the_reordering_timer() {
@@ -377,7 +377,7 @@ fn the_threshold_follows_the_reordering() {
         s.ack(126, 20, &[]);
         let _ = left;
     }
-    // One late by five places, seen because it was not sent again: too few duplicates counted.
+    // One late by five places, seen because it was not retransmitted: too few duplicates counted.
     let settings = Settings {
         recovery: Recovery::Rfc6675,
         tlp: false,
@@ -515,7 +515,7 @@ fn reordering_is_survived() {
     };
     assert!(rfc.fast_recoveries > 0);
     assert!(ours.retransmitted_packets < rfc.retransmitted_packets);
-    // Nothing is lost: every reduction is needless, and taken back.
+    // Nothing is lost: every reduction is spurious, and taken back.
     assert_eq!(ours.fast_recoveries, u64::from(ours.undone));
     assert_eq!(ours.timeouts, 0);
 }
@@ -583,7 +583,7 @@ fn no_probe_before_the_first_round_trip_time() {
     assert_eq!(s.stats().probes, 0);
 }
 
-/// What left after a recovery had begun is lost and is on its way again when that recovery ends. Linux 6.18 begins another
+/// What left after a recovery had begun is lost and is in flight again when that recovery ends. Linux 6.18 begins another
 /// one with the same acknowledgment, and reduces again (`anabranch run scenarios/live/reordering.toml --engine live
 /// --seed 2`, the table of window events); the RFCs begin one with a loss that is found. It is the same where it has yet to leave, as
 /// where pacing holds it back: without that it leaves, and all is in order until it has come.

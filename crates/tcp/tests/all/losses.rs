@@ -135,7 +135,7 @@ fn every_loss_is_told_once_after_the_congestion_and_before_its_acknowledgment() 
             panic!("no acknowledgment after the loss");
         };
         assert!(ack.lost > Bytes::ZERO);
-        // The sample knows of the losses on its way, those just found included.
+        // The sample knows of the losses in flight, those just found included.
         let sample = ack.rate.expect("a sample");
         assert_eq!(sample.lost, ack.lost);
         assert_eq!(
@@ -147,7 +147,7 @@ fn every_loss_is_told_once_after_the_congestion_and_before_its_acknowledgment() 
 
 #[test]
 fn a_lost_retransmission_is_told_with_what_was_in_flight_then() {
-    // The first of these is sent again as the next packet after the window that was out.
+    // The first of these is retransmitted as the next packet after the window that was out.
     let [_, racked] = stacks();
     let all: Vec<u32> = (40..41).chain(57..75).collect();
     let losses = losses(&told(&racked, true, &all));

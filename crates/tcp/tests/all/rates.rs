@@ -559,7 +559,7 @@ mod validation {
         assert_eq!(grown(&settings()), 0);
     }
 
-    /// §4.4.1: pipeACK is one segment, ten are in flight, one is lost and sent again: (10 - 1) / 2
+    /// §4.4.1: pipeACK is one segment, ten are in flight, one is lost and retransmitted: (10 - 1) / 2
     /// segments are left, where a window in use would leave half of it.
     #[test]
     fn a_loss_reduces_what_was_in_use() {

@@ -84,7 +84,7 @@ fn blanton_and_allman_raise_the_threshold_by_four_rules() {
         assert!(remedy.dupthresh() <= 18, "{variant:?}");
         remedy.on_timeout(&wide);
         assert_eq!(remedy.dupthresh(), 3);
-        // What was late but not sent again tells nothing.
+        // What was late but not retransmitted tells nothing.
         let unnoticed = Late {
             length: 50,
             resent: false,
@@ -219,7 +219,7 @@ fn rr_tcp_weighs_being_early_against_being_late() {
             assert!((nothing - expected).abs() < 1e-12, "{nothing}");
             points = points.map(|n| n + 1);
             // These say nothing: a timeout without duplicates, a duplicate with room left, and what was
-            // late but not sent again.
+            // late but not retransmitted.
             before = remedy.fa();
             remedy.on_timeout(&at(window, window));
             remedy.on_duplicate(&at(2 * window - 1, 1));

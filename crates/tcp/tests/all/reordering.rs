@@ -156,7 +156,7 @@ fn duplicates_take_moves_for_losses() {
     let (sender, receiver, queue) = run(&settings(), 30, None);
     assert!(queue.moved > 10);
     assert!(sender.fast_recoveries > 5);
-    // Nothing was lost: every retransmission but those still on their way comes in vain.
+    // Nothing was lost: every retransmission but those still in flight comes in vain.
     assert!(receiver.duplicate_segments + 80 >= sender.retransmitted_packets);
 }
 

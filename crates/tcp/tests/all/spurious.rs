@@ -1,4 +1,4 @@
-//! Needless retransmissions and timeouts, noticed and taken back, example by example.
+//! Spurious retransmissions and timeouts, noticed and taken back, example by example.
 
 use crate::support;
 
@@ -215,7 +215,7 @@ fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
 }
 
 /// RFC 7661 §4.4.1 reduces once more where a recovery ends that began with a window not in use; not where
-/// the recovery has proved needless meanwhile.
+/// the recovery has proved spurious meanwhile.
 #[test]
 fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
     for needless in [true, false] {
@@ -248,7 +248,7 @@ fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
     }
 }
 
-/// A late original shows how far the path reorders, although it was sent again meanwhile: from then on
+/// A late original shows how far the path reorders, although it was retransmitted meanwhile: from then on
 /// each report lets the window grow. What was lost and came again shows nothing.
 #[test]
 fn a_late_original_that_was_sent_again_shows_the_reordering() {

@@ -1,6 +1,6 @@
 //! A sender under one control and a bottleneck: what a control that models the path is tried on.
 //! Unless told otherwise the queue has no limit and nothing is lost. What is lost is found when a
-//! later packet arrives and is not sent again.
+//! later packet arrives and is not retransmitted.
 
 use std::collections::VecDeque;
 

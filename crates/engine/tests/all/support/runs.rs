@@ -15,7 +15,7 @@ use anabranch_core::{
 use anabranch_engine::Simulation;
 use anabranch_scenario::{Extensions, Scenario};
 
-/// What a flow of a scenario delivers, in Mbit/s: redundant packets and what is sent again are not part of it.
+/// What a flow of a scenario delivers, in Mbit/s: redundant packets and what is retransmitted are not part of it.
 pub fn goodput(text: &str, flow: &str, sets: &[String]) -> f64 {
     let mut scenario =
         Scenario::parse(text, "scenario.toml", &Extensions::default()).expect("it is ours");

@@ -205,7 +205,7 @@ impl<B: Body> Net<B> {
         true
     }
 
-    /// Sends `body` and closes; what arrived, and how many packets had to leave again.
+    /// Sends `body` and closes; what arrived, and how many packets had to are retransmitted.
     pub fn transfer(&mut self, body: B) -> (B, u64) {
         self.ends[0].tcp_mut().open(self.now);
         self.flush();

@@ -26,7 +26,7 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Those of them that are reported, or, without SACK, duplicates that were counted.
     pub sacked: u32,
-    /// Those of them that are taken for lost.
+    /// Those of them that are marked lost.
     pub lost: u32,
     /// Those of them that have left again and are under way.
     pub retrans: u32,

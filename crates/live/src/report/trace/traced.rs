@@ -1,4 +1,4 @@
-//! What was told of a run, in order of time, and what follows from it: recoveries, windows, what was sent again and why, and what
+//! What was told of a run, in order of time, and what follows from it: recoveries, windows, what was retransmitted and why, and what
 //! each segment acknowledged.
 
 use std::{collections::HashMap, fs};
@@ -222,7 +222,7 @@ impl Traced {
         rows
     }
 
-    /// Says in the log of packets which were sent again, and why as far as the congestion state tells.
+    /// Says in the log of packets which were retransmitted, and why as far as the congestion state tells.
     fn mark(&self, log: &mut PacketLog, resolved: &Resolved) {
         for (index, flow) in resolved.flows.iter().enumerate() {
             let id = FlowId(u32::try_from(index).unwrap_or(u32::MAX));
@@ -258,7 +258,7 @@ impl Traced {
 }
 
 /// Of the packets with one number, in order of sending, the one that left again at `at`: the nearest of those that are not taken. The
-/// engine may have noted it sooner than the program did, or later. The first is no sending again.
+/// engine may have noted it sooner than the program did, or later. The first is no retransmitting.
 fn sent_again_at<'a>(at: Instant, rows: &'a mut [&mut PacketRow]) -> Option<&'a mut PacketRow> {
     let far = |row: &PacketRow| {
         at.saturating_since(row.sent)
@@ -338,12 +338,12 @@ fn begins_loss(record: &Record) -> bool {
     record.kind == Kind::State { next }
 }
 
-/// Whether what is sent again probes the tail: no loss is being repaired.
+/// Whether what is retransmitted probes the tail: no loss is being repaired.
 fn probes(record: &Record) -> bool {
     !matches!(record.ca_state, CaState::Recovery | CaState::Loss)
 }
 
-/// Why a segment was sent again, as far as the state tells: in a recovery by what finds losses in it.
+/// Why a segment was retransmitted, as far as the state tells: in a recovery by what finds losses in it.
 fn cause(record: &Record, flow: &ResolvedFlow) -> RetransmitCause {
     let finds_by_time = flow.stack.sack && flow.stack.recovery == Recovery::Rack;
     match record.ca_state {
@@ -465,7 +465,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails where the earliest is taken: an original, or the last sending again but one.
+    /// Fails where the earliest is taken: an original, or the last retransmitting but one.
     #[test]
     fn what_was_sent_again_is_the_nearest() {
         let micros = |micros| Instant::START + Duration::from_micros(micros);

@@ -69,16 +69,16 @@ pub enum Completed {
     Lost {
         /// The packet.
         packet: PacketId,
-        /// When, on its way.
+        /// When, in flight.
         at: Instant,
     },
     /// The link sends it again by itself.
     Resending(PacketId),
-    /// A pause ended; the packet is being sent again.
+    /// A pause ended; the packet is being retransmitted.
     Resumed(PacketId),
 }
 
-/// What impairments made of something on its way.
+/// What impairments made of something in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Travel {
     /// It arrives at this time, twice if `duplicate`.

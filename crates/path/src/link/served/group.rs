@@ -155,7 +155,7 @@ impl ServedLink {
         completed
     }
 
-    /// An LACPDU leaves: what befalls packets on their way befalls it.
+    /// An LACPDU leaves: what befalls packets in flight befalls it.
     fn send_off(&mut self, now: Instant, port: usize, frame: Frame) {
         let size = Load::Frame(frame).size();
         let notice = match self.travel(now, (size, Ecn::NotEct), &mut Vec::new()) {

@@ -192,7 +192,7 @@ impl Adaptive {
         }
     }
 
-    /// How long a packet behind a gap waits at most, where what is missing may be sent again or not.
+    /// How long a packet behind a gap waits at most, where what is missing may be retransmitted or not.
     fn patience(&self, kept: bool) -> Duration {
         let quantile = |why| self.lateness.quantile(why, QUANTILE);
         if kept && self.copies_come() {

@@ -46,7 +46,7 @@ pub(super) struct Place {
 pub(super) enum Late {
     /// Others overtook it.
     Overtaken,
-    /// It was sent again: it left after those that overtook it. Of what could be asked for, that is.
+    /// It was retransmitted: it left after those that overtook it. Of what could be asked for, that is.
     Resent,
 }
 

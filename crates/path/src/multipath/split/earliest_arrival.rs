@@ -59,9 +59,9 @@ pub const META: Meta = Meta {
     ],
 };
 
-/// Share of a route's packets that are sent again at most: what a route loses besides is more than chance.
+/// Share of a route's packets that are retransmitted at most: what a route loses besides is more than chance.
 pub const RESENT: f64 = 0.05;
-/// Most packets that may be sent again at once after a route has lost few.
+/// Most packets that may be retransmitted at once after a route has lost few.
 pub const RESENT_AT_ONCE: f64 = 32.0;
 
 /// Parameters.
@@ -72,7 +72,7 @@ pub struct Params {
     pub silence: Silence,
     /// How long a route may go without a packet before it gets a probe.
     pub probe: Silence,
-    /// How many packets of each route are kept, to be sent again where the other end asks for them; 0: none are.
+    /// How many packets of each route are kept, to be retransmitted where the other end asks for them; 0: none are.
     pub keep: Keep,
 }
 

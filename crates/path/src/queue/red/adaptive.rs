@@ -103,7 +103,7 @@ impl Adaptive {
     }
 }
 
-/// The probability on its way.
+/// The probability in flight.
 #[derive(Debug)]
 pub(super) struct Adapting {
     table: AdaptiveTable,

@@ -416,7 +416,7 @@ fn a_repeated_report_is_no_news() {
     }
 }
 
-/// More packets are on their way than are remembered at first.
+/// More packets are in flight than are remembered at first.
 #[test]
 fn a_long_fat_route_is_heard_of() {
     for config in noticing(200, 500) {
@@ -432,7 +432,7 @@ fn a_long_fat_route_is_heard_of() {
                     numbers[usize::from(route)] += 1;
                 }
             }
-            // What was sent 100 ms ago is reported: 20,000 packets are on their way.
+            // What was sent 100 ms ago is reported: 20,000 packets are in flight.
             for route in [0_u16, 1] {
                 let behind = numbers[usize::from(route)].saturating_sub(20_000);
                 if behind > told[usize::from(route)] {

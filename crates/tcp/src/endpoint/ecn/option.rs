@@ -13,7 +13,7 @@
 //! - Room for the option in a segment that is full of payload: where both ends send at once, such
 //!   segments tell marks by the ACE field alone.
 //! - The option is not given up where the segments with it are lost (§3.2.3.2.2), but for a SYN/ACK
-//!   that is sent again; no test for a count of octets that grows while that of packets does not
+//!   that is retransmitted; no test for a count of octets that grows while that of packets does not
 //!   (§3.2.3.2.5).
 
 use anabranch_core::packet::Ecn;
@@ -151,7 +151,7 @@ impl OptionState {
     /// An acknowledgment of so many octets came, with this option or with none.
     pub fn read(&mut self, option: Option<AccEcn>, acked: u64) -> Told {
         let Some(option) = option.filter(|_| !self.zeroed) else {
-            // None is due where no counter has moved, as for data sent again.
+            // None is due where no counter has moved, as for data retransmitted.
             let blind = self.bare.as_mut().is_none_or(|bare| {
                 *bare += acked;
                 *bare > MOST_BARE

@@ -79,7 +79,7 @@ fn the_window_before_and_after_reordering_is_seen() {
     assert_eq!(rack.reo_wnd(&many_sacked), ms(10));
 }
 
-/// §6.2 step 3: a copy sent again shows no reordering.
+/// §6.2 step 3: a copy retransmitted shows no reordering.
 #[test]
 fn what_was_sent_again_shows_no_reordering() {
     let mut rack = rack();

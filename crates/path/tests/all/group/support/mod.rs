@@ -312,7 +312,7 @@ impl Rig {
         }
     }
 
-    /// Packets that wait or are on their way.
+    /// Packets that wait or are in flight.
     pub fn in_flight(&self) -> u64 {
         let at_links: usize = (0..2)
             .map(|end| {

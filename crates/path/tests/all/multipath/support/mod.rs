@@ -23,7 +23,7 @@ use anabranch_path::{
 use anabranch_tcp::{Flags, Segment};
 use proptest::prelude::*;
 
-/// A packet on its way, and what the network does to it. Times in microseconds.
+/// A packet in flight, and what the network does to it. Times in microseconds.
 #[derive(Debug, Clone)]
 pub struct Step {
     pub flow: u32,
