@@ -41,7 +41,7 @@ class Limits:
 
 
 TRACES = ("acks", "events", "off")
-"""What of the kernel's TCP a trace has: every acknowledgment; changes of the congestion state and what is retransmitted;
+"""What of the kernel's TCP a trace has: every acknowledgment; changes of the congestion state and retransmissions;
 nothing."""
 
 

@@ -49,7 +49,7 @@ def test_cubic_grows_from_a_window_of_two_segments() -> None:
 
 
 def test_three_reports_are_enough_on_a_path_that_does_not_reorder() -> None:
-    # Where a recovery followed another one, answers to what that had retransmitted were taken for late originals, and the
+    # Where a recovery followed another one, answers to its retransmissions were taken for late originals, and the
     # duplicates that stand for a loss went up to 240.
     text = PATH.format(duration="10 s", rate="20 Mbit/s", delay="25 ms", limit="2 bdp", flow='cc = "bbr"')
     text = text.replace("[flow.", 'forward.impair = [{ kind = "bernoulli-loss", rate = 0.02 }]\n[flow.')

@@ -263,9 +263,9 @@ fn without_segments_changes_and_what_left_again_are_told() {
     let changes = count(|kind| matches!(kind, Kind::State { .. }));
     assert!(changes > 0 && segments > 0, "{before:?} {after:?}");
     assert!(segments <= changes, "{before:?} {after:?}");
-    assert_eq!(
-        (again(&before), again(&after)),
-        (0, 1),
+    // Where processors are busy the reader hears the second attempt.
+    assert!(
+        again(&before) == 0 && again(&after) >= 1,
         "{before:?} {after:?}"
     );
     assert_eq!(trace.lost(), 0);

@@ -28,10 +28,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ControlParams, Family, HyStartUse, Init,
-    classic::{Classic, Law},
+    Ack, ControlParams, Family, HyStartUse, Init, Signal,
+    classic::{Classic, Law, Setup, Window},
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SearchStep, SlowStartLimit},
-    window::{Standard, Window},
 };
 
 /// Description for registry, docs and command line.
@@ -88,23 +87,23 @@ impl ControlParams for Params {
     }
 }
 
-/// BIC at work. Windows are in segments, as in the paper.
-pub type Bic = Classic<Search>;
+/// BIC.
+pub type Bic = Classic<BicLaw>;
 
-/// The binary search.
+/// The window law of BIC. Windows are in segments, as in the paper.
 #[derive(Debug)]
-pub struct Search {
+pub struct BicLaw {
     s_max: f64,
     s_min: f64,
     beta: f64,
     low_window: f64,
     fast_convergence: bool,
-    bounds: Bounds,
+    search: Search,
 }
 
-/// All that a reduction changes.
+/// State of the search.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct Search {
     /// Infinite while it is unknown.
     max_win: f64,
     /// Max probing is under way.
@@ -120,50 +119,60 @@ struct Probing {
     target: f64,
 }
 
-impl Bic {
-    /// A control before its first acknowledgment.
-    #[must_use]
-    pub fn new(params: &Params, init: &Init) -> Self {
-        let search = Search {
+impl BicLaw {
+    /// What `flight` segments are reduced to.
+    fn reduced(&self, cwnd: f64, flight: f64) -> f64 {
+        let factor = if cwnd < self.low_window {
+            0.5
+        } else {
+            self.beta
+        };
+        (flight * factor).max(2.0)
+    }
+}
+
+impl Law for BicLaw {
+    type Params = Params;
+    type Count = f64;
+    type Saved = Search;
+
+    fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let law = Self {
             s_max: params.s_max.as_f64(),
             s_min: params.s_min.get(),
             beta: params.beta.get(),
             low_window: params.low_window.as_f64(),
             fast_convergence: params.fast_convergence,
-            bounds: Bounds {
+            search: Search {
                 max_win: f64::INFINITY,
                 probing: None,
             },
         };
-        let standard = Standard::new(params.slow_start_limit, params.reduce_from, true, init);
-        Self::with(standard, search)
+        let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
+        (law, setup)
     }
-}
-
-impl Law for Search {
-    type Memory = Bounds;
 
     /// §III.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: f64) {
+    fn avoid_congestion(&mut self, window: &mut Window<f64>, _ack: &Ack, acked: f64) {
         let (s_min, s_max) = (self.s_min, self.s_max);
-        let bounds = &mut self.bounds;
+        let search = &mut self.search;
         let cwnd = window.cwnd;
         if cwnd < self.low_window {
             window.cwnd += acked / cwnd;
             return;
         }
-        let step = match bounds.probing {
+        let step = match search.probing {
             Some(probing) => probing.step,
             // Every ACK makes the window the new minimum, so the target is always halfway on.
-            None => ((bounds.max_win - cwnd) / 2.0).min(s_max).max(s_min),
+            None => ((search.max_win - cwnd) / 2.0).min(s_max).max(s_min),
         };
         window.cwnd += acked * (step / cwnd).min(1.0);
         let cwnd = window.cwnd;
-        match &mut bounds.probing {
-            None if cwnd < bounds.max_win => {}
+        match &mut search.probing {
+            None if cwnd < search.max_win => {}
             None => {
-                bounds.max_win = f64::INFINITY;
-                bounds.probing = Some(Probing {
+                search.max_win = f64::INFINITY;
+                search.probing = Some(Probing {
                     step: 1.0,
                     target: cwnd + 1.0,
                 });
@@ -174,51 +183,45 @@ impl Law for Search {
                     probing.target = cwnd + probing.step;
                 }
                 if probing.step >= s_max {
-                    bounds.probing = None;
+                    search.probing = None;
                 }
             }
         }
     }
 
-    fn reduced(&self, window: &Window, flight: f64) -> f64 {
-        let factor = if window.cwnd < self.low_window {
-            0.5
-        } else {
-            self.beta
-        };
-        (flight * factor).max(2.0)
-    }
-
-    fn on_reduction(&mut self, window: &Window, reduced: f64) {
+    fn reduce(&mut self, window: &Window<f64>, flight: f64, _signal: Signal) -> Window<f64> {
         let cwnd = window.cwnd;
-        if cwnd < self.low_window {
-            return;
-        }
-        let max_win = self.bounds.max_win;
-        let is_early = cwnd < max_win && max_win.is_finite();
-        self.bounds = Bounds {
-            max_win: if self.fast_convergence && is_early {
+        let reduced = self.reduced(cwnd, flight);
+        let search = &mut self.search;
+        if cwnd >= self.low_window {
+            let is_early = cwnd < search.max_win && search.max_win.is_finite();
+            search.max_win = if self.fast_convergence && is_early {
                 f64::midpoint(cwnd, reduced)
             } else {
                 cwnd
-            },
-            probing: None,
-        };
+            };
+            search.probing = None;
+        }
+        Window::of(reduced)
     }
-
-    fn memory(&self) -> Bounds {
-        self.bounds
+    fn ssthresh_at_timeout(&mut self, window: &Window<f64>, flight: f64) -> f64 {
+        self.reduced(window.cwnd, flight)
     }
-    fn recall(&mut self, bounds: Bounds) {
-        self.bounds = bounds;
+    fn saved(&self) -> Search {
+        self.search
+    }
+    fn restore(&mut self, search: Search, restored: bool) {
+        if restored {
+            self.search = search;
+        }
     }
     /// `max_win` in segments, while a maximum is known, and `probing`, the step of max probing.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = Vec::new();
-        if self.bounds.max_win.is_finite() {
-            state.push(("max_win", self.bounds.max_win));
+        if self.search.max_win.is_finite() {
+            state.push(("max_win", self.search.max_win));
         }
-        state.extend(self.bounds.probing.map(|probing| ("probing", probing.step)));
+        state.extend(self.search.probing.map(|probing| ("probing", probing.step)));
         state
     }
 }

@@ -1,145 +1,363 @@
-//! The frame of classic controls that count in segments: slow start, recovery, timeouts, undo, pauses and window
-//! validation are written once, and a [`Law`] says the rest.
+//! The frame of the window-based controls.
+//!
+//! [`Classic`] owns cwnd, ssthresh, slow start with HyStart, the undo of a spurious reduction, the timeout, the end of a
+//! recovery, the restart after an idle time and window validation. A control is its [`Law`]: how the window grows in
+//! congestion avoidance, what a reduction leaves and what a timeout leaves. The frame counts the window as the law does
+//! ([`Count`]): in whole octets or in segments.
 
 use std::fmt;
 
 use anabranch_core::units::Bytes;
 
+pub use super::window::{Count, Window};
 use super::{
-    Ack, Congestion, CongestionControl, Idle, Recovered, Rto, Spurious, Unvalidated,
-    window::{Standard, Window},
+    Ack, Congestion, CongestionControl, Idle, Init, Recovered, Rto, Signal, Spurious, Unvalidated,
+    hystart::{Exit, Kind, Settings, Verdict},
+    params::{OrStack, ReductionBase, SlowStartLimit},
 };
 
-/// What tells one classic control from another. Windows are in segments.
-pub trait Law: fmt::Debug + Send {
-    /// What a reduction changes besides the window, and undo restores.
-    type Memory: fmt::Debug + Clone + Copy + Send;
+/// What a window-based control decides itself.
+pub trait Law: fmt::Debug + Send + Sized {
+    /// Parameters of the control.
+    type Params;
+    /// How the window is counted.
+    type Count: Count;
+    /// State of the law that the undo of a spurious reduction restores.
+    type Saved: Copy + fmt::Debug + Send;
+    /// HyStart belongs to the law (CUBIC): it reads SACKs, outlives a reduction, and begins anew with every slow start.
+    /// Otherwise it ends with the first reduction.
+    const OWNS_HYSTART: bool = false;
 
-    /// An acknowledgment has come; whether it may let the window grow. By default it does outside of recoveries, while cwnd is
-    /// the limit, and if it acknowledges new data.
-    fn observe(&mut self, _window: &mut Window, ack: &Ack) -> bool {
-        !ack.in_recovery && ack.cwnd_limited && ack.acked != Bytes::ZERO
+    /// The law and its frame before the first acknowledgment.
+    fn new(params: &Self::Params, init: &Init) -> (Self, Setup);
+
+    /// `window` as the law counts it, where it counts whole segments.
+    fn whole(&self, window: Self::Count) -> Self::Count {
+        window
     }
-    /// Whether slow start grows with this acknowledgment.
-    fn slow_start_grows(&self) -> bool {
-        true
+    /// What an acknowledgment of `acked` counts for.
+    #[inline]
+    fn counted(&self, acked: Self::Count) -> Self::Count {
+        acked
     }
-    /// Congestion avoidance; `acked` segments have been acknowledged.
-    fn avoid_congestion(&mut self, window: &mut Window, acked: f64);
-    /// What a loss, a mark or a timeout leaves of `flight` segments.
-    fn reduced(&self, window: &Window, flight: f64) -> f64;
-    /// A loss or a mark reduces the window to so many segments, which it has not yet.
-    fn on_reduction(&mut self, _window: &Window, _reduced: f64) {}
-    /// The window has changed other than by growth.
-    fn on_break(&mut self) {}
-    /// What the reduction to come changes.
-    fn memory(&self) -> Self::Memory;
-    /// The reduction was spurious.
-    fn recall(&mut self, memory: Self::Memory);
-    /// Names and values of inner state for traces.
-    fn state(&self) -> Vec<(&'static str, f64)>;
+
+    /// Measures the path. Called for every acknowledgment.
+    #[inline]
+    fn measure(&mut self, _ack: &Ack) {}
+    /// New data is acknowledged outside of a recovery while something else than cwnd limits the sender.
+    #[inline]
+    fn on_unused(&mut self, _ack: &Ack) {}
+    /// Whether this acknowledgment, which may grow the window, does so by slow start.
+    #[inline]
+    fn slow_starts(&mut self, window: &mut Window<Self::Count>, _ack: &Ack) -> bool {
+        window.in_slow_start()
+    }
+    /// Slow start has grown the window or ended.
+    #[inline]
+    fn on_slow_start(&mut self, _window: &Window<Self::Count>) {}
+    /// HyStart has ended slow start. Whether the acknowledgment counts in congestion avoidance as well.
+    fn on_hystart_exit(&mut self, _window: &Window<Self::Count>) -> bool {
+        false
+    }
+    /// Congestion avoidance.
+    fn avoid_congestion(&mut self, window: &mut Window<Self::Count>, ack: &Ack, acked: Self::Count);
+
+    /// The window and ssthresh that a reduction leaves. `flight` is what it is taken from.
+    fn reduce(
+        &mut self,
+        window: &Window<Self::Count>,
+        flight: Self::Count,
+        signal: Signal,
+    ) -> Window<Self::Count>;
+    /// The ssthresh that a timeout leaves. `flight` is what it is taken from.
+    fn ssthresh_at_timeout(
+        &mut self,
+        window: &Window<Self::Count>,
+        flight: Self::Count,
+    ) -> Self::Count;
+    /// A timeout has left one segment.
+    fn on_timeout(&mut self) {}
+    /// The stage of congestion avoidance is over: by a reduction, a timeout, a restart or window validation.
+    fn end_stage(&mut self) {}
+    /// The frame has lowered the window to `window.cwnd`, if it was larger.
+    fn on_limited(&mut self, _window: &Window<Self::Count>) {}
+    /// Recovery ended.
+    fn on_recovered(&mut self, _window: &mut Window<Self::Count>) {}
+    /// Sending starts again.
+    fn on_idle(&mut self, _event: &Idle) {}
+
+    /// State of the law before a reduction.
+    fn saved(&self) -> Self::Saved;
+    /// The reduction was spurious. `restored`: the window has not outgrown the old one, so that it and ssthresh are restored.
+    fn restore(&mut self, _saved: Self::Saved, _restored: bool) {}
+
+    /// ssthresh as reported.
+    #[inline]
+    fn ssthresh(&self, window: &Window<Self::Count>) -> Self::Count {
+        window.ssthresh
+    }
+    /// See [`CongestionControl::state`].
+    fn state(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 }
 
-/// A classic control at work.
+/// What a law asks of its frame.
+#[derive(Debug)]
+pub struct Setup {
+    /// What one acknowledgment adds in slow start at most, in segments.
+    pub slow_start_limit: f64,
+    /// What a reduction is taken from.
+    pub reduce_from: ReductionBase,
+    /// Early end of slow start. Boxed: most runs have none, and slow start is short.
+    pub hystart: Option<Box<Exit>>,
+}
+
+impl Setup {
+    /// Slow start of RFC 5681 with the stack's habits. `exits_early`: the stack's HyStart++ applies.
+    #[must_use]
+    pub fn new(
+        limit: SlowStartLimit,
+        reduce_from: OrStack<ReductionBase>,
+        exits_early: bool,
+        init: &Init,
+    ) -> Self {
+        // Linux's variant is CUBIC's alone.
+        let hystart = match init.stack.hystart {
+            Kind::Rfc9406 if exits_early => Kind::Rfc9406,
+            _ => Kind::Off,
+        };
+        Self {
+            slow_start_limit: limit.segments(init, OrStack::Own(hystart)),
+            reduce_from: reduce_from.or(init.stack.reduce_from),
+            hystart: Exit::new(hystart, Settings::LINUX, init.stack.paced),
+        }
+    }
+}
+
+/// A window-based control: the frame around its law.
 #[derive(Debug)]
 pub struct Classic<L: Law> {
-    standard: Standard,
-    window: Window,
-    /// What a spurious reduction is taken back to.
-    undo: Option<(Window, L::Memory)>,
-    law: L,
+    pub(super) law: L,
+    window: Window<L::Count>,
+    /// Window and state of the law before the last reduction (RFC 4015 §3).
+    undo: Option<(Window<L::Count>, L::Saved)>,
+    smss: Bytes,
+    initial_cwnd: L::Count,
+    reduce_from: ReductionBase,
+    /// In the law's count.
+    slow_start_limit: f64,
+    hystart: Option<Box<Exit>>,
 }
 
 impl<L: Law> Classic<L> {
     /// A control before its first acknowledgment.
-    pub(super) fn with(standard: Standard, law: L) -> Self {
+    #[must_use]
+    pub fn new(params: &L::Params, init: &Init) -> Self {
+        let (law, setup) = L::new(params, init);
+        Self::with_law(law, setup, init)
+    }
+
+    pub(super) fn with_law(law: L, setup: Setup, init: &Init) -> Self {
+        let smss = init.smss;
+        let initial = L::Count::of(init.initial_cwnd, smss);
+        let initial_cwnd = law.whole(initial.at_least(L::Count::of(smss, smss)));
         Self {
-            window: standard.initial_window(),
-            undo: None,
-            standard,
             law,
+            window: Window {
+                cwnd: initial_cwnd,
+                ssthresh: L::Count::UNLIMITED,
+            },
+            undo: None,
+            smss,
+            initial_cwnd,
+            reduce_from: setup.reduce_from,
+            slow_start_limit: L::Count::segment(smss) * setup.slow_start_limit,
+            hystart: setup.hystart,
         }
     }
 
-    fn remember(&mut self) {
-        self.undo = Some((self.window, self.law.memory()));
+    fn segment(&self) -> L::Count {
+        L::Count::of(self.smss, self.smss)
+    }
+
+    fn save(&mut self) {
+        self.undo = Some((self.window, self.law.saved()));
+    }
+
+    fn reset_hystart(&mut self) {
+        if let Some(hystart) = &mut self.hystart {
+            hystart.reset();
+        }
+    }
+
+    #[inline]
+    fn hystart(&mut self, ack: &Ack) -> Verdict {
+        let Some(hystart) = &mut self.hystart else {
+            return Verdict::Grow(1.0);
+        };
+        let verdict = hystart.on_ack(ack, self.window.cwnd.segments(self.smss));
+        if verdict == Verdict::End {
+            self.window.ssthresh = self.window.cwnd;
+        }
+        verdict
+    }
+
+    /// RFC 5681 §3.1 equation 2. Whether the acknowledgment counts in congestion avoidance as well.
+    #[inline]
+    fn slow_start(&mut self, ack: &Ack, acked: L::Count) -> bool {
+        let growth = acked.real().min(self.slow_start_limit);
+        let counts = match self.hystart(ack) {
+            Verdict::Grow(share) => {
+                let cwnd = self.window.cwnd + L::Count::from_real(growth * share);
+                self.window.cwnd = cwnd.at_most(self.window.ssthresh);
+                false
+            }
+            Verdict::End => self.law.on_hystart_exit(&self.window),
+        };
+        self.law.on_slow_start(&self.window);
+        counts
+    }
+
+    /// SACKed data measures the round-trip time as acknowledged data does.
+    #[cold]
+    fn measure_sacked(&mut self, ack: &Ack) {
+        if ack.rtt.is_some() && self.window.in_slow_start() && self.hystart(ack) == Verdict::End {
+            self.law.on_hystart_exit(&self.window);
+        }
+    }
+
+    /// What a reduction by a timer is taken from.
+    pub(super) fn flight_at_timeout(&self, in_flight: Bytes) -> L::Count {
+        L::Count::of(self.reduce_from.on_rto(in_flight, self.cwnd()), self.smss)
+    }
+
+    /// `to` is left and slow start begins. `flight` is what ssthresh is taken from; `None` keeps ssthresh.
+    pub(super) fn collapse(&mut self, to: L::Count, flight: Option<L::Count>) {
+        if let Some(flight) = flight {
+            self.save();
+            self.window.ssthresh = self.law.ssthresh_at_timeout(&self.window, flight);
+        }
+        self.window.cwnd = to.at_most(self.window.cwnd);
+        self.law.on_limited(&self.window);
+        self.law.on_timeout();
+        self.law.end_stage();
+        self.reset_hystart();
+    }
+
+    /// A restart or window validation ended the stage of congestion avoidance.
+    fn end_stage(&mut self) {
+        self.law.end_stage();
+        if L::OWNS_HYSTART {
+            self.reset_hystart();
+        }
     }
 }
 
 impl<L: Law> CongestionControl for Classic<L> {
     #[inline]
     fn on_ack(&mut self, ack: &Ack) {
-        if !self.law.observe(&mut self.window, ack) {
+        self.law.measure(ack);
+        if ack.in_recovery {
             return;
         }
-        if !self.window.in_slow_start() {
-            let acked = ack.acked.segments(self.standard.smss);
-            self.law.avoid_congestion(&mut self.window, acked);
-        } else if self.law.slow_start_grows() {
-            self.standard.slow_start(&mut self.window, ack);
+        if ack.acked == Bytes::ZERO {
+            if L::OWNS_HYSTART {
+                self.measure_sacked(ack);
+            }
+            return;
+        }
+        if !ack.cwnd_limited {
+            self.law.on_unused(ack);
+            return;
+        }
+        let acked = self.law.counted(L::Count::of(ack.acked, self.smss));
+        if !self.law.slow_starts(&mut self.window, ack) || self.slow_start(ack, acked) {
+            self.law.avoid_congestion(&mut self.window, ack, acked);
         }
     }
 
     fn on_congestion(&mut self, event: &Congestion) {
-        self.remember();
-        let flight = self.standard.flight(event, self.cwnd());
-        let reduced = self.law.reduced(&self.window, flight);
-        self.law.on_reduction(&self.window, reduced);
-        self.window = Window {
-            cwnd: reduced,
-            ssthresh: reduced,
-        };
-        self.law.on_break();
-        self.standard.leave_slow_start();
+        let flight = self.reduce_from.on_congestion(event.in_flight, self.cwnd());
+        let flight = L::Count::of(flight, self.smss);
+        self.save();
+        self.window = self.law.reduce(&self.window, flight, event.signal);
+        self.law.end_stage();
+        if !L::OWNS_HYSTART {
+            self.reset_hystart();
+        }
     }
 
     fn on_rto(&mut self, event: &Rto) {
-        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
-            self.remember();
-            self.window.ssthresh = self.law.reduced(&self.window, flight);
-        }
-        self.window.cwnd = 1.0;
-        self.law.on_break();
-        self.standard.leave_slow_start();
+        // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
+        let flight = (event.consecutive <= 1).then(|| self.flight_at_timeout(event.in_flight));
+        self.collapse(self.segment(), flight);
     }
 
     fn on_recovered(&mut self, event: &Recovered) {
+        self.law.on_recovered(&mut self.window);
         if let Some(limit) = event.cwnd_limit {
-            let limit = limit.segments(self.standard.smss);
-            self.window.cwnd = self.window.cwnd.min(limit);
+            let limit = self.law.whole(L::Count::of(limit, self.smss));
+            self.window.cwnd = self.window.cwnd.at_most(limit);
+            self.law.on_limited(&self.window);
         }
     }
 
     fn on_spurious(&mut self, _event: &Spurious) {
-        if let Some((window, memory)) = self.undo.take()
-            && self.window.cwnd < window.cwnd
-        {
-            self.window = window;
-            self.law.recall(memory);
-            self.law.on_break();
+        if let Some((window, saved)) = self.undo.take() {
+            let restored = self.window.cwnd < window.cwnd;
+            if restored {
+                self.window = window;
+            }
+            self.law.restore(saved, restored);
         }
     }
 
     fn on_lost_syns(&mut self) {
-        self.window.cwnd = 1.0;
+        self.window.cwnd = self.segment();
+        self.law.on_limited(&self.window);
     }
+
     fn on_idle(&mut self, event: &Idle) {
-        self.window.on_idle(event, self.standard.initial_cwnd);
-        self.law.on_break();
+        if event.idle > event.rto {
+            let cwnd = self.window.cwnd;
+            let ssthresh = event.restart_ssthresh(cwnd.segments(self.smss), 0.0);
+            let ssthresh = L::Count::from_real(ssthresh * L::Count::segment(self.smss));
+            let restart = event.restart_window(cwnd.real(), self.initial_cwnd.real());
+            self.window.ssthresh = self.window.ssthresh.at_least(ssthresh);
+            self.window.cwnd = L::Count::from_real(restart).at_least(self.segment());
+            self.law.on_limited(&self.window);
+            self.end_stage();
+        }
+        self.law.on_idle(event);
     }
+
     fn on_unvalidated(&mut self, event: &Unvalidated) {
-        let standard = &self.standard;
-        self.window
-            .on_unvalidated(event, standard.initial_cwnd, standard.smss);
-        self.law.on_break();
+        let window = &mut self.window;
+        match event {
+            Unvalidated::PeriodOver => {
+                let least = self.initial_cwnd.at_most(window.cwnd);
+                window.ssthresh = window.ssthresh.at_least(window.cwnd.three_quarters());
+                window.cwnd = self.law.whole(window.cwnd.half()).at_least(least);
+            }
+            Unvalidated::Recovered { window: most } => {
+                let two = L::Count::of(self.smss * 2, self.smss);
+                let most = self.law.whole(L::Count::of(*most, self.smss)).at_least(two);
+                window.cwnd = window.cwnd.at_most(most);
+                window.ssthresh = window.ssthresh.at_most(most);
+            }
+        }
+        self.law.on_limited(&self.window);
+        self.end_stage();
     }
 
     #[inline]
     fn cwnd(&self) -> Bytes {
-        Bytes::from_segments(self.window.cwnd, self.standard.smss)
+        self.window.cwnd.bytes(self.smss)
     }
     fn ssthresh(&self) -> Option<Bytes> {
-        self.window.ssthresh_in(self.standard.smss)
+        let ssthresh = self.law.ssthresh(&self.window);
+        (ssthresh < L::Count::UNLIMITED).then(|| ssthresh.bytes(self.smss))
     }
     fn state(&self) -> Vec<(&'static str, f64)> {
         self.law.state()

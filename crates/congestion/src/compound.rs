@@ -33,20 +33,19 @@
 use anabranch_core::{
     math::powf,
     registry::{Meta, Source},
-    units::{Bytes, Duration},
+    units::Duration,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
-    Rto, Spurious, Unvalidated,
+    Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
+    classic::{Classic, Count as _, Law, Setup, Window},
     params::{
         DecreaseFactor, Gain, OrStack, Packets, ReductionBase, Share, SlowStartLimit, in_order,
     },
     reno::Avoidance,
     rtt_samples::RttSamples,
-    window::{Standard, Window},
 };
 
 /// Description for registry, docs and command line.
@@ -153,14 +152,15 @@ impl ControlParams for Params {
     }
 }
 
-/// Compound TCP at work. Windows are in segments, as the draft's equations have them.
+/// Compound TCP.
+pub type Compound = Classic<CompoundLaw>;
+
+/// The window law of Compound TCP. Windows are in segments, as the draft's equations have them. The frame's window is the
+/// sum of both.
 #[derive(Debug)]
-pub struct Compound {
+pub struct CompoundLaw {
     params: Params,
-    standard: Standard,
-    window: Both,
-    /// What a spurious reduction is taken back to.
-    undo: Option<Before>,
+    windows: Windows,
     path: Learned,
     round: u64,
     /// The round trip under way began in congestion avoidance, outside a recovery.
@@ -177,32 +177,31 @@ struct Learned {
     base_rtt: Option<Duration>,
 }
 
-/// All that a reduction changes.
-#[derive(Debug, Clone, Copy)]
-struct Before {
-    window: Both,
-    path: Learned,
-}
-
 /// The two windows.
 #[derive(Debug, Clone, Copy)]
-struct Both {
-    /// The loss window, and the sum's ssthresh.
-    loss: Window,
+struct Windows {
+    loss: f64,
     delay: f64,
     slow_start: bool,
 }
 
-impl Both {
+/// All that a reduction changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Before {
+    windows: Windows,
+    path: Learned,
+}
+
+impl Windows {
     fn sum(&self) -> f64 {
-        self.loss.cwnd + self.delay
+        self.loss + self.delay
     }
 
-    /// The loss window alone makes up `cwnd` segments; below ssthresh that is slow start.
-    fn restart(&mut self, cwnd: f64) {
-        self.loss.cwnd = cwnd;
+    /// The loss window alone makes up `window`; below ssthresh that is slow start.
+    fn restart(&mut self, window: &Window<f64>) {
+        self.loss = window.cwnd;
         self.delay = 0.0;
-        self.slow_start = self.loss.in_slow_start();
+        self.slow_start = window.in_slow_start();
     }
 }
 
@@ -211,39 +210,15 @@ fn backlog(window: f64, base: Duration, rtt: Duration) -> f64 {
     window * (1.0 - base.as_secs_f64() / rtt.as_secs_f64()).max(0.0)
 }
 
-impl Compound {
-    /// A control before its first acknowledgment.
-    #[must_use]
-    pub fn new(params: &Params, init: &Init) -> Self {
-        let standard = Standard::new(params.slow_start_limit, params.reduce_from, true, init);
-        Self {
-            window: Both {
-                loss: standard.initial_window(),
-                delay: 0.0,
-                slow_start: true,
-            },
-            undo: None,
-            path: Learned {
-                gamma: params.gamma.as_f64(),
-                diff_reno: None,
-                base_rtt: None,
-            },
-            round: 0,
-            whole_round: false,
-            samples: RttSamples::default(),
-            params: params.clone(),
-            standard,
-        }
-    }
-
+impl CompoundLaw {
     /// The end of a round trip of congestion avoidance (§3, equations 3 and 4).
     fn end_round(&mut self, rtt: Duration) {
         let Some(base) = self.path.base_rtt.filter(|_| !rtt.is_zero()) else {
             return;
         };
-        let (params, window) = (&self.params, &mut self.window);
-        self.path.diff_reno = Some(backlog(window.loss.cwnd, base, rtt));
-        let sum = window.sum();
+        let (params, windows) = (&self.params, &mut self.windows);
+        self.path.diff_reno = Some(backlog(windows.loss, base, rtt));
+        let sum = windows.sum();
         if sum <= params.low_window.as_f64() {
             return;
         }
@@ -253,14 +228,7 @@ impl Compound {
         } else {
             -params.zeta.get() * diff
         };
-        window.delay = (window.delay + change).max(0.0);
-    }
-
-    const fn before(&self) -> Before {
-        Before {
-            window: self.window,
-            path: self.path,
-        }
+        windows.delay = (windows.delay + change).max(0.0);
     }
 
     /// §5, On-Packet-Loss.
@@ -277,9 +245,34 @@ impl Compound {
     }
 }
 
-impl CongestionControl for Compound {
+impl Law for CompoundLaw {
+    type Params = Params;
+    type Count = f64;
+    type Saved = Before;
+
+    fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let law = Self {
+            windows: Windows {
+                loss: f64::of(init.initial_cwnd, init.smss).max(1.0),
+                delay: 0.0,
+                slow_start: true,
+            },
+            path: Learned {
+                gamma: params.gamma.as_f64(),
+                diff_reno: None,
+                base_rtt: None,
+            },
+            round: 0,
+            whole_round: false,
+            samples: RttSamples::default(),
+            params: params.clone(),
+        };
+        let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
+        (law, setup)
+    }
+
     #[inline]
-    fn on_ack(&mut self, ack: &Ack) {
+    fn measure(&mut self, ack: &Ack) {
         // §6: neither samples nor changes of the delay window in a recovery.
         if ack.in_recovery {
             self.whole_round = false;
@@ -291,18 +284,26 @@ impl CongestionControl for Compound {
         }
         if !ack.cwnd_limited {
             self.whole_round = false;
-            return;
         }
-        if ack.acked == Bytes::ZERO {
-            return;
-        }
-        if self.window.slow_start {
-            self.standard.slow_start(&mut self.window.loss, ack);
-            self.window.slow_start = self.window.loss.in_slow_start();
+    }
+
+    /// A sum below ssthresh is no slow start where the delay window has given way.
+    #[inline]
+    fn slow_starts(&mut self, _window: &mut Window<f64>, ack: &Ack) -> bool {
+        if self.windows.slow_start {
             self.whole_round = false;
             self.round = ack.round;
-            return;
         }
+        self.windows.slow_start
+    }
+
+    #[inline]
+    fn on_slow_start(&mut self, window: &Window<f64>) {
+        self.windows.restart(window);
+    }
+
+    #[inline]
+    fn avoid_congestion(&mut self, window: &mut Window<f64>, ack: &Ack, acked: f64) {
         if ack.round != self.round {
             self.round = ack.round;
             let samples = std::mem::take(&mut self.samples);
@@ -316,61 +317,63 @@ impl CongestionControl for Compound {
         }
         // §3, equation 2.
         let counted = match self.params.avoidance {
-            Avoidance::Bytes => ack.acked.segments(self.standard.smss),
+            Avoidance::Bytes => acked,
             Avoidance::Acks => 1.0,
         };
-        self.window.loss.cwnd += counted / self.window.sum();
+        self.windows.loss += counted / self.windows.sum();
+        window.cwnd = self.windows.sum();
     }
 
-    fn on_congestion(&mut self, event: &Congestion) {
-        self.undo = Some(self.before());
+    fn reduce(&mut self, _window: &Window<f64>, flight: f64, _signal: Signal) -> Window<f64> {
         self.tune_gamma();
-        let sum = self.standard.flight(event, self.cwnd()) * self.params.beta.get();
-        let window = &mut self.window;
-        let sum = sum.max(2.0);
-        window.loss.cwnd = (window.loss.cwnd / 2.0).min(sum).max(1.0);
-        window.delay = sum - window.loss.cwnd;
-        window.loss.ssthresh = sum;
-        window.slow_start = false;
-        self.whole_round = false;
-        self.standard.leave_slow_start();
-    }
-
-    fn on_rto(&mut self, event: &Rto) {
-        if let Some(flight) = self.standard.flight_at_timeout(event, self.cwnd()) {
-            self.undo = Some(self.before());
-            self.window.loss.ssthresh = (flight * self.params.beta.get()).max(2.0);
+        let sum = (flight * self.params.beta.get()).max(2.0);
+        let loss = (self.windows.loss / 2.0).min(sum).max(1.0);
+        self.windows = Windows {
+            loss,
+            delay: sum - loss,
+            slow_start: false,
+        };
+        Window {
+            cwnd: self.windows.sum(),
+            ssthresh: sum,
         }
-        self.window.restart(1.0);
+    }
+    fn ssthresh_at_timeout(&mut self, _window: &Window<f64>, flight: f64) -> f64 {
+        (flight * self.params.beta.get()).max(2.0)
+    }
+    fn on_timeout(&mut self) {
         // §3: the path may be another one.
         self.path.base_rtt = None;
         self.path.diff_reno = None;
-        self.whole_round = false;
-        self.standard.leave_slow_start();
     }
-
-    fn on_recovered(&mut self, event: &Recovered) {
-        if let Some(limit) = event.cwnd_limit {
-            let limit = limit.segments(self.standard.smss);
-            if limit < self.window.sum() {
-                self.window.restart(limit);
-            }
+    fn end_stage(&mut self) {
+        self.whole_round = false;
+    }
+    fn on_limited(&mut self, window: &Window<f64>) {
+        if window.cwnd < self.windows.sum() {
+            self.windows.restart(window);
         }
     }
+    fn on_idle(&mut self, _event: &Idle) {
+        self.end_stage();
+    }
 
-    fn on_spurious(&mut self, _event: &Spurious) {
-        let Some(undo) = self.undo.take() else {
-            return;
-        };
-        // Nothing was lost that could have told of the queue, nor is the path another one.
+    fn saved(&self) -> Before {
+        Before {
+            windows: self.windows,
+            path: self.path,
+        }
+    }
+    fn restore(&mut self, saved: Before, restored: bool) {
+        // No loss has measured the queue, and the path is the same.
         let since = self.path;
-        let base_rtts = [undo.path.base_rtt, since.base_rtt];
+        let base_rtts = [saved.path.base_rtt, since.base_rtt];
         self.path = Learned {
             base_rtt: base_rtts.into_iter().flatten().min(),
-            ..undo.path
+            ..saved.path
         };
-        if self.window.sum() < undo.window.sum() {
-            self.window = undo.window;
+        if restored {
+            self.windows = saved.windows;
             self.whole_round = false;
         } else {
             // The backlog of the window that stays.
@@ -378,56 +381,20 @@ impl CongestionControl for Compound {
         }
     }
 
-    fn on_lost_syns(&mut self) {
-        self.window.restart(1.0);
-    }
-    fn on_idle(&mut self, event: &Idle) {
-        let sum = self.window.sum();
-        let restart = event.restart_window(sum, self.standard.initial_cwnd);
-        let loss = &mut self.window.loss;
-        loss.ssthresh = event.restart_ssthresh(sum, loss.ssthresh);
-        if restart < sum {
-            self.window.restart(restart);
-        }
-        self.whole_round = false;
-    }
-    fn on_unvalidated(&mut self, event: &Unvalidated) {
-        let sum = self.window.sum();
-        let mut whole = Window {
-            cwnd: sum,
-            ssthresh: self.window.loss.ssthresh,
-        };
-        whole.on_unvalidated(event, self.standard.initial_cwnd, self.standard.smss);
-        self.window.loss.ssthresh = whole.ssthresh;
-        if whole.cwnd < sum {
-            self.window.restart(whole.cwnd);
-        }
-        self.whole_round = false;
-    }
-
-    #[inline]
-    fn cwnd(&self) -> Bytes {
-        Bytes::from_segments(self.window.sum(), self.standard.smss)
-    }
-    fn ssthresh(&self) -> Option<Bytes> {
-        let window = &self.window;
-        let ssthresh = if window.slow_start {
-            window.loss.ssthresh
+    fn ssthresh(&self, window: &Window<f64>) -> f64 {
+        let ssthresh = if self.windows.slow_start {
+            window.ssthresh
         } else {
             // Where the delay window gives way, that is no slow start.
-            window.loss.ssthresh.min(window.sum())
+            window.ssthresh.min(window.cwnd)
         };
-        let window = Window {
-            ssthresh: ssthresh.max(2.0),
-            ..window.loss
-        };
-        window.ssthresh_in(self.standard.smss)
+        ssthresh.max(2.0)
     }
     /// `loss_window`, `delay_window`, `gamma` in packets; `diff_reno` once it is known.
     fn state(&self) -> Vec<(&'static str, f64)> {
         let mut state = vec![
-            ("loss_window", self.window.loss.cwnd),
-            ("delay_window", self.window.delay),
+            ("loss_window", self.windows.loss),
+            ("delay_window", self.windows.delay),
             ("gamma", self.path.gamma),
         ];
         state.extend(self.path.diff_reno.map(|diff| ("diff_reno", diff)));

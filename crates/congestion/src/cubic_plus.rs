@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Idle, Init, Recovered,
     Rto, Spurious, TimerLoss, TimerRule, Unvalidated,
-    cubic::{Cubic, cubic_params},
-    params::{Packets, ReductionBase, Share},
+    cubic::{Cubic, CubicLaw, cubic_params},
+    params::{Packets, Share},
 };
 
 /// Description for registry, docs and command line.
@@ -104,11 +104,9 @@ impl ControlParams for Params {
 #[derive(Debug)]
 pub struct CubicPlus {
     cubic: Cubic,
-    smss: Bytes,
     restart_cwnd: f64,
     restart_ssthresh: RestartSsthresh,
     restart_keeps_w_max: bool,
-    reduce_from: ReductionBase,
     /// Started over, and the recovery in which that happened is not over: the window grows
     /// although the endpoint is still repairing, and the timer's next losses belong to the same
     /// restart.
@@ -120,12 +118,14 @@ impl CubicPlus {
     #[must_use]
     pub fn new(params: &Params, init: &Init) -> Self {
         Self {
-            cubic: Cubic::with_law(params.law(init), params.exit(init), init),
-            smss: init.smss,
+            cubic: Cubic::with_law(
+                CubicLaw::with(params.constants(init), init),
+                params.setup(init),
+                init,
+            ),
             restart_cwnd: params.restart_cwnd.as_f64(),
             restart_ssthresh: params.restart_ssthresh,
             restart_keeps_w_max: params.restart_keeps_w_max,
-            reduce_from: params.reduce_from.or(init.stack.reduce_from),
             restarted: false,
         }
     }
@@ -144,15 +144,15 @@ impl CongestionControl for CubicPlus {
         if self.restarted {
             return;
         }
+        let w_max = *self.cubic.law.w_max();
         let flight = match self.restart_ssthresh {
-            RestartSsthresh::Reduce => {
-                let flight = self.reduce_from.on_rto(event.in_flight, self.cubic.cwnd());
-                Some(flight.segments(self.smss))
-            }
+            RestartSsthresh::Reduce => Some(self.cubic.flight_at_timeout(event.in_flight)),
             RestartSsthresh::Keep => None,
         };
-        self.cubic
-            .collapse(self.restart_cwnd, flight, !self.restart_keeps_w_max);
+        self.cubic.collapse(self.restart_cwnd, flight);
+        if self.restart_keeps_w_max {
+            *self.cubic.law.w_max() = w_max;
+        }
         self.restarted = true;
     }
 

@@ -23,9 +23,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Init, Signal,
+    Ack, ControlParams, Family, HyStartUse, Init, Signal,
+    classic::{Classic, Law, Setup, Window},
     params::{DctcpGain, OrStack, ReductionBase, Share, SlowStartLimit},
-    reno::{self, Reno, Variant, Varied},
+    reno::{Avoidance, RenoLaw},
 };
 
 /// Description for registry, docs and command line.
@@ -86,12 +87,13 @@ impl ControlParams for Params {
     }
 }
 
-/// DCTCP at work.
-pub type Dctcp = Varied<Marking>;
+/// DCTCP.
+pub type Dctcp = Classic<DctcpLaw>;
 
-/// The estimate of how much of the traffic is marked.
+/// The window law of DCTCP: Reno's, and `alpha`.
 #[derive(Debug)]
-pub struct Marking {
+pub struct DctcpLaw {
+    reno: RenoLaw,
     smss: Bytes,
     g: f64,
     /// DCTCP.Alpha
@@ -103,16 +105,14 @@ pub struct Marking {
     round: u64,
 }
 
-impl Dctcp {
-    /// A control before its first acknowledgment.
-    #[must_use]
-    pub fn new(params: &Params, init: &Init) -> Self {
-        let reno = reno::Params {
-            slow_start_limit: params.slow_start_limit,
-            reduce_from: params.reduce_from,
-            ..reno::Params::default()
-        };
-        let marking = Marking {
+impl Law for DctcpLaw {
+    type Params = Params;
+    type Count = u64;
+    type Saved = u64;
+
+    fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let law = Self {
+            reno: RenoLaw::with(Avoidance::Bytes, init),
             smss: init.smss,
             g: params.g.get(),
             alpha: params.initial_alpha.get(),
@@ -120,12 +120,11 @@ impl Dctcp {
             marked: 0,
             round: 0,
         };
-        Self::with(Reno::new(&reno, init), marking)
+        let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
+        (law, setup)
     }
-}
 
-impl Variant for Marking {
-    fn observe(&mut self, ack: &Ack) {
+    fn measure(&mut self, ack: &Ack) {
         self.acked += ack.delivered.get();
         self.marked += ack.ce_marked.get().min(ack.delivered.get());
         if ack.round != self.round {
@@ -139,14 +138,32 @@ impl Variant for Marking {
             self.marked = 0;
         }
     }
-    fn on_congestion(&mut self, reno: &mut Reno, event: &Congestion) {
-        if event.signal == Signal::EcnCe {
+
+    fn avoid_congestion(&mut self, window: &mut Window<u64>, ack: &Ack, acked: u64) {
+        self.reno.avoid_congestion(window, ack, acked);
+    }
+
+    fn reduce(&mut self, window: &Window<u64>, flight: u64, signal: Signal) -> Window<u64> {
+        match signal {
             // RFC 8257 §3.3 step 9.
-            let window = reno.flight(event).mul_f64(1.0 - self.alpha / 2.0);
-            reno.reduce_to(window.max(self.smss * 2));
-        } else {
-            reno.on_congestion(event);
+            Signal::EcnCe => {
+                let reduced = Bytes::new(flight).mul_f64(1.0 - self.alpha / 2.0);
+                Window::of(reduced.max(self.smss * 2).get())
+            }
+            Signal::Loss => self.reno.reduce(window, flight, signal),
         }
+    }
+    fn ssthresh_at_timeout(&mut self, _window: &Window<u64>, flight: u64) -> u64 {
+        self.reno.half(flight)
+    }
+    fn end_stage(&mut self) {
+        self.reno.end_stage();
+    }
+    fn saved(&self) -> u64 {
+        self.reno.saved()
+    }
+    fn restore(&mut self, saved: u64, restored: bool) {
+        self.reno.restore(saved, restored);
     }
     /// `alpha`.
     fn state(&self) -> Vec<(&'static str, f64)> {

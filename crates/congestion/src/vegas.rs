@@ -30,17 +30,16 @@
 
 use anabranch_core::{
     registry::{Meta, Source},
-    units::{Bytes, Duration},
+    units::Duration,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, ControlParams, Family, HyStartUse, Init,
-    classic::{Classic, Law},
+    Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
+    classic::{Classic, Law, Setup, Window},
     params::{DecreaseFactor, OrStack, Packets, ReductionBase, SlowStartLimit, in_order},
     rtt_samples::RttSamples,
-    window::{Standard, Window},
 };
 
 /// Description for registry, docs and command line.
@@ -114,12 +113,12 @@ impl ControlParams for Params {
     }
 }
 
-/// Vegas at work. Windows are in segments.
-pub type Vegas = Classic<Backlog>;
+/// Vegas.
+pub type Vegas = Classic<VegasLaw>;
 
-/// The law: so many packets in queues.
+/// The window law of Vegas. Windows are in segments.
 #[derive(Debug)]
-pub struct Backlog {
+pub struct VegasLaw {
     /// In packets queued.
     alpha: f64,
     beta: f64,
@@ -139,31 +138,9 @@ pub struct Backlog {
     samples: RttSamples,
 }
 
-impl Vegas {
-    /// A control before its first acknowledgment.
-    #[must_use]
-    pub fn new(params: &Params, init: &Init) -> Self {
-        let backlog = Backlog {
-            alpha: params.alpha.as_f64(),
-            beta: params.beta.as_f64(),
-            gamma: params.gamma.as_f64(),
-            beta_loss: params.beta_loss.get(),
-            estimate: params.rtt,
-            round: 0,
-            whole_round: false,
-            doubling: true,
-            queued: 0.0,
-            base_rtt: None,
-            samples: RttSamples::default(),
-        };
-        let standard = Standard::new(params.slow_start_limit, params.reduce_from, false, init);
-        Self::with(standard, backlog)
-    }
-}
-
-impl Backlog {
+impl VegasLaw {
     /// §III-B and §III-C.
-    fn end_round(&mut self, window: &mut Window, base: Duration, rtt: Duration) {
+    fn end_round(&mut self, window: &mut Window<f64>, base: Duration, rtt: Duration) {
         let share = 1.0 - base.as_secs_f64() / rtt.as_secs_f64();
         self.queued = window.cwnd * share.max(0.0);
         if window.in_slow_start() {
@@ -181,21 +158,43 @@ impl Backlog {
     }
 }
 
-impl Law for Backlog {
-    type Memory = ();
+impl Law for VegasLaw {
+    type Params = Params;
+    type Count = f64;
+    type Saved = ();
 
-    fn observe(&mut self, window: &mut Window, ack: &Ack) -> bool {
+    fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let law = Self {
+            alpha: params.alpha.as_f64(),
+            beta: params.beta.as_f64(),
+            gamma: params.gamma.as_f64(),
+            beta_loss: params.beta_loss.get(),
+            estimate: params.rtt,
+            round: 0,
+            whole_round: false,
+            doubling: true,
+            queued: 0.0,
+            base_rtt: None,
+            samples: RttSamples::default(),
+        };
+        let setup = Setup::new(params.slow_start_limit, params.reduce_from, false, init);
+        (law, setup)
+    }
+
+    #[inline]
+    fn measure(&mut self, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = Some(self.base_rtt.map_or(rtt, |base| base.min(rtt)));
             self.samples.add(rtt);
         }
         if ack.in_recovery || !ack.cwnd_limited {
             self.whole_round = false;
-            return false;
         }
-        if ack.acked == Bytes::ZERO {
-            return false;
-        }
+    }
+
+    /// The window moves where a round trip ends. Slow start grows it in every other round trip.
+    #[inline]
+    fn slow_starts(&mut self, window: &mut Window<f64>, ack: &Ack) -> bool {
         if ack.round != self.round {
             self.round = ack.round;
             let samples = std::mem::take(&mut self.samples);
@@ -213,22 +212,32 @@ impl Law for Backlog {
             self.doubling = !(self.whole_round && self.doubling);
             self.whole_round = true;
         }
-        true
+        window.in_slow_start() && self.doubling
     }
-    fn slow_start_grows(&self) -> bool {
-        self.doubling
+
+    /// The window holds until the round trip ends.
+    #[inline]
+    fn avoid_congestion(&mut self, _window: &mut Window<f64>, _ack: &Ack, _acked: f64) {}
+
+    fn reduce(&mut self, _window: &Window<f64>, flight: f64, _signal: Signal) -> Window<f64> {
+        Window::of((flight * self.beta_loss).max(2.0))
     }
-    /// The window moves where a round trip ends.
-    fn avoid_congestion(&mut self, _window: &mut Window, _acked: f64) {}
-    fn reduced(&self, _window: &Window, flight: f64) -> f64 {
+    fn ssthresh_at_timeout(&mut self, _window: &Window<f64>, flight: f64) -> f64 {
         (flight * self.beta_loss).max(2.0)
     }
-    fn on_break(&mut self) {
+    fn end_stage(&mut self) {
         self.whole_round = false;
         self.doubling = true;
     }
-    fn memory(&self) {}
-    fn recall(&mut self, (): ()) {}
+    fn on_idle(&mut self, _event: &Idle) {
+        self.end_stage();
+    }
+    fn saved(&self) {}
+    fn restore(&mut self, _saved: (), restored: bool) {
+        if restored {
+            self.end_stage();
+        }
+    }
     /// `queued`: the packets in queues, as last looked at.
     fn state(&self) -> Vec<(&'static str, f64)> {
         vec![("queued", self.queued)]

@@ -39,9 +39,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ack, Congestion, CongestionControl, ControlParams, Family, HyStartUse, Init, Rto,
+    Ack, ControlParams, Family, HyStartUse, Idle, Init, Signal,
+    classic::{Classic, Count as _, Law, Setup, Window},
     params::{OrStack, ReductionBase, Share, SlowStartLimit},
-    reno::{self, Avoidance, Reno, Variant, Varied},
+    reno::{Avoidance, RenoLaw},
 };
 
 /// Description for registry, docs and command line.
@@ -126,13 +127,14 @@ impl ControlParams for Params {
     }
 }
 
-/// Westwood+ at work.
-pub type WestwoodPlus = Varied<Bandwidth>;
+/// Westwood+.
+pub type WestwoodPlus = Classic<WestwoodLaw>;
 
-/// The estimate of the bandwidth, and what it reduces to.
+/// The window law of Westwood+: Reno's, and the estimate.
 #[derive(Debug)]
-pub struct Bandwidth {
+pub struct WestwoodLaw {
     form: Form,
+    reno: RenoLaw,
     filter: f64,
     counting: Counting,
     /// Both stages of the filter; `None` before the first sample.
@@ -155,18 +157,46 @@ struct Estimate {
     bwe: f64,
 }
 
-impl WestwoodPlus {
-    /// A control before its first acknowledgment.
-    #[must_use]
-    pub fn new(params: &Params, init: &Init) -> Self {
-        let reno = reno::Params {
-            extra_eighth: false,
-            slow_start_limit: params.slow_start_limit,
-            avoidance: params.avoidance,
-            reduce_from: params.reduce_from,
-        };
-        let bandwidth = Bandwidth {
+impl WestwoodLaw {
+    fn sample(&mut self, delivered: Bytes, interval: Duration) {
+        if interval.is_zero() {
+            return;
+        }
+        let sample = delivered.get() as f64 / interval.as_secs_f64();
+        // §2 equation 1.
+        let pass = |old: f64, new: f64| self.filter * old + (1.0 - self.filter) * new;
+        self.estimate = Some(match self.estimate {
+            None => Estimate {
+                first_stage: sample,
+                bwe: sample,
+            },
+            Some(old) => {
+                let first_stage = pass(old.first_stage, sample);
+                let bwe = match self.form {
+                    Form::Published => first_stage,
+                    Form::Linux => pass(old.bwe, first_stage),
+                };
+                Estimate { first_stage, bwe }
+            }
+        });
+    }
+
+    /// `BWE · RTT_min`.
+    fn pipe(&self) -> Option<u64> {
+        let bytes = self.estimate?.bwe * self.min_rtt.as_secs_f64();
+        Some(self.reno.rounded(u64::from_real(bytes)))
+    }
+}
+
+impl Law for WestwoodLaw {
+    type Params = Params;
+    type Count = u64;
+    type Saved = u64;
+
+    fn new(params: &Params, init: &Init) -> (Self, Setup) {
+        let law = Self {
             form: params.form,
+            reno: RenoLaw::with(params.avoidance, init),
             filter: params.filter.get(),
             counting: params.counting,
             estimate: None,
@@ -177,11 +207,10 @@ impl WestwoodPlus {
             delivered: Bytes::ZERO,
             due: false,
         };
-        Self::with(Reno::new(&reno, init), bandwidth)
+        let setup = Setup::new(params.slow_start_limit, params.reduce_from, true, init);
+        (law, setup)
     }
-}
 
-impl Bandwidth {
     /// Counts what is acknowledged, and ends the sample under way if it is time.
     #[inline]
     fn measure(&mut self, ack: &Ack) {
@@ -208,82 +237,48 @@ impl Bandwidth {
         }
     }
 
-    fn sample(&mut self, delivered: Bytes, interval: Duration) {
-        if interval.is_zero() {
-            return;
-        }
-        let sample = delivered.get() as f64 / interval.as_secs_f64();
-        // §2 equation 1.
-        let pass = |old: f64, new: f64| self.filter * old + (1.0 - self.filter) * new;
-        self.estimate = Some(match self.estimate {
-            None => Estimate {
-                first_stage: sample,
-                bwe: sample,
-            },
-            Some(old) => {
-                let first_stage = pass(old.first_stage, sample);
-                let bwe = match self.form {
-                    Form::Published => first_stage,
-                    Form::Linux => pass(old.bwe, first_stage),
-                };
-                Estimate { first_stage, bwe }
-            }
-        });
-    }
-
-    /// `BWE · RTT_min`.
-    fn pipe(&self, reno: &Reno) -> Option<Bytes> {
-        let bytes = self.estimate?.bwe * self.min_rtt.as_secs_f64();
-        Some(reno.counted(whole(bytes)))
-    }
-}
-
-/// Whole bytes.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a float-to-int cast saturates"
-)]
-const fn whole(bytes: f64) -> Bytes {
-    Bytes::new(bytes as u64)
-}
-
-impl Variant for Bandwidth {
     #[inline]
-    fn observe(&mut self, ack: &Ack) {
-        self.measure(ack);
+    fn avoid_congestion(&mut self, window: &mut Window<u64>, ack: &Ack, acked: u64) {
+        self.reno.avoid_congestion(window, ack, acked);
     }
-    fn on_congestion(&mut self, reno: &mut Reno, event: &Congestion) {
-        if let Some(ssthresh) = self.pipe(reno).filter(|_| self.form == Form::Published) {
+
+    fn reduce(&mut self, window: &Window<u64>, flight: u64, signal: Signal) -> Window<u64> {
+        if let Some(pipe) = self.pipe().filter(|_| self.form == Form::Published) {
             // §2: a window below what the path carried stays, and slow start takes it there.
-            reno.reduce(reno.cwnd().min(ssthresh), ssthresh);
-        } else {
-            reno.on_congestion(event);
-            self.due = self.form == Form::Linux;
+            return Window {
+                cwnd: window.cwnd.min(pipe),
+                ssthresh: pipe,
+            };
         }
+        self.due = self.form == Form::Linux;
+        self.reno.reduce(window, flight, signal)
     }
-    fn on_rto(&mut self, reno: &mut Reno, event: &Rto) {
-        // RFC 5681 §3.1: ssthresh is held when the timer expires again for the same segment.
-        let ssthresh = (event.consecutive <= 1).then(|| {
-            self.pipe(reno)
-                .unwrap_or_else(|| reno.half(reno.flight_at_timeout(event)))
-        });
+    fn ssthresh_at_timeout(&mut self, _window: &Window<u64>, flight: u64) -> u64 {
+        self.pipe().unwrap_or_else(|| self.reno.half(flight))
+    }
+    fn on_timeout(&mut self) {
         self.due = false;
-        reno.collapse(ssthresh);
     }
-    fn on_recovered(&mut self, reno: &mut Reno) {
+    fn on_recovered(&mut self, window: &mut Window<u64>) {
         if std::mem::take(&mut self.due)
-            && let Some(pipe) = self.pipe(reno)
+            && let Some(pipe) = self.pipe()
         {
-            reno.set(pipe);
+            *window = Window::of(pipe);
         }
     }
-    fn on_spurious(&mut self) {
-        self.due = false;
-    }
-    fn on_idle(&mut self) {
+    fn on_idle(&mut self, _event: &Idle) {
         self.began = None;
         self.delivered = Bytes::ZERO;
+    }
+    fn end_stage(&mut self) {
+        self.reno.end_stage();
+    }
+    fn saved(&self) -> u64 {
+        self.reno.saved()
+    }
+    fn restore(&mut self, saved: u64, restored: bool) {
+        self.due = false;
+        self.reno.restore(saved, restored);
     }
     /// `bwe` in Mbit/s, once there is one, and `min_rtt` in milliseconds.
     fn state(&self) -> Vec<(&'static str, f64)> {

@@ -1,13 +1,8 @@
-//! What controls that count in segments have in common: slow start, and where a reduction is taken
-//! from; and how those that count in floating-point octets answer.
+//! How controls count a window: in whole octets, in segments, or in floating-point octets (model-based controls).
+
+use std::{fmt, ops::Add};
 
 use anabranch_core::units::{Bytes, Rate};
-
-use super::{
-    Ack, Congestion, Idle, Init, Rto, Unvalidated,
-    hystart::{Exit, Kind, Settings, Verdict},
-    params::{OrStack, ReductionBase, SlowStartLimit},
-};
 
 /// What a model-based control counts in octets, cut to whole ones.
 #[inline]
@@ -31,125 +26,131 @@ pub(super) fn whole_rate(octets: f64) -> Option<Rate> {
     Rate::new((octets * 8.0).max(1.0) as u64)
 }
 
-/// Both in segments.
-#[derive(Debug, Clone, Copy)]
-pub struct Window {
-    /// The congestion window.
-    pub cwnd: f64,
-    /// Infinite before the first reduction.
-    pub ssthresh: f64,
+/// The unit of a window: `u64` counts whole octets, `f64` counts segments.
+pub trait Count: Copy + PartialOrd + Add<Output = Self> + fmt::Debug + Send {
+    /// ssthresh before the first reduction.
+    const UNLIMITED: Self;
+
+    /// `bytes` in this unit.
+    fn of(bytes: Bytes, smss: Bytes) -> Self;
+    /// In bytes.
+    fn bytes(self, smss: Bytes) -> Bytes;
+    /// One segment, as a real number of this unit.
+    fn segment(smss: Bytes) -> f64;
+    /// As a real number of this unit.
+    fn real(self) -> f64;
+    /// The inverse of [`Self::real`], rounded down where the unit is whole.
+    fn from_real(count: f64) -> Self;
+    /// Half of it.
+    #[must_use]
+    fn half(self) -> Self;
+    /// Three quarters of it.
+    #[must_use]
+    fn three_quarters(self) -> Self;
+
+    /// In segments.
+    #[inline]
+    fn segments(self, smss: Bytes) -> f64 {
+        self.real() / Self::segment(smss)
+    }
+    /// The smaller of both.
+    #[inline]
+    #[must_use]
+    fn at_most(self, most: Self) -> Self {
+        if most < self { most } else { self }
+    }
+    /// The larger of both.
+    #[inline]
+    #[must_use]
+    fn at_least(self, least: Self) -> Self {
+        if least > self { least } else { self }
+    }
 }
 
-impl Window {
+impl Count for u64 {
+    const UNLIMITED: Self = Self::MAX;
+
+    #[inline]
+    fn of(bytes: Bytes, _smss: Bytes) -> Self {
+        bytes.get()
+    }
+    #[inline]
+    fn bytes(self, _smss: Bytes) -> Bytes {
+        Bytes::new(self)
+    }
+    #[inline]
+    fn segment(smss: Bytes) -> f64 {
+        smss.get() as f64
+    }
+    #[inline]
+    fn real(self) -> f64 {
+        self as f64
+    }
+    #[inline]
+    fn from_real(count: f64) -> Self {
+        whole_bytes(count).get()
+    }
+    fn half(self) -> Self {
+        self / 2
+    }
+    fn three_quarters(self) -> Self {
+        self / 4 * 3
+    }
+}
+
+impl Count for f64 {
+    const UNLIMITED: Self = Self::INFINITY;
+
+    #[inline]
+    fn of(bytes: Bytes, smss: Bytes) -> Self {
+        bytes.segments(smss)
+    }
+    #[inline]
+    fn bytes(self, smss: Bytes) -> Bytes {
+        Bytes::from_segments(self, smss)
+    }
+    #[inline]
+    fn segment(_smss: Bytes) -> f64 {
+        1.0
+    }
+    #[inline]
+    fn real(self) -> f64 {
+        self
+    }
+    #[inline]
+    fn from_real(count: f64) -> Self {
+        count
+    }
+    fn half(self) -> Self {
+        self / 2.0
+    }
+    fn three_quarters(self) -> Self {
+        self * 0.75
+    }
+}
+
+/// cwnd and ssthresh.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<C> {
+    /// Congestion window.
+    pub cwnd: C,
+    /// Slow start threshold; [`Count::UNLIMITED`] before the first reduction.
+    pub ssthresh: C,
+}
+
+impl<C: Count> Window<C> {
+    /// cwnd and ssthresh are both `window`, as after most reductions.
+    #[must_use]
+    pub const fn of(window: C) -> Self {
+        Self {
+            cwnd: window,
+            ssthresh: window,
+        }
+    }
     /// RFC 5681 §3.1.
+    #[inline]
+    #[must_use]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
-    }
-
-    /// For [`super::CongestionControl::on_idle`], with the initial window.
-    pub fn on_idle(&mut self, event: &Idle, initial: f64) {
-        self.ssthresh = event.restart_ssthresh(self.cwnd, self.ssthresh);
-        self.cwnd = event.restart_window(self.cwnd, initial);
-    }
-
-    /// For [`super::CongestionControl::on_unvalidated`], with the initial window.
-    pub fn on_unvalidated(&mut self, event: &Unvalidated, initial: f64, smss: Bytes) {
-        match event {
-            Unvalidated::PeriodOver => {
-                self.ssthresh = self.ssthresh.max(self.cwnd * 0.75);
-                self.cwnd = (self.cwnd / 2.0).max(initial.min(self.cwnd));
-            }
-            Unvalidated::Recovered { window } => {
-                let most = window.segments(smss).max(2.0);
-                self.cwnd = self.cwnd.min(most);
-                self.ssthresh = self.ssthresh.min(most);
-            }
-        }
-    }
-
-    /// For [`super::CongestionControl::ssthresh`].
-    pub fn ssthresh_in(&self, smss: Bytes) -> Option<Bytes> {
-        self.ssthresh
-            .is_finite()
-            .then(|| Bytes::from_segments(self.ssthresh, smss))
-    }
-}
-
-/// Slow start of RFC 5681 with the stack's habits.
-#[derive(Debug)]
-pub(super) struct Standard {
-    pub smss: Bytes,
-    /// In segments.
-    pub initial_cwnd: f64,
-    reduce_from: ReductionBase,
-    /// In segments.
-    slow_start_limit: f64,
-    /// Boxed: most runs have none, and slow start is short.
-    hystart: Option<Box<Exit>>,
-}
-
-impl Standard {
-    /// `exits_early`: the stack's HyStart++ applies.
-    pub fn new(
-        limit: SlowStartLimit,
-        reduce_from: OrStack<ReductionBase>,
-        exits_early: bool,
-        init: &Init,
-    ) -> Self {
-        // Linux's variant is CUBIC's alone.
-        let hystart = match init.stack.hystart {
-            Kind::Rfc9406 if exits_early => Kind::Rfc9406,
-            _ => Kind::Off,
-        };
-        Self {
-            smss: init.smss,
-            initial_cwnd: init.initial_cwnd.segments(init.smss).max(1.0),
-            reduce_from: reduce_from.or(init.stack.reduce_from),
-            slow_start_limit: limit.segments(init, OrStack::Own(hystart)),
-            hystart: Exit::new(hystart, Settings::LINUX, init.stack.paced),
-        }
-    }
-
-    /// The window before the first acknowledgment.
-    pub fn initial_window(&self) -> Window {
-        Window {
-            cwnd: self.initial_cwnd,
-            ssthresh: f64::INFINITY,
-        }
-    }
-
-    /// RFC 5681 §3.1 equation 2.
-    pub fn slow_start(&mut self, window: &mut Window, ack: &Ack) {
-        let mut growth = ack.acked.segments(self.smss).min(self.slow_start_limit);
-        if let Some(hystart) = &mut self.hystart {
-            match hystart.on_ack(ack, window.cwnd) {
-                Verdict::Grow(share) => growth *= share,
-                Verdict::End => {
-                    window.ssthresh = window.cwnd;
-                    return;
-                }
-            }
-        }
-        window.cwnd = (window.cwnd + growth).min(window.ssthresh);
-    }
-
-    /// The window was reduced.
-    pub fn leave_slow_start(&mut self) {
-        if let Some(hystart) = &mut self.hystart {
-            hystart.reset();
-        }
-    }
-
-    /// What a reduction is taken from, in segments.
-    pub fn flight(&self, event: &Congestion, cwnd: Bytes) -> f64 {
-        let flight = self.reduce_from.on_congestion(event.in_flight, cwnd);
-        flight.segments(self.smss)
-    }
-
-    /// What a reduction by a timeout is taken from, in segments; none where ssthresh is held because
-    /// the timer expires again for the same segment (RFC 5681 §3.1).
-    pub fn flight_at_timeout(&self, event: &Rto, cwnd: Bytes) -> Option<f64> {
-        let flight = self.reduce_from.on_rto(event.in_flight, cwnd);
-        (event.consecutive <= 1).then(|| flight.segments(self.smss))
     }
 }

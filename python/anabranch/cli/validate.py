@@ -91,11 +91,19 @@ def _measure() -> HostTimes:
     from anabranch.progress import Progress
     from anabranch.validate.measure_hosts import measure_hosts
 
-    console(error=True).print(
-        "measuring how late this machine's hosts are: about two minutes (--host-times FILE takes a file)"
-    )
+    said = False
     with Progress("hosts", 1) as progress:
-        return measure_hosts(progress.update)
+
+        def update(done: float) -> None:
+            nonlocal said
+            if not said:
+                said = True
+                console(error=True).print(
+                    "measuring how late this machine's hosts are: about two minutes (--host-times FILE takes a file)"
+                )
+            progress.update(done)
+
+        return measure_hosts(update)
 
 
 def _write(comparisons: Sequence[Comparison], out: Path) -> None:

@@ -5,12 +5,12 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::super::params::{ReductionBase, RenoFriendly, WindowCount};
+use super::super::params::{RenoFriendly, WindowCount};
 
 /// The parameters that stay with the control, as plain numbers.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "parameters of their own")]
-pub(in super::super) struct Law {
+pub(in super::super) struct Constants {
     pub c: f64,
     pub beta: f64,
     pub fast_convergence: bool,
@@ -24,13 +24,10 @@ pub(in super::super) struct Law {
     pub count_outlives: bool,
     pub undo_restores_w_max: bool,
     pub count: WindowCount,
-    pub reduce_from: ReductionBase,
     pub first_epoch_growth: f64,
-    /// In segments.
-    pub slow_start_limit: f64,
 }
 
-impl Law {
+impl Constants {
     /// Figure 1.
     pub(super) fn w_cubic(&self, epoch: &Epoch, t: f64) -> f64 {
         self.c * cube(t - epoch.k) + epoch.w_max

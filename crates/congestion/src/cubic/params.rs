@@ -93,12 +93,9 @@ macro_rules! cubic_params {
         }
 
         impl $Name {
-            /// HyStart, if it is on.
+            /// The frame that the parameters describe.
             #[must_use]
-            pub(in crate) fn exit(
-                &self,
-                init: &$crate::Init,
-            ) -> Option<Box<$crate::hystart::Exit>> {
+            pub(in crate) fn setup(&self, init: &$crate::Init) -> $crate::classic::Setup {
                 use $crate::hystart::{Exit, Settings};
                 let kind = self.hystart.or(init.stack.hystart);
                 let settings = Settings {
@@ -110,12 +107,16 @@ macro_rules! cubic_params {
                     delay_max: self.hystart_delay_max,
                     min_samples: self.hystart_min_samples.get(),
                 };
-                Exit::new(kind, settings, init.stack.paced)
+                $crate::classic::Setup {
+                    slow_start_limit: self.slow_start_limit.segments(init, self.hystart),
+                    reduce_from: self.reduce_from.or(init.stack.reduce_from),
+                    hystart: Exit::new(kind, settings, init.stack.paced),
+                }
             }
             /// The window law that the parameters describe.
             #[must_use]
-            pub(in crate) fn law(&self, init: &$crate::Init) -> $crate::cubic::Law {
-                $crate::cubic::Law {
+            pub(in crate) fn constants(&self, init: &$crate::Init) -> $crate::cubic::Constants {
+                $crate::cubic::Constants {
                     c: self.c.get(),
                     beta: self.beta.get(),
                     fast_convergence: self.fast_convergence,
@@ -126,13 +127,11 @@ macro_rules! cubic_params {
                     undo_restores_w_max: init.stack.undo_restores_w_max,
                     reno_friendly: self.reno_friendly.or(init.stack.reno_friendly),
                     count: self.count.or(init.stack.window_count),
-                    reduce_from: self.reduce_from.or(init.stack.reduce_from),
                     first_epoch_growth: self
                         .first_epoch_growth
                         .0
                         .or(init.stack.first_epoch_growth)
                         .get(),
-                    slow_start_limit: self.slow_start_limit.segments(init, self.hystart),
                 }
             }
         }

@@ -34,8 +34,8 @@
 use anabranch_core::math::cube;
 
 use super::{
-    Ack, Cubic,
-    law::{Epoch, Law, LookedUp},
+    Ack, CubicLaw, Window, WindowCount,
+    law::{Constants, Epoch, LookedUp},
 };
 
 /// Growth where the cubic function stands still: one segment per 100 windows.
@@ -43,10 +43,10 @@ const FLAT: f64 = 100.0;
 /// What it takes for W_est to grow by a segment is a multiple of the window, in parts of so many.
 const PARTS: f64 = 8.0;
 
-impl Law {
+impl Constants {
     /// Whether the acknowledgment that ends slow start counts behind it.
     pub(super) const fn counts_end_of_slow_start(&self) -> bool {
-        !self.tick.is_zero()
+        matches!(self.count, WindowCount::Segments) && !self.tick.is_zero()
     }
 
     /// `cnt`: for how many acknowledged segments a window of `cwnd` grows by one, by the cubic function. `t` is one
@@ -102,7 +102,7 @@ impl Law {
     }
 }
 
-impl Cubic {
+impl CubicLaw {
     /// Congestion avoidance. `acked` is a whole number of segments.
     #[expect(
         clippy::cast_possible_truncation,
@@ -110,14 +110,19 @@ impl Cubic {
         reason = "the count is what a division by cnt leaves, and cnt is 100 windows at most"
     )]
     #[expect(clippy::float_cmp, reason = "the same window, not one like it")]
-    pub(super) fn avoid_congestion_in_segments(&mut self, ack: &Ack, acked: f64) {
-        let law = self.law;
-        let window = &mut self.window;
-        let (cwnd, cwnd_prior) = (window.cwnd, window.cwnd_prior);
+    pub(super) fn avoid_congestion_in_segments(
+        &mut self,
+        window: &mut Window<f64>,
+        ack: &Ack,
+        acked: f64,
+    ) {
+        let law = self.constants;
+        let state = &mut self.state;
+        let (cwnd, cwnd_prior) = (window.cwnd, state.cwnd_prior);
         let acked = acked.min(cwnd);
-        let mut epoch = window
+        let mut epoch = state
             .epoch
-            .unwrap_or_else(|| window.begin_epoch(&law, ack.now));
+            .unwrap_or_else(|| state.begin_epoch(&law, cwnd, ack.now));
         epoch.resume(ack.now);
         epoch.acked += acked;
         let ahead = if law.tick.is_zero() {
@@ -137,7 +142,7 @@ impl Cubic {
             }
             _ => {
                 let t = law.since(epoch.start, ack.now).as_secs_f64() + ahead.as_secs_f64();
-                let cnt = law.cnt(cwnd, &epoch, t, window.first_epoch);
+                let cnt = law.cnt(cwnd, &epoch, t, state.first_epoch);
                 let cnt = law.no_slower_than_reno(cnt, cwnd, &mut epoch, cwnd_prior);
                 let at = ack.now;
                 epoch.looked_up = Some(LookedUp { cnt, cwnd, at });
@@ -145,7 +150,7 @@ impl Cubic {
             }
         };
         // What was counted before, perhaps when `cnt` was large, brings one segment at most.
-        let mut count = f64::from(window.acked_count);
+        let mut count = f64::from(state.acked_count);
         if count >= cnt {
             count = 0.0;
             window.cwnd += 1.0;
@@ -153,7 +158,7 @@ impl Cubic {
         count += acked;
         let grown = (count / cnt).floor();
         window.cwnd += grown;
-        window.acked_count = (count - grown * cnt) as u32;
-        window.epoch = Some(epoch);
+        state.acked_count = (count - grown * cnt) as u32;
+        state.epoch = Some(epoch);
     }
 }
