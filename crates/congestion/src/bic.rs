@@ -57,11 +57,11 @@ pub struct Params {
     pub beta: DecreaseFactor,
     /// The window below which BIC is Reno (§III: 14).
     pub low_window: Packets,
-    /// A loss before the old maximum is reached lowers the new one (§III).
+    /// A loss before the old maximum is reached lowers the new one to the middle of the window before and after it (§III).
     pub fast_convergence: bool,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What a reduction is taken from.
+    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 

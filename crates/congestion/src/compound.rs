@@ -103,14 +103,14 @@ pub struct Params {
     pub lambda: Share,
     /// The window up to which there is no delay window (§2, §6: 38).
     pub low_window: Packets,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
     /// How the loss window counts what is acknowledged in congestion avoidance. `"acks"` is §3's
     /// equation 2 to the letter, with which delayed acknowledgments halve its growth.
     pub avoidance: Avoidance,
-    /// What the delay window takes for the round-trip time.
+    /// The round-trip time in `diff = (win / baseRTT - win / RTT) · baseRTT` (§3).
     pub rtt: RttEstimate,
-    /// What a reduction is taken from.
+    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 

@@ -56,9 +56,9 @@ pub struct Params {
     pub g: DctcpGain,
     /// `alpha` before anything is known: 1, so that the first reduction is Reno's (RFC 8257 §3.3).
     pub initial_alpha: Share,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What a reduction is taken from.
+    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 

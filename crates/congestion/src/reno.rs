@@ -66,14 +66,14 @@ pub enum Avoidance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2
-    /// has 1).
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How congestion avoidance counts what is acknowledged.
+    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or `SMSS² / cwnd` per ACK (RFC 5681
+    /// §3.1 equation 3).
     pub avoidance: Avoidance,
     /// In congestion avoidance every ACK adds an eighth of a segment besides, as 4.4BSD did (RFC 2525 §2.6).
     pub extra_eighth: bool,
-    /// What a reduction is taken from.
+    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 

@@ -78,11 +78,11 @@ pub struct Params {
     pub gamma: Packets,
     /// The share of the window that a loss leaves (RFC 5681 §3.1: half).
     pub beta_loss: DecreaseFactor,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
-    /// What is taken for the round-trip time of a round trip.
+    /// The round-trip time in `diff = (1 - BaseRTT / RTT) · cwnd` (§III-B).
     pub rtt: RttEstimate,
-    /// What a reduction is taken from.
+    /// What a reduction is taken from: FlightSize (RFC 5681 §3.1 equation 4) or cwnd.
     pub reduce_from: OrStack<ReductionBase>,
 }
 

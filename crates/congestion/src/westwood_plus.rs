@@ -96,11 +96,12 @@ pub struct Params {
     pub form: Form,
     /// Share of the old estimate in the new one: the low-pass filter's coefficient (§2: 7/8).
     pub filter: Share,
-    /// What of the acknowledged data a sample counts.
+    /// What of the acknowledged data a sample counts (§2).
     pub counting: Counting,
-    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3).
+    /// What one ACK adds in slow start at most (`L` of RFC 3465 §2.3; RFC 5681 §3.1 equation 2 has 1).
     pub slow_start_limit: SlowStartLimit,
-    /// How congestion avoidance counts what is acknowledged.
+    /// How congestion avoidance counts: `SMSS` per window of octets (RFC 3465 §2.1), or `SMSS² / cwnd` per ACK (RFC 5681
+    /// §3.1 equation 3).
     pub avoidance: Avoidance,
     /// What a loss before the first sample is taken from.
     pub reduce_from: OrStack<ReductionBase>,
