@@ -4,6 +4,9 @@
 //! ([`Endpoint::write`], [`Endpoint::close`], …) and the time ([`Endpoint::on_deadline`], once
 //! [`Endpoint::deadline`] has come), and after each of them takes what is to be sent
 //! ([`Endpoint::poll_transmit`], until `None`).
+//!
+//! An endpoint is a `Sender`, a `Receiver`, and what connects them: the state of the connection, what the handshake has agreed on,
+//! and the timer.
 
 mod acknowledgment;
 mod application;
@@ -191,50 +194,44 @@ pub struct Endpoint<B: Body> {
     state: State,
     wanted: Wanted,
     agreed: Agreed,
-    /// What limits the sender, as of when nothing more could leave.
-    limit: SendLimit,
-    auto_read: bool,
     /// Full segment in octets: ours or the peer's, whichever is smaller.
     smss: u32,
+    /// Expiries of the retransmission timer since the last progress.
+    expiries: u16,
+    timer: Timer,
+    timer_at: Instant,
+    stats: Stats,
+    settings: Arc<Settings>,
+    cold: Box<Cold<B>>,
+    snd: Sender<B>,
+    rcv: Receiver,
+}
+
+/// The sending half: what is in flight, what may be, and when.
+#[derive(Debug)]
+struct Sender<B: Body> {
+    /// What limits the sender, as of when nothing more could leave.
+    limit: SendLimit,
     /// SND.UNA
-    snd_una: Seq,
+    una: Seq,
     /// SND.NXT
-    snd_nxt: Seq,
+    nxt: Seq,
     /// SND.UNA + SND.WND: the right edge of the peer's window.
-    snd_edge: Seq,
+    edge: Seq,
     /// SND.WL1
-    snd_wl1: Seq,
+    wl1: Seq,
     /// SND.WL2
-    snd_wl2: Seq,
+    wl2: Seq,
     /// SND.WND
-    snd_wnd: u32,
-    /// TS.Recent (RFC 7323 §4.3)
-    ts_recent: u32,
-    /// When TS.Recent was taken ([`header::age_tick`]).
-    ts_recent_at: u16,
-    /// RCV.NXT
-    rcv_nxt: Seq,
-    /// RCV.NXT + RCV.WND as last advertised.
-    rcv_edge: Seq,
-    /// Last.ACK.sent (RFC 7323 §4.3)
-    rcv_acked: Seq,
-    /// Octets of the receive buffer, as many as a scaled window can tell.
-    receive_window: u64,
+    wnd: u32,
     /// Octets of the send buffer.
-    send_buffer: u64,
+    capacity: u64,
     /// Up to where an application that always has more to send has written.
     write_edge: Seq,
     /// It writes anew once so much is acknowledged.
     written_anew_at: Seq,
     /// Octets of the congestion window that are taken by what is not data.
     reserved: u64,
-    /// The window field as last sent, once it has been sent scaled.
-    rcv_field: u16,
-    told: bool,
-    /// Something waits beyond a gap.
-    rcv_gaps: bool,
-    /// A duplicate waits to be reported (RFC 2883).
-    rcv_duplicate: bool,
     /// A timer rule is at work.
     timed: bool,
     /// Where the last probe stands (RFC 8985 §7.3, §7.4).
@@ -249,12 +246,8 @@ pub struct Endpoint<B: Body> {
     /// handed over by itself, [`pacing::UNKNOWN_TRAIN`] if it has to be measured.
     train: u8,
     longest_train: u8,
-    /// Expiries of the retransmission timer since the last progress.
-    expiries: u16,
     /// When data last left; [`Instant::NEVER`] before.
     last_sent: Instant,
-    timer: Timer,
-    timer_at: Instant,
     /// Pacing holds data back until then; never if it does not.
     paced_until: Instant,
     /// Pacing permits the next data from then on.
@@ -264,15 +257,38 @@ pub struct Endpoint<B: Body> {
     /// Round trips counted, and the number whose acknowledgment ends the current one.
     round: u64,
     round_end: Seq,
-    ack: AckPolicy,
     rtt: RttEstimator,
     recovery: RecoveryState,
     board: Scoreboard,
     buffer: SendBuffer<B>,
     control: Control,
-    stats: Stats,
-    settings: Arc<Settings>,
-    cold: Box<Cold<B>>,
+}
+
+/// The receiving half: what has come, and what of it is to be acknowledged.
+#[derive(Debug)]
+struct Receiver {
+    auto_read: bool,
+    /// TS.Recent (RFC 7323 §4.3)
+    ts_recent: u32,
+    /// When TS.Recent was taken ([`header::age_tick`]).
+    ts_recent_at: u16,
+    /// RCV.NXT
+    nxt: Seq,
+    /// RCV.NXT + RCV.WND as last advertised.
+    edge: Seq,
+    /// Last.ACK.sent (RFC 7323 §4.3)
+    acked: Seq,
+    /// Octets of the receive buffer, as many as a scaled window can tell.
+    window: u64,
+    /// The window field as last sent, once it has been sent scaled.
+    field: u16,
+    /// The window as it stands has been advertised.
+    advertised: bool,
+    /// Something waits beyond a gap.
+    gaps: bool,
+    /// A duplicate waits to be reported (RFC 2883).
+    duplicate: bool,
+    ack: AckPolicy,
 }
 
 /// What the steady state does not touch.
@@ -434,69 +450,73 @@ impl<B: Body> Endpoint<B> {
                 snd_scale: 0,
                 rcv_scale: 0,
             },
-            limit: SendLimit::Application,
-            auto_read: true,
             smss: settings.mss,
-            snd_una: first,
-            snd_nxt: first,
-            snd_edge: first,
-            snd_wl1: first,
-            snd_wl2: first,
-            snd_wnd: 0,
-            ts_recent: 0,
-            ts_recent_at: 0,
-            rcv_nxt: Seq::first(0),
-            rcv_edge: Seq::first(0),
-            rcv_acked: Seq::first(0),
-            receive_window: settings.first_receive_window(),
-            send_buffer: settings.send_buffer_bytes(),
-            write_edge: first,
-            written_anew_at: first,
-            reserved: 0,
-            rcv_field: 0,
-            told: false,
-            rcv_gaps: false,
-            rcv_duplicate: false,
-            timed: false,
-            probing: Probing::Free,
-            rated: control.wants().rate_samples,
-            validating: settings.idle_restart == IdleRestart::Rfc7661,
-            paced: settings.pacing
-                || control.pacing_rate().is_some()
-                || matches!(control, Control::Boxed(_)),
-            train: 0,
-            longest_train: if settings.segmentation.is_tso() {
-                pacing::SHORTEST_TRAIN
-            } else {
-                0
-            },
             expiries: 0,
-            last_sent: Instant::NEVER,
             timer: Timer::Off,
             timer_at: Instant::NEVER,
-            paced_until: Instant::NEVER,
-            paced_from: Instant::START,
-            cwnd_limited_until: first,
-            round: 0,
-            round_end: first,
-            ack: AckPolicy::new(settings.delayed_ack)
-                .with_window(settings.first_receive_window() / u64::from(settings.mss)),
-            rtt: RttEstimator::new(settings.initial_rto),
-            recovery: RecoveryState::new(first),
-            board,
-            buffer: SendBuffer::new(first + 1),
-            control,
             stats: Stats::default(),
             settings: Arc::clone(settings),
             cold: Box::new(Cold::new(role, first)),
+            snd: Sender {
+                limit: SendLimit::Application,
+                una: first,
+                nxt: first,
+                edge: first,
+                wl1: first,
+                wl2: first,
+                wnd: 0,
+                capacity: settings.send_buffer_bytes(),
+                write_edge: first,
+                written_anew_at: first,
+                reserved: 0,
+                timed: false,
+                probing: Probing::Free,
+                rated: control.wants().rate_samples,
+                validating: settings.idle_restart == IdleRestart::Rfc7661,
+                paced: settings.pacing
+                    || control.pacing_rate().is_some()
+                    || matches!(control, Control::Boxed(_)),
+                train: 0,
+                longest_train: if settings.segmentation.is_tso() {
+                    pacing::SHORTEST_TRAIN
+                } else {
+                    0
+                },
+                last_sent: Instant::NEVER,
+                paced_until: Instant::NEVER,
+                paced_from: Instant::START,
+                cwnd_limited_until: first,
+                round: 0,
+                round_end: first,
+                rtt: RttEstimator::new(settings.initial_rto),
+                recovery: RecoveryState::new(first),
+                board,
+                buffer: SendBuffer::new(first + 1),
+                control,
+            },
+            rcv: Receiver {
+                auto_read: true,
+                ts_recent: 0,
+                ts_recent_at: 0,
+                nxt: Seq::first(0),
+                edge: Seq::first(0),
+                acked: Seq::first(0),
+                window: settings.first_receive_window(),
+                field: 0,
+                advertised: false,
+                gaps: false,
+                duplicate: false,
+                ack: AckPolicy::new(settings.delayed_ack)
+                    .with_window(settings.first_receive_window() / u64::from(settings.mss)),
+            },
         }
     }
 
     /// Finds losses by `rule` besides ([`Config::timer_rule`](anabranch_congestion::Config::timer_rule)).
     #[must_use]
     pub fn with_timer_rule(mut self, rule: Option<TimerRule>) -> Self {
-        self.timed = rule.is_some();
-        self.cold.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, self.snd_una)));
+        self.snd.timed = rule.is_some();
+        self.cold.timer_rule = rule.map(|rule| Box::new(TimerRuleState::new(rule, self.snd.una)));
         self
     }
 
@@ -504,8 +524,11 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     #[inline]
     pub fn deadline(&self) -> Instant {
-        let mut at = self.timer_at.min(self.ack.deadline()).min(self.paced_until);
-        if let Some(timer) = self.control.timer() {
+        let mut at = self
+            .timer_at
+            .min(self.rcv.ack.deadline())
+            .min(self.snd.paced_until);
+        if let Some(timer) = self.snd.control.timer() {
             at = at.min(timer);
         }
         at

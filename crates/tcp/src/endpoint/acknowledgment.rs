@@ -42,14 +42,14 @@ impl<B: Body> Endpoint<B> {
     /// what was never sent and must be dropped.
     #[inline]
     pub(super) fn on_acknowledgment(&mut self, now: Instant, segment: &Segment<B>) -> bool {
-        let ack = self.snd_una.near(segment.ack);
-        if ack > self.snd_nxt {
+        let ack = self.snd.una.near(segment.ack);
+        if ack > self.snd.nxt {
             // RFC 9293 §3.10.7.4: answer and drop.
             self.refuse(Refusal::UnsentAck);
             self.challenge(now);
             return false;
         }
-        if ack < self.snd_una {
+        if ack < self.snd.una {
             if !self.believes(ack) {
                 self.refuse(Refusal::OldAck);
                 self.challenge(now);
@@ -58,17 +58,17 @@ impl<B: Body> Endpoint<B> {
             return true;
         }
         let same_window = self.take_window(segment, ack);
-        if ack > self.snd_una
-            && self.recovery.phase == Phase::Open
-            && self.recovery.dup_acks == 0
-            && self.board.is_plain()
-            && !self.timed
-            && self.probing == Probing::Free
+        if ack > self.snd.una
+            && self.snd.recovery.phase == Phase::Open
+            && self.snd.recovery.dup_acks == 0
+            && self.snd.board.is_plain()
+            && !self.snd.timed
+            && self.snd.probing == Probing::Free
             && !self.agreed.attended()
             && matches!(segment.options, Options::None | Options::AccEcn(_))
         {
             self.on_plain_progress(now, segment, ack);
-        } else if !self.board.is_empty() || self.tells_of_the_past(segment) {
+        } else if !self.snd.board.is_empty() || self.tells_of_the_past(segment) {
             self.on_acknowledgment_in_trouble(now, segment, ack, same_window);
         }
         true
@@ -76,7 +76,7 @@ impl<B: Body> Endpoint<B> {
 
     /// Whether an honest segment that is still in flight may acknowledge this (RFC 5961 §5.2).
     pub(super) fn believes(&self, ack: Seq) -> bool {
-        ack <= self.snd_nxt && ack.saturating_add(u64::from(self.cold.max_snd_wnd)) >= self.snd_una
+        ack <= self.snd.nxt && ack.saturating_add(u64::from(self.cold.max_snd_wnd)) >= self.snd.una
     }
 
     /// New data is acknowledged and nothing else: the steady state.
@@ -86,34 +86,34 @@ impl<B: Body> Endpoint<B> {
     )]
     #[inline(always)]
     fn on_plain_progress(&mut self, now: Instant, segment: &Segment<B>, ack: Seq) {
-        let una = self.snd_una;
-        let prior_in_flight = self.board.in_flight();
-        let plain = self.board.acknowledge_plain(ack);
-        self.snd_una = ack;
+        let una = self.snd.una;
+        let prior_in_flight = self.snd.board.in_flight();
+        let plain = self.snd.board.acknowledge_plain(ack);
+        self.snd.una = ack;
         self.after_release(now);
-        self.buffer.release(ack);
+        self.snd.buffer.release(ack);
         self.expiries = 0;
-        self.recovery.limited = 0;
+        self.snd.recovery.limited = 0;
         let ce_marked = self.tells_of_marks(segment);
         if !plain.complete || ce_marked {
             self.on_odd_progress(now, segment, &plain, (una, prior_in_flight, ce_marked));
             return;
         }
         let rtt = now.saturating_since(plain.last_sent_at);
-        self.rtt.note_min(rtt);
-        self.rtt.sample(
+        self.snd.rtt.note_min(rtt);
+        self.snd.rtt.sample(
             now.saturating_since(plain.first_sent_at),
             &self.settings.rto_bounds(),
         );
         self.after_progress_always(now, true);
         let acked = Bytes::new(ack.since(una));
-        let rate = if self.rated {
+        let rate = if self.snd.rated {
             self.rate_sample(now, plain.octets, Some(plain.latest))
         } else {
             None
         };
         let cwnd_limited = self.is_cwnd_limited(now, acked.get());
-        self.control.on_ack(&Ack {
+        self.snd.control.on_ack(&Ack {
             now,
             acked,
             sacked: Bytes::ZERO,
@@ -121,14 +121,14 @@ impl<B: Body> Endpoint<B> {
             lost: Bytes::ZERO,
             ce_marked: Bytes::ZERO,
             prior_in_flight: Bytes::new(prior_in_flight),
-            in_flight: Bytes::new(self.board.in_flight()),
+            in_flight: Bytes::new(self.snd.board.in_flight()),
             rtt: Some(rtt),
-            srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min_rtt(),
+            srtt: self.snd.rtt.srtt(),
+            min_rtt: self.snd.rtt.min_rtt(),
             rate,
-            round: self.round,
+            round: self.snd.round,
             cwnd_limited,
-            app_limited: self.limit == SendLimit::Application,
+            app_limited: self.snd.limit == SendLimit::Application,
             in_recovery: false,
         });
     }
@@ -143,8 +143,8 @@ impl<B: Body> Endpoint<B> {
         (una, prior_in_flight, ce_marked): (Seq, u64, bool),
     ) {
         let mut news = News {
-            delivered: plain.delivered(una, self.snd_una),
-            acked: self.snd_una.since(una),
+            delivered: plain.delivered(una, self.snd.una),
+            acked: self.snd.una.since(una),
             lost: 0,
             new_sack: false,
             duplicate: None,
@@ -154,7 +154,9 @@ impl<B: Body> Endpoint<B> {
             prior_una: una,
             prior_in_flight,
         };
-        self.board.acknowledge(self.snd_una, &mut news.delivered);
+        self.snd
+            .board
+            .acknowledge(self.snd.una, &mut news.delivered);
         self.sample_rtt(now, segment, &news.delivered);
         self.after_progress_always(now, true);
         if ce_marked {
@@ -171,16 +173,18 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     pub(super) fn report_losses(&mut self, now: Instant) -> Bytes {
         let mut total = Bytes::ZERO;
-        for number in self.board.take_noted() {
-            let index = number.checked_sub(self.board.gone()).map(usize::try_from);
-            let record = index.and_then(|index| self.board.get(index.ok()?));
+        for number in self.snd.board.take_noted() {
+            let index = number
+                .checked_sub(self.snd.board.gone())
+                .map(usize::try_from);
+            let record = index.and_then(|index| self.snd.board.get(index.ok()?));
             let (Some(record), Some(extras)) = (record, &mut self.cold.extras) else {
                 continue;
             };
             total += Bytes::new(u64::from(record.len));
             let segment = (number, u64::from(record.len));
             if let Some(lost) = extras.rate.on_lost(now, segment, self.agreed.guided) {
-                self.control.on_lost(&lost);
+                self.snd.control.on_lost(&lost);
             }
         }
         total
@@ -197,26 +201,26 @@ impl<B: Body> Endpoint<B> {
     ) {
         let mut news = News {
             delivered: Delivered::NOTHING,
-            acked: ack.since(self.snd_una),
+            acked: ack.since(self.snd.una),
             lost: 0,
             new_sack: false,
             duplicate: None,
             is_duplicate: false,
-            prior_dup_acks: self.recovery.dup_acks,
-            prior_phase: self.recovery.phase,
-            prior_una: self.snd_una,
-            prior_in_flight: self.board.in_flight(),
+            prior_dup_acks: self.snd.recovery.dup_acks,
+            prior_phase: self.snd.recovery.phase,
+            prior_una: self.snd.una,
+            prior_in_flight: self.snd.board.in_flight(),
         };
         if self.agreed.guided {
             self.take_sack(segment, ack, &mut news);
         }
-        let was_recovering = self.recovery.phase.reduces();
+        let was_recovering = self.snd.recovery.phase.reduces();
         let undone = self.stats.undone;
         if news.acked > 0 {
-            self.board.acknowledge(ack, &mut news.delivered);
-            self.snd_una = ack;
+            self.snd.board.acknowledge(ack, &mut news.delivered);
+            self.snd.una = ack;
             self.after_release(now);
-            self.buffer.release(ack);
+            self.snd.buffer.release(ack);
             self.expiries = 0;
             self.sample_rtt(now, segment, &news.delivered);
             if self.cold.watch.is_some() {
@@ -226,7 +230,7 @@ impl<B: Body> Endpoint<B> {
             self.after_progress_always(now, restart);
         } else {
             let duplicate = Duplicate {
-                outstanding: !self.board.is_empty(),
+                outstanding: !self.snd.board.is_empty(),
                 no_data: segment.body.is_empty(),
                 no_control_bits: !segment.flags.any(Flags::SYN | Flags::FIN),
                 same_number: true,
@@ -251,13 +255,13 @@ impl<B: Body> Endpoint<B> {
                 return;
             }
         }
-        if news.new_sack && self.recovery.phase == Phase::Recovery {
+        if news.new_sack && self.snd.recovery.phase == Phase::Recovery {
             news.lost += self.update_lost();
         }
         if self.cold.watch.is_some() {
             self.look(now, segment, &mut news);
         }
-        if self.timed {
+        if self.snd.timed {
             self.apply_timer_rule(now, &mut news);
         }
         let ce_marked = self.tells_of_marks(segment);
@@ -270,7 +274,7 @@ impl<B: Body> Endpoint<B> {
                 && !self.settings.window_rules.grow_at_recovery_end()
                 && self.stats.undone == undone;
             self.tell_control(now, &news, was_recovering, ce_marked);
-        } else if self.rated {
+        } else if self.snd.rated {
             self.report_losses(now);
         }
         if news.delivered.control_bits > 0 {
@@ -282,19 +286,19 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn take_window(&mut self, segment: &Segment<B>, ack: Seq) -> bool {
         let window = u32::from(segment.window) << self.agreed.snd_scale;
-        let same = window == self.snd_wnd;
-        let seq = self.rcv_nxt.near(segment.seq);
-        if self.snd_wl1 < seq || (self.snd_wl1 == seq && self.snd_wl2 <= ack) {
-            self.snd_wnd = window;
-            self.snd_edge = ack + u64::from(window);
-            self.snd_wl1 = seq;
-            self.snd_wl2 = ack;
+        let same = window == self.snd.wnd;
+        let seq = self.rcv.nxt.near(segment.seq);
+        if self.snd.wl1 < seq || (self.snd.wl1 == seq && self.snd.wl2 <= ack) {
+            self.snd.wnd = window;
+            self.snd.edge = ack + u64::from(window);
+            self.snd.wl1 = seq;
+            self.snd.wl2 = ack;
             if !same {
                 self.cold.max_snd_wnd = self.cold.max_snd_wnd.max(window);
             }
             if self.timer == Timer::Persist {
                 self.note_probe_answered();
-                if self.snd_edge > self.snd_nxt {
+                if self.snd.edge > self.snd.nxt {
                     self.cold.probes = 0;
                     self.stop_timer();
                 }
@@ -307,18 +311,18 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     fn after_progress_always(&mut self, now: Instant, restart: bool) {
         self.forget_train();
-        if self.rated {
+        if self.snd.rated {
             self.note_write_after_block();
         }
-        if self.snd_una > self.round_end {
-            self.round += 1;
-            self.round_end = self.snd_nxt;
-            if self.validating {
+        if self.snd.una > self.snd.round_end {
+            self.snd.round += 1;
+            self.snd.round_end = self.snd.nxt;
+            if self.snd.validating {
                 self.validate_round(now);
             }
         }
-        if self.board.is_empty() {
-            if self.validating {
+        if self.snd.board.is_empty() {
+            if self.snd.validating {
                 self.validate_round(now);
             }
             // RFC 6298 (5.2)
@@ -340,7 +344,7 @@ impl<B: Body> Endpoint<B> {
     /// A FIN may be among what is acknowledged.
     #[cold]
     fn after_control_bits(&mut self, now: Instant) {
-        if self.send_is_over() && self.board.is_empty() {
+        if self.send_is_over() && self.snd.board.is_empty() {
             self.on_fin_acknowledged(now);
         }
     }

@@ -31,16 +31,16 @@ impl<B: Body> Endpoint<B> {
         if self.wanted.fin || self.send_is_over() {
             return 0;
         }
-        let first = self.snd_una.max(self.cold.first_octet);
+        let first = self.snd.una.max(self.cold.first_octet);
         self.send_space()
-            .saturating_sub(self.buffer.end().since(first))
+            .saturating_sub(self.snd.buffer.end().since(first))
     }
 
     /// Gives the stream all of `body`, as an application does that blocks in writing: the send
     /// buffer limits what is outstanding, not what is taken here. Ignored after [`Self::close`].
     pub fn write_all(&mut self, body: B) {
-        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
-            self.buffer.write(body);
+        if !self.wanted.fin && !self.send_is_over() && self.snd.buffer.end() != Seq::END {
+            self.snd.buffer.write(body);
             self.wanted.wake = true;
         }
     }
@@ -51,8 +51,8 @@ impl<B: Body> Endpoint<B> {
     /// # Panics
     /// If the pattern is empty.
     pub fn write_repeated(&mut self, pattern: B, total: u64) {
-        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
-            self.buffer.write_repeated(pattern, total);
+        if !self.wanted.fin && !self.send_is_over() && self.snd.buffer.end() != Seq::END {
+            self.snd.buffer.write_repeated(pattern, total);
             self.wanted.wake = true;
         }
     }
@@ -62,8 +62,8 @@ impl<B: Body> Endpoint<B> {
     /// # Panics
     /// If the pattern is empty.
     pub fn write_repeating(&mut self, pattern: B) {
-        if !self.wanted.fin && !self.send_is_over() && self.buffer.end() != Seq::END {
-            self.buffer.repeat(pattern);
+        if !self.wanted.fin && !self.send_is_over() && self.snd.buffer.end() != Seq::END {
+            self.snd.buffer.repeat(pattern);
             self.wanted.wake = true;
         }
     }
@@ -95,19 +95,19 @@ impl<B: Body> Endpoint<B> {
         let unread = receive.unread();
         self.stats.delivered_bytes += u64::from(body.len());
         // RFC 9293 §3.8.6.2.2: tell of the new room once it is worth telling.
-        let room = self.receive_window;
-        let edge = self.rcv_nxt.saturating_add(self.offer());
+        let room = self.rcv.window;
+        let edge = self.rcv.nxt.saturating_add(self.offer());
         let mut worth = (room / 2).min(2 * u64::from(self.smss));
         if self.settings.receiver.doubles_window_updates() {
-            worth = worth.max(self.rcv_edge.since(self.rcv_nxt));
+            worth = worth.max(self.rcv.edge.since(self.rcv.nxt));
         }
-        if self.state.may_receive() && edge.since(self.rcv_edge) >= worth {
-            self.ack.at_once();
+        if self.state.may_receive() && edge.since(self.rcv.edge) >= worth {
+            self.rcv.ack.at_once();
             self.wanted.wake = true;
         }
         if unread == 0 {
-            self.ack.all_read();
-            self.wanted.wake |= self.ack.due();
+            self.rcv.ack.all_read();
+            self.wanted.wake |= self.rcv.ack.due();
         }
         body
     }
@@ -123,8 +123,8 @@ impl<B: Body> Endpoint<B> {
 
     /// Whether the application takes everything at once (the default) or by [`Self::read`].
     pub fn set_auto_read(&mut self, on: bool) {
-        self.auto_read = on;
-        self.told = false;
+        self.rcv.auto_read = on;
+        self.rcv.advertised = false;
         if on {
             self.take(u64::MAX);
         }

@@ -147,8 +147,8 @@ impl<B: Body> Endpoint<B> {
             let full = u64::from(self.smss).min(FULL);
             let target = self
                 .most_tuned(self.settings.receiver.tuning_start() * full / FULL)
-                .max(self.receive_window);
-            let first = (u64::from(self.smss), self.receive_window);
+                .max(self.rcv.window);
+            let first = (u64::from(self.smss), self.rcv.window);
             self.cold.extras().tuner.start(now, target, first);
         }
     }
@@ -173,13 +173,13 @@ impl<B: Body> Endpoint<B> {
             tuner.sample_echo(timestamp(now), timestamps.echo);
         } else if tuner.rtt.is_zero() {
             // Without timestamps the handshake has to do.
-            tuner.sample(self.rtt.srtt());
+            tuner.sample(self.snd.rtt.srtt());
         }
     }
 
     /// Data came in order, and has been taken if the application takes everything at once.
     pub(super) fn tune_receive_window(&mut self, now: Instant, taken: u64) {
-        if self.auto_read {
+        if self.rcv.auto_read {
             let unread = self.stats.delivered_bytes - taken;
             self.on_taken(now, taken, unread);
         }
@@ -200,7 +200,7 @@ impl<B: Body> Endpoint<B> {
                 .receive
                 .as_ref()
                 .and_then(|receive| receive.end())
-                .map_or(0, |end| end.since(self.rcv_nxt));
+                .map_or(0, |end| end.since(self.rcv.nxt));
             let window = self.most_tuned(window.saturating_add(waiting));
             let tuner = &mut self.cold.extras().tuner;
             tuner.target = tuner.target.max(window);
@@ -224,25 +224,25 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn grow_receive_window(&mut self, segment: &Segment<B>, occupied: u64) {
         let len = u64::from(segment.body.len());
         let target = self.cold.extras().tuner.target.saturating_sub(occupied);
-        if self.receive_window < target {
-            self.receive_window = target.min(self.receive_window + 2 * len);
-            self.told = false;
+        if self.rcv.window < target {
+            self.rcv.window = target.min(self.rcv.window + 2 * len);
+            self.rcv.advertised = false;
             // While it grows, each segment is acknowledged, so that the sender learns of it.
-            self.ack.once_at_once();
+            self.rcv.ack.once_at_once();
         }
     }
 
     /// Whether an acknowledgment now could not offer as much as the last one did, for want of room that reading makes.
     pub(super) fn wants_a_read(&self) -> bool {
         let field = self.offer().div_ceil(1 << self.agreed.rcv_scale);
-        self.agreed.tuned && !self.auto_read && field < u64::from(self.rcv_field)
+        self.agreed.tuned && !self.rcv.auto_read && field < u64::from(self.rcv.field)
     }
 
     /// What an acknowledgment offers now.
     pub(super) fn offer(&self) -> u64 {
         let unread = self.readable();
         if !self.agreed.tuned || !self.settings.receiver.accounts_for_buffer() {
-            return self.receive_window.saturating_sub(unread);
+            return self.rcv.window.saturating_sub(unread);
         }
         // The buffer holds what waits beyond a gap as well; the edge that has been offered stays.
         let room = self
@@ -250,7 +250,8 @@ impl<B: Body> Endpoint<B> {
             .extras
             .as_ref()
             .map_or(u64::MAX, |extras| extras.tuner.target);
-        self.receive_window
+        self.rcv
+            .window
             .min(room.saturating_sub(unread + self.beyond()))
     }
 
@@ -266,15 +267,15 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn send_space(&self) -> u64 {
         let start = self.settings.send_autotuning_start.get();
         if start == 0 {
-            return self.send_buffer;
+            return self.snd.capacity;
         }
-        let wanted = 2 * self.control.cwnd().get();
+        let wanted = 2 * self.snd.control.cwnd().get();
         let before = self
             .cold
             .extras
             .as_ref()
             .map_or(0, |extras| extras.send_space);
-        before.max(wanted).max(start).min(self.send_buffer)
+        before.max(wanted).max(start).min(self.snd.capacity)
     }
 }
 

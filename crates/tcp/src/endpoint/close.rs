@@ -17,13 +17,13 @@ impl<B: Body> Endpoint<B> {
         match self.state {
             State::Closed | State::Listen => {
                 self.state = State::Closed;
-                self.board = super::Scoreboard::default();
+                self.snd.board = super::Scoreboard::default();
                 self.stop();
             }
             _ if self.send_is_over() => {}
             _ => {
-                if self.buffer.end() == Seq::END {
-                    self.buffer.truncate(self.snd_nxt);
+                if self.snd.buffer.end() == Seq::END {
+                    self.snd.buffer.truncate(self.snd.nxt);
                 }
                 self.wanted.fin = true;
                 self.wanted.wake = true;
@@ -46,7 +46,7 @@ impl<B: Body> Endpoint<B> {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
-            self.want_reset(self.snd_nxt.wire(), None);
+            self.want_reset(self.snd.nxt.wire(), None);
         }
         self.end(Ending::Aborted, now);
     }
@@ -58,9 +58,9 @@ impl<B: Body> Endpoint<B> {
             self.cold.trouble().ended = Some((ending, now));
         }
         self.transit(Event::Reset);
-        self.board = super::Scoreboard::default();
+        self.snd.board = super::Scoreboard::default();
         self.cold.receive = None;
-        self.rcv_gaps = false;
+        self.rcv.gaps = false;
         self.stop();
     }
 
@@ -89,12 +89,12 @@ impl<B: Body> Endpoint<B> {
 
     /// The peer's FIN is next.
     pub(super) fn on_fin(&mut self, now: Instant) {
-        self.rcv_nxt += 1;
+        self.rcv.nxt += 1;
         self.cold.peer_fin = Seq::END;
         // What was missing was before the FIN.
         let receive = self.cold.receive.as_ref();
-        self.rcv_gaps = receive.is_some_and(|receive| receive.has_gaps());
-        self.ack.at_once();
+        self.rcv.gaps = receive.is_some_and(|receive| receive.has_gaps());
+        self.rcv.ack.at_once();
         self.transit(Event::Fin);
         if self.state == State::TimeWait {
             self.start_time_wait(now);

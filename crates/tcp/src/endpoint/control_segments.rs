@@ -63,7 +63,7 @@ impl<B: Body> Endpoint<B> {
                 return Some(outgoing);
             }
         }
-        if std::mem::take(&mut self.wanted.ack) && self.ack.due() {
+        if std::mem::take(&mut self.wanted.ack) && self.rcv.ack.due() {
             return Some(self.acknowledgment(now, place));
         }
         if let Some(extras) = &mut self.cold.extras
@@ -83,17 +83,17 @@ impl<B: Body> Endpoint<B> {
         place: &mut Segment<B>,
     ) -> Departure {
         self.stats.sent_acks += 1;
-        let owed = std::mem::replace(&mut self.ack, AckPolicy::new(DelayedAck::Off));
+        let owed = std::mem::replace(&mut self.rcv.ack, AckPolicy::new(DelayedAck::Off));
         let departure = self.outgoing(
             now,
-            self.snd_nxt,
+            self.snd.nxt,
             Flags::ACK,
             B::default(),
             Ecn::NotEct,
             place,
         );
         // The segment that changed the echo is still to be acknowledged.
-        self.ack = owed;
+        self.rcv.ack = owed;
         place.ack = number.wire();
         place.flags = if echo {
             Flags::ACK | Flags::ECE
@@ -105,16 +105,16 @@ impl<B: Body> Endpoint<B> {
 
     fn syn(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
         let answers = self.state == State::SynReceived;
-        let retransmission = (!self.board.is_empty()).then_some(RetransmitCause::Rto);
+        let retransmission = (!self.snd.board.is_empty()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
             // Where both ends opened at once, the answer is the first of its kind.
             if self.cold.passive || self.expiries > 0 {
                 self.note_retransmitted_syn();
             }
-            self.board.resent(0, now, false, false);
+            self.snd.board.resent(0, now, false, false);
         } else {
-            self.board.sent(self.snd_nxt, 1, Marks::SYN, now);
-            self.snd_nxt += 1;
+            self.snd.board.sent(self.snd.nxt, 1, Marks::SYN, now);
+            self.snd.nxt += 1;
         }
         let mut flags = Flags::SYN;
         if answers {
@@ -138,20 +138,20 @@ impl<B: Body> Endpoint<B> {
         };
         let timestamps = offers(s.timestamps, self.agreed.timestamps);
         let window = s.first_receive_window().min(65_535);
-        self.rcv_edge = self.rcv_edge.max(self.rcv_nxt + window);
+        self.rcv.edge = self.rcv.edge.max(self.rcv.nxt + window);
         *place = Segment {
-            seq: self.snd_una.wire(),
-            ack: if answers { self.rcv_nxt.wire() } else { 0 },
+            seq: self.snd.una.wire(),
+            ack: if answers { self.rcv.nxt.wire() } else { 0 },
             window: u16::try_from(window).unwrap_or(u16::MAX),
             flags,
             timestamps: timestamps.then(|| Timestamps {
                 value: timestamp(now),
-                echo: if answers { self.ts_recent } else { 0 },
+                echo: if answers { self.rcv.ts_recent } else { 0 },
             }),
             options,
             body: B::default(),
         };
-        self.ack.sent();
+        self.rcv.ack.sent();
         let size = place.ip_size();
         self.stats.sent_acks += 1;
         self.stats.sent_bytes += u64::from(size);
@@ -166,11 +166,11 @@ impl<B: Body> Endpoint<B> {
     /// (the override timeout of RFC 9293 §3.8.6.2.1).
     fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
         self.stop_timer();
-        if !self.state.may_transmit() || !self.board.is_empty() {
+        if !self.state.may_transmit() || !self.snd.board.is_empty() {
             return None;
         }
-        let edge = self.snd_edge.min(self.buffer.end());
-        let permitted = edge.since(self.snd_nxt).min(u64::from(self.smss));
+        let edge = self.snd.edge.min(self.snd.buffer.end());
+        let permitted = edge.since(self.snd.nxt).min(u64::from(self.smss));
         if permitted > 0 {
             self.note_probe_answered();
             let len = u32::try_from(permitted).unwrap_or(self.smss);
@@ -182,7 +182,7 @@ impl<B: Body> Endpoint<B> {
         self.stats.sent_acks += 1;
         Some(self.outgoing(
             now,
-            self.snd_una - 1,
+            self.snd.una - 1,
             Flags::ACK,
             B::default(),
             Ecn::NotEct,

@@ -289,7 +289,7 @@ impl<B: Body> Endpoint<B> {
         }
         if !segment.body.is_empty() || !segment.options.sack_blocks().is_empty() {
             // Only a pure acknowledgment tells the field of the SYN/ACK; this one counts.
-            self.read_ace(segment, self.snd_una);
+            self.read_ace(segment, self.snd.una);
             return;
         }
         match field(segment.flags) {
@@ -336,14 +336,16 @@ impl<B: Body> Endpoint<B> {
         let feedback = self.cold.extras().ecn.feedback;
         if feedback != Feedback::Counter
             || !self.agreed.ecn
-            || ack < self.snd_una
-            || ack > self.snd_nxt
+            || ack < self.snd.una
+            || ack > self.snd.nxt
         {
             return;
         }
         // What SACK reported before came with a field of its own.
-        let fresh = ack.since(self.snd_una).saturating_sub(self.board.sacked());
-        let (acked, smss) = (ack.since(self.snd_una), u64::from(self.smss));
+        let fresh = ack
+            .since(self.snd.una)
+            .saturating_sub(self.snd.board.sacked());
+        let (acked, smss) = (ack.since(self.snd.una), u64::from(self.smss));
         let state = &mut self.cold.extras().ecn;
         let told = match &mut state.option {
             Some(option) => option.read(segment.options.accecn(), acked),
@@ -409,20 +411,20 @@ impl<B: Body> Endpoint<B> {
                 if flags.any(Flags::CWR) {
                     state.echo_ce = false;
                     if has_data {
-                        self.ack.sender_reacted();
+                        self.rcv.ack.sender_reacted();
                     }
                 }
                 if ce && has_data {
                     let first = !std::mem::replace(&mut state.echo_ce, true);
-                    self.ack.marked(first);
+                    self.rcv.ack.marked(first);
                 }
             }
             Feedback::Exact => {
                 if has_data && ce != state.echo_ce {
                     // RFC 8257 §3.2: what waits is acknowledged as it was.
-                    if self.ack.is_waiting() {
-                        state.early = Some((self.rcv_nxt, state.echo_ce));
-                        self.ack.sent();
+                    if self.rcv.ack.is_waiting() {
+                        state.early = Some((self.rcv.nxt, state.echo_ce));
+                        self.rcv.ack.sent();
                         self.wanted.urgent = true;
                     }
                     state.echo_ce = ce;
@@ -437,7 +439,7 @@ impl<B: Body> Endpoint<B> {
                 state.untold += u32::from(ce);
                 // RFC 9768 §3.2.2.5.1: change-triggered and increment-triggered.
                 if has_data && ((ce && !state.last_ce) || state.untold >= MARKS_PER_ACK) {
-                    self.ack.at_once();
+                    self.rcv.ack.at_once();
                 }
                 state.last_ce = ce;
             }

@@ -29,28 +29,28 @@ impl<B: Body> Endpoint<B> {
     /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
     /// starts anew.
     pub(super) fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
-        let complete = self.snd_una >= self.recovery.recover;
-        match self.recovery.phase {
+        let complete = self.snd.una >= self.snd.recovery.recover;
+        match self.snd.recovery.phase {
             Phase::Open | Phase::Reduction => {
-                self.recovery.dup_acks = 0;
-                self.recovery.limited = 0;
-                if self.snd_una > self.recovery.reduced {
-                    self.recovery.phase = Phase::Open;
+                self.snd.recovery.dup_acks = 0;
+                self.snd.recovery.limited = 0;
+                if self.snd.una > self.snd.recovery.reduced {
+                    self.snd.recovery.phase = Phase::Open;
                 }
                 if news.new_sack {
                     // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
-                    self.recovery.dup_acks = 1;
+                    self.snd.recovery.dup_acks = 1;
                     news.lost += self.detect_by_sack(now, news.delivered.fresh);
                 }
                 true
             }
             Phase::Loss => {
-                self.recovery.dup_acks = 0;
+                self.snd.recovery.dup_acks = 0;
                 if complete {
                     let window = self.window();
-                    self.recovery.open();
-                    self.board.give_back();
-                    if self.validating {
+                    self.snd.recovery.open();
+                    self.snd.board.give_back();
+                    if self.snd.validating {
                         self.validate_recovered();
                     }
                     self.log_window(now, WindowChange::Recovered, window);
@@ -59,15 +59,15 @@ impl<B: Body> Endpoint<B> {
             }
             Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
                 let before = self.window();
-                self.recovery.open();
-                self.board.give_back();
-                let in_flight = self.board.in_flight();
-                self.control.on_recovered(&Recovered {
+                self.snd.recovery.open();
+                self.snd.board.give_back();
+                let in_flight = self.snd.board.in_flight();
+                self.snd.control.on_recovered(&Recovered {
                     now,
                     in_flight: Bytes::new(in_flight),
                     cwnd_limit: self.window_left_by_pace(),
                 });
-                if self.validating {
+                if self.snd.validating {
                     self.validate_recovered();
                 }
                 self.log_window(now, WindowChange::Recovered, before);
@@ -76,18 +76,19 @@ impl<B: Body> Endpoint<B> {
             Phase::Recovery if self.agreed.guided => true,
             Phase::Recovery => {
                 // RFC 6582 §3.2 step 3: a partial acknowledgment.
-                self.recovery.dup_acks = 0;
-                self.recovery.deflate(news.acked, self.smss);
-                self.board.note_loss(0);
+                self.snd.recovery.dup_acks = 0;
+                self.snd.recovery.deflate(news.acked, self.smss);
+                self.snd.board.note_loss(0);
                 // A timer rule may have sent it again already.
                 if self
+                    .snd
                     .board
                     .front()
                     .is_some_and(|front| !front.is_retransmitted())
                 {
                     self.wanted.retransmit = Retransmit::First(RetransmitCause::PartialAck);
                 }
-                self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
+                self.snd.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
             }
         }
     }
@@ -101,22 +102,22 @@ impl<B: Body> Endpoint<B> {
 
     /// A duplicate acknowledgment, as the recovery in use defines it.
     pub(super) fn after_duplicate(&mut self, now: Instant, news: &mut News) {
-        self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
+        self.snd.recovery.dup_acks = self.snd.recovery.dup_acks.saturating_add(1);
         if self.agreed.guided {
-            if self.recovery.phase.repairs_nothing() {
+            if self.snd.recovery.phase.repairs_nothing() {
                 news.lost += self.detect_by_sack(now, news.delivered.fresh);
             }
-        } else if self.recovery.phase == Phase::Recovery {
-            self.recovery.inflate(self.smss);
+        } else if self.snd.recovery.phase == Phase::Recovery {
+            self.snd.recovery.inflate(self.smss);
         } else if dupthresh::reached(
-            &self.recovery,
-            self.snd_una,
+            &self.snd.recovery,
+            self.snd.una,
             &self.settings,
-            (self.dupthresh(), self.timed),
+            (self.dupthresh(), self.snd.timed),
         ) {
             // RFC 5681 §3.2 steps 2 and 3.
             self.enter_recovery(now, RetransmitCause::DupThresh, 0);
-            self.recovery.inflate_at_entry(self.smss);
+            self.snd.recovery.inflate_at_entry(self.smss);
             self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
         }
     }
@@ -128,13 +129,13 @@ impl<B: Body> Endpoint<B> {
             self.tell_remedy_of_duplicate(now);
         }
         // RACK has its own time for it.
-        if !self.agreed.guided || self.agreed.racked() || self.snd_una < self.recovery.recover {
+        if !self.agreed.guided || self.agreed.racked() || self.snd.una < self.snd.recovery.recover {
             return 0;
         }
         let dupthresh = self.dupthresh();
-        let edge = self.board.lost_below(dupthresh, self.smss);
-        let lost = edge.is_some_and(|edge| edge > self.snd_una);
-        if !lost && self.recovery.dup_acks < dupthresh {
+        let edge = self.snd.board.lost_below(dupthresh, self.smss);
+        let lost = edge.is_some_and(|edge| edge > self.snd.una);
+        if !lost && self.snd.recovery.dup_acks < dupthresh {
             return 0;
         }
         let base = if self.cold.watch.is_some() {
@@ -143,12 +144,12 @@ impl<B: Body> Endpoint<B> {
             Base::Flight
         };
         self.enter_recovery_from(now, RetransmitCause::DupThresh, (fresh, base));
-        let before = self.board.lost();
-        self.board.mark_lost(0, RetransmitCause::DupThresh);
+        let before = self.snd.board.lost();
+        self.snd.board.mark_lost(0, RetransmitCause::DupThresh);
         self.update_lost();
         // (4.3): the first segment leaves whatever the pipe.
         self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
-        self.board.lost() - before
+        self.snd.board.lost() - before
     }
 
     /// Update (RFC 6675 §4): what the reports show to be lost.
@@ -156,8 +157,8 @@ impl<B: Body> Endpoint<B> {
         if !self.agreed.guided || self.agreed.racked() {
             return 0;
         }
-        match self.board.lost_below(self.dupthresh(), self.smss) {
-            Some(edge) => self.board.mark_lost_below(edge),
+        match self.snd.board.lost_below(self.dupthresh(), self.smss) {
+            Some(edge) => self.snd.board.mark_lost_below(edge),
             None => 0,
         }
     }
@@ -177,8 +178,8 @@ impl<B: Body> Endpoint<B> {
     ) {
         self.stats.fast_recoveries += 1;
         let before = self.window();
-        let goes_on = self.recovery.phase == Phase::Reduction;
-        let reduces = self.snd_una > self.recovery.reduced;
+        let goes_on = self.snd.recovery.phase == Phase::Reduction;
+        let reduces = self.snd.una > self.snd.recovery.reduced;
         if reduces {
             let flight = self.flight_to_reduce(now, true);
             let in_flight = match base {
@@ -189,27 +190,27 @@ impl<B: Body> Endpoint<B> {
                     window
                 }
             };
-            self.control.on_congestion(&Congestion {
+            self.snd.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
                 in_flight,
             });
         }
         if !self.agreed.guided {
-            self.board.note_loss(0);
+            self.snd.board.note_loss(0);
         }
-        self.recovery.enter(self.snd_nxt);
-        self.board.begin_recovery();
+        self.snd.recovery.enter(self.snd.nxt);
+        self.snd.board.begin_recovery();
         self.log_window(now, WindowChange::Recovery(cause), before);
         self.watch_recovery((reduces, goes_on), fresh);
     }
 
     /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
     fn bound_window(&mut self, now: Instant, limit: Bytes) {
-        if limit < self.control.cwnd() {
-            self.control.on_recovered(&Recovered {
+        if limit < self.snd.control.cwnd() {
+            self.snd.control.on_recovered(&Recovered {
                 now,
-                in_flight: Bytes::new(self.board.in_flight()),
+                in_flight: Bytes::new(self.snd.board.in_flight()),
                 cwnd_limit: Some(limit),
             });
         }
@@ -218,7 +219,7 @@ impl<B: Body> Endpoint<B> {
     /// What a reduction is taken from. `repairs`: a recovery begins with it.
     pub(super) fn flight_to_reduce(&mut self, now: Instant, repairs: bool) -> Bytes {
         let flight = self.flight_size();
-        Bytes::new(if self.validating {
+        Bytes::new(if self.snd.validating {
             self.validated_flight(now, flight, repairs)
         } else {
             flight
@@ -228,20 +229,20 @@ impl<B: Body> Endpoint<B> {
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
     pub(super) fn on_echo(&mut self, now: Instant, news: &News) {
         // The segment that says so (CWR) is the first after `reduced`.
-        if self.snd_una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
+        if self.snd.una <= self.snd.recovery.reduced || self.snd.recovery.phase != Phase::Open {
             return;
         }
         self.stats.ecn_reductions += 1;
         let before = self.window();
         let in_flight = self.flight_to_reduce(now, false);
-        self.control.on_congestion(&Congestion {
+        self.snd.control.on_congestion(&Congestion {
             now,
             signal: Signal::EcnCe,
             in_flight,
         });
         self.log_window(now, WindowChange::Mark, before);
         self.forget_undo();
-        self.recovery.reduced = self.snd_nxt;
+        self.snd.recovery.reduced = self.snd.nxt;
         self.cold.extras().ecn.send_cwr = true;
         self.watch_reduction(news);
     }
@@ -258,7 +259,7 @@ impl<B: Body> Endpoint<B> {
         let Some((once, again)) = rule.limits(now) else {
             return;
         };
-        let expired = self.board.expire(once, again);
+        let expired = self.snd.board.expire(once, again);
         if expired.lost == 0 {
             return;
         }
@@ -267,24 +268,24 @@ impl<B: Body> Endpoint<B> {
         }
         news.lost += expired.lost;
         let in_flight = self.flight_size();
-        match self.recovery.phase {
+        match self.snd.recovery.phase {
             Phase::Open | Phase::Reduction => {
-                let dup_acks = self.recovery.dup_acks;
+                let dup_acks = self.snd.recovery.dup_acks;
                 self.enter_recovery(now, RetransmitCause::TimerRule, news.delivered.fresh);
                 if !self.agreed.guided {
-                    self.recovery.dup_acks = dup_acks;
-                    self.recovery.inflate_at_entry(self.smss);
+                    self.snd.recovery.dup_acks = dup_acks;
+                    self.snd.recovery.inflate_at_entry(self.smss);
                 }
                 self.wanted.retransmit = Retransmit::FirstLost;
             }
             Phase::Recovery => {
                 self.stats.timer_losses += 1;
                 let before = self.window();
-                self.control.on_timer_loss(&TimerLoss {
+                self.snd.control.on_timer_loss(&TimerLoss {
                     now,
                     in_flight: Bytes::new(in_flight),
                 });
-                self.recovery.restart(self.snd_nxt);
+                self.snd.recovery.restart(self.snd.nxt);
                 self.log_window(now, WindowChange::Restart, before);
                 self.wanted.retransmit = Retransmit::FirstLost;
             }

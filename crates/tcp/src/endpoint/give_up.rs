@@ -100,14 +100,14 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn listen_again(&mut self) {
         self.transit(Event::PassiveReset);
         self.stop();
-        self.board = super::Scoreboard::default();
-        self.snd_nxt = self.snd_una;
+        self.snd.board = super::Scoreboard::default();
+        self.snd.nxt = self.snd.una;
         self.expiries = 0;
-        self.rtt = RttEstimator::new(self.settings.initial_rto);
+        self.snd.rtt = RttEstimator::new(self.settings.initial_rto);
         self.cold.trouble().opening = Opening::default();
         self.agreed.scaling = false;
         (self.agreed.snd_scale, self.agreed.rcv_scale) = (0, 0);
-        self.receive_window = self.settings.first_receive_window();
+        self.rcv.window = self.settings.first_receive_window();
     }
 
     /// What came in answer ends the count of probes.

@@ -101,9 +101,9 @@ impl<B: Body> Endpoint<B> {
     /// RFC 9293 §3.10.7.3
     pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
-        let ack = self.snd_una.near(segment.ack);
+        let ack = self.snd.una.near(segment.ack);
         let acknowledges = flags.any(Flags::ACK);
-        let acceptable = self.snd_una < ack && ack <= self.snd_nxt;
+        let acceptable = self.snd.una < ack && ack <= self.snd.nxt;
         if acknowledges && !acceptable {
             self.refuse(Refusal::UnsentAck);
             self.reset_against(segment);
@@ -124,7 +124,7 @@ impl<B: Body> Endpoint<B> {
         self.accept_syn(now, segment, ecn);
         if acknowledges {
             self.transit(Event::SynAck);
-            self.ack.at_once();
+            self.rcv.ack.at_once();
             self.wanted.ack = self.settings.segmentation.is_tso();
             self.wanted.urgent |= self.wanted.ack;
             self.established(now, ack, segment);
@@ -139,9 +139,9 @@ impl<B: Body> Endpoint<B> {
     fn accept_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
         self.cold.irs = segment.seq;
-        self.rcv_nxt = irs + 1;
-        self.rcv_acked = self.rcv_nxt;
-        self.rcv_edge = self.rcv_nxt;
+        self.rcv.nxt = irs + 1;
+        self.rcv.acked = self.rcv.nxt;
+        self.rcv.edge = self.rcv.nxt;
         let (mss, window_scale, sack_permitted) = match segment.options {
             Options::Syn {
                 mss,
@@ -161,8 +161,8 @@ impl<B: Body> Endpoint<B> {
         self.begin_remedy();
         self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
         if let Some(timestamps) = segment.timestamps {
-            self.ts_recent = timestamps.value;
-            self.ts_recent_at = age_tick(now);
+            self.rcv.ts_recent = timestamps.value;
+            self.rcv.ts_recent_at = age_tick(now);
         }
         if let Some(shift) = window_scale
             && self.settings.window_scaling
@@ -172,9 +172,9 @@ impl<B: Body> Endpoint<B> {
             self.agreed.snd_scale = shift.min(14);
             self.agreed.rcv_scale = self.settings.window_shift();
             // So that what is offered can be told exactly.
-            self.receive_window &= !((1 << self.agreed.rcv_scale) - 1);
+            self.rcv.window &= !((1 << self.agreed.rcv_scale) - 1);
         } else {
-            self.receive_window = self.receive_window.min(65_535);
+            self.rcv.window = self.rcv.window.min(65_535);
         }
         let options = if self.agreed.timestamps {
             TIMESTAMPS_SIZE
@@ -189,32 +189,32 @@ impl<B: Body> Endpoint<B> {
     /// Our SYN is acknowledged by `segment`.
     pub(super) fn established(&mut self, now: Instant, ack: Seq, segment: &Segment<B>) {
         let mut delivered = Delivered::NOTHING;
-        self.board.acknowledge(ack, &mut delivered);
-        self.snd_una = ack;
+        self.snd.board.acknowledge(ack, &mut delivered);
+        self.snd.una = ack;
         self.expiries = 0;
         self.wanted.syn = false;
         self.stop_timer();
         self.measure_handshake(now, segment, &delivered);
         let echo = self.echo(segment);
         if self.opening().is_lossy(echo) {
-            self.control.on_lost_syns();
+            self.snd.control.on_lost_syns();
         }
-        self.recovery.recover = ack - 1;
-        self.recovery.rescue = ack;
-        self.recovery.reduced = ack - 1;
-        self.cwnd_limited_until = ack;
-        self.round_end = ack;
+        self.snd.recovery.recover = ack - 1;
+        self.snd.recovery.rescue = ack;
+        self.snd.recovery.reduced = ack - 1;
+        self.snd.cwnd_limited_until = ack;
+        self.snd.round_end = ack;
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         let scale = if segment.flags.any(Flags::SYN) {
             0
         } else {
             self.agreed.snd_scale
         };
-        self.snd_wnd = u32::from(segment.window) << scale;
-        self.cold.max_snd_wnd = self.snd_wnd;
-        self.snd_edge = ack + u64::from(self.snd_wnd);
-        self.snd_wl1 = self.rcv_nxt.near(segment.seq);
-        self.snd_wl2 = ack;
+        self.snd.wnd = u32::from(segment.window) << scale;
+        self.cold.max_snd_wnd = self.snd.wnd;
+        self.snd.edge = ack + u64::from(self.snd.wnd);
+        self.snd.wl1 = self.rcv.nxt.near(segment.seq);
+        self.snd.wl2 = ack;
         self.cold.limits.open(now);
         self.write_anew(now);
         self.start_tuning(now);
@@ -222,7 +222,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The SYN, or the answer to one, is retransmitted.
     pub(super) fn note_retransmitted_syn(&mut self) {
-        let last = self.board.get(0).map(|record| record.sent_at);
+        let last = self.snd.board.get(0).map(|record| record.sent_at);
         let opening = &mut self.cold.trouble().opening;
         if opening.again == 0 {
             opening.first = last.map_or(0, timestamp);
@@ -254,10 +254,10 @@ impl<B: Body> Endpoint<B> {
                     let ticks = timestamp(now).wrapping_sub(echo).max(1);
                     self.take_rtt(Duration::from_millis(u64::from(ticks)));
                 }
-                None => self.rtt.after_syn_timeout(),
+                None => self.snd.rtt.after_syn_timeout(),
             }
         } else if handshake.timed_out {
-            self.rtt.after_syn_timeout();
+            self.snd.rtt.after_syn_timeout();
             if self.agreed.tlp {
                 self.note_unmeasured_start();
             }

@@ -43,13 +43,13 @@ impl<B: Body> Endpoint<B> {
         self.stats.sent_acks += 1;
         let mut departure = self.outgoing(
             now,
-            self.snd_nxt,
+            self.snd.nxt,
             Flags::ACK,
             B::default(),
             Ecn::NotEct,
             place,
         );
-        if self.rcv_gaps || self.rcv_duplicate {
+        if self.rcv.gaps || self.rcv.duplicate {
             departure.size += self.add_sack(place);
         }
         departure
@@ -58,7 +58,7 @@ impl<B: Body> Endpoint<B> {
     /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883). Returns the option's bytes.
     #[inline(never)]
     fn add_sack(&mut self, place: &mut Segment<B>) -> u32 {
-        self.rcv_duplicate = false;
+        self.rcv.duplicate = false;
         if !self.agreed.sack {
             return 0;
         }
@@ -93,7 +93,7 @@ impl<B: Body> Endpoint<B> {
     fn add_accecn(&mut self, ecn: Ecn, place: &mut Segment<B>) {
         let payload = place.body.len();
         let room = if payload == 0 {
-            let sack = self.agreed.sack && (self.rcv_gaps || self.rcv_duplicate);
+            let sack = self.agreed.sack && (self.rcv.gaps || self.rcv.duplicate);
             self.option_room() - if sack { TWO_BLOCKS } else { 0 }
         } else if ecn == Ecn::NotEct {
             return;
@@ -133,18 +133,18 @@ impl<B: Body> Endpoint<B> {
         // all its parts.
         *place = Segment {
             seq: seq.wire(),
-            ack: self.rcv_nxt.wire(),
+            ack: self.rcv.nxt.wire(),
             window,
             flags,
             timestamps: self.agreed.timestamps.then(|| Timestamps {
                 value: timestamp(now),
-                echo: self.ts_recent,
+                echo: self.rcv.ts_recent,
             }),
             options: Options::None,
             body,
         };
-        self.rcv_acked = self.rcv_nxt;
-        self.ack.sent();
+        self.rcv.acked = self.rcv.nxt;
+        self.rcv.ack.sent();
         let mut size = place.ip_size();
         if self.agreed.exact_ecn {
             self.add_accecn(ecn, place);
@@ -152,8 +152,8 @@ impl<B: Body> Endpoint<B> {
         }
         self.stats.sent_bytes += u64::from(size);
         if place.body.len() > 0 {
-            self.last_sent = now;
-            self.ack.answered(now);
+            self.snd.last_sent = now;
+            self.rcv.ack.answered(now);
         }
         Departure {
             size,
@@ -165,34 +165,34 @@ impl<B: Body> Endpoint<B> {
     /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
     #[inline]
     fn advertise(&mut self) -> u16 {
-        if self.rcv_nxt == self.rcv_acked && self.auto_read && self.told {
+        if self.rcv.nxt == self.rcv.acked && self.rcv.auto_read && self.rcv.advertised {
             // Nothing has come since the last segment left.
-            return self.rcv_field;
+            return self.rcv.field;
         }
-        let mut window = if self.auto_read && !self.rcv_gaps {
-            self.receive_window
+        let mut window = if self.rcv.auto_read && !self.rcv.gaps {
+            self.rcv.window
         } else {
             self.offer()
         };
-        let edge = self.rcv_nxt + window;
+        let edge = self.rcv.nxt + window;
         let scale = self.agreed.rcv_scale;
         // It moves by a full segment or half the buffer, never back. The last one was rounded up: a window that stays as it is moves
         // by a full segment less that.
-        let moved = edge.since(self.rcv_edge);
+        let moved = edge.since(self.rcv.edge);
         let (mut from, mut rounded) = (edge, u64::from(self.cold.rcv_rounded));
-        if moved == 0 || moved + rounded < u64::from(self.smss).min(self.receive_window / 2) {
-            from = self.rcv_edge;
-            window = from.since(self.rcv_nxt);
+        if moved == 0 || moved + rounded < u64::from(self.smss).min(self.rcv.window / 2) {
+            from = self.rcv.edge;
+            window = from.since(self.rcv.nxt);
         } else {
             rounded = 0;
         }
         // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
         let field = ((window + (1 << scale) - 1) >> scale).min(u64::from(u16::MAX));
-        self.rcv_edge = self.rcv_nxt + (field << scale);
-        rounded += self.rcv_edge.since(from);
+        self.rcv.edge = self.rcv.nxt + (field << scale);
+        rounded += self.rcv.edge.since(from);
         self.cold.rcv_rounded = u16::try_from(rounded).unwrap_or(u16::MAX);
-        self.rcv_field = u16::try_from(field).unwrap_or(u16::MAX);
-        self.told = true;
-        self.rcv_field
+        self.rcv.field = u16::try_from(field).unwrap_or(u16::MAX);
+        self.rcv.advertised = true;
+        self.rcv.field
     }
 }

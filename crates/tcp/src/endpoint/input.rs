@@ -99,17 +99,21 @@ impl<B: Body> Endpoint<B> {
         self.state == State::Established
             && segment.flags.any(Flags::ACK)
             && !segment.flags.any(UNUSUAL)
-            && segment.seq == self.rcv_nxt.wire()
-            && !self.rcv_gaps
+            && segment.seq == self.rcv.nxt.wire()
+            && !self.rcv.gaps
             && !self.agreed.exact_ecn
             && match segment.timestamps {
                 Some(timestamps) => {
                     self.agreed.timestamps
-                        && timestamps.value.wrapping_sub(self.ts_recent).cast_signed() >= 0
+                        && timestamps
+                            .value
+                            .wrapping_sub(self.rcv.ts_recent)
+                            .cast_signed()
+                            >= 0
                 }
                 None => !self.agreed.timestamps,
             }
-            && u64::from(segment.body.len()) <= self.rcv_edge.since(self.rcv_nxt)
+            && u64::from(segment.body.len()) <= self.rcv.edge.since(self.rcv.nxt)
     }
 
     #[expect(clippy::inline_always, reason = "measured: see `on_segment`")]
@@ -119,20 +123,20 @@ impl<B: Body> Endpoint<B> {
         // A segment with payload that acknowledges nothing new is no duplicate acknowledgment; only
         // its window could tell something.
         let plain = len > 0
-            && segment.ack == self.snd_una.wire()
-            && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
+            && segment.ack == self.snd.una.wire()
+            && u32::from(segment.window) << self.agreed.snd_scale == self.snd.wnd
             && segment.options.sack_blocks().is_empty();
         if !plain && !self.on_acknowledgment(now, segment) {
             return;
         }
         if let Some(timestamps) = segment.timestamps
-            && self.rcv_nxt <= self.rcv_acked
+            && self.rcv.nxt <= self.rcv.acked
         {
-            self.ts_recent = timestamps.value;
-            self.ts_recent_at = age_tick(now);
+            self.rcv.ts_recent = timestamps.value;
+            self.rcv.ts_recent_at = age_tick(now);
         }
         if len > 0 {
-            self.rcv_nxt += u64::from(len);
+            self.rcv.nxt += u64::from(len);
             self.deliver(&segment.body);
             if self.agreed.tuned {
                 self.sample_receive_rtt(now, segment);
@@ -149,24 +153,25 @@ impl<B: Body> Endpoint<B> {
     /// A segment has come in order.
     #[inline]
     fn ack_in_order(&mut self, now: Instant) {
-        let wait =
-            !self.auto_read && self.settings.receiver.acks_wait_for_read() && self.wants_a_read();
-        self.ack.in_order(now, self.rtt.rto(), wait);
+        let wait = !self.rcv.auto_read
+            && self.settings.receiver.acks_wait_for_read()
+            && self.wants_a_read();
+        self.rcv.ack.in_order(now, self.snd.rtt.rto(), wait);
     }
 
     /// What has just come in order asks for an acknowledgment.
     #[inline]
     fn on_push(&mut self) {
-        self.ack.push();
-        if self.auto_read {
-            self.ack.all_read();
+        self.rcv.ack.push();
+        if self.rcv.auto_read {
+            self.rcv.ack.all_read();
         }
     }
 
     /// RFC 9293 §3.10.7.4, in its order.
     fn on_any_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let flags = segment.flags;
-        let seq = self.rcv_nxt.near(segment.seq);
+        let seq = self.rcv.nxt.near(segment.seq);
         if !self.passes_timestamps(now, segment, seq) {
             return;
         }
@@ -179,17 +184,17 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if flags.any(Flags::SYN) {
-            if self.state == State::SynReceived && seq + 1 == self.rcv_nxt && !flags.any(Flags::ACK)
+            if self.state == State::SynReceived && seq + 1 == self.rcv.nxt && !flags.any(Flags::ACK)
             {
                 self.on_repeated_syn(now, segment, ecn);
                 return;
             }
             if !(self.state == State::SynReceived
                 && flags.any(Flags::ACK)
-                && seq + 1 == self.rcv_nxt)
+                && seq + 1 == self.rcv.nxt)
             {
                 // RFC 5961 §4.2: challenge.
-                if seq + 1 != self.rcv_nxt {
+                if seq + 1 != self.rcv.nxt {
                     self.refuse(Refusal::BlindSyn);
                 }
                 self.challenge(now);
@@ -200,11 +205,11 @@ impl<B: Body> Endpoint<B> {
             self.refuse(Refusal::Flags);
             return;
         }
-        let ack = self.snd_una.near(segment.ack);
+        let ack = self.snd.una.near(segment.ack);
         // Of what is not believed nothing else may leave a trace: neither its timestamp nor its count of
         // marks.
         if self.state == State::SynReceived {
-            if !(self.snd_una < ack && ack <= self.snd_nxt) {
+            if !(self.snd.una < ack && ack <= self.snd.nxt) {
                 self.refuse(Refusal::UnsentAck);
                 self.reset_against(segment);
                 return;
@@ -215,12 +220,16 @@ impl<B: Body> Endpoint<B> {
         }
         if let Some(timestamps) = segment.timestamps
             && self.agreed.timestamps
-            && seq <= self.rcv_acked
-            && timestamps.value.wrapping_sub(self.ts_recent).cast_signed() >= 0
+            && seq <= self.rcv.acked
+            && timestamps
+                .value
+                .wrapping_sub(self.rcv.ts_recent)
+                .cast_signed()
+                >= 0
         {
             // RFC 7323 §4.3
-            self.ts_recent = timestamps.value;
-            self.ts_recent_at = age_tick(now);
+            self.rcv.ts_recent = timestamps.value;
+            self.rcv.ts_recent_at = age_tick(now);
         }
         if self.agreed.exact_ecn && self.state != State::SynReceived {
             self.read_ace(segment, ack);
@@ -229,7 +238,7 @@ impl<B: Body> Endpoint<B> {
             self.transit(Event::SynAcknowledged);
             if flags.any(Flags::SYN) {
                 // Both ends opened at once; the SYN itself was taken before.
-                self.ack.at_once();
+                self.rcv.ack.at_once();
             }
             self.on_handshake_ace(segment);
             self.established(now, ack, segment);
@@ -269,6 +278,7 @@ impl<B: Body> Endpoint<B> {
     /// Whether a timestamp is older than the last one, by more than is let pass.
     fn is_old(&self, value: u32) -> bool {
         let earliest = self
+            .rcv
             .ts_recent
             .wrapping_sub(self.settings.receiver.paws_tolerance());
         value.wrapping_sub(earliest).cast_signed() < 0
@@ -281,10 +291,10 @@ impl<B: Body> Endpoint<B> {
         }
         match segment.timestamps {
             Some(timestamps) if self.is_old(timestamps.value) => {
-                if age_tick(now).saturating_sub(self.ts_recent_at) > OUTDATED {
+                if age_tick(now).saturating_sub(self.rcv.ts_recent_at) > OUTDATED {
                     // RFC 7323 §5.5: nothing is known of timestamps any more, and this one is the first.
-                    self.ts_recent = timestamps.value;
-                    self.ts_recent_at = age_tick(now);
+                    self.rcv.ts_recent = timestamps.value;
+                    self.rcv.ts_recent_at = age_tick(now);
                     return true;
                 }
                 if self.is_overtaken(segment, timestamps.value) {
@@ -311,14 +321,14 @@ impl<B: Body> Endpoint<B> {
     /// Whether it repeats the last acknowledgment and has only been overtaken in flight
     /// ([`Receiver::passes_overtaken_acks`](crate::policy::Receiver::passes_overtaken_acks)).
     fn is_overtaken(&self, segment: &Segment<B>, value: u32) -> bool {
-        let age = u64::from(self.ts_recent.wrapping_sub(value));
+        let age = u64::from(self.rcv.ts_recent.wrapping_sub(value));
         self.settings.receiver.passes_overtaken_acks()
             && segment.sequence_len() == 0
             && segment.flags.any(Flags::ACK)
-            && segment.seq == self.rcv_nxt.wire()
-            && segment.ack == self.snd_una.wire()
-            && u32::from(segment.window) << self.agreed.snd_scale == self.snd_wnd
-            && Duration::from_millis(age) <= self.rtt.rto() * 6 / 5
+            && segment.seq == self.rcv.nxt.wire()
+            && segment.ack == self.snd.una.wire()
+            && u32::from(segment.window) << self.agreed.snd_scale == self.snd.wnd
+            && Duration::from_millis(age) <= self.snd.rtt.rto() * 6 / 5
     }
 
     /// Answers what is out of range (RFC 9293 §3.10.7.4, RFC 7323 §5.3 R1).
@@ -326,7 +336,7 @@ impl<B: Body> Endpoint<B> {
         if self.settings.receiver.limits_answers() && segment.sequence_len() == 0 {
             self.challenge(now);
         } else {
-            self.ack.at_once();
+            self.rcv.ack.at_once();
         }
     }
 
@@ -335,11 +345,11 @@ impl<B: Body> Endpoint<B> {
         if self.state == State::SynReceived && segment.flags.any(Flags::SYN) {
             return true;
         }
-        match (segment.sequence_len(), self.rcv_edge.since(self.rcv_nxt)) {
-            (0, 0) => seq == self.rcv_nxt,
-            (0, _) => self.rcv_nxt <= seq && seq < self.rcv_edge,
+        match (segment.sequence_len(), self.rcv.edge.since(self.rcv.nxt)) {
+            (0, 0) => seq == self.rcv.nxt,
+            (0, _) => self.rcv.nxt <= seq && seq < self.rcv.edge,
             (_, 0) => false,
-            (len, _) => seq < self.rcv_edge && seq + len > self.rcv_nxt,
+            (len, _) => seq < self.rcv.edge && seq + len > self.rcv.nxt,
         }
     }
 
@@ -356,7 +366,7 @@ impl<B: Body> Endpoint<B> {
         }
         if flags.any(Flags::RST) {
             // RFC 9293 §3.10.7.4: a closed window takes no octets, and resets all the same.
-            if seq == self.rcv_nxt {
+            if seq == self.rcv.nxt {
                 self.on_reset(now, seq);
             }
             return;
@@ -373,7 +383,7 @@ impl<B: Body> Endpoint<B> {
             self.answer_invalid(now, segment);
         }
         // A closed window takes no data, but acknowledgments all the same.
-        if seq == self.rcv_nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
+        if seq == self.rcv.nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
             self.on_acknowledgment(now, segment);
         }
     }
@@ -383,13 +393,13 @@ impl<B: Body> Endpoint<B> {
     /// window with an octet (RFC 9293 §3.8.6.1).
     fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
         let first = Seq::first(self.cold.irs);
-        let probe = u64::from(self.rcv_edge == self.rcv_nxt);
-        let never_sent = seq > self.rcv_edge.saturating_add(probe) || seq < first;
+        let probe = u64::from(self.rcv.edge == self.rcv.nxt);
+        let never_sent = seq > self.rcv.edge.saturating_add(probe) || seq < first;
         if flags.any(Flags::RST) {
             if never_sent {
                 return Some(Refusal::BlindReset);
             }
-            return (seq < self.rcv_nxt).then_some(Refusal::OldReset);
+            return (seq < self.rcv.nxt).then_some(Refusal::OldReset);
         }
         if flags.any(Flags::SYN) {
             return (seq != first).then_some(Refusal::BlindSyn);
@@ -399,7 +409,7 @@ impl<B: Body> Endpoint<B> {
 
     /// RFC 5961 §3.2: only a reset with the very next number is believed.
     fn on_reset(&mut self, now: Instant, seq: Seq) {
-        if seq != self.rcv_nxt {
+        if seq != self.rcv.nxt {
             self.refuse(Refusal::BlindReset);
             self.challenge(now);
         } else if self.state == State::SynReceived && self.cold.passive {
@@ -418,7 +428,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.may_challenge(now) {
             self.stats.challenge_acks = self.stats.challenge_acks.wrapping_add(1);
-            self.ack.at_once();
+            self.rcv.ack.at_once();
         }
     }
 
@@ -438,10 +448,10 @@ impl<B: Body> Endpoint<B> {
     /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).
     fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
         let len = u64::from(segment.body.len());
-        if len > 0 && seq + len <= self.rcv_nxt {
+        if len > 0 && seq + len <= self.rcv.nxt {
             self.stats.duplicate_segments += 1;
             self.report_duplicate(seq, seq + len);
-            self.ack.duplicate();
+            self.rcv.ack.duplicate();
         }
     }
 
@@ -449,7 +459,7 @@ impl<B: Body> Endpoint<B> {
     fn report_duplicate(&mut self, start: Seq, end: Seq) {
         if self.agreed.sack && self.settings.dsack {
             self.receive().note_duplicate(start, end);
-            self.rcv_duplicate = true;
+            self.rcv.duplicate = true;
         }
     }
 
@@ -458,7 +468,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     fn take_contiguous(&mut self) -> Option<(B, Seq)> {
-        let rcv_nxt = self.rcv_nxt;
+        let rcv_nxt = self.rcv.nxt;
         self.receive().take(rcv_nxt)
     }
 
@@ -471,51 +481,51 @@ impl<B: Body> Endpoint<B> {
         if !self.state.may_receive() {
             if len > 0 {
                 self.note_duplicate(segment, seq);
-                self.ack.at_once();
+                self.rcv.ack.at_once();
             }
             return;
         }
-        if segment.flags.any(Flags::FIN) && end <= self.rcv_edge && self.cold.peer_fin == Seq::END {
+        if segment.flags.any(Flags::FIN) && end <= self.rcv.edge && self.cold.peer_fin == Seq::END {
             self.cold.peer_fin = end;
             // What fills the gap before it must not pass for usual.
-            self.rcv_gaps |= end > self.rcv_nxt;
+            self.rcv.gaps |= end > self.rcv.nxt;
         }
         // Nothing belongs behind a FIN, and nothing fits behind the window.
-        let limit = self.cold.peer_fin.min(self.rcv_edge);
+        let limit = self.cold.peer_fin.min(self.rcv.edge);
         if len > 0 && end > limit {
             self.refuse(Refusal::OutsideWindow);
         }
         if len > 0 && seq >= limit {
-            self.ack.at_once();
+            self.rcv.ack.at_once();
         } else if len > 0 {
             self.on_data(now, segment, seq, end.min(limit));
         }
-        if self.cold.peer_fin == self.rcv_nxt {
+        if self.cold.peer_fin == self.rcv.nxt {
             self.on_fin(now);
         } else if segment.flags.any(Flags::FIN) {
-            self.ack.at_once();
+            self.rcv.ack.at_once();
         }
     }
 
     /// The octets `seq..end` of a segment.
     fn on_data(&mut self, now: Instant, segment: &Segment<B>, seq: Seq, end: Seq) {
-        if end <= self.rcv_nxt {
+        if end <= self.rcv.nxt {
             self.note_duplicate(segment, seq);
-            self.ack.at_once();
+            self.rcv.ack.at_once();
             return;
         }
         if self.agreed.tuned
-            && (seq <= self.rcv_nxt || self.settings.receiver.accounts_for_buffer())
+            && (seq <= self.rcv.nxt || self.settings.receiver.accounts_for_buffer())
         {
             self.sample_receive_rtt(now, segment);
         }
-        let start = seq.max(self.rcv_nxt);
+        let start = seq.max(self.rcv.nxt);
         let fits = "a part of a body is as short as a body";
         let body = segment.body.slice(
             u32::try_from(start.since(seq)).expect(fits),
             u32::try_from(end.since(start)).expect(fits),
         );
-        if start > self.rcv_nxt {
+        if start > self.rcv.nxt {
             // RFC 5681 §4.2: out of order, so acknowledge at once.
             self.stats.out_of_order_segments += 1;
             let before = if self.settings.receiver.accounts_for_buffer() {
@@ -529,7 +539,7 @@ impl<B: Body> Endpoint<B> {
                 self.stats.duplicate_segments += 1;
                 self.report_duplicate(start, end);
             }
-            self.rcv_gaps = true;
+            self.rcv.gaps = true;
             if self.agreed.tuned {
                 // Behind a gap a segment takes its room after the window has grown, in order before: measured.
                 self.grow_receive_window(segment, before);
@@ -538,26 +548,26 @@ impl<B: Body> Endpoint<B> {
                 self.report_out_of_order(now, grows);
             } else {
                 // RFC 2883 §4: with the very next acknowledgment.
-                self.ack.at_once();
+                self.rcv.ack.at_once();
             }
             return;
         }
-        self.rcv_nxt = end;
+        self.rcv.nxt = end;
         self.deliver(&body);
         // What waited behind a gap is taken after this, and counts in the next round trip.
         let taken = self.stats.delivered_bytes;
         if self.agreed.tuned {
             self.grow_receive_window(segment, self.occupied(segment));
         }
-        if self.rcv_gaps {
+        if self.rcv.gaps {
             while let Some((body, end)) = self.take_contiguous() {
-                self.rcv_nxt = end;
+                self.rcv.nxt = end;
                 self.deliver(&body);
             }
-            self.rcv_gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
+            self.rcv.gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
             // RFC 5681 §4.2: it fills a gap, all or in part.
-            let quick = self.ack.filled(now, self.rtt.rto());
-            if self.rcv_gaps && !quick {
+            let quick = self.rcv.ack.filled(now, self.snd.rtt.rto());
+            if self.rcv.gaps && !quick {
                 self.count_report_of_fill();
             }
         } else {
@@ -575,7 +585,7 @@ impl<B: Body> Endpoint<B> {
     /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
     fn count_report_of_fill(&mut self) {
         if self.settings.receiver.sack_compression().is_some() && self.agreed.sack {
-            let gap_at = self.rcv_nxt;
+            let gap_at = self.rcv.nxt;
             self.cold.extras().reports = Reports {
                 gap_at,
                 at_once: 1,
@@ -594,14 +604,14 @@ impl<B: Body> Endpoint<B> {
             .settings
             .receiver
             .sack_compression()
-            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order())
+            .filter(|_| self.agreed.sack && !self.rcv.ack.quick_out_of_order())
         else {
-            self.ack.at_once();
+            self.rcv.ack.at_once();
             return;
         };
-        let rcv_nxt = self.rcv_nxt;
+        let rcv_nxt = self.rcv.nxt;
         let seen = self.receive_rtt();
-        let delay = [self.rtt.srtt(), seen]
+        let delay = [self.snd.rtt.srtt(), seen]
             .into_iter()
             .filter(|rtt| !rtt.is_zero())
             .map(|rtt| rtt / SHARE_OF_RTT)
@@ -616,26 +626,26 @@ impl<B: Body> Endpoint<B> {
         }
         if reports.at_once < REPORTS_AT_ONCE {
             reports.at_once += 1;
-            self.ack.at_once();
+            self.rcv.ack.at_once();
             return;
         }
-        if self.ack.deadline() != reports.until {
+        if self.rcv.ack.deadline() != reports.until {
             // The last report has left.
             reports.waiting = 0;
             reports.until = now.saturating_add(delay);
         }
         reports.waiting += 1;
         if reports.waiting >= compression.reports || (!grows && reports.waiting > 1) {
-            self.ack.at_once();
+            self.rcv.ack.at_once();
         } else {
-            self.ack.by(reports.until);
-            reports.until = self.ack.deadline();
+            self.rcv.ack.by(reports.until);
+            reports.until = self.rcv.ack.deadline();
         }
     }
 
     #[inline]
     fn deliver(&mut self, body: &B) {
-        if self.auto_read {
+        if self.rcv.auto_read {
             self.stats.delivered_bytes += u64::from(body.len());
         } else {
             self.receive().push_ready(body.clone());

@@ -13,8 +13,8 @@ use anabranch_congestion::{Congestion, CongestionControl, Signal};
 impl<B: Body> Endpoint<B> {
     /// So many octets of the congestion window are taken by what is not data.
     pub fn reserve_window(&mut self, octets: u64) {
-        self.wanted.wake |= octets < self.reserved;
-        self.reserved = octets;
+        self.wanted.wake |= octets < self.snd.reserved;
+        self.snd.reserved = octets;
     }
 
     /// [`Self::on_segment`], out of line: what most segments take is compiled into their caller alone.
@@ -30,7 +30,7 @@ impl<B: Body> Endpoint<B> {
         self.wanted.wake = true;
         let segment = Segment {
             seq: start.wire(),
-            ack: self.snd_una.wire(),
+            ack: self.snd.una.wire(),
             flags: Flags::ACK,
             body: body.clone(),
             ..Segment::default()
@@ -41,19 +41,19 @@ impl<B: Body> Endpoint<B> {
     /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
     /// as for any loss, once per round trip. Whether it was.
     pub fn on_hidden_loss(&mut self, now: Instant) -> bool {
-        if self.snd_una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
+        if self.snd.una <= self.snd.recovery.reduced || self.snd.recovery.phase != Phase::Open {
             return false;
         }
         let before = self.window();
         let in_flight = self.flight_to_reduce(now, false);
-        self.control.on_congestion(&Congestion {
+        self.snd.control.on_congestion(&Congestion {
             now,
             signal: Signal::Loss,
             in_flight,
         });
         self.log_window(now, WindowChange::Repaired, before);
         self.forget_undo();
-        self.recovery.reduced = self.snd_nxt;
+        self.snd.recovery.reduced = self.snd.nxt;
         true
     }
 
@@ -73,12 +73,12 @@ impl<B: Body> Endpoint<B> {
     /// The next number expected from the peer.
     #[must_use]
     pub const fn rcv_nxt(&self) -> Seq {
-        self.rcv_nxt
+        self.rcv.nxt
     }
     /// Where the window that the peer was given ends: no octet of it has a number from there on.
     #[must_use]
     pub const fn window_end(&self) -> Seq {
-        self.rcv_edge
+        self.rcv.edge
     }
     /// The initial sequence numbers: this end's, the peer's.
     #[must_use]
@@ -89,7 +89,7 @@ impl<B: Body> Endpoint<B> {
     /// Whether something has arrived beyond the next number expected.
     #[must_use]
     pub const fn has_gaps(&self) -> bool {
-        self.rcv_gaps
+        self.rcv.gaps
     }
     /// The shift of the window that this end offers (RFC 7323 §2.2).
     #[must_use]
@@ -105,19 +105,20 @@ impl<B: Body> Endpoint<B> {
     /// The first number that is not acknowledged.
     #[must_use]
     pub const fn snd_una(&self) -> Seq {
-        self.snd_una
+        self.snd.una
     }
     /// The number behind the highest that the peer is known to have.
     #[must_use]
     pub fn reached(&self) -> Seq {
-        self.board
+        self.snd
+            .board
             .highest_sacked()
-            .map_or(self.snd_una, |sacked| sacked.max(self.snd_una))
+            .map_or(self.snd.una, |sacked| sacked.max(self.snd.una))
     }
     /// Whether all that the application has written has left at least once.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
-        self.snd_nxt >= self.buffer.end()
+        self.snd.nxt >= self.snd.buffer.end()
     }
     /// Octets of a full segment.
     #[must_use]

@@ -27,11 +27,11 @@ impl<B: Body> Endpoint<B> {
         let new = self.sendable();
         let outgoing = match new {
             Some(len) => self.transmit_new(now, len, place),
-            None => self.retransmit(now, self.board.len() - 1, RetransmitCause::Tlp, place),
+            None => self.retransmit(now, self.snd.board.len() - 1, RetransmitCause::Tlp, place),
         };
         if let Some(watch) = &mut self.cold.watch {
-            watch.tlp.sent(self.snd_nxt, new.is_none());
-            self.probing = watch.tlp.probing();
+            watch.tlp.sent(self.snd.nxt, new.is_none());
+            self.snd.probing = watch.tlp.probing();
         }
         self.restart_retransmission_timer(now);
         outgoing
@@ -61,8 +61,8 @@ impl<B: Body> Endpoint<B> {
             Timer::Probe => {
                 // Most often the acknowledgment that let it leave has set the timer at this very
                 // time. With the second segment the receiver no longer delays.
-                if self.board.len() == 2
-                    || self.timer_at < now.saturating_add(self.rtt.srtt().saturating_mul(2))
+                if self.snd.board.len() == 2
+                    || self.timer_at < now.saturating_add(self.snd.rtt.srtt().saturating_mul(2))
                 {
                     self.start_probe_timer(now);
                 }
@@ -75,16 +75,16 @@ impl<B: Body> Endpoint<B> {
     /// §7.2).
     #[inline(never)]
     pub(super) fn start_probe_timer(&mut self, now: Instant) {
-        let wanted = self.recovery.phase.repairs_nothing()
-            && self.board.is_plain()
-            && !self.board.is_empty()
-            && self.probing != Probing::UnderWay
+        let wanted = self.snd.recovery.phase.repairs_nothing()
+            && self.snd.board.is_plain()
+            && !self.snd.board.is_empty()
+            && self.snd.probing != Probing::UnderWay
             && self.state.is_synchronized();
         let Some(watch) = self.cold.watch.as_ref().filter(|_| wanted) else {
             return;
         };
-        let lone = self.board.len() == 1;
-        let pto = Tlp::pto(self.rtt.srtt(), lone);
+        let lone = self.snd.board.len() == 1;
+        let pto = Tlp::pto(self.snd.rtt.srtt(), lone);
         self.timer = Timer::Probe;
         self.timer_at = self.with_tick(now, pto).min(watch.rto_at);
     }
@@ -111,8 +111,8 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         let keeps_probing = self.timer == Timer::Probe
-            && self.recovery.phase.repairs_nothing()
-            && self.board.is_plain();
+            && self.snd.recovery.phase.repairs_nothing()
+            && self.snd.board.is_plain();
         match at {
             Some(at) if at < watch.rto_at => {
                 self.timer = Timer::Reorder;
@@ -137,7 +137,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if self.detect_by_time(now, 0, false) > 0 {
-            let in_flight = self.board.in_flight();
+            let in_flight = self.snd.board.in_flight();
             let smss = u64::from(self.smss);
             if let Some(watch) = &mut self.cold.watch
                 && let Some(pace) = &mut watch.pace
@@ -153,7 +153,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn note_measured(&mut self) {
         if let Some(watch) = &mut self.cold.watch {
             watch.tlp.on_measured();
-            self.probing = watch.tlp.probing();
+            self.snd.probing = watch.tlp.probing();
         }
     }
 
@@ -162,7 +162,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn note_unmeasured_start(&mut self) {
         if let Some(watch) = &mut self.cold.watch {
             watch.tlp.on_unmeasured_start();
-            self.probing = watch.tlp.probing();
+            self.snd.probing = watch.tlp.probing();
         }
     }
 
@@ -172,7 +172,7 @@ impl<B: Body> Endpoint<B> {
             self.on_retransmission_timeout(now);
             return;
         }
-        if self.probing != Probing::Free {
+        if self.snd.probing != Probing::Free {
             self.restart_retransmission_timer(now);
             return;
         }

@@ -23,8 +23,8 @@ impl<B: Body> Endpoint<B> {
             now,
             octets,
             latest,
-            gone: self.board.gone(),
-            min_rtt: self.rtt.min_rtt(),
+            gone: self.snd.board.gone(),
+            min_rtt: self.snd.rtt.min_rtt(),
         })
     }
 
@@ -48,7 +48,9 @@ impl<B: Body> Endpoint<B> {
         let Some(once) = delivered.timed() else {
             return false;
         };
-        self.rtt.note_min(now.saturating_since(once.last_sent_at));
+        self.snd
+            .rtt
+            .note_min(now.saturating_since(once.last_sent_at));
         if self.settings.timers.count_ticks() {
             self.count_ticks(now, once.first_sent_at);
             return true;
@@ -63,13 +65,13 @@ impl<B: Body> Endpoint<B> {
         let tick = self.settings.clock_tick;
         let at = |time: Instant| time.as_picos() / tick.as_picos();
         let bounds = self.settings.rto_bounds();
-        self.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
+        self.snd.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
     }
 
     pub(super) fn take_rtt(&mut self, sample: Duration) {
         if !sample.is_zero() {
-            self.rtt.sample(sample, &self.settings.rto_bounds());
-            if self.probing != Probing::Free {
+            self.snd.rtt.sample(sample, &self.settings.rto_bounds());
+            if self.snd.probing != Probing::Free {
                 self.note_measured();
             }
         }

@@ -82,18 +82,21 @@ impl<B: Body> Endpoint<B> {
         }
         // What arrived out of order is acknowledged by a segment without payload, which alone
         // counts as a duplicate acknowledgment (RFC 5681 §2).
-        if self.ack.due() && self.rcv_gaps {
+        if self.rcv.ack.due() && self.rcv.gaps {
             return Some(self.acknowledgment(now, place));
         }
         if self.state.may_transmit() {
-            if self.board.is_empty() && self.snd_nxt >= self.buffer.end() && !self.wanted.fin {
+            if self.snd.board.is_empty()
+                && self.snd.nxt >= self.snd.buffer.end()
+                && !self.wanted.fin
+            {
                 self.note_application_limit(now);
             } else if let Some(outgoing) = self.data(now, place) {
                 return Some(outgoing);
             }
         }
         self.wanted.wake = false;
-        if self.ack.due() {
+        if self.rcv.ack.due() {
             return Some(self.acknowledgment(now, place));
         }
         None
@@ -102,11 +105,16 @@ impl<B: Body> Endpoint<B> {
     /// Data, or a FIN, as far as the windows permit.
     #[inline]
     fn data(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
-        let mut window = self.control.cwnd().get().saturating_sub(self.reserved);
-        let mut in_flight = self.board.in_flight();
-        let plain = self.recovery.phase == Phase::Open
-            && self.board.is_plain()
-            && self.recovery.dup_acks == 0
+        let mut window = self
+            .snd
+            .control
+            .cwnd()
+            .get()
+            .saturating_sub(self.snd.reserved);
+        let mut in_flight = self.snd.board.in_flight();
+        let plain = self.snd.recovery.phase == Phase::Open
+            && self.snd.board.is_plain()
+            && self.snd.recovery.dup_acks == 0
             && self.wanted.retransmit == Retransmit::Nothing
             && !self.agreed.attended();
         // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
@@ -122,14 +130,14 @@ impl<B: Body> Endpoint<B> {
                 } => (window, in_flight, held) = (w, f, h),
             }
         }
-        let until = self.cwnd_limited_until;
+        let until = self.snd.cwnd_limited_until;
         let departure = self.new_data(now, window, in_flight, place);
-        if !plain && self.limit == SendLimit::Cwnd {
+        if !plain && self.snd.limit == SendLimit::Cwnd {
             if held {
-                self.cwnd_limited_until = until;
+                self.snd.cwnd_limited_until = until;
                 self.note_unfilled();
             }
-            if held || !self.recovery.phase.repairs_nothing() {
+            if held || !self.snd.recovery.phase.repairs_nothing() {
                 self.note_recovery_limit(now);
             }
         }
@@ -142,17 +150,17 @@ impl<B: Body> Endpoint<B> {
         match std::mem::take(&mut self.wanted.retransmit) {
             Retransmit::Nothing => {}
             Retransmit::First(cause) => {
-                if !self.board.is_empty() {
+                if !self.snd.board.is_empty() {
                     return Trouble::Leaves(self.retransmit(now, 0, cause, place));
                 }
             }
             Retransmit::FirstLost => {
-                if let Some(index) = self.board.next_lost() {
+                if let Some(index) = self.snd.board.next_lost() {
                     return Trouble::Leaves(self.retransmit_lost(now, index, place));
                 }
             }
             Retransmit::Probe => {
-                if !self.board.is_empty() {
+                if !self.snd.board.is_empty() {
                     return Trouble::Leaves(self.probe_tail(now, place));
                 }
             }
@@ -164,34 +172,34 @@ impl<B: Body> Endpoint<B> {
             return forward;
         }
         let window = self.window_in_trouble(cwnd);
-        if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
-            self.note_pacing_limit(now, self.board.in_flight());
+        if self.snd.board.lost() > 0 && self.snd.paced && self.is_held_back(now, self.smss) {
+            self.note_pacing_limit(now, self.snd.board.in_flight());
             return Trouble::Waits;
         }
         let in_doubt = self.is_in_doubt();
-        if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
+        if (self.snd.board.lost() > 0 || self.snd.recovery.phase == Phase::Recovery)
             && !in_doubt
             && let Some(outgoing) = self.repair(now, window, place)
         {
             return Trouble::Leaves(outgoing);
         }
-        if self.board.lost() > 0 && !in_doubt {
+        if self.snd.board.lost() > 0 && !in_doubt {
             // What is lost goes first.
-            self.cwnd_limited_until = self.snd_nxt;
+            self.snd.cwnd_limited_until = self.snd.nxt;
             self.note_recovery_limit(now);
             return Trouble::Waits;
         }
-        let mut in_flight = self.board.in_flight();
+        let mut in_flight = self.snd.board.in_flight();
         let (cwnd, mut window) = (window, window);
-        let extends = self.recovery.dup_acks > 0 || self.remedy_extends();
-        if extends && self.recovery.phase == Phase::Open {
+        let extends = self.snd.recovery.dup_acks > 0 || self.remedy_extends();
+        if extends && self.snd.recovery.phase == Phase::Open {
             // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
             if !self.agreed.guided {
                 if self.settings.limited_transmit {
-                    window += limited_transmit::allowance(&self.recovery, self.smss);
+                    window += limited_transmit::allowance(&self.snd.recovery, self.smss);
                 }
             } else if !self.settings.limited_transmit {
-                in_flight += self.board.sacked();
+                in_flight += self.snd.board.sacked();
             } else if let Some(room) = self.remedy_room(now) {
                 window = in_flight + room;
             }
@@ -208,13 +216,13 @@ impl<B: Body> Endpoint<B> {
 
     /// Retransmissions that the window permits.
     fn repair(&mut self, now: Instant, window: u64, place: &mut Segment<B>) -> Option<Departure> {
-        let in_flight = self.board.in_flight();
+        let in_flight = self.snd.board.in_flight();
         // RFC 6675 §5 (C): a full segment must fit.
         if in_flight > 0 && in_flight + u64::from(self.smss) > window {
             return None;
         }
-        if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
-            let index = self.board.next_lost()?;
+        if self.snd.recovery.phase != Phase::Recovery || !self.agreed.guided {
+            let index = self.snd.board.next_lost()?;
             return Some(self.retransmit_lost(now, index, place));
         }
         // With RACK the last two rules of NextSeg have no place: time finds what is lost.
@@ -225,13 +233,18 @@ impl<B: Body> Endpoint<B> {
         } else {
             NewData::Missing
         };
-        match next_seg(&mut self.board, &self.recovery, self.snd_una, new_data) {
+        match next_seg(
+            &mut self.snd.board,
+            &self.snd.recovery,
+            self.snd.una,
+            new_data,
+        ) {
             NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, place)),
             NextSeg::Speculative(index) => {
                 Some(self.retransmit(now, index, RetransmitCause::Speculative, place))
             }
             NextSeg::Rescue(index) => {
-                self.recovery.rescue = self.recovery.recover;
+                self.snd.recovery.rescue = self.snd.recovery.recover;
                 Some(self.retransmit(now, index, RetransmitCause::Rescue, place))
             }
             NextSeg::New | NextSeg::Nothing => None,
@@ -243,8 +256,8 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     pub(super) fn sendable(&self) -> Option<u32> {
         let edge = self.edge();
-        let end = self.buffer.end();
-        let permitted = edge.min(end).since(self.snd_nxt);
+        let end = self.snd.buffer.end();
+        let permitted = edge.min(end).since(self.snd.nxt);
         if permitted >= u64::from(self.smss) {
             return Some(self.smss);
         }
@@ -257,7 +270,7 @@ impl<B: Body> Endpoint<B> {
         if permitted == 0 {
             return None;
         }
-        let idle = self.board.is_empty();
+        let idle = self.snd.board.is_empty();
         let send = if all {
             // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
             !self.settings.nagle || idle || self.wanted.fin
@@ -288,12 +301,12 @@ impl<B: Body> Endpoint<B> {
             self.note_cwnd_limit(now);
             return None;
         }
-        if self.paced && self.is_held_back(now, len) {
+        if self.snd.paced && self.is_held_back(now, len) {
             self.note_pacing_limit(now, in_flight);
             return None;
         }
-        if self.longest_train > 0 {
-            if self.longest_train == UNKNOWN_TRAIN {
+        if self.snd.longest_train > 0 {
+            if self.snd.longest_train == UNKNOWN_TRAIN {
                 self.measure_train();
             }
             if in_flight > 0 && self.is_deferred(now, window, in_flight) {
@@ -301,14 +314,14 @@ impl<B: Body> Endpoint<B> {
                 return None;
             }
         }
-        if in_flight == 0 && self.limit == SendLimit::Application {
+        if in_flight == 0 && self.snd.limit == SendLimit::Application {
             self.note_idle(now);
         }
-        if self.paced {
+        if self.snd.paced {
             self.pace(now, len);
         }
         let in_flight = in_flight + u64::from(len);
-        let pushed = self.longest_train > 0 && {
+        let pushed = self.snd.longest_train > 0 && {
             let another = self.has_another(now, len, window, in_flight);
             if self.piece_left() > u64::from(len) {
                 self.ends_train(now, another)
@@ -329,20 +342,20 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     fn is_deferred(&self, now: Instant, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
-        let unsent = self.buffer.end().since(self.snd_nxt);
-        let room = (window - in_flight).min(self.edge().since(self.snd_nxt));
-        let chunk = self.control.cwnd().get().min(u64::from(self.snd_wnd)) / SHARE_OF_WINDOW;
+        let unsent = self.snd.buffer.end().since(self.snd.nxt);
+        let room = (window - in_flight).min(self.edge().since(self.snd.nxt));
+        let chunk = self.snd.control.cwnd().get().min(u64::from(self.snd.wnd)) / SHARE_OF_WINDOW;
         self.settings.segmentation.is_tso()
-            && self.recovery.phase.repairs_nothing()
+            && self.snd.recovery.phase.repairs_nothing()
             && room < unsent
-            && room < u64::from(self.longest_train) * smss
+            && room < u64::from(self.snd.longest_train) * smss
             && room < chunk
             && room < self.piece_left()
-            && now.saturating_since(self.last_sent) <= SOON
+            && now.saturating_since(self.snd.last_sent) <= SOON
             // What has begun to leave as one is not parted.
-            && (self.train == 0 || self.last_sent != now)
-            && self.board.get(0).is_some_and(|first| {
-                let srtt = self.rtt.srtt();
+            && (self.snd.train == 0 || self.snd.last_sent != now)
+            && self.snd.board.get(0).is_some_and(|first| {
+                let srtt = self.snd.rtt.srtt();
                 let expected = first.sent_at.saturating_add(srtt);
                 expected.saturating_since(now) <= SOON.min(srtt / 2)
             })
@@ -351,21 +364,21 @@ impl<B: Body> Endpoint<B> {
     /// Whether another full segment may leave right after one of `len` octets.
     fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
         let smss = u64::from(self.smss);
-        let left = self.edge().min(self.buffer.end()).since(self.snd_nxt);
+        let left = self.edge().min(self.snd.buffer.end()).since(self.snd.nxt);
         left >= u64::from(len) + smss
             && in_flight + smss <= window
-            && !(self.paced && self.is_held_back(now, self.smss))
+            && !(self.snd.paced && self.is_held_back(now, self.smss))
     }
 
     /// Most often the window is full again after a segment, and the next call can be spared.
     #[inline]
     fn look_ahead(&mut self, now: Instant, window: u64, in_flight: u64, place: &mut Segment<B>) {
         let edge = self.edge();
-        let left = edge.min(self.buffer.end()).since(self.snd_nxt);
+        let left = edge.min(self.snd.buffer.end()).since(self.snd.nxt);
         let full = in_flight + u64::from(self.smss) > window;
-        if full && self.buffer.end().since(self.snd_nxt) < u64::from(self.smss) {
+        if full && self.snd.buffer.end().since(self.snd.nxt) < u64::from(self.smss) {
             // A window that the application has just filled is used, whether more waits or not.
-            self.cwnd_limited_until = self.snd_nxt;
+            self.snd.cwnd_limited_until = self.snd.nxt;
         }
         if left >= u64::from(self.smss) {
             if full {
@@ -373,7 +386,7 @@ impl<B: Body> Endpoint<B> {
                 self.wanted.wake = false;
             }
         } else if left == 0 {
-            if self.buffer.end() <= self.snd_nxt {
+            if self.snd.buffer.end() <= self.snd.nxt {
                 // RFC 9293 §3.8.2: nothing else waits.
                 place.flags |= Flags::PSH;
             }
@@ -393,17 +406,17 @@ impl<B: Body> Endpoint<B> {
         (window, in_flight): (u64, u64),
         place: &mut Segment<B>,
     ) -> Option<Departure> {
-        let end = self.buffer.end();
-        if self.snd_nxt == end && self.wanted.fin && !self.send_is_over() {
-            if self.snd_nxt < self.snd_edge {
+        let end = self.snd.buffer.end();
+        if self.snd.nxt == end && self.wanted.fin && !self.send_is_over() {
+            if self.snd.nxt < self.snd.edge {
                 return Some(self.transmit_rarely(now, 0, place));
             }
-        } else if self.snd_nxt >= end {
+        } else if self.snd.nxt >= end {
             self.note_tightest(now, window, in_flight);
             return None;
         }
         self.note_tightest(now, window, in_flight);
-        if self.board.is_empty() {
+        if self.snd.board.is_empty() {
             self.start_persist_timer(now);
         }
         None
@@ -412,15 +425,15 @@ impl<B: Body> Endpoint<B> {
     /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
     /// acknowledgment is no pause, even if it is that of all there is.
     fn note_idle(&mut self, now: Instant) {
-        let idle = now.saturating_since(self.last_sent);
-        if self.validating {
+        let idle = now.saturating_since(self.snd.last_sent);
+        if self.snd.validating {
             self.validate(now);
         }
         if !idle.is_zero() {
-            self.control.on_idle(&Idle {
+            self.snd.control.on_idle(&Idle {
                 now,
                 idle,
-                rto: self.rtt.rto(),
+                rto: self.snd.rtt.rto(),
                 rule: self.settings.idle_restart,
             });
         }

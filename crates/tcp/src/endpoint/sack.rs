@@ -23,13 +23,13 @@ impl<B: Body> Endpoint<B> {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
             let across = left < ack && right > ack;
-            if left >= right || right > self.snd_nxt || left < self.cold.first_octet || across {
+            if left >= right || right > self.snd.nxt || left < self.cold.first_octet || across {
                 self.refuse(Refusal::SackBlock);
                 news.duplicate = None;
             } else if left < ack {
                 // A duplicate (RFC 2883), or older than what is acknowledged.
             } else {
-                news.new_sack |= self.board.sack(left, right, &mut news.delivered);
+                news.new_sack |= self.snd.board.sack(left, right, &mut news.delivered);
             }
         }
     }

@@ -34,12 +34,12 @@ impl<B: Body> Endpoint<B> {
     /// The time asked for with [`Self::deadline`] has come. Early calls do nothing.
     pub fn on_deadline(&mut self, now: Instant) {
         self.wanted.wake = true;
-        self.ack.expire(now);
-        if now >= self.paced_until {
-            self.paced_until = Instant::NEVER;
+        self.rcv.ack.expire(now);
+        if now >= self.snd.paced_until {
+            self.snd.paced_until = Instant::NEVER;
         }
-        if self.control.timer().is_some_and(|at| now >= at) {
-            self.control.on_timer(now);
+        if self.snd.control.timer().is_some_and(|at| now >= at) {
+            self.snd.control.on_timer(now);
         }
         if now >= self.timer_at {
             match self.timer {
@@ -60,7 +60,7 @@ impl<B: Body> Endpoint<B> {
                     self.stop();
                 }
             }
-            if self.rated {
+            if self.snd.rated {
                 self.report_losses(now);
             }
         }
@@ -70,7 +70,7 @@ impl<B: Body> Endpoint<B> {
     #[inline]
     pub(super) fn restart_retransmission_timer(&mut self, now: Instant) {
         self.timer = Timer::Retransmit;
-        self.timer_at = now.saturating_add(self.rtt.rto());
+        self.timer_at = now.saturating_add(self.snd.rtt.rto());
         if self.agreed.racked() | self.agreed.attended() {
             self.timer_at = self.timeout_from(now);
             self.note_retransmission_timer();
@@ -80,10 +80,10 @@ impl<B: Body> Endpoint<B> {
     /// When a timeout from now ends: with a coarse clock, with a tick.
     fn timeout_from(&self, now: Instant) -> Instant {
         if !self.settings.timers.count_ticks() {
-            return now.saturating_add(self.rtt.rto());
+            return now.saturating_add(self.snd.rtt.rto());
         }
         let tick = self.settings.clock_tick;
-        let ticks = self.rtt.rto().as_picos() / tick.as_picos();
+        let ticks = self.snd.rtt.rto().as_picos() / tick.as_picos();
         next_tick(now, tick, ticks.max(1))
     }
 
@@ -107,7 +107,7 @@ impl<B: Body> Endpoint<B> {
         if self.timer == Timer::Off {
             self.timer = Timer::Persist;
             let interval = persist::interval(
-                self.rtt.rto(),
+                self.snd.rtt.rto(),
                 self.cold.probes.into(),
                 self.settings.max_rto,
             );
@@ -134,7 +134,7 @@ impl<B: Body> Endpoint<B> {
         if self.state != State::SynSent
             || u32::from(self.expiries) > self.settings.timers.syn_linear_timeouts()
         {
-            self.rtt.back_off(&bounds);
+            self.snd.rtt.back_off(&bounds);
         }
         if opening {
             self.cold.trouble().opening.timed_out = true;
@@ -142,26 +142,26 @@ impl<B: Body> Endpoint<B> {
         } else {
             // RFC 5681 §3.1: FlightSize before anything is retransmitted.
             let before = self.window();
-            let prior = self.recovery.phase;
+            let prior = self.snd.recovery.phase;
             let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
-            self.control.on_rto(&Rto {
+            self.snd.control.on_rto(&Rto {
                 now,
                 in_flight: Bytes::new(self.flight_size_at_timeout()),
                 // To a control the recovery's reduction is this one's first.
                 consecutive: u32::from(self.expiries) + u32::from(reduced),
             });
-            if self.validating {
+            if self.snd.validating {
                 self.validate_timeout();
             }
-            self.recovery.lose(self.snd_nxt);
+            self.snd.recovery.lose(self.snd.nxt);
             self.log_window(now, WindowChange::Timeout, before);
             if !self.lose_by_time(now) {
-                self.board.mark_all_lost();
+                self.snd.board.mark_all_lost();
             }
             self.watch_timeout(now, prior);
             // RFC 6298 (5.4)
             self.wanted.retransmit = Retransmit::FirstLost;
-            self.paced_until = Instant::NEVER;
+            self.snd.paced_until = Instant::NEVER;
         }
         // RFC 6298 (5.6)
         self.restart_retransmission_timer(now);
@@ -169,9 +169,10 @@ impl<B: Body> Endpoint<B> {
 
     /// FlightSize (RFC 5681 §2), less what limited transmit sent (RFC 5681 §3.2 step 2).
     pub(super) const fn flight_size(&self) -> u64 {
-        self.snd_nxt
-            .since(self.snd_una)
-            .saturating_sub(self.recovery.limited as u64)
+        self.snd
+            .nxt
+            .since(self.snd.una)
+            .saturating_sub(self.snd.recovery.limited as u64)
     }
 
     /// FlightSize as a timeout sees it. One segment whose retransmission was lost too holds SND.UNA
@@ -180,15 +181,15 @@ impl<B: Body> Endpoint<B> {
     /// if that much is outstanding: a recovery under way has reduced it already.
     fn flight_size_at_timeout(&self) -> u64 {
         let flight = self.flight_size();
-        let missing = flight.saturating_sub(self.board.sacked());
-        flight.min(missing.max(self.control.cwnd().get()))
+        let missing = flight.saturating_sub(self.snd.board.sacked());
+        flight.min(missing.max(self.snd.control.cwnd().get()))
     }
 
     /// Nothing will happen any more by itself.
     pub(super) fn stop(&mut self) {
         self.stop_timer();
-        self.ack.sent();
-        self.paced_until = Instant::NEVER;
+        self.rcv.ack.sent();
+        self.snd.paced_until = Instant::NEVER;
         self.wanted.retransmit = Retransmit::Nothing;
         self.wanted.syn = false;
         self.wanted.probe = false;

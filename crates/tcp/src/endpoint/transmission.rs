@@ -36,13 +36,13 @@ impl<B: Body> Endpoint<B> {
         len: u32,
         place: &mut Segment<B>,
     ) -> Departure {
-        let body = self.buffer.body(self.snd_nxt, len);
-        let start = self.snd_nxt;
+        let body = self.snd.buffer.body(self.snd.nxt, len);
+        let start = self.snd.nxt;
         let mut flags = Flags::ACK;
         let mut marks = Marks::NONE;
         let mut taken = len;
         let behind = start + u64::from(len);
-        if self.wanted.fin && behind == self.buffer.end() && behind < self.snd_edge {
+        if self.wanted.fin && behind == self.snd.buffer.end() && behind < self.snd.edge {
             flags |= Flags::FIN;
             marks = Marks::FIN;
             taken += 1;
@@ -54,13 +54,13 @@ impl<B: Body> Endpoint<B> {
         if capable {
             flags |= self.take_cwr();
         }
-        self.snd_nxt += u64::from(taken);
-        if self.rated {
-            self.stamp(now, self.board.len(), taken);
+        self.snd.nxt += u64::from(taken);
+        if self.snd.rated {
+            self.stamp(now, self.snd.board.len(), taken);
         }
-        self.board.sent(start, taken, marks, now);
-        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
-            self.recovery.limited += taken;
+        self.snd.board.sent(start, taken, marks, now);
+        if self.snd.recovery.dup_acks > 0 && self.snd.recovery.phase == Phase::Open {
+            self.snd.recovery.limited += taken;
         }
         if self.agreed.attended() {
             self.tell_remedy_of_sending(now);
@@ -71,18 +71,18 @@ impl<B: Body> Endpoint<B> {
             // RFC 6298 (5.1)
             self.restart_retransmission_timer(now);
         }
-        if self.recovery.phase.reduces() {
+        if self.snd.recovery.phase.reduces() {
             self.note_sent_in_recovery(len);
         }
         if len > 0 {
             self.stats.sent_packets += 1;
         }
-        self.control.on_sent(&Sent {
+        self.snd.control.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
-            in_flight: Bytes::new(self.board.in_flight()),
+            in_flight: Bytes::new(self.snd.board.in_flight()),
             retransmission: false,
-            srtt: self.rtt.srtt(),
+            srtt: self.snd.rtt.srtt(),
         });
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
         self.outgoing(now, start, flags, body, ecn, place)
@@ -95,7 +95,7 @@ impl<B: Body> Endpoint<B> {
         index: usize,
         place: &mut Segment<B>,
     ) -> Departure {
-        let cause = self.board.get(index).map(|record| record.lost_by);
+        let cause = self.snd.board.get(index).map(|record| record.lost_by);
         self.retransmit(now, index, cause.expect("the scoreboard named it"), place)
     }
 
@@ -107,21 +107,21 @@ impl<B: Body> Endpoint<B> {
         cause: RetransmitCause,
         place: &mut Segment<B>,
     ) -> Departure {
-        let record = *self.board.get(index).expect("the scoreboard named it");
+        let record = *self.snd.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
-        if self.rated {
+        if self.snd.rated {
             self.stamp(now, index, record.len);
         }
-        if self.validating {
+        if self.snd.validating {
             self.validate_retransmission(&record);
         }
-        let timed = self.timed || self.agreed.racked() || self.agreed.aged();
-        self.board.resent(index, now, twice, timed);
+        let timed = self.snd.timed || self.agreed.racked() || self.agreed.aged();
+        self.snd.board.resent(index, now, twice, timed);
         self.note_retransmission(now, record.len, cause);
         self.tell_remedy_of_retransmission(&record, cause);
         let len = record.payload();
         let body = if len > 0 {
-            self.buffer.body(record.start, len)
+            self.snd.buffer.body(record.start, len)
         } else {
             B::default()
         };
@@ -138,7 +138,7 @@ impl<B: Body> Endpoint<B> {
         let first = index == 0 && self.agreed.racked();
         let restarts = first
             || self.settings.recovery_pace == RecoveryPace::CountedPipe
-                && self.recovery.phase == Phase::Recovery;
+                && self.snd.recovery.phase == Phase::Recovery;
         if first && self.timer == Timer::Reorder {
             self.put_off_timeout(now);
         } else if restarts
@@ -150,15 +150,15 @@ impl<B: Body> Endpoint<B> {
             self.restart_retransmission_timer(now);
         }
         // What leaves with it is handed over by itself.
-        self.train = 0;
-        self.control.on_sent(&Sent {
+        self.snd.train = 0;
+        self.snd.control.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
-            in_flight: Bytes::new(self.board.in_flight()),
+            in_flight: Bytes::new(self.snd.board.in_flight()),
             retransmission: true,
-            srtt: self.rtt.srtt(),
+            srtt: self.snd.rtt.srtt(),
         });
-        if self.paced {
+        if self.snd.paced {
             self.pace(now, len);
         }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP it becomes so.
@@ -170,9 +170,9 @@ impl<B: Body> Endpoint<B> {
     /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
     #[inline(never)]
     pub(super) fn stamp(&mut self, now: Instant, index: usize, len: u32) {
-        let idle = self.board.is_empty();
-        let number = self.board.gone() + index as u64;
-        let in_flight = self.board.in_flight() + u64::from(len);
+        let idle = self.snd.board.is_empty();
+        let number = self.snd.board.gone() + index as u64;
+        let in_flight = self.snd.board.in_flight() + u64::from(len);
         self.cold
             .extras()
             .rate

@@ -55,20 +55,20 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     #[inline]
     pub fn cwnd(&self) -> Bytes {
-        self.control.cwnd()
+        self.snd.control.cwnd()
     }
 
     /// Smoothed round-trip time; zero before the first sample.
     #[must_use]
     #[inline]
     pub const fn srtt(&self) -> Duration {
-        self.rtt.srtt()
+        self.snd.rtt.srtt()
     }
 
     /// The congestion control.
     #[must_use]
     pub const fn control(&self) -> &Control {
-        &self.control
+        &self.snd.control
     }
 
     /// The switches.
@@ -80,35 +80,35 @@ impl<B: Body> Endpoint<B> {
     /// Octets written and not yet sent.
     #[must_use]
     pub fn unsent(&self) -> u64 {
-        self.buffer.end().since(self.snd_nxt)
+        self.snd.buffer.end().since(self.snd.nxt)
     }
 
     /// Whether everything written, and the FIN after it if there is one, is acknowledged.
     #[must_use]
     pub fn all_acknowledged(&self) -> bool {
-        self.board.is_empty()
-            && self.snd_nxt >= self.buffer.end()
+        self.snd.board.is_empty()
+            && self.snd.nxt >= self.snd.buffer.end()
             && (!self.wanted.fin || self.send_is_over())
     }
 
     /// The state of the sending side.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let cwnd = self.control.cwnd();
-        let ssthresh = self.control.ssthresh();
+        let cwnd = self.snd.control.cwnd();
+        let ssthresh = self.snd.control.ssthresh();
         Snapshot {
             cwnd,
             ssthresh,
-            in_flight: Bytes::new(self.board.in_flight()),
-            srtt: self.rtt.srtt(),
-            rttvar: self.rtt.rttvar(),
-            min_rtt: self.rtt.min_rtt(),
-            rto: self.rtt.rto(),
-            state: match self.recovery.phase {
+            in_flight: Bytes::new(self.snd.board.in_flight()),
+            srtt: self.snd.rtt.srtt(),
+            rttvar: self.snd.rtt.rttvar(),
+            min_rtt: self.snd.rtt.min_rtt(),
+            rto: self.snd.rtt.rto(),
+            state: match self.snd.recovery.phase {
                 Phase::Reduction => CongestionState::Reduction,
                 Phase::Recovery => CongestionState::Recovery,
                 Phase::Loss => CongestionState::Loss,
-                Phase::Open if self.recovery.dup_acks > 0 => CongestionState::Disorder,
+                Phase::Open if self.snd.recovery.dup_acks > 0 => CongestionState::Disorder,
                 Phase::Open if ssthresh.is_none_or(|ssthresh| cwnd < ssthresh) => {
                     CongestionState::SlowStart
                 }

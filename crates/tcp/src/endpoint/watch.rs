@@ -38,7 +38,7 @@ impl<B: Body> Endpoint<B> {
     #[cold]
     pub(super) fn tells_of_the_past(&self, segment: &Segment<B>) -> bool {
         self.cold.watch.is_some()
-            && (self.probing != Probing::Free || !segment.options.sack_blocks().is_empty())
+            && (self.snd.probing != Probing::Free || !segment.options.sack_blocks().is_empty())
     }
 
     /// Duplicates that stand for a loss.
@@ -66,10 +66,11 @@ impl<B: Body> Endpoint<B> {
             self.look_at_timestamps(now, segment, news.prior_una);
             self.look_for_reneging(now);
         }
-        let ended = !news.prior_phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
+        let ended =
+            !news.prior_phase.repairs_nothing() && self.snd.recovery.phase.repairs_nothing();
         let again = ended
             && self.settings.window_rules.recover_again()
-            && (self.board.lost() > 0 || self.board.has_resent());
+            && (self.snd.board.lost() > 0 || self.snd.board.has_resent());
         if self.is_in_doubt() {
             // What has been marked lost may be late as well.
         } else if self.agreed.racked() {
@@ -77,10 +78,10 @@ impl<B: Body> Endpoint<B> {
         } else if self.agreed.aged() {
             news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
-        let recovering = self.recovery.phase.reduces();
-        let in_flight = self.board.in_flight();
+        let recovering = self.snd.recovery.phase.reduces();
+        let in_flight = self.snd.board.in_flight();
         if let Some(watch) = &mut self.cold.watch {
-            if ended && (again || self.recovery.phase == Phase::Open) {
+            if ended && (again || self.snd.recovery.phase == Phase::Open) {
                 watch.rack.on_recovered();
             }
             if !recovering {
@@ -114,7 +115,7 @@ impl<B: Body> Endpoint<B> {
                 echoed: timestamps.echo,
                 resent: timestamp(again.sent_at),
             });
-        let known = (news.prior_una, self.rtt.min_rtt());
+        let known = (news.prior_una, self.snd.rtt.min_rtt());
         let fack = watch.rack.fack();
         let behind = watch.rack.on_delivered(now, delivered, known, echo);
         if watch.remedy.is_some() {
@@ -147,14 +148,14 @@ impl<B: Body> Endpoint<B> {
             // The probe's, which shows no reordering.
             return;
         }
-        watch.rack.on_duplicate(self.snd_una, self.snd_nxt);
+        watch.rack.on_duplicate(self.snd.una, self.snd.nxt);
         if watch.remedy.is_some() {
             self.tell_remedy_of_needless(now, right);
         }
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        if watch.undo.on_duplicate(left, right, self.smss) && self.board.lost() == 0 {
+        if watch.undo.on_duplicate(left, right, self.smss) && self.snd.board.lost() == 0 {
             self.take_back(now);
         }
     }
@@ -164,26 +165,26 @@ impl<B: Body> Endpoint<B> {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        if self.probing != Probing::UnderWay {
+        if self.snd.probing != Probing::UnderWay {
             return;
         }
         let repaired = watch.tlp.on_ack(&Answer {
-            ack: self.snd_una,
+            ack: self.snd.una,
             duplicate_end: news.duplicate.map(|(_, right)| right),
             bare_duplicate: news.acked == 0
                 && segment.body.is_empty()
                 && segment.options.sack_blocks().is_empty(),
         });
-        self.probing = watch.tlp.probing();
-        if repaired && self.recovery.phase == Phase::Open {
+        self.snd.probing = watch.tlp.probing();
+        if repaired && self.snd.recovery.phase == Phase::Open {
             let before = self.window();
             let flight = self.flight_size().max(news.acked);
-            let in_flight = if self.validating {
+            let in_flight = if self.snd.validating {
                 self.validated_flight(now, flight, false)
             } else {
                 flight
             };
-            self.control.on_congestion(&Congestion {
+            self.snd.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
                 in_flight: Bytes::new(in_flight),
@@ -209,11 +210,11 @@ impl<B: Body> Endpoint<B> {
         };
         let verdict = watch.frto.on_ack(&Sight {
             progress: news.acked > 0,
-            complete: self.snd_una >= self.recovery.recover,
+            complete: self.snd.una >= self.snd.recovery.recover,
             original: news
                 .delivered
                 .lowest_once()
-                .is_some_and(|lowest| lowest < self.recovery.recover),
+                .is_some_and(|lowest| lowest < self.snd.recovery.recover),
             duplicate: news.new_sack || news.is_duplicate,
             sack: self.agreed.guided,
             new_data,
@@ -241,19 +242,19 @@ impl<B: Body> Endpoint<B> {
             let segments = behind.div_ceil(u64::from(self.smss));
             watch.reordering.on_reordered(segments);
         }
-        if self.board.has_resent() {
+        if self.snd.board.has_resent() {
             watch
                 .undo
-                .doubt(self.agreed.guided && self.recovery.phase == Phase::Recovery);
+                .doubt(self.agreed.guided && self.snd.recovery.phase == Phase::Recovery);
             return;
         }
         // What was marked lost before the path was known to reorder may be late as well.
         watch.rack.on_spurious();
-        self.board.forgive();
+        self.snd.board.forgive();
         let found = self
             .limit()
             .filter(|_| !self.agreed.aged())
-            .map_or(0, |limit| self.board.detect(now, &limit).lost);
+            .map_or(0, |limit| self.snd.board.detect(now, &limit).lost);
         if found == 0 {
             self.resume();
             self.take_back(now);
@@ -263,9 +264,9 @@ impl<B: Body> Endpoint<B> {
     /// RFC 2018 §8: the peer waits for what it has reported. Unless that is a misunderstanding that
     /// the next acknowledgment clears up, the timer sends it again.
     fn look_for_reneging(&mut self, now: Instant) {
-        if self.board.front().is_some_and(Record::is_sacked) {
+        if self.snd.board.front().is_some_and(Record::is_sacked) {
             self.stats.reneged = self.stats.reneged.wrapping_add(1);
-            let at = now.saturating_add((self.rtt.srtt() / 2).max(RENEGING_DELAY));
+            let at = now.saturating_add((self.snd.rtt.srtt() / 2).max(RENEGING_DELAY));
             if at < self.timer_at {
                 self.timer = Timer::Retransmit;
                 self.timer_at = at;
@@ -279,14 +280,14 @@ impl<B: Body> Endpoint<B> {
         if !self.agreed.guided
             && let Some(watch) = &mut self.cold.watch
         {
-            let segments = u64::from(self.recovery.dup_acks) + 1;
+            let segments = u64::from(self.snd.recovery.dup_acks) + 1;
             watch.reordering.on_reordered(segments);
         }
-        self.board.forgive();
+        self.snd.board.forgive();
         self.wanted.retransmit = Retransmit::Nothing;
-        self.recovery.open();
-        self.board.give_back();
-        if self.validating {
+        self.snd.recovery.open();
+        self.snd.board.give_back();
+        if self.snd.validating {
             self.validate_recovered();
         }
     }
@@ -309,11 +310,11 @@ impl<B: Body> Endpoint<B> {
         watch.frto = Frto::Off;
         if self.settings.undo {
             watch.pace = None;
-            if self.validating {
+            if self.snd.validating {
                 self.validate_undo();
             }
             let before = self.window();
-            self.control.on_spurious(&Spurious { now, timeout });
+            self.snd.control.on_spurious(&Spurious { now, timeout });
             self.stats.undone = self.stats.undone.wrapping_add(1);
             self.log_window(now, WindowChange::Undone, before);
         }
@@ -326,8 +327,8 @@ impl<B: Body> Endpoint<B> {
         let Some(limit) = self.limit() else {
             return 0;
         };
-        let found = self.board.detect(now, &limit);
-        if (found.lost > 0 || again) && self.recovery.phase.repairs_nothing() {
+        let found = self.snd.board.detect(now, &limit);
+        if (found.lost > 0 || again) && self.snd.recovery.phase.repairs_nothing() {
             self.enter_recovery(now, RetransmitCause::Rack, fresh);
             self.wanted.retransmit = Retransmit::FirstLost;
         }
@@ -339,22 +340,22 @@ impl<B: Body> Endpoint<B> {
 
     fn limit(&self) -> Option<Limit> {
         self.cold.watch.as_ref()?.rack.limit(&Circumstances {
-            recovering: !self.recovery.phase.repairs_nothing(),
-            many_sacked: self.board.sacked_segments() >= self.dupthresh(),
-            srtt: self.rtt.srtt(),
+            recovering: !self.snd.recovery.phase.repairs_nothing(),
+            many_sacked: self.snd.board.sacked_segments() >= self.dupthresh(),
+            srtt: self.snd.rtt.srtt(),
         })
     }
 
     /// Whether RACK judges what a timeout loses (RFC 8985 §6.3): the first segment, and what was
     /// sent long enough ago. Not if the peer has reneged: then nothing that it reported counts.
     pub(super) fn lose_by_time(&mut self, now: Instant) -> bool {
-        if !self.agreed.racked() || self.board.front().is_some_and(Record::is_sacked) {
+        if !self.agreed.racked() || self.snd.board.front().is_some_and(Record::is_sacked) {
             return false;
         }
         let Some(limit) = self.limit() else {
             return false;
         };
-        self.board.time_out(now, limit.age);
+        self.snd.board.time_out(now, limit.age);
         true
     }
 
@@ -364,9 +365,9 @@ impl<B: Body> Endpoint<B> {
         let paced = self.settings.window_rules.pace_at_marks()
             && self.settings.recovery_pace == RecoveryPace::Prr
             && self.agreed.guided
-            && self.control.ssthresh().is_some();
-        let in_flight = self.board.in_flight();
-        let (cwnd, smss) = (self.control.cwnd().get(), self.smss);
+            && self.snd.control.ssthresh().is_some();
+        let in_flight = self.snd.board.in_flight();
+        let (cwnd, smss) = (self.snd.control.cwnd().get(), self.smss);
         let delivered = news.delivered.fresh;
         let Some(watch) = self.cold.watch.as_mut().filter(|_| paced) else {
             return;
@@ -378,7 +379,7 @@ impl<B: Body> Endpoint<B> {
             safe: news.acked > 0 && news.lost == 0,
         });
         watch.pace = Some(Pace::Prr(prr));
-        self.recovery.phase = Phase::Reduction;
+        self.snd.recovery.phase = Phase::Reduction;
     }
 
     /// A fast recovery has begun; `reduced`: the window was reduced for it. If not, `goes_on`: it is on its way down.
@@ -386,28 +387,28 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn watch_recovery(&mut self, (reduced, goes_on): (bool, bool), fresh: u64) {
         let settings = &self.settings;
         let pace = settings.recovery_pace;
-        let paced = self.agreed.guided && self.control.ssthresh().is_some();
+        let paced = self.agreed.guided && self.snd.control.ssthresh().is_some();
         let dupthresh = self.dupthresh();
         // Of those that a recovery before this one has retransmitted.
         let resent = if settings.window_rules.recover_again() {
-            self.board.resent_segments()
+            self.snd.board.resent_segments()
         } else {
             0
         };
-        let outstanding = self.snd_nxt.since(self.snd_una);
-        let in_flight = self.board.in_flight();
-        let cwnd = self.control.cwnd().get();
+        let outstanding = self.snd.nxt.since(self.snd.una);
+        let in_flight = self.snd.board.in_flight();
+        let cwnd = self.snd.control.cwnd().get();
         let smss = self.smss;
-        let recover_fs = outstanding.saturating_sub(self.board.sacked()) + fresh;
+        let recover_fs = outstanding.saturating_sub(self.snd.board.sacked()) + fresh;
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
         watch.tlp.cancel();
-        self.probing = watch.tlp.probing();
+        self.snd.probing = watch.tlp.probing();
         if reduced {
             match resent {
-                0 => watch.undo.begin(self.snd_una, self.snd_nxt, false),
-                _ => watch.undo.begin_again(self.snd_una, self.snd_nxt, resent),
+                0 => watch.undo.begin(self.snd.una, self.snd.nxt, false),
+                _ => watch.undo.begin_again(self.snd.una, self.snd.nxt, resent),
             }
         }
         if goes_on && !reduced {
@@ -434,10 +435,10 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         watch.tlp.cancel();
-        self.probing = watch.tlp.probing();
+        self.snd.probing = watch.tlp.probing();
         watch.pace = None;
         if self.settings.adapts_dupthresh()
-            && self.board.sacked_segments() >= self.settings.dupthresh
+            && self.snd.board.sacked_segments() >= self.settings.dupthresh
         {
             watch.reordering.on_timeout();
         }
@@ -451,7 +452,7 @@ impl<B: Body> Endpoint<B> {
         // answer to one of those does not prove the recovery spurious.
         let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
         if self.expiries == 1 && !reduced {
-            watch.undo.begin(self.snd_una, self.snd_nxt, true);
+            watch.undo.begin(self.snd.una, self.snd.nxt, true);
         }
         // RFC 5682 §2.1 step 1: not within a recovery, which has sent too much again to tell.
         watch.frto = if self.settings.frto && (prior.repairs_nothing() || self.expiries > 1) {
@@ -486,11 +487,11 @@ impl<B: Body> Endpoint<B> {
     /// What may be in flight while something is amiss.
     pub(super) fn window_in_trouble(&self, cwnd: u64) -> u64 {
         match &self.cold.watch {
-            Some(watch) if self.recovery.phase.reduces() => watch.pace.as_ref().map_or_else(
-                || self.recovery.window(cwnd, self.smss),
-                |pace| pace.window(self.board.in_flight(), cwnd),
+            Some(watch) if self.snd.recovery.phase.reduces() => watch.pace.as_ref().map_or_else(
+                || self.snd.recovery.window(cwnd, self.smss),
+                |pace| pace.window(self.snd.board.in_flight(), cwnd),
             ),
-            _ => self.recovery.window(cwnd, self.smss),
+            _ => self.snd.recovery.window(cwnd, self.smss),
         }
     }
 

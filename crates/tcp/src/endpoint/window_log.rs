@@ -28,7 +28,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     pub(super) fn window(&self) -> Window {
-        (self.control.cwnd(), self.control.ssthresh())
+        (self.snd.control.cwnd(), self.snd.control.ssthresh())
     }
 
     pub(super) fn log_window(&mut self, at: Instant, change: WindowChange, before: Window) {
