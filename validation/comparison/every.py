@@ -9,14 +9,12 @@ from anabranch.toml_text import parse
 
 from comparison import (
     linux_reordering,
-    linux_single_flow,
     linux_two_flows,
     mixes,
     ns2_fairness,
-    ns2_sack_delay,
-    ns2_single_flow,
     ns3_reordering,
     ns3_single_flow,
+    rows,
     studies,
 )
 from comparison.oracle import ROOT
@@ -25,6 +23,7 @@ from comparison.pages import Comparison
 FOLDER = ROOT / "validation" / "comparisons"
 
 KINDS: dict[str, Callable[[str, Mapping[str, Any]], Comparison]] = {
+    "rows": rows.comparison,
     "study": studies.comparison,
 }
 """What makes a comparison from its name and its file."""
@@ -33,12 +32,9 @@ OWN: dict[str, Callable[[], Comparison]] = {
     module.NAME: module.comparison
     for module in (
         linux_reordering,
-        linux_single_flow,
         linux_two_flows,
         mixes,
         ns2_fairness,
-        ns2_sack_delay,
-        ns2_single_flow,
         ns3_reordering,
         ns3_single_flow,
     )
@@ -56,9 +52,14 @@ def spec(name: str) -> dict[str, Any]:
     return parse(path.read_text("utf-8"), path.name)
 
 
+def described(name: str) -> rows.Rows:
+    """Return a comparison row by row."""
+    return rows.Rows(name, spec(name))
+
+
 def comparison(name: str) -> Comparison:
     """Compare everything that a file names."""
     if name in OWN:
         return OWN[name]()
-    described = spec(name)
-    return KINDS[described["kind"]](name, described)
+    content = spec(name)
+    return KINDS[content["kind"]](name, content)
