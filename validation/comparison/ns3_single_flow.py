@@ -40,9 +40,8 @@ CONTROLS = {
     ("3.44", "Cubic"): OUR_CUBIC.format(friendly="true"),
 }
 
-OUR_WESTWOOD = "westwood-plus"
 WESTWOODS = {
-    (version, "Westwood"): f'{{ kind = "{OUR_WESTWOOD}", avoidance = "acks", counting = "twice" }}'
+    (version, "Westwood"): '{ kind = "westwood-plus", avoidance = "acks", counting = "twice" }'
     for version in ("3.37", "3.44")
 }
 """Growth as in ns-3's NewReno. The counting is inferred: with each byte counted once, heavy loss is missed."""
@@ -228,18 +227,6 @@ def _table(rows: Sequence[Row]) -> str:
     return markdown.table(HEAD, (_cells(row) for row in rows))
 
 
-def westwood_table(table: Sequence[Theirs], rows: Sequence[Row]) -> str:
-    """Westwood+: ours beside each row of ``table``, or that it is not available where there are no ``rows``."""
-    if rows:
-        return _table(rows)
-    body = []
-    for theirs in table:
-        figures = (theirs.retransmitted, theirs.fast_recoveries, theirs.timeouts, theirs.cwnd)
-        shown = [f"{figure:.1f}" for figure in figures]
-        body.append([theirs.version, *_route(theirs.path), _there(theirs), oracle.NOT_AVAILABLE, "", "", "", *shown])
-    return markdown.table(HEAD, body)
-
-
 def _there(theirs: Theirs) -> str:
     spread = f" ({theirs.lowest:.3f}–{theirs.highest:.3f})" if theirs.lowest < theirs.highest else ""
     return f"{theirs.goodput:.3f}{spread}"
@@ -349,19 +336,16 @@ def surprises(rows: Sequence[Row]) -> list[str]:
 def comparison() -> Comparison:
     """Compare everything."""
     rows = compare(read(f"{NAME}.csv"))
-    westwood = read(f"{NAME}.csv", WESTWOODS)
-    westwood_rows = compare(westwood, WESTWOODS) if oracle.available("cc", OUR_WESTWOOD) else []
-    judged = [*verdicts(rows), westwood_verdict(westwood_rows)]
-    parts = {**tables(rows, read(f"{NAME}-more.csv")), "Westwood": westwood_table(westwood, westwood_rows)}
+    westwood = compare(read(f"{NAME}.csv", WESTWOODS), WESTWOODS)
+    judged = [*verdicts(rows), westwood_verdict(westwood)]
+    parts = {**tables(rows, read(f"{NAME}-more.csv")), "Westwood": _table(westwood)}
     parts["verdict"] = verdict_table(judged)
     return Comparison(NAME, parts, judged, lambda: _drawn(rows), surprises(rows))
 
 
 def westwood_verdict(rows: Sequence[Row]) -> Verdict:
-    """Judge Westwood+, if there is one."""
-    inside = [row.inside for row in rows]
-    held = all(inside) if inside else None
-    return Verdict(f"Westwood+: rows within ± {WESTWOOD:.0%}", f"{sum(inside)} of {len(inside)} rows", held)
+    """Judge Westwood+."""
+    return _verdict(f"Westwood+: rows within ± {WESTWOOD:.0%}", [row.inside for row in rows])
 
 
 def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:
