@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from anabranch.toml_text import parse
-
 from comparison import (
     linux_reordering,
     linux_two_flows,
@@ -17,10 +15,8 @@ from comparison import (
     rows,
     studies,
 )
-from comparison.oracle import ROOT
+from comparison.oracle import COMPARISONS, spec
 from comparison.pages import Comparison
-
-FOLDER = ROOT / "validation" / "comparisons"
 
 KINDS: dict[str, Callable[[str, Mapping[str, Any]], Comparison]] = {
     "rows": rows.comparison,
@@ -30,26 +26,14 @@ KINDS: dict[str, Callable[[str, Mapping[str, Any]], Comparison]] = {
 
 OWN: dict[str, Callable[[], Comparison]] = {
     module.NAME: module.comparison
-    for module in (
-        linux_reordering,
-        linux_two_flows,
-        mixes,
-        ns2_fairness,
-        ns3_reordering,
-        ns3_single_flow,
-    )
+    for module in (linux_reordering, linux_two_flows, mixes, ns2_fairness, ns3_reordering, ns3_single_flow)
 }
+"""Those with a module of their own (``kind = "own"``), which reads its file itself."""
 
 
 def names() -> list[str]:
     """Return what there is to compare."""
-    return [*OWN, *sorted(path.stem for path in FOLDER.glob("*.toml"))]
-
-
-def spec(name: str) -> dict[str, Any]:
-    """Read the file of a comparison."""
-    path = FOLDER / f"{name}.toml"
-    return parse(path.read_text("utf-8"), path.name)
+    return sorted(path.stem for path in COMPARISONS.glob("*.toml"))
 
 
 def described(name: str) -> rows.Rows:
@@ -59,7 +43,5 @@ def described(name: str) -> rows.Rows:
 
 def comparison(name: str) -> Comparison:
     """Compare everything that a file names."""
-    if name in OWN:
-        return OWN[name]()
     content = spec(name)
-    return KINDS[content["kind"]](name, content)
+    return OWN[name]() if content["kind"] == "own" else KINDS[content["kind"]](name, content)

@@ -14,23 +14,17 @@ from reference import markdown
 from comparison import drawing, judging, kernel_repeats
 from comparison.judging import Errors, Measure, Verdict
 from comparison.kernel_repeats import Repeat, Repeats, common
-from comparison.oracle import read
+from comparison.oracle import read, spec
 from comparison.pages import Comparison, verdict_table
 from comparison.runs import SEEDS, Case, simulate
 
 NAME = "linux-reordering"
+SPEC = spec(NAME)
 REPEATS = f"{NAME}-repeats.csv"
 """The same rows with SACK, several times each."""
-GOODPUT = 0.04
-"""Share by which goodput may differ, with SACK."""
-NO_REORDERING = 1000
-"""The interval that stands for a path that does not reorder."""
-
-STACKS = {
-    "sack": (),
-    "nosack": ("flow.main.transport.sack=false", 'flow.main.transport.recovery="new-reno"'),
-}
-"""What is set for the kernel's defaults, and for its ``tcp_sack``, ``tcp_recovery`` and ``tcp_early_retrans`` at 0."""
+GOODPUT: float = SPEC["goodput"]
+NO_REORDERING: int = SPEC["no_reordering"]
+STACKS: dict[str, list[str]] = SPEC["stacks"]
 
 
 @dataclass(frozen=True)

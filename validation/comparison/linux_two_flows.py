@@ -12,12 +12,13 @@ from reference import markdown
 
 from comparison import drawing
 from comparison.judging import Verdict
-from comparison.oracle import read
+from comparison.oracle import read, spec
 from comparison.pages import Comparison, verdict_table
 from comparison.runs import SEEDS, Case, Spread, of_flow, simulate
 
 NAME = "linux-two-flows"
-POINTS = 15.0
+SPEC = spec(NAME)
+POINTS: float = SPEC["points"]
 """Percentage points by which a mean share may differ."""
 
 

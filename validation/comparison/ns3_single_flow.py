@@ -18,35 +18,22 @@ from comparison.runs import simulate as run_cases
 
 NAME = "ns3-single-flow"
 
-NEW_RENO_LOSS_FREE = 0.03
-NEW_RENO_LOSSY = 0.05
-CUBIC = 0.08
-WESTWOOD = 0.15
-
-OUR_NEW_RENO = '{ kind = "reno", avoidance = "acks" }'
-"""As ns-3's documentation has it: cwnd grows by the number of ACKs, so that delayed ACKs slow it down."""
-
-OUR_CUBIC = (
-    '{{ kind = "cubic", tcp_friendly = {friendly}, count = "segments", reduce_from = "cwnd", '
-    'first_epoch_growth = 0.05, slow_start_limit = "2 packets", hystart = "linux", hystart_delay_max = "1 s" }}'
-)
-"""ns-3's attributes (CntClamp 20 and its help, HyStartDelayMax 1 s), RFC 8312, its source by its manual (ssthresh from
-cwnd), and its traces (slow start adds what an ACK acknowledges: two segments)."""
-
-CONTROLS = {
-    ("3.37", "NewReno"): OUR_NEW_RENO,
-    ("3.44", "NewReno"): OUR_NEW_RENO,
-    ("3.37", "Cubic"): OUR_CUBIC.format(friendly="false"),
-    ("3.44", "Cubic"): OUR_CUBIC.format(friendly="true"),
-}
-
-WESTWOODS = {
-    (version, "Westwood"): '{ kind = "westwood-plus", avoidance = "acks", counting = "twice" }'
-    for version in ("3.37", "3.44")
-}
-"""Growth as in ns-3's NewReno. The counting is inferred: with each byte counted once, heavy loss is missed."""
+SPEC = oracle.spec(NAME)
+NEW_RENO_LOSS_FREE: float = SPEC["tolerance"]["NewReno"]
+NEW_RENO_LOSSY: float = SPEC["tolerance"]["NewReno, lossy"]
+CUBIC: float = SPEC["tolerance"]["Cubic"]
+WESTWOOD: float = SPEC["tolerance"]["Westwood"]
 
 Settings = Mapping[tuple[str, str], str]
+"""What answers for a version's control."""
+
+
+def _settings(*controls: str) -> Settings:
+    return {(version, cc): forms[cc] for version, forms in SPEC["controls"].items() for cc in controls}
+
+
+CONTROLS = _settings("NewReno", "Cubic")
+WESTWOODS = _settings("Westwood")
 
 
 @dataclass(frozen=True)
@@ -110,8 +97,7 @@ class Row:
         return (self.theirs.version, self.theirs.cc, path.base_rtt_ms, path.queue_packets, path.loss_rate)
 
 
-OUTLIERS = frozenset({("3.37", "Cubic", 20, 17, 0.01), ("3.37", "Cubic", 70, 58, 0.001)})
-"""Rows known to be outside; the page says why."""
+OUTLIERS = frozenset(tuple(key) for key in SPEC["outliers"])
 
 
 def read(name: str, settings: Settings = CONTROLS) -> list[Theirs]:

@@ -13,9 +13,9 @@ from anabranch.study.definition import Definition
 from anabranch.study.results import Condition, Pool
 from anabranch.study.verdict import judge
 
-from comparison import every, ns3_reordering, pages, scripts, studies
+from comparison import ns3_reordering, pages, scripts, studies
 from comparison.judging import Verdict
-from comparison.oracle import ROOT
+from comparison.oracle import ROOT, spec
 
 
 def test_the_comparison_with_ns3_is_up_to_date() -> None:
@@ -36,7 +36,7 @@ def study() -> Definition:
 def test_the_studys_parts_are_up_to_date() -> None:
     """All of it: every remedy, start jitter and wrong systems on the full grid."""
     done = Study.load(ROOT / "studies/reordering").run(quick=False)
-    for part, text in studies.of_study(done, every.spec("reordering")).items():
+    for part, text in studies.of_study(done, spec("reordering")).items():
         assert shown(part) == text.splitlines(), "run make compare"
 
 
