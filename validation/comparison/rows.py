@@ -2,7 +2,8 @@
 
 ``[there]`` names the figures of a row of theirs, ``[words]`` what stands for the text of a column, ``[set]`` what turns
 the scenario file into a row's path, and ``[here]`` our figures of one run; all are expressions of the language of
-studies. ``[judge]`` says which figure is judged and how, ``columns`` and ``[[panel]]`` what the page shows.
+studies. ``[judge]`` says which figure is judged and where its mean has to be (``ours_mean``, ``ours_low``,
+``ours_high``, ``ours_sd`` and ``ours_count`` are of our seeds), ``columns`` and ``[[panel]]`` what the page shows.
 """
 
 from __future__ import annotations
@@ -57,20 +58,6 @@ def value(text: str, values: Mapping[str, Any]) -> Any:
     return _compiled(text, frozenset(values)).evaluate(cast("Source", None), values)
 
 
-def accepted(judge: Mapping[str, Any], theirs: Theirs, ours: Spread) -> tuple[float, float]:
-    """Return where the mean of the judged figure has to be, by ``judge.rule``."""
-    figure = theirs[judge["figure"]]
-    apart = judge.get("tolerance", 0.0)
-    if judge["rule"] == "our-seeds":
-        # Theirs is one sample: as far as our seeds are from their mean.
-        return figure - (ours.high - ours.mean), figure + (ours.mean - ours.low)
-    if judge["rule"] == "share-or-errors":
-        # A share of theirs, or twice the standard error of the difference of the means if that is more.
-        error = math.sqrt(theirs["sd"] ** 2 / theirs["seeds"] + ours.sd**2 / ours.count)
-        apart = max(apart * figure, 2 * error)
-    return figure - apart, figure + apart
-
-
 class Rows:
     """A comparison that a file describes."""
 
@@ -119,7 +106,10 @@ class Rows:
     def row(self, theirs: Theirs, ours: Ours) -> Row:
         """Judge ours beside theirs."""
         judged = ours[self.judge["figure"]]
-        low, high = accepted(self.judge, theirs, judged)
+        values = {**theirs, **{f"ours_{name}": figure for name, figure in vars(judged).items()}}
+        if "apart" in self.judge:
+            values["apart"] = value(self.judge["apart"], values)
+        low, high = (value(text, values) for text in self.judge["accepted"])
         judge = value(self.judge.get("rows", "True"), theirs)
         return Row(theirs, ours, (low, high), low <= judged.mean <= high if judge else None)
 
