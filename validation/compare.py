@@ -12,74 +12,30 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from comparison import (
-    fairness_mixes_study,
-    fairness_study,
-    fec_frontier_study,
-    fec_study,
-    link_aggregation_study,
-    link_frontier_study,
-    linux_reordering,
-    linux_single_flow,
-    linux_two_flows,
-    mixes,
-    multipath_frontier_study,
-    multipath_study,
-    ns2_fairness,
-    ns2_sack_delay,
-    ns2_single_flow,
-    ns3_reordering,
-    ns3_single_flow,
-    pages,
-    reordering_study,
-)
+from comparison import every, pages
 from comparison.pages import Comparison
-
-COMPARISONS: dict[str, Callable[[], Comparison]] = {
-    module.NAME: module.comparison
-    for module in (
-        linux_single_flow,
-        linux_two_flows,
-        linux_reordering,
-        ns3_single_flow,
-        ns3_reordering,
-        ns2_sack_delay,
-        ns2_single_flow,
-        ns2_fairness,
-        mixes,
-        reordering_study,
-        fairness_study,
-        fairness_mixes_study,
-        link_aggregation_study,
-        link_frontier_study,
-        multipath_study,
-        multipath_frontier_study,
-        fec_study,
-        fec_frontier_study,
-    )
-}
 
 
 def main() -> int:
     """Compare; print, write or check."""
+    known = every.names()
     parser = argparse.ArgumentParser(description="Set the given figures beside ours, row by row.")
-    parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(COMPARISONS)}; all when left out")
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"{', '.join(known)}; all when left out")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--write", action="store_true", help=f"write the pages and figures of {pages.FOLDER}")
     mode.add_argument("--check", action="store_true", help="compare with those instead of printing")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.names if name not in COMPARISONS]
+    unknown = [name for name in arguments.names if name not in known]
     if unknown:
-        parser.error(f"there is no {unknown[0]}; there are {', '.join(COMPARISONS)}")
+        parser.error(f"there is no {unknown[0]}; there are {', '.join(known)}")
     status = 0
-    for name in arguments.names or COMPARISONS:
-        done = COMPARISONS[name]()
+    for name in arguments.names or known:
+        done = every.comparison(name)
         if arguments.write:
             pages.write(done)
         elif arguments.check:

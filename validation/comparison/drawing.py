@@ -149,9 +149,6 @@ def shares(rows: Sequence[Shares], tolerance: float, other: str) -> Figure:
                 label=f"{other}, each repeat" if i == 0 else None)  # fmt: skip
     labelled = False
     for i, row in enumerate(rows):
-        if not row.ours:
-            ax.text(75, i, "not available", ha="center", va="center", fontsize=8, color=GREY)
-            continue
         ours = [i - 0.15] * len(row.ours)
         ax.plot(row.ours, ours, "|", color=COLOURS[0], markersize=7, label=None if labelled else f"{OURS}, each seed")
         mean = sum(row.ours) / len(row.ours)

@@ -61,7 +61,7 @@ class Measure(Generic[R]):
         name: What it is called in verdicts.
         unit: Unit of an error, with a space before it.
         theirs: A row's figure.
-        ours: The figure answered for a row; ``None`` where there is no answer.
+        ours: The figure answered for a row.
         scale: What figures are put through before they are subtracted.
         relative: Whether the error is a share of theirs.
     """
@@ -69,7 +69,7 @@ class Measure(Generic[R]):
     name: str
     unit: str
     theirs: Callable[[R], float]
-    ours: Callable[[R], float | None]
+    ours: Callable[[R], float]
     scale: Callable[[float], float] = float
     relative: bool = False
 
@@ -83,16 +83,15 @@ class Measure(Generic[R]):
 def errors(
     rows: Sequence[R], measure: Measure[R], path: Callable[[R], Hashable], control: Callable[[R], str]
 ) -> list[Errors | None]:
-    """Return each row's errors; ``None`` where we have no answer or no other control was measured on the path."""
+    """Return each row's errors; ``None`` where no other control was measured on the path."""
     found: list[Errors | None] = []
     for row in rows:
-        answer = measure.ours(row)
         others = [other for other in rows if path(other) == path(row) and control(other) != control(row)]
-        if answer is None or not others:
+        if not others:
             found.append(None)
             continue
         mistaken = [measure.error(measure.theirs(other), row) for other in others]
-        found.append(Errors(measure.error(answer, row), math.fsum(mistaken) / len(mistaken), min(mistaken)))
+        found.append(Errors(measure.error(measure.ours(row), row), math.fsum(mistaken) / len(mistaken), min(mistaken)))
     return found
 
 

@@ -14,23 +14,17 @@ from reference import markdown
 from comparison import drawing, judging, kernel_repeats
 from comparison.judging import Errors, Measure, Verdict
 from comparison.kernel_repeats import Repeat, Repeats, common
-from comparison.oracle import NOT_AVAILABLE, available, control, read
+from comparison.oracle import read, spec
 from comparison.pages import Comparison, verdict_table
 from comparison.runs import SEEDS, Case, simulate
 
 NAME = "linux-reordering"
+SPEC = spec(NAME)
 REPEATS = f"{NAME}-repeats.csv"
 """The same rows with SACK, several times each."""
-GOODPUT = 0.04
-"""Share by which goodput may differ, with SACK."""
-NO_REORDERING = 1000
-"""The interval that stands for a path that does not reorder."""
-
-STACKS = {
-    "sack": (),
-    "nosack": ("flow.main.transport.sack=false", 'flow.main.transport.recovery="new-reno"'),
-}
-"""What is set for the kernel's defaults, and for its ``tcp_sack``, ``tcp_recovery`` and ``tcp_early_retrans`` at 0."""
+GOODPUT: float = SPEC["goodput"]
+NO_REORDERING: int = SPEC["no_reordering"]
+STACKS: dict[str, list[str]] = SPEC["stacks"]
 
 
 @dataclass(frozen=True)
@@ -66,33 +60,26 @@ class Row:
     """A row of the kernel's figures beside ours."""
 
     theirs: Theirs
-    ours: Ours | None
+    ours: Ours
 
     @property
-    def difference(self) -> float | None:
+    def difference(self) -> float:
         """How far our goodput is above theirs, as a share."""
-        return None if self.ours is None else self.ours.goodput / self.theirs.goodput - 1
+        return self.ours.goodput / self.theirs.goodput - 1
 
     @property
     def inside(self) -> bool | None:
         """Whether goodput is within the tolerance; ``None`` where only the shape is compared."""
-        if self.difference is None or self.theirs.stack != "sack":
-            return None
-        return abs(self.difference) <= GOODPUT
-
-
-def _answer(of: Callable[[Ours], float]) -> Callable[[Row], float | None]:
-    return lambda row: None if row.ours is None else of(row.ours)
+        return abs(self.difference) <= GOODPUT if self.theirs.stack == "sack" else None
 
 
 RETRANSMITTED = Measure[Row](
     "√ of packets sent again",
     "",
     lambda row: row.theirs.retransmitted,
-    _answer(lambda ours: ours.retransmitted),
+    lambda row: row.ours.retransmitted,
     math.sqrt,
 )
-RTT = Measure[Row]("mean RTT", " ms", lambda row: row.theirs.mean_rtt, _answer(lambda ours: ours.mean_rtt))
 
 
 def table() -> list[Theirs]:
@@ -122,7 +109,7 @@ def case(row: Theirs) -> Case:
     late = f"{row.lateness_us:g} us"
     sets = (
         *STACKS[row.stack],
-        f'flow.main.cc="{control(row.cc)}"',
+        f'flow.main.cc="{row.cc}"',
         f"link.bottleneck.forward.queue.reorder.interval={row.interval}",
         *(f'host.{host}.processing_jitter="{late}"' for host in ("S", "R")),
     )
@@ -130,10 +117,10 @@ def case(row: Theirs) -> Case:
 
 
 def compare(rows: Sequence[Theirs]) -> list[Row]:
-    """Set ours beside each of their rows; nothing beside rows of congestion controls that are not available."""
-    cases = {row: case(row) for row in rows if available("cc", control(row.cc))}
+    """Set ours beside each of their rows."""
+    cases = {row: case(row) for row in rows}
     runs = simulate(cases.values(), NAME)
-    return [Row(row, _ours(runs[cases[row]]) if row in cases else None) for row in rows]
+    return [Row(row, _ours(runs[cases[row]])) for row in rows]
 
 
 def _ours(runs: Sequence[dict[str, Any]]) -> Ours:
@@ -167,7 +154,7 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
     goodput = Verdict(
         f"SACK: goodput within ± {GOODPUT:.0%} in every row",
         f"{sum(inside)} of {len(inside)}",
-        all(inside) if inside else None,
+        all(inside),
     )
     return [goodput, *judging.told_apart(RETRANSMITTED, errors(sack, RETRANSMITTED))]
 
@@ -179,7 +166,6 @@ def answers(rows: Sequence[Row]) -> dict[kernel_repeats.Key, Repeat]:
             row.ours.goodput, row.ours.retransmitted, row.ours.mean_rtt, row.ours.dropped, row.theirs.lateness_us
         )
         for row in of_stack(rows, "sack")
-        if row.ours is not None
     }
 
 
@@ -209,8 +195,6 @@ def _cells(row: Row, found: Errors | None) -> list[str]:
     interval = "none" if theirs.interval == NO_REORDERING else str(theirs.interval)
     head = [theirs.cc, interval, f"{theirs.goodput:.3f}"]
     again, rtt, dropped = f"{theirs.retransmitted:.0f}", f"{theirs.mean_rtt:.1f}", f"{theirs.dropped:.0f}"
-    if ours is None or row.difference is None:
-        return [*head, NOT_AVAILABLE, "", "", again, "", "", rtt, "", dropped, "", "", ""]
     error = ""
     if found is not None and theirs.stack == "sack":
         error = f"{found.ours:.2f} / {found.others:.2f}"
@@ -254,7 +238,7 @@ def _figures(rows: Sequence[Row], repeats: Repeats) -> Iterator[tuple[str, Figur
         for cc in dict.fromkeys(row.theirs.cc for row in rows):
             some = [r for r in of_stack(rows, stack) if r.theirs.cc == cc and r.theirs.interval != NO_REORDERING]
             there = [(float(row.theirs.interval), theirs(row)) for row in some]
-            here = [(float(row.theirs.interval), ours(row.ours)) for row in some if row.ours is not None]
+            here = [(float(row.theirs.interval), ours(row.ours)) for row in some]
             found.append(drawing.Curves(cc, there, here))
         return found
 

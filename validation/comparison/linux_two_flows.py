@@ -12,12 +12,13 @@ from reference import markdown
 
 from comparison import drawing
 from comparison.judging import Verdict
-from comparison.oracle import NOT_AVAILABLE, available, control, read
+from comparison.oracle import read, spec
 from comparison.pages import Comparison, verdict_table
 from comparison.runs import SEEDS, Case, Spread, of_flow, simulate
 
 NAME = "linux-two-flows"
-POINTS = 15.0
+SPEC = spec(NAME)
+POINTS: float = SPEC["points"]
 """Percentage points by which a mean share may differ."""
 
 
@@ -56,7 +57,7 @@ class Pair:
 
     controls: tuple[str, str]
     theirs: tuple[Theirs, ...]
-    ours: Ours | None
+    ours: Ours
 
     @property
     def share(self) -> float:
@@ -73,16 +74,14 @@ class Pair:
         return signs.pop() if len(signs) == 1 and self.controls[0] != self.controls[1] else None
 
     @property
-    def near(self) -> bool | None:
+    def near(self) -> bool:
         """Whether our mean share is within the tolerance of theirs."""
-        return None if self.ours is None else abs(self.ours.share - self.share) <= POINTS
+        return abs(self.ours.share - self.share) <= POINTS
 
     @property
     def same_sign(self) -> bool | None:
         """Whether the same flow gets more, where their repeats agree."""
-        if self.ours is None or self.sign is None:
-            return None
-        return (self.ours.share - 50) * self.sign > 0
+        return None if self.sign is None else (self.ours.share - 50) * self.sign > 0
 
 
 def pairs() -> dict[tuple[str, str], tuple[Theirs, ...]]:
@@ -100,15 +99,15 @@ def pairs() -> dict[tuple[str, str], tuple[Theirs, ...]]:
 
 def case(controls: tuple[str, str]) -> Case:
     """Return what is run for a pair."""
-    sets = tuple(f'flow.{flow}.cc="{control(cc)}"' for flow, cc in zip("ab", controls, strict=True))
+    sets = tuple(f'flow.{flow}.cc="{cc}"' for flow, cc in zip("ab", controls, strict=True))
     return Case(f"{NAME}.toml", sets, SEEDS)
 
 
 def compare(theirs: Mapping[tuple[str, str], tuple[Theirs, ...]]) -> list[Pair]:
-    """Set ours beside theirs; nothing beside congestion controls that are not available."""
-    cases = {key: case(key) for key in theirs if all(available("cc", control(cc)) for cc in key)}
+    """Set ours beside theirs."""
+    cases = {key: case(key) for key in theirs}
     runs = simulate(cases.values(), NAME)
-    return [Pair(key, rows, _ours(runs[cases[key]]) if key in cases else None) for key, rows in theirs.items()]
+    return [Pair(key, rows, _ours(runs[cases[key]])) for key, rows in theirs.items()]
 
 
 def _ours(runs: Sequence[dict[str, Any]]) -> Ours:
@@ -128,7 +127,7 @@ def _ours(runs: Sequence[dict[str, Any]]) -> Ours:
 
 
 def verdicts(found: Sequence[Pair]) -> list[Verdict]:
-    """Judge every pair that is available."""
+    """Judge every pair."""
     return [
         _all(f"mean share within ± {POINTS:g} percentage points", [pair.near for pair in found]),
         _all("the same flow gets more, where the repeats agree", [pair.same_sign for pair in found]),
@@ -152,8 +151,6 @@ def pair_cells(pair: Pair) -> list[str]:
     again = _both([_mean([r.retransmitted[i] for r in pair.theirs]) for i in range(2)], 0)
     head = [" / ".join(pair.controls), f"{pair.share:.1f} %", repeats]
     ours = pair.ours
-    if ours is None:
-        return [*head, NOT_AVAILABLE, "", "", goodput, "", rtt, "", again, ""]
     word = "inside" if pair.near else "**outside**"
     if pair.same_sign is not None:
         word += ", same sign" if pair.same_sign else ", **other sign**"
@@ -192,7 +189,7 @@ def _figures(found: Sequence[Pair]) -> Iterator[tuple[str, Figure]]:
         drawing.Shares(
             " / ".join(pair.controls),
             [repeat.share for repeat in pair.theirs],
-            list(pair.ours.shares) if pair.ours else [],
+            pair.ours.shares,
         )
         for pair in found
     ]

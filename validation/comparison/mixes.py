@@ -16,24 +16,17 @@ from reference import markdown
 from comparison import matrices, pages
 from comparison.expectations import EXPECTATIONS, SETTINGS, Check, Setting, Shares
 from comparison.judging import Verdict
-from comparison.oracle import ROOT
+from comparison.oracle import ROOT, spec
 from comparison.pages import Comparison
 from comparison.runs import Case, simulate
 
 NAME = "mixes"
-SEEDS = 3
-
-LONGER = ('duration="300 s"', 'warmup="100 s"')
-LONGER_MIXES = (("bbr", "cubic", Setting(4, 1)), ("reno", "reno", Setting(4, 1)))
-"""What is run for longer as well: what is outside, and where the seeds differ most."""
-
-ORDER = ("reno", "cubic", "cubic-plus", "bic", "westwood-plus", "compound", "vegas", "bbr", "bbr3")
-"""Rows and columns: those that fill the queue, then the others."""
-WITHOUT = {
-    "bpf": "it is whatever its file says",
-    "dctcp": "no queue marks here, and without marks it is Reno (RFC 8257 §3.5)",
-}
-"""Controls that are left out, with the reason."""
+SPEC = spec(NAME)
+SEEDS: int = SPEC["seeds"]
+LONGER: list[str] = SPEC["longer"]["set"]
+LONGER_MIXES = [(first, second, Setting(queue, flows)) for first, second, queue, flows in SPEC["longer"]["mixes"]]
+ORDER: list[str] = SPEC["order"]
+WITHOUT: Mapping[str, str] = SPEC["without"]
 
 
 @dataclass(frozen=True)
@@ -127,8 +120,7 @@ def jains(mixes: Sequence[Mix]) -> Shares:
     return found | {(second, first, setting): jain for (first, second, setting), jain in found.items()}
 
 
-OUTSIDE: Mapping[str, frozenset[str]] = {"bbr-cap": frozenset({"bbr beside cubic, 4 BDP, 1 + 1 flows"})}
-"""Cells known to be outside, by expectation; the page says why."""
+OUTSIDE: Mapping[str, frozenset[str]] = {name: frozenset(cells) for name, cells in SPEC["outside"].items()}
 
 
 def outside(found: Shares) -> Iterator[tuple[str, Check]]:

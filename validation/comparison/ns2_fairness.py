@@ -13,24 +13,20 @@ from reference import markdown
 
 from comparison import drawing
 from comparison.judging import Verdict
-from comparison.oracle import read
+from comparison.oracle import read, spec
 from comparison.pages import Comparison, verdict_table
 from comparison.runs import SEEDS, Case, simulate
 
 NAME = "ns2-fairness"
 RATE_MBIT_S = 100.0
-TOLERANCE = 0.10
+SPEC = spec(NAME)
+TOLERANCE: float = SPEC["tolerance"]
 """How far below the least and above the largest of their seeds' ratios our mean may be."""
 THEIR_WIRE = 1510 / 1500
 """ns-2 counts 1,500 bytes of a packet that takes the time of 1,510."""
 OUR_WIRE = 1500 / 1460
 
-CONTROLS: dict[str, str] = {
-    "cubic": '{ kind = "cubic", beta = 0.8, reno_friendly = "rfc8312", count = "segments" }',
-    "compound": '{ kind = "compound", gamma_tuning = false, low_window = "41 packets" }',
-    "reno": '"reno"',
-}
-"""The forms of the agent's time: CUBIC of the paper of 2008, Compound of INFOCOM 2006. The page says why."""
+CONTROLS: dict[str, str] = SPEC["controls"]
 
 
 @dataclass(frozen=True)

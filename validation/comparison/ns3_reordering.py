@@ -14,6 +14,7 @@ from reference import markdown
 
 from comparison import drawing, scripts
 from comparison.judging import Verdict
+from comparison.oracle import spec
 from comparison.pages import Comparison, verdict_table
 
 NAME = "ns3-reordering"
@@ -25,7 +26,7 @@ HEAD = ["control", "RI", "ns-3 3.37", "3.44", "here, as 3.37", "as 3.44", "outsi
 
 def study() -> Any:
     """Return the study's script."""
-    return scripts.load("studies/reordering/compare_ns3.py")
+    return scripts.load(spec(NAME)["script"])
 
 
 @cache

@@ -18,36 +18,22 @@ from comparison.runs import simulate as run_cases
 
 NAME = "ns3-single-flow"
 
-NEW_RENO_LOSS_FREE = 0.03
-NEW_RENO_LOSSY = 0.05
-CUBIC = 0.08
-WESTWOOD = 0.15
-
-OUR_NEW_RENO = '{ kind = "reno", avoidance = "acks" }'
-"""As ns-3's documentation has it: cwnd grows by the number of ACKs, so that delayed ACKs slow it down."""
-
-OUR_CUBIC = (
-    '{{ kind = "cubic", tcp_friendly = {friendly}, count = "segments", reduce_from = "cwnd", '
-    'first_epoch_growth = 0.05, slow_start_limit = "2 packets", hystart = "linux", hystart_delay_max = "1 s" }}'
-)
-"""ns-3's attributes (CntClamp 20 and its help, HyStartDelayMax 1 s), RFC 8312, its source by its manual (ssthresh from
-cwnd), and its traces (slow start adds what an ACK acknowledges: two segments)."""
-
-CONTROLS = {
-    ("3.37", "NewReno"): OUR_NEW_RENO,
-    ("3.44", "NewReno"): OUR_NEW_RENO,
-    ("3.37", "Cubic"): OUR_CUBIC.format(friendly="false"),
-    ("3.44", "Cubic"): OUR_CUBIC.format(friendly="true"),
-}
-
-OUR_WESTWOOD = "westwood-plus"
-WESTWOODS = {
-    (version, "Westwood"): f'{{ kind = "{OUR_WESTWOOD}", avoidance = "acks", counting = "twice" }}'
-    for version in ("3.37", "3.44")
-}
-"""Growth as in ns-3's NewReno. The counting is inferred: with each byte counted once, heavy loss is missed."""
+SPEC = oracle.spec(NAME)
+NEW_RENO_LOSS_FREE: float = SPEC["tolerance"]["NewReno"]
+NEW_RENO_LOSSY: float = SPEC["tolerance"]["NewReno, lossy"]
+CUBIC: float = SPEC["tolerance"]["Cubic"]
+WESTWOOD: float = SPEC["tolerance"]["Westwood"]
 
 Settings = Mapping[tuple[str, str], str]
+"""What answers for a version's control."""
+
+
+def _settings(*controls: str) -> Settings:
+    return {(version, cc): forms[cc] for version, forms in SPEC["controls"].items() for cc in controls}
+
+
+CONTROLS = _settings("NewReno", "Cubic")
+WESTWOODS = _settings("Westwood")
 
 
 @dataclass(frozen=True)
@@ -111,8 +97,7 @@ class Row:
         return (self.theirs.version, self.theirs.cc, path.base_rtt_ms, path.queue_packets, path.loss_rate)
 
 
-OUTLIERS = frozenset({("3.37", "Cubic", 20, 17, 0.01), ("3.37", "Cubic", 70, 58, 0.001)})
-"""Rows known to be outside; the page says why."""
+OUTLIERS = frozenset(tuple(key) for key in SPEC["outliers"])
 
 
 def read(name: str, settings: Settings = CONTROLS) -> list[Theirs]:
@@ -228,18 +213,6 @@ def _table(rows: Sequence[Row]) -> str:
     return markdown.table(HEAD, (_cells(row) for row in rows))
 
 
-def westwood_table(table: Sequence[Theirs], rows: Sequence[Row]) -> str:
-    """Westwood+: ours beside each row of ``table``, or that it is not available where there are no ``rows``."""
-    if rows:
-        return _table(rows)
-    body = []
-    for theirs in table:
-        figures = (theirs.retransmitted, theirs.fast_recoveries, theirs.timeouts, theirs.cwnd)
-        shown = [f"{figure:.1f}" for figure in figures]
-        body.append([theirs.version, *_route(theirs.path), _there(theirs), oracle.NOT_AVAILABLE, "", "", "", *shown])
-    return markdown.table(HEAD, body)
-
-
 def _there(theirs: Theirs) -> str:
     spread = f" ({theirs.lowest:.3f}–{theirs.highest:.3f})" if theirs.lowest < theirs.highest else ""
     return f"{theirs.goodput:.3f}{spread}"
@@ -349,19 +322,16 @@ def surprises(rows: Sequence[Row]) -> list[str]:
 def comparison() -> Comparison:
     """Compare everything."""
     rows = compare(read(f"{NAME}.csv"))
-    westwood = read(f"{NAME}.csv", WESTWOODS)
-    westwood_rows = compare(westwood, WESTWOODS) if oracle.available("cc", OUR_WESTWOOD) else []
-    judged = [*verdicts(rows), westwood_verdict(westwood_rows)]
-    parts = {**tables(rows, read(f"{NAME}-more.csv")), "Westwood": westwood_table(westwood, westwood_rows)}
+    westwood = compare(read(f"{NAME}.csv", WESTWOODS), WESTWOODS)
+    judged = [*verdicts(rows), westwood_verdict(westwood)]
+    parts = {**tables(rows, read(f"{NAME}-more.csv")), "Westwood": _table(westwood)}
     parts["verdict"] = verdict_table(judged)
     return Comparison(NAME, parts, judged, lambda: _drawn(rows), surprises(rows))
 
 
 def westwood_verdict(rows: Sequence[Row]) -> Verdict:
-    """Judge Westwood+, if there is one."""
-    inside = [row.inside for row in rows]
-    held = all(inside) if inside else None
-    return Verdict(f"Westwood+: rows within ± {WESTWOOD:.0%}", f"{sum(inside)} of {len(inside)} rows", held)
+    """Judge Westwood+."""
+    return _verdict(f"Westwood+: rows within ± {WESTWOOD:.0%}", [row.inside for row in rows])
 
 
 def _drawn(rows: Sequence[Row]) -> Iterator[tuple[str, Figure]]:

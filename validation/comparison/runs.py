@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,22 +47,33 @@ def simulate(cases: Iterable[Case], label: str) -> dict[Case, list[dict[str, Any
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure over the seeds of a case."""
+    """A figure over the seeds of a case.
+
+    In a format, ``range.3f`` writes the mean with the range where there is one, ``sd.3f`` with the standard deviation.
+    """
 
     mean: float
     low: float
     high: float
+    sd: float = 0.0
+    count: int = 1
 
     @classmethod
     def of(cls, runs: Iterable[Mapping[str, Any]], figure: Callable[[Mapping[str, Any]], float]) -> Spread:
-        """Return mean and range of a figure of each run."""
+        """Return mean, range and standard deviation of a figure of each run."""
         values = [figure(run) for run in runs]
-        return cls(math.fsum(values) / len(values), min(values), max(values))
+        sd = statistics.stdev(values) if len(values) > 1 else 0.0
+        return cls(math.fsum(values) / len(values), min(values), max(values), sd, len(values))
 
-    def text(self, digits: int) -> str:
-        """Write the mean, with the range where there is one."""
-        spread = f" ({self.low:.{digits}f}–{self.high:.{digits}f})" if self.low < self.high else ""
-        return f"{self.mean:.{digits}f}{spread}"
+    def __format__(self, how: str) -> str:
+        """Write the mean, and what the format asks for."""
+        if how.startswith("sd"):
+            return f"{self.mean:{how[2:]}} ({self.sd:{how[2:]}})"
+        if not how.startswith("range"):
+            return format(self.mean, how)
+        how = how.removeprefix("range")
+        spread = f" ({self.low:{how}}–{self.high:{how}})" if self.low < self.high else ""
+        return f"{self.mean:{how}}{spread}"
 
 
 def of_flow(flow: str, name: str) -> Callable[[Mapping[str, Any]], float]:

@@ -6,7 +6,7 @@ import pytest
 from anabranch import Study
 from anabranch.study.results import Condition, Pool
 
-from comparison import fairness_mixes_study, pages
+from comparison import every, pages
 from comparison.oracle import ROOT
 
 ROW = "four_to_one"
@@ -15,13 +15,13 @@ QUEUES = ("red", "share_red", "drr")
 
 @pytest.mark.slow
 def test_all_of_it_is_up_to_date() -> None:
-    assert pages.stale(fairness_mixes_study.comparison()) == [], "run make compare"
+    assert pages.stale(every.comparison("fairness-mixes")) == [], "run make compare"
 
 
 @pytest.mark.parametrize(("part", "quantity", "digits"), [("worst-share", "worst_share", 2), ("total", "total", 1)])
 def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
     """Every seed of one mix under three queues."""
-    study = Study.load(ROOT / fairness_mixes_study.STUDY).definition
+    study = Study.load(ROOT / "studies/fairness-mixes").definition
     pool = Pool(study)
     jobs = [j for j in pool.plan(Condition(full=True)) if j.experiment == ROW and j.variant in QUEUES]
     pool.make(jobs)

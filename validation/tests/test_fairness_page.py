@@ -6,7 +6,7 @@ import pytest
 from anabranch import Study
 from anabranch.study.results import Condition, Pool
 
-from comparison import fairness_study, pages
+from comparison import every, pages
 from comparison.oracle import ROOT
 
 RTT = 32
@@ -15,13 +15,13 @@ METHODS = ("tail_drop", "static")
 
 @pytest.mark.slow
 def test_all_of_it_is_up_to_date() -> None:
-    assert pages.stale(fairness_study.comparison()) == [], "run make compare"
+    assert pages.stale(every.comparison("fairness")) == [], "run make compare"
 
 
 @pytest.mark.parametrize(("part", "quantity", "digits"), [("ratio", "ratio", 2), ("total", "total", 1)])
 def test_one_row_is_up_to_date(part: str, quantity: str, digits: int) -> None:
     """Every seed of two methods at one round-trip time."""
-    study = Study.load(ROOT / fairness_study.STUDY).definition
+    study = Study.load(ROOT / "studies/fairness").definition
     pool = Pool(study)
     jobs = [
         job

@@ -10,7 +10,6 @@ from comparison import linux_two_flows as linux
 from comparison import pages
 from comparison.judging import Verdict
 from comparison.linux_two_flows import Ours, Pair, Theirs
-from comparison.oracle import NOT_AVAILABLE, available, control
 from comparison.runs import Spread
 
 
@@ -34,11 +33,7 @@ def made_up(theirs: list[float], ours: float, second: str = "reno") -> Pair:
 
 def test_every_pair_is_there(found: list[Pair]) -> None:
     assert [pair.controls for pair in found] == [("cubic", "bbr"), ("cubic", "cubic"), ("cubic", "reno")]
-    for pair in found:
-        assert len(pair.theirs) == 3
-        there = all(available("cc", control(cc)) for cc in pair.controls)
-        assert (pair.ours is not None) == there
-        assert (NOT_AVAILABLE in linux.pair_cells(pair)) != there
+    assert {len(pair.theirs) for pair in found} == {3}
 
 
 def test_shares_are_within_the_tolerance(found: list[Pair]) -> None:
@@ -73,8 +68,7 @@ def test_flows_that_change_places_miss() -> None:
 def test_seeds_differ(found: list[Pair]) -> None:
     """The start of the flows is spread; without it all seeds would be one run."""
     for pair in found:
-        if pair.ours is not None:
-            assert len(set(pair.ours.shares)) > 1
+        assert len(set(pair.ours.shares)) > 1
 
 
 def test_the_page_is_up_to_date() -> None:

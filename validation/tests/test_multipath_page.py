@@ -6,7 +6,7 @@ import pytest
 from anabranch import Study
 from anabranch.study.results import Condition, Pool
 
-from comparison import multipath_frontier_study, multipath_study, pages
+from comparison import every, pages
 from comparison.oracle import ROOT
 
 LOSS = 0.01
@@ -14,18 +14,18 @@ LOSS = 0.01
 
 @pytest.mark.slow
 def test_all_of_the_study_is_up_to_date() -> None:
-    assert pages.stale(multipath_study.comparison()) == [], "run make compare"
+    assert pages.stale(every.comparison("multipath")) == [], "run make compare"
 
 
 @pytest.mark.slow
 def test_all_of_the_frontier_is_up_to_date() -> None:
-    assert pages.stale(multipath_frontier_study.comparison()) == [], "run make compare"
+    assert pages.stale(every.comparison("multipath-frontier")) == [], "run make compare"
 
 
 @pytest.mark.parametrize(("variant", "title"), [("A", "Method A"), ("B", "Method B")])
 def test_one_row_is_up_to_date(variant: str, title: str) -> None:
     """Every seed of one method with 50 ms of jitter and 1 % of loss."""
-    study = Study.load(ROOT / multipath_study.STUDY).definition
+    study = Study.load(ROOT / "studies/multipath").definition
     pool = Pool(study)
     jobs = [
         job
@@ -41,7 +41,7 @@ def test_one_row_is_up_to_date(variant: str, title: str) -> None:
 
 def test_one_situation_is_up_to_date() -> None:
     """Every seed of the adaptive pair under BBR."""
-    study = Study.load(ROOT / multipath_frontier_study.STUDY).definition
+    study = Study.load(ROOT / "studies/multipath-frontier").definition
     pool = Pool(study)
     jobs = [job for job in pool.plan(Condition(full=True)) if job.experiment == "bbr_plain" and job.variant == "ours"]
     pool.make(jobs)

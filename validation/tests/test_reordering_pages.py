@@ -13,9 +13,9 @@ from anabranch.study.definition import Definition
 from anabranch.study.results import Condition, Pool
 from anabranch.study.verdict import judge
 
-from comparison import ns3_reordering, pages, reordering_study, scripts
+from comparison import ns3_reordering, pages, scripts, studies
 from comparison.judging import Verdict
-from comparison.oracle import ROOT
+from comparison.oracle import ROOT, spec
 
 
 def test_the_comparison_with_ns3_is_up_to_date() -> None:
@@ -29,13 +29,14 @@ def shown(part: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def study() -> Definition:
-    return Study.load(ROOT / reordering_study.STUDY).definition
+    return Study.load(ROOT / "studies/reordering").definition
 
 
 @pytest.mark.slow
 def test_the_studys_parts_are_up_to_date() -> None:
     """All of it: every remedy, start jitter and wrong systems on the full grid."""
-    for part, text in reordering_study.of_study(reordering_study.run()).items():
+    done = Study.load(ROOT / "studies/reordering").run(quick=False)
+    for part, text in studies.of_study(done, spec("reordering")).items():
         assert shown(part) == text.splitlines(), "run make compare"
 
 

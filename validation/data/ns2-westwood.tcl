@@ -1,4 +1,4 @@
-# One flow of ns-2's TCP/Linux agent at 100 Mbit/s: ns validation/comparison/ns2_westwood.tcl RTT_MS QUEUE_PACKETS CC SECONDS
+# One flow of ns-2's TCP/Linux agent at 100 Mbit/s: ns validation/data/ns2-westwood.tcl RTT_MS QUEUE_PACKETS CC SECONDS
 # Prints cwnd and ssthresh every 200 ms. docs/validation/westwood.md says what it shows.
 set ns [new Simulator]
 set rtt [lindex $argv 0]

@@ -1,0 +1,96 @@
+"""The pages of the studies, ``docs/studies/NAME.md``: claims, tables and figures as each study makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from anabranch import Study
+from anabranch.plot.study import figures
+from anabranch.report.format import share
+from anabranch.study import ClaimResult, StudyResult
+from anabranch.study.correction import HEADINGS
+from matplotlib.figure import Figure
+from reference import markdown
+
+from comparison import ns2_sack_losses, ns3_reordering, scripts
+from comparison.oracle import ROOT
+from comparison.pages import Comparison
+
+
+def claims(judged: Sequence[ClaimResult]) -> str:
+    """Return claims with their verdicts."""
+    head = ["", "claim", "published", "measured", "verdict", "robustness", "on its wrong system"]
+    rows = (
+        [
+            one.claim.id,
+            one.claim.claim,
+            one.claim.published,
+            one.plain.measured,
+            one.verdict,
+            share(one.robustness, stale=one.stale),
+            one.control.word if one.control else "none",
+        ]
+        for one in judged
+    )
+    return markdown.table(head, rows)
+
+
+def corrections(done: StudyResult) -> str:
+    """Return what each claim gave before a reading was corrected, and since."""
+    parts = []
+    for one in done.corrections:
+        of = one.correction
+        quoted = [f"> {of.sentence}", *([f">\n> {of.translation}"] if of.translation else [])]
+        parts += [f"**{of.date}: {of.title}.**", "\n".join(quoted), of.why, markdown.table(HEADINGS, one.rows())]
+    return "\n\n".join(parts)
+
+
+def of_study(done: StudyResult, spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return the claims, or those of each section by its name; the corrections; every table by its name."""
+    sections = done.by_section if "sections" in spec else [("", done.claims)]
+    named = zip(spec.get("sections", ["results"]), sections, strict=True)
+    parts = {part: claims(judged) for part, (_, judged) in named}
+    if done.corrections:
+        parts["corrections"] = corrections(done)
+    for each in done.tables:
+        first, *others = each.head()
+        parts[each.table.id] = markdown.table([spec.get("heads", {}).get(each.table.id, first), *others], each.rows())
+    return parts
+
+
+def sensitivity(name: str, *, full: bool) -> str:
+    """Return how many claims hold with each alternative by itself."""
+    rows = scripts.load(f"studies/{name}/sensitivity.py").rows(full=full)
+    return markdown.table(["choice", "claims that hold", "that do not"], rows)
+
+
+def beside_ns2() -> dict[str, str]:
+    """Return TCP with SACK over the loss rates of the study of error correction, in ns-2 and here."""
+    return ns2_sack_losses.parts([*ns2_sack_losses.theirs(), *ns2_sack_losses.ours()])
+
+
+def beside_ns3() -> dict[str, str]:
+    """Return the reordering study's rows beside those of ns-3."""
+    rows = [row for group in ns3_reordering.groups().values() for row in group]
+    return {"ns3": ns3_reordering.study().markdown(rows) + "\n"}
+
+
+BESIDE = {"ns-2": beside_ns2, "ns-3": beside_ns3}
+
+
+def comparison(name: str, spec: Mapping[str, Any]) -> Comparison:
+    """Run a study on its full grid; ``spec`` says what its page shows besides claims and tables."""
+    done = Study.load(ROOT / "studies" / name).run(quick=False)
+    parts = of_study(done, spec)
+    if "sensitivity" in spec:
+        parts["sensitivity"] = sensitivity(name, full=spec["sensitivity"] == "full")
+    if "beside" in spec:
+        parts.update(BESIDE[spec["beside"]]())
+
+    def drawn() -> Iterator[tuple[str, Figure]]:
+        for figure_name, _, figure in figures(done.results):
+            if figure_name in spec["figures"]:
+                yield f"{name}-{figure_name}", figure
+
+    return Comparison(name, parts, [], drawn, folder="docs/studies")
