@@ -79,16 +79,6 @@ def test_what_the_rows_tell_of_the_hosts_queue(fast: list[Theirs], queue: str, i
     assert sum(row.inside is True for row in rows) == inside
 
 
-@pytest.mark.long
-def test_the_counted_pipe_saves_timeouts(fast: list[Theirs], rows: list[Row]) -> None:
-    """Without it there are timeouts that ns-2 does not have."""
-    some = [row for row in fast if row["variant"] == "rev_hb50"]
-    without = NS2.compare(some, seeds=10, sets=['flow.main.transport.recovery_pace="pipe"'])
-    assert all(row.ours["timeouts"].mean > 0.5 for row in without)
-    with_it = [row for row in rows if row.theirs in some]
-    assert all(row.theirs["timeouts"] == row.ours["timeouts"].mean == 0 for row in with_it)
-
-
 def test_a_mean_too_far_off_misses(table: list[Theirs]) -> None:
     def judged(ours: float, sd: float = 0.3) -> Row:
         theirs = {**table[0], "seeds": 9, "throughput": 10.0, "sd": sd}

@@ -189,7 +189,6 @@ enum Retransmit {
 
 /// One end of a connection. See the module.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 pub struct Endpoint<B: Body> {
     state: State,
     wanted: Wanted,
@@ -209,6 +208,7 @@ pub struct Endpoint<B: Body> {
 
 /// The sending half: what is in flight, what may be, and when.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 struct Sender<B: Body> {
     /// What limits the sender, as of when nothing more could leave.
     limit: SendLimit,
@@ -266,6 +266,7 @@ struct Sender<B: Body> {
 
 /// The receiving half: what has come, and what of it is to be acknowledged.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
 struct Receiver {
     auto_read: bool,
     /// TS.Recent (RFC 7323 §4.3)
