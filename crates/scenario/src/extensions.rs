@@ -19,7 +19,7 @@ type Factory<T> = Arc<dyn Fn(&Value) -> Result<T, String> + Send + Sync>;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use anabranch_congestion;
+/// use anabranch_congestion as cc;
 /// use anabranch_scenario::Extensions;
 ///
 /// let extensions = Extensions::default().congestion_control("my-reno", |_params| {
