@@ -8,12 +8,16 @@
 pub mod accecn;
 pub mod ack;
 pub mod cause;
+mod clock;
 pub mod congestion_state;
+mod departure;
+mod ecn;
 pub mod endpoint;
 pub mod persist;
 pub mod policy;
 pub mod profile;
 pub mod receive_buffer;
+mod receiver;
 pub mod recovery;
 pub mod refusal;
 pub mod remedy;
@@ -22,6 +26,7 @@ pub mod scoreboard;
 pub mod segment;
 pub mod send_buffer;
 pub mod send_limit;
+mod sender;
 pub mod seq;
 pub mod settings;
 pub mod state;
@@ -32,7 +37,8 @@ pub mod wire;
 pub use accecn::AccEcn;
 pub use cause::RetransmitCause;
 pub use congestion_state::CongestionState;
-pub use endpoint::{Departure, Ending, Endpoint, Outgoing, Role};
+pub use departure::{Departure, Outgoing};
+pub use endpoint::{Ending, Endpoint, Role};
 pub use policy::{
     DelayedAck, EcnMode, Receiver, Recovery, RecoveryPace, Segmentation, Timers, WindowRules,
 };

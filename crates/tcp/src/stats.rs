@@ -118,6 +118,70 @@ impl Stats {
     }
 }
 
+/// What the sender counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SenderStats {
+    pub(crate) sent_packets: u64,
+    pub(crate) retransmitted_packets: u64,
+    pub(crate) fast_recoveries: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) timer_losses: u64,
+    pub(crate) duplicate_acks: u64,
+    pub(crate) window_probes: u64,
+    pub(crate) ecn_reductions: u64,
+    pub(crate) retransmitted_syns: u32,
+    pub(crate) duplicates_reported: u32,
+    pub(crate) undone: u32,
+    pub(crate) probes: u32,
+    pub(crate) reneged: u32,
+    pub(crate) malformed: u64,
+}
+
+/// What the receiver counts, which puts every header together, and the endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ReceiverStats {
+    pub(crate) sent_bytes: u64,
+    pub(crate) sent_acks: u64,
+    pub(crate) received_packets: u64,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) duplicate_segments: u64,
+    pub(crate) out_of_order_segments: u64,
+    pub(crate) ce_segments: u64,
+    pub(crate) challenge_acks: u32,
+    pub(crate) malformed: u64,
+}
+
+impl Stats {
+    /// The counters of one endpoint from those of its halves.
+    #[inline]
+    pub(crate) const fn of(sent: &SenderStats, received: &ReceiverStats) -> Self {
+        Self {
+            sent_packets: sent.sent_packets,
+            sent_bytes: received.sent_bytes,
+            retransmitted_packets: sent.retransmitted_packets,
+            sent_acks: received.sent_acks,
+            received_packets: received.received_packets,
+            delivered_bytes: received.delivered_bytes,
+            duplicate_segments: received.duplicate_segments,
+            out_of_order_segments: received.out_of_order_segments,
+            fast_recoveries: sent.fast_recoveries,
+            timeouts: sent.timeouts,
+            timer_losses: sent.timer_losses,
+            duplicate_acks: sent.duplicate_acks,
+            window_probes: sent.window_probes,
+            ecn_reductions: sent.ecn_reductions,
+            ce_segments: received.ce_segments,
+            retransmitted_syns: sent.retransmitted_syns,
+            duplicates_reported: sent.duplicates_reported,
+            undone: sent.undone,
+            probes: sent.probes,
+            reneged: sent.reneged,
+            challenge_acks: received.challenge_acks,
+            malformed: sent.malformed + received.malformed,
+        }
+    }
+}
+
 /// The state of the sending side at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Snapshot {

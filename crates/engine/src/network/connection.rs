@@ -219,7 +219,7 @@ impl<B: Body> Network<B> {
     }
     /// The state of a flow's sending end; `None` for UDP, for hosts from outside and for workloads of many.
     #[must_use]
-    pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, &Stats)> {
+    pub fn snapshot(&self, flow: FlowId) -> Option<(Snapshot, Stats)> {
         let connection = self.flows[flow.0 as usize].connection?;
         let (endpoint, _) = self.agents[connection as usize * 2].end.tcp()?;
         Some((endpoint.snapshot(), endpoint.stats()))
@@ -244,8 +244,8 @@ impl<B: Body> Network<B> {
 
     fn stats_of(&self, agent: usize) -> Stats {
         match &self.agents[agent].end {
-            End::Tcp(endpoint, _) => *endpoint.stats(),
-            End::Protected(layer, _) => *layer.tcp().stats(),
+            End::Tcp(endpoint, _) => endpoint.stats(),
+            End::Protected(layer, _) => layer.tcp().stats(),
             End::Udp(end) => end.stats(),
             End::Host(host) => Stats {
                 delivered_bytes: host.delivered_bytes(),

@@ -213,7 +213,7 @@ fn a_hold_ends_after_its_time() {
         );
         assert_eq!((receiver.holds, receiver.recovered_packets), (1, 0));
         assert!(receiver.held_acks >= 8);
-        let sender = *net.ends[0].tcp().stats();
+        let sender = net.ends[0].tcp().stats();
         let lasted = ended.map(|ended| ended.saturating_since(began.expect("it began")));
         (
             receiver.released_timeout,

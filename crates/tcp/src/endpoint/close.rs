@@ -4,7 +4,9 @@ use anabranch_core::{body::Body, units::Instant};
 
 use super::{Ending, Endpoint};
 use crate::{
+    scoreboard::Scoreboard,
     segment::{Flags, Segment},
+    sender::Stream,
     seq::Seq,
     state::{Event, State},
 };
@@ -17,16 +19,16 @@ impl<B: Body> Endpoint<B> {
         match self.state {
             State::Closed | State::Listen => {
                 self.state = State::Closed;
-                self.snd.board = super::Scoreboard::default();
+                self.snd.board = Scoreboard::default();
                 self.stop();
             }
-            _ if self.send_is_over() => {}
+            _ if self.snd.stream.is_over() => {}
             _ => {
                 if self.snd.buffer.end() == Seq::END {
                     self.snd.buffer.truncate(self.snd.nxt);
                 }
-                self.wanted.fin = true;
-                self.wanted.wake = true;
+                self.snd.stream = Stream::Closing;
+                self.snd.wake = true;
             }
         }
     }
@@ -53,13 +55,14 @@ impl<B: Body> Endpoint<B> {
 
     /// The connection is no more.
     pub(super) fn end(&mut self, ending: Ending, now: Instant) {
-        self.close_limits(now);
+        self.snd.close_limits(now);
         if self.state != State::Closed {
             self.cold.trouble().ended = Some((ending, now));
         }
         self.transit(Event::Reset);
-        self.snd.board = super::Scoreboard::default();
-        self.cold.receive = None;
+        self.snd.stream = Stream::Over;
+        self.snd.board = Scoreboard::default();
+        self.rcv.cold.receive = None;
         self.rcv.gaps = false;
         self.stop();
     }
@@ -84,20 +87,20 @@ impl<B: Body> Endpoint<B> {
     fn want_reset(&mut self, seq: u32, ack: Option<u32>) {
         self.cold.trouble().reset = Some((seq, ack));
         self.wanted.urgent = true;
-        self.wanted.wake = true;
+        self.snd.wake = true;
     }
 
     /// The peer's FIN is next.
     pub(super) fn on_fin(&mut self, now: Instant) {
         self.rcv.nxt += 1;
-        self.cold.peer_fin = Seq::END;
+        self.rcv.cold.peer_fin = Seq::END;
         // What was missing was before the FIN.
-        let receive = self.cold.receive.as_ref();
+        let receive = self.rcv.cold.receive.as_ref();
         self.rcv.gaps = receive.is_some_and(|receive| receive.has_gaps());
         self.rcv.ack.at_once();
         self.transit(Event::Fin);
         if self.state == State::TimeWait {
-            self.start_time_wait(now);
+            self.snd.start_time_wait(now);
         }
     }
 
@@ -105,7 +108,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn on_fin_acknowledged(&mut self, now: Instant) {
         self.transit(Event::FinAcknowledged);
         match self.state {
-            State::TimeWait => self.start_time_wait(now),
+            State::TimeWait => self.snd.start_time_wait(now),
             State::Closed => self.stop(),
             _ => {}
         }

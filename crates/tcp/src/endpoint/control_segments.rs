@@ -2,10 +2,12 @@
 
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
-use super::{Departure, Endpoint, header::timestamp};
+use super::Endpoint;
 use crate::{
     ack::AckPolicy,
     cause::RetransmitCause,
+    clock::timestamp,
+    departure::Departure,
     scoreboard::Marks,
     segment::{Flags, Options, Segment, Timestamps},
     seq::Seq,
@@ -42,11 +44,11 @@ impl<B: Body> Endpoint<B> {
                 body: B::default(),
             };
             let size = place.ip_size();
-            self.stats.sent_acks += 1;
-            self.stats.sent_bytes += u64::from(size);
+            self.rcv.stats.sent_acks += 1;
+            self.rcv.stats.sent_bytes += u64::from(size);
             return Some(Departure {
                 size,
-                ecn: self.control_ecn(),
+                ecn: self.rcv.control_ecn(),
                 retransmission: None,
             });
         }
@@ -64,9 +66,9 @@ impl<B: Body> Endpoint<B> {
             }
         }
         if std::mem::take(&mut self.wanted.ack) && self.rcv.ack.due() {
-            return Some(self.acknowledgment(now, place));
+            return Some(self.rcv.acknowledgment(now, self.snd.nxt, place));
         }
-        if let Some(extras) = &mut self.cold.extras
+        if let Some(extras) = &mut self.rcv.cold.extras
             && let Some((number, echo)) = extras.ecn.early.take()
         {
             return Some(self.early_acknowledgment(now, number, echo, place));
@@ -82,9 +84,9 @@ impl<B: Body> Endpoint<B> {
         echo: bool,
         place: &mut Segment<B>,
     ) -> Departure {
-        self.stats.sent_acks += 1;
+        self.rcv.stats.sent_acks += 1;
         let owed = std::mem::replace(&mut self.rcv.ack, AckPolicy::new(DelayedAck::Off));
-        let departure = self.outgoing(
+        let departure = self.rcv.outgoing(
             now,
             self.snd.nxt,
             Flags::ACK,
@@ -108,7 +110,7 @@ impl<B: Body> Endpoint<B> {
         let retransmission = (!self.snd.board.is_empty()).then_some(RetransmitCause::Rto);
         if retransmission.is_some() {
             // Where both ends opened at once, the answer is the first of its kind.
-            if self.cold.passive || self.expiries > 0 {
+            if self.cold.passive || self.snd.expiries > 0 {
                 self.note_retransmitted_syn();
             }
             self.snd.board.resent(0, now, false, false);
@@ -120,10 +122,10 @@ impl<B: Body> Endpoint<B> {
         if answers {
             flags |= Flags::ACK;
         }
-        flags |= self.ecn_syn_flags(answers);
+        flags |= self.rcv.ecn_syn_flags(answers, self.snd.expiries);
         // RFC 9768 §3.2.3.2: in the first answer only.
-        let accecn = if answers && self.agreed.exact_ecn && retransmission.is_none() {
-            self.take_accecn(SYN_ACCECN_ROOM)
+        let accecn = if answers && self.rcv.agreed.exact_ecn && retransmission.is_none() {
+            self.rcv.take_accecn(SYN_ACCECN_ROOM)
         } else {
             None
         };
@@ -132,11 +134,12 @@ impl<B: Body> Endpoint<B> {
         let offers = |on: bool, agreed: bool| on && (!answers || agreed);
         let options = Options::Syn {
             mss: s.mss_option(),
-            window_scale: offers(s.window_scaling, self.agreed.scaling).then(|| s.window_shift()),
-            sack_permitted: offers(s.sack, self.agreed.sack),
+            window_scale: offers(s.window_scaling, self.rcv.agreed.scaling)
+                .then(|| s.window_shift()),
+            sack_permitted: offers(s.sack, self.rcv.agreed.sack),
             accecn,
         };
-        let timestamps = offers(s.timestamps, self.agreed.timestamps);
+        let timestamps = offers(s.timestamps, self.snd.agreed.timestamps);
         let window = s.first_receive_window().min(65_535);
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt + window);
         *place = Segment {
@@ -153,11 +156,11 @@ impl<B: Body> Endpoint<B> {
         };
         self.rcv.ack.sent();
         let size = place.ip_size();
-        self.stats.sent_acks += 1;
-        self.stats.sent_bytes += u64::from(size);
+        self.rcv.stats.sent_acks += 1;
+        self.rcv.stats.sent_bytes += u64::from(size);
         Departure {
             size,
-            ecn: self.control_ecn(),
+            ecn: self.rcv.control_ecn(),
             retransmission,
         }
     }
@@ -165,22 +168,22 @@ impl<B: Body> Endpoint<B> {
     /// A probe of a closed window, or data that was too little to be worth a segment
     /// (the override timeout of RFC 9293 §3.8.6.2.1).
     fn probe(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Departure> {
-        self.stop_timer();
+        self.snd.stop_timer();
         if !self.state.may_transmit() || !self.snd.board.is_empty() {
             return None;
         }
         let edge = self.snd.edge.min(self.snd.buffer.end());
-        let permitted = edge.since(self.snd.nxt).min(u64::from(self.smss));
+        let permitted = edge.since(self.snd.nxt).min(u64::from(self.snd.smss));
         if permitted > 0 {
-            self.note_probe_answered();
-            let len = u32::try_from(permitted).unwrap_or(self.smss);
-            return Some(self.transmit_rarely(now, len, place));
+            self.snd.note_probe_answered();
+            let len = u32::try_from(permitted).unwrap_or(self.snd.smss);
+            return Some(self.snd.transmit_rarely(now, len, &mut self.rcv, place));
         }
-        self.cold.probes = self.cold.probes.saturating_add(1);
-        self.start_persist_timer(now);
-        self.stats.window_probes += 1;
-        self.stats.sent_acks += 1;
-        Some(self.outgoing(
+        self.snd.cold.probes = self.snd.cold.probes.saturating_add(1);
+        self.snd.start_persist_timer(now);
+        self.snd.stats.window_probes += 1;
+        self.rcv.stats.sent_acks += 1;
+        Some(self.rcv.outgoing(
             now,
             self.snd.una - 1,
             Flags::ACK,

@@ -6,17 +6,20 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{
-    Ending, Endpoint, Finder,
-    header::{age_tick, timestamp},
-};
+use super::{Ending, Endpoint};
 use crate::{
+    clock::{age_tick, timestamp},
+    ecn::{
+        FIRST_COUNT, Feedback, on_syn, on_syn_ack,
+        option::{OptionReader, OptionWriter},
+    },
     recovery::watch::Watch,
     refusal::Refusal,
     scoreboard::Delivered,
     segment::{Flags, Options, Segment, TIMESTAMPS_SIZE},
+    sender::Finder,
     seq::Seq,
-    settings::Recovery,
+    settings::{EcnMode, Recovery},
     state::{Event, State},
 };
 use anabranch_congestion::CongestionControl;
@@ -63,8 +66,8 @@ impl<B: Body> Endpoint<B> {
         }
         self.transit(Event::ActiveOpen);
         self.want_syn();
-        self.wanted.wake = true;
-        self.restart_retransmission_timer(now);
+        self.snd.wake = true;
+        self.snd.restart_retransmission_timer(now);
     }
 
     /// The segments travel over IPv6: a peer that tells no MSS takes 1,220 octets instead of 536
@@ -92,7 +95,7 @@ impl<B: Body> Endpoint<B> {
             self.accept_syn(now, segment, ecn);
             self.transit(Event::Syn);
             self.want_syn();
-            self.restart_retransmission_timer(now);
+            self.snd.restart_retransmission_timer(now);
         } else {
             self.refuse(Refusal::Flags);
         }
@@ -138,7 +141,7 @@ impl<B: Body> Endpoint<B> {
     /// Takes the peer's number and the options of its SYN.
     fn accept_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         let irs = Seq::first(segment.seq);
-        self.cold.irs = segment.seq;
+        self.rcv.cold.irs = segment.seq;
         self.rcv.nxt = irs + 1;
         self.rcv.acked = self.rcv.nxt;
         self.rcv.edge = self.rcv.nxt;
@@ -151,15 +154,17 @@ impl<B: Body> Endpoint<B> {
             } => (mss, window_scale, sack_permitted),
             _ => (self.cold.default_mss, None, false),
         };
-        self.agreed.sack = self.settings.sack && sack_permitted;
-        self.agreed.guided = self.agreed.sack && self.settings.recovery.needs_sack();
-        if self.agreed.guided && self.settings.recovery == Recovery::Rack {
-            self.agreed.finder = Finder::Rack;
+        self.rcv.agreed.sack = self.settings.sack && sack_permitted;
+        self.snd.agreed.guided = self.rcv.agreed.sack && self.settings.recovery.needs_sack();
+        if self.snd.agreed.guided && self.settings.recovery == Recovery::Rack {
+            self.snd.agreed.finder = Finder::Rack;
         }
-        self.agreed.tlp = self.agreed.racked() && self.settings.tlp;
-        self.cold.watch = Watch::new(&self.settings, self.cold.first_octet);
-        self.begin_remedy();
-        self.agreed.timestamps = self.settings.timestamps && segment.timestamps.is_some();
+        self.snd.agreed.tlp = self.snd.agreed.racked() && self.settings.tlp;
+        self.snd.cold.watch = Watch::new(&self.settings, self.snd.cold.first_octet);
+        self.snd.begin_remedy();
+        let timestamps = self.settings.timestamps && segment.timestamps.is_some();
+        self.snd.agreed.timestamps = timestamps;
+        self.rcv.agreed.timestamps = timestamps;
         if let Some(timestamps) = segment.timestamps {
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = age_tick(now);
@@ -168,21 +173,22 @@ impl<B: Body> Endpoint<B> {
             && self.settings.window_scaling
         {
             // RFC 7323 §2.3: 14 at most.
-            self.agreed.scaling = true;
-            self.agreed.snd_scale = shift.min(14);
-            self.agreed.rcv_scale = self.settings.window_shift();
+            self.rcv.agreed.scaling = true;
+            self.snd.agreed.scale = shift.min(14);
+            self.rcv.agreed.scale = self.settings.window_shift();
             // So that what is offered can be told exactly.
-            self.rcv.window &= !((1 << self.agreed.rcv_scale) - 1);
+            self.rcv.window &= !((1 << self.rcv.agreed.scale) - 1);
         } else {
             self.rcv.window = self.rcv.window.min(65_535);
         }
-        let options = if self.agreed.timestamps {
+        let options = if self.snd.agreed.timestamps {
             TIMESTAMPS_SIZE
         } else {
             0
         };
         let theirs = u32::from(mss).saturating_sub(options).max(LEAST_MSS);
-        self.smss = self.settings.mss.min(theirs);
+        self.snd.smss = self.settings.mss.min(theirs);
+        self.rcv.smss = self.snd.smss;
         self.agree_on_ecn(segment, ecn);
     }
 
@@ -191,9 +197,9 @@ impl<B: Body> Endpoint<B> {
         let mut delivered = Delivered::NOTHING;
         self.snd.board.acknowledge(ack, &mut delivered);
         self.snd.una = ack;
-        self.expiries = 0;
+        self.snd.expiries = 0;
         self.wanted.syn = false;
-        self.stop_timer();
+        self.snd.stop_timer();
         self.measure_handshake(now, segment, &delivered);
         let echo = self.echo(segment);
         if self.opening().is_lossy(echo) {
@@ -208,16 +214,16 @@ impl<B: Body> Endpoint<B> {
         let scale = if segment.flags.any(Flags::SYN) {
             0
         } else {
-            self.agreed.snd_scale
+            self.snd.agreed.scale
         };
         self.snd.wnd = u32::from(segment.window) << scale;
-        self.cold.max_snd_wnd = self.snd.wnd;
+        self.snd.cold.max_snd_wnd = self.snd.wnd;
         self.snd.edge = ack + u64::from(self.snd.wnd);
         self.snd.wl1 = self.rcv.nxt.near(segment.seq);
         self.snd.wl2 = ack;
-        self.cold.limits.open(now);
-        self.write_anew(now);
-        self.start_tuning(now);
+        self.snd.cold.limits.open(now);
+        self.snd.write_anew(now);
+        self.rcv.start_tuning(now);
     }
 
     /// The SYN, or the answer to one, is retransmitted.
@@ -228,8 +234,8 @@ impl<B: Body> Endpoint<B> {
             opening.first = last.map_or(0, timestamp);
         }
         opening.again = opening.again.saturating_add(1);
-        self.stats.retransmitted_packets += 1;
-        self.stats.retransmitted_syns += 1;
+        self.snd.stats.retransmitted_packets += 1;
+        self.snd.stats.retransmitted_syns += 1;
     }
 
     fn opening(&self) -> Opening {
@@ -239,7 +245,7 @@ impl<B: Body> Endpoint<B> {
 
     /// The timestamp that a segment echoes.
     fn echo(&self, segment: &Segment<B>) -> Option<u32> {
-        let timestamps = segment.timestamps.filter(|_| self.agreed.timestamps);
+        let timestamps = segment.timestamps.filter(|_| self.snd.agreed.timestamps);
         timestamps.map(|timestamps| timestamps.echo)
     }
 
@@ -247,22 +253,59 @@ impl<B: Body> Endpoint<B> {
     fn measure_handshake(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
         let handshake = self.opening();
         if handshake.again == 0 {
-            self.sample_rtt(now, segment, delivered);
+            self.snd.sample_rtt(now, segment, delivered);
         } else if self.settings.timers.sample_after_syn_timeout() {
             match self.echo(segment) {
                 Some(echo) => {
                     let ticks = timestamp(now).wrapping_sub(echo).max(1);
-                    self.take_rtt(Duration::from_millis(u64::from(ticks)));
+                    self.snd.take_rtt(Duration::from_millis(u64::from(ticks)));
                 }
                 None => self.snd.rtt.after_syn_timeout(),
             }
         } else if handshake.timed_out {
             self.snd.rtt.after_syn_timeout();
-            if self.agreed.tlp {
-                self.note_unmeasured_start();
+            if self.snd.agreed.tlp {
+                self.snd.note_unmeasured_start();
             }
         } else {
-            self.sample_rtt(now, segment, delivered);
+            self.snd.sample_rtt(now, segment, delivered);
         }
+    }
+}
+
+impl<B: Body> Endpoint<B> {
+    /// The peer's SYN or SYN/ACK came, in a packet with this field.
+    fn agree_on_ecn(&mut self, segment: &Segment<B>, ecn: Ecn) {
+        let mode = self.settings.ecn;
+        if mode == EcnMode::Off {
+            return;
+        }
+        let answer = segment.flags.any(Flags::ACK);
+        let feedback = if answer {
+            on_syn_ack(mode, segment.flags)
+        } else {
+            on_syn(mode, segment.flags)
+        };
+        let counts = feedback == Feedback::Counter;
+        let with_option = mode == EcnMode::Accecn && counts;
+        let heard = &mut self.snd.cold.extras().ecn;
+        heard.feedback = feedback;
+        heard.option = with_option.then(|| {
+            let mut option = OptionReader::default();
+            option.on_first(segment.options.accecn());
+            option
+        });
+        let echoed = &mut self.rcv.cold.extras().ecn;
+        echoed.feedback = feedback;
+        echoed.answer_syn_ack = answer && counts;
+        // RFC 9768 §3.2.2.2: a marked SYN/ACK counts, a marked SYN does not.
+        echoed.received = FIRST_COUNT + u32::from(answer && ecn == Ecn::Ce);
+        echoed.syn = ecn;
+        echoed.refused = feedback == Feedback::None;
+        echoed.option = with_option.then(OptionWriter::default);
+        let agreed = feedback != Feedback::None;
+        self.snd.agreed.ecn = agreed;
+        self.rcv.agreed.ecn = agreed;
+        self.rcv.agreed.exact_ecn = matches!(feedback, Feedback::Exact | Feedback::Counter);
     }
 }

@@ -6,48 +6,15 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{
-    Ending, Endpoint,
-    header::{OUTDATED, age_tick},
-    timers::Timer,
-};
+use super::{Ending, Endpoint};
 use crate::{
-    receive_buffer::ReceiveBuffer,
+    clock::{OUTDATED, age_tick},
     refusal::Refusal,
     segment::{Flags, Segment},
+    sender::Timer,
     seq::Seq,
     state::{Event, State},
 };
-
-/// Reports that leave at once before others wait, for a loss is noticed by the third
-/// (RFC 5681 §3.2).
-const REPORTS_AT_ONCE: u8 = 3;
-/// What a report may wait is this part of the round-trip time.
-const SHARE_OF_RTT: u64 = 20;
-
-/// What of the segments beyond a gap has been reported.
-#[derive(Debug)]
-pub(super) struct Reports {
-    /// RCV.NXT while this counts.
-    gap_at: Seq,
-    /// Reports that left at once.
-    at_once: u8,
-    /// Segments that wait to be reported.
-    waiting: u32,
-    /// Until when they wait at the latest.
-    until: Instant,
-}
-
-impl Default for Reports {
-    fn default() -> Self {
-        Self {
-            gap_at: Seq::first(0),
-            at_once: 0,
-            waiting: 0,
-            until: Instant::START,
-        }
-    }
-}
 
 /// Bits that a segment of the steady state may not have.
 const UNUSUAL: Flags = Flags(
@@ -68,8 +35,8 @@ impl<B: Body> Endpoint<B> {
     )]
     #[inline(always)]
     pub fn on_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
-        self.stats.received_packets += 1;
-        self.wanted.wake = true;
+        self.rcv.stats.received_packets += 1;
+        self.snd.wake = true;
         if self.is_usual(segment) && ecn != Ecn::Ce {
             self.on_usual_segment(now, segment);
         } else {
@@ -81,7 +48,7 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     fn on_other_segment(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
         if ecn == Ecn::Ce {
-            self.stats.ce_segments += 1;
+            self.rcv.stats.ce_segments += 1;
         }
         match self.state {
             State::Closed => self.reset_against(segment),
@@ -101,17 +68,17 @@ impl<B: Body> Endpoint<B> {
             && !segment.flags.any(UNUSUAL)
             && segment.seq == self.rcv.nxt.wire()
             && !self.rcv.gaps
-            && !self.agreed.exact_ecn
+            && !self.rcv.agreed.exact_ecn
             && match segment.timestamps {
                 Some(timestamps) => {
-                    self.agreed.timestamps
+                    self.snd.agreed.timestamps
                         && timestamps
                             .value
                             .wrapping_sub(self.rcv.ts_recent)
                             .cast_signed()
                             >= 0
                 }
-                None => !self.agreed.timestamps,
+                None => !self.snd.agreed.timestamps,
             }
             && u64::from(segment.body.len()) <= self.rcv.edge.since(self.rcv.nxt)
     }
@@ -124,7 +91,7 @@ impl<B: Body> Endpoint<B> {
         // its window could tell something.
         let plain = len > 0
             && segment.ack == self.snd.una.wire()
-            && u32::from(segment.window) << self.agreed.snd_scale == self.snd.wnd
+            && u32::from(segment.window) << self.snd.agreed.scale == self.snd.wnd
             && segment.options.sack_blocks().is_empty();
         if !plain && !self.on_acknowledgment(now, segment) {
             return;
@@ -137,34 +104,18 @@ impl<B: Body> Endpoint<B> {
         }
         if len > 0 {
             self.rcv.nxt += u64::from(len);
-            self.deliver(&segment.body);
-            if self.agreed.tuned {
-                self.sample_receive_rtt(now, segment);
-                self.grow_receive_window(segment, self.occupied(segment));
-                self.tune_receive_window(now, self.stats.delivered_bytes);
+            self.rcv.deliver(&segment.body);
+            if self.rcv.agreed.tuned {
+                self.rcv.sample_receive_rtt(now, segment, &self.snd.rtt);
+                self.rcv
+                    .grow_receive_window(segment, self.rcv.occupied(segment));
+                self.rcv
+                    .tune_receive_window(now, self.rcv.stats.delivered_bytes);
             }
-            self.ack_in_order(now);
-            if segment.flags.any(Flags::PSH) || len < self.smss {
-                self.on_push();
+            self.rcv.ack_in_order(now, &self.snd.rtt);
+            if segment.flags.any(Flags::PSH) || len < self.snd.smss {
+                self.rcv.on_push();
             }
-        }
-    }
-
-    /// A segment has come in order.
-    #[inline]
-    fn ack_in_order(&mut self, now: Instant) {
-        let wait = !self.rcv.auto_read
-            && self.settings.receiver.acks_wait_for_read()
-            && self.wants_a_read();
-        self.rcv.ack.in_order(now, self.snd.rtt.rto(), wait);
-    }
-
-    /// What has just come in order asks for an acknowledgment.
-    #[inline]
-    fn on_push(&mut self) {
-        self.rcv.ack.push();
-        if self.rcv.auto_read {
-            self.rcv.ack.all_read();
         }
     }
 
@@ -214,12 +165,12 @@ impl<B: Body> Endpoint<B> {
                 self.reset_against(segment);
                 return;
             }
-        } else if !self.believes(ack) {
+        } else if !self.snd.believes(ack) {
             self.on_acknowledgment(now, segment);
             return;
         }
         if let Some(timestamps) = segment.timestamps
-            && self.agreed.timestamps
+            && self.snd.agreed.timestamps
             && seq <= self.rcv.acked
             && timestamps
                 .value
@@ -231,8 +182,8 @@ impl<B: Body> Endpoint<B> {
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = age_tick(now);
         }
-        if self.agreed.exact_ecn && self.state != State::SynReceived {
-            self.read_ace(segment, ack);
+        if self.rcv.agreed.exact_ecn && self.state != State::SynReceived {
+            self.snd.read_ace(segment, ack);
         }
         if self.state == State::SynReceived {
             self.transit(Event::SynAcknowledged);
@@ -240,18 +191,18 @@ impl<B: Body> Endpoint<B> {
                 // Both ends opened at once; the SYN itself was taken before.
                 self.rcv.ack.at_once();
             }
-            self.on_handshake_ace(segment);
+            self.snd.on_handshake_ace(segment);
             self.established(now, ack, segment);
         } else if !self.on_acknowledgment(now, segment) {
             return;
         }
-        self.on_ecn(flags, ecn, segment.body.len());
+        self.wanted.urgent |= self.rcv.on_ecn(flags, ecn, segment.body.len());
         self.on_payload(now, segment, seq);
     }
 
     /// The peer's SYN again, before ours is acknowledged: ours was lost, or is late.
     fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<B>, ecn: Ecn) {
-        let due = self.timer == Timer::Retransmit && self.timer_at <= now;
+        let due = self.snd.timer == Timer::Retransmit && self.snd.timer_at <= now;
         if due && self.cold.passive && self.has_no_retry_left() {
             // A listener that gives up as this arrives listens again, and this is its next SYN.
             self.on_retransmission_timeout(now);
@@ -270,27 +221,18 @@ impl<B: Body> Endpoint<B> {
                 }
                 self.cold.trouble().opening.two = true;
             }
-            self.restart_retransmission_timer(now);
+            self.snd.restart_retransmission_timer(now);
         }
         self.want_syn();
     }
 
-    /// Whether a timestamp is older than the last one, by more than is let pass.
-    fn is_old(&self, value: u32) -> bool {
-        let earliest = self
-            .rcv
-            .ts_recent
-            .wrapping_sub(self.settings.receiver.paws_tolerance());
-        value.wrapping_sub(earliest).cast_signed() < 0
-    }
-
     /// PAWS (RFC 7323 §5.3 R1).
     fn passes_timestamps(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) -> bool {
-        if !self.agreed.timestamps || segment.flags.any(Flags::RST) {
+        if !self.snd.agreed.timestamps || segment.flags.any(Flags::RST) {
             return true;
         }
         match segment.timestamps {
-            Some(timestamps) if self.is_old(timestamps.value) => {
+            Some(timestamps) if self.rcv.is_old(timestamps.value) => {
                 if age_tick(now).saturating_sub(self.rcv.ts_recent_at) > OUTDATED {
                     // RFC 7323 §5.5: nothing is known of timestamps any more, and this one is the first.
                     self.rcv.ts_recent = timestamps.value;
@@ -301,7 +243,7 @@ impl<B: Body> Endpoint<B> {
                     return true;
                 }
                 self.refuse(Refusal::OldTimestamp);
-                self.note_duplicate(segment, seq);
+                self.rcv.note_duplicate(segment, seq);
                 if segment.flags.any(Flags::SYN) {
                     self.challenge(now);
                 } else {
@@ -327,7 +269,7 @@ impl<B: Body> Endpoint<B> {
             && segment.flags.any(Flags::ACK)
             && segment.seq == self.rcv.nxt.wire()
             && segment.ack == self.snd.una.wire()
-            && u32::from(segment.window) << self.agreed.snd_scale == self.snd.wnd
+            && u32::from(segment.window) << self.snd.agreed.scale == self.snd.wnd
             && Duration::from_millis(age) <= self.snd.rtt.rto() * 6 / 5
     }
 
@@ -356,7 +298,7 @@ impl<B: Body> Endpoint<B> {
     /// RFC 9293 §3.10.7.4, first: answered, not taken.
     fn on_unacceptable(&mut self, now: Instant, segment: &Segment<B>, seq: Seq) {
         let flags = segment.flags;
-        if let Some(reason) = self.outside(flags, seq) {
+        if let Some(reason) = self.rcv.outside(flags, seq) {
             self.refuse(reason);
             if !flags.any(Flags::RST) {
                 // RFC 5961 §4.2, RFC 9293 §3.10.7.4.
@@ -373,9 +315,9 @@ impl<B: Body> Endpoint<B> {
         }
         if self.state == State::TimeWait && segment.flags.any(Flags::FIN) {
             // RFC 9293 §3.10.7.4, eighth: the peer's FIN again; the wait begins anew.
-            self.start_time_wait(now);
+            self.snd.start_time_wait(now);
         }
-        self.note_duplicate(segment, seq);
+        self.rcv.note_duplicate(segment, seq);
         if flags.any(Flags::SYN) {
             // RFC 5961 §4.2: whatever its number.
             self.challenge(now);
@@ -386,25 +328,6 @@ impl<B: Body> Endpoint<B> {
         if seq == self.rcv.nxt && segment.flags.any(Flags::ACK) && self.state.is_synchronized() {
             self.on_acknowledgment(now, segment);
         }
-    }
-
-    /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
-    /// and data that came before, may come again; so may acknowledgments of one that has probed a closed
-    /// window with an octet (RFC 9293 §3.8.6.1).
-    fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
-        let first = Seq::first(self.cold.irs);
-        let probe = u64::from(self.rcv.edge == self.rcv.nxt);
-        let never_sent = seq > self.rcv.edge.saturating_add(probe) || seq < first;
-        if flags.any(Flags::RST) {
-            if never_sent {
-                return Some(Refusal::BlindReset);
-            }
-            return (seq < self.rcv.nxt).then_some(Refusal::OldReset);
-        }
-        if flags.any(Flags::SYN) {
-            return (seq != first).then_some(Refusal::BlindSyn);
-        }
-        never_sent.then_some(Refusal::OutsideWindow)
     }
 
     /// RFC 5961 §3.2: only a reset with the very next number is believed.
@@ -427,7 +350,7 @@ impl<B: Body> Endpoint<B> {
     #[cold]
     pub(super) fn challenge(&mut self, now: Instant) {
         if self.may_challenge(now) {
-            self.stats.challenge_acks = self.stats.challenge_acks.wrapping_add(1);
+            self.rcv.stats.challenge_acks = self.rcv.stats.challenge_acks.wrapping_add(1);
             self.rcv.ack.at_once();
         }
     }
@@ -445,33 +368,6 @@ impl<B: Body> Endpoint<B> {
         may
     }
 
-    /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).
-    fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
-        let len = u64::from(segment.body.len());
-        if len > 0 && seq + len <= self.rcv.nxt {
-            self.stats.duplicate_segments += 1;
-            self.report_duplicate(seq, seq + len);
-            self.rcv.ack.duplicate();
-        }
-    }
-
-    /// Reports octets that came twice with the next acknowledgment (RFC 2883).
-    fn report_duplicate(&mut self, start: Seq, end: Seq) {
-        if self.agreed.sack && self.settings.dsack {
-            self.receive().note_duplicate(start, end);
-            self.rcv.duplicate = true;
-        }
-    }
-
-    pub(super) fn receive(&mut self) -> &mut ReceiveBuffer<B> {
-        self.cold.receive.get_or_insert_default()
-    }
-
-    fn take_contiguous(&mut self) -> Option<(B, Seq)> {
-        let rcv_nxt = self.rcv.nxt;
-        self.receive().take(rcv_nxt)
-    }
-
     /// RFC 9293 §3.10.7.4, seventh and eighth: payload and FIN.
     #[expect(clippy::inline_always, reason = "measured: see `on_segment`")]
     #[inline(always)]
@@ -480,175 +376,34 @@ impl<B: Body> Endpoint<B> {
         let end = seq + len;
         if !self.state.may_receive() {
             if len > 0 {
-                self.note_duplicate(segment, seq);
+                self.rcv.note_duplicate(segment, seq);
                 self.rcv.ack.at_once();
             }
             return;
         }
-        if segment.flags.any(Flags::FIN) && end <= self.rcv.edge && self.cold.peer_fin == Seq::END {
-            self.cold.peer_fin = end;
+        if segment.flags.any(Flags::FIN)
+            && end <= self.rcv.edge
+            && self.rcv.cold.peer_fin == Seq::END
+        {
+            self.rcv.cold.peer_fin = end;
             // What fills the gap before it must not pass for usual.
             self.rcv.gaps |= end > self.rcv.nxt;
         }
         // Nothing belongs behind a FIN, and nothing fits behind the window.
-        let limit = self.cold.peer_fin.min(self.rcv.edge);
+        let limit = self.rcv.cold.peer_fin.min(self.rcv.edge);
         if len > 0 && end > limit {
             self.refuse(Refusal::OutsideWindow);
         }
         if len > 0 && seq >= limit {
             self.rcv.ack.at_once();
         } else if len > 0 {
-            self.on_data(now, segment, seq, end.min(limit));
+            self.rcv
+                .on_data(now, segment, (seq, end.min(limit)), &self.snd.rtt);
         }
-        if self.cold.peer_fin == self.rcv.nxt {
+        if self.rcv.cold.peer_fin == self.rcv.nxt {
             self.on_fin(now);
         } else if segment.flags.any(Flags::FIN) {
             self.rcv.ack.at_once();
-        }
-    }
-
-    /// The octets `seq..end` of a segment.
-    fn on_data(&mut self, now: Instant, segment: &Segment<B>, seq: Seq, end: Seq) {
-        if end <= self.rcv.nxt {
-            self.note_duplicate(segment, seq);
-            self.rcv.ack.at_once();
-            return;
-        }
-        if self.agreed.tuned
-            && (seq <= self.rcv.nxt || self.settings.receiver.accounts_for_buffer())
-        {
-            self.sample_receive_rtt(now, segment);
-        }
-        let start = seq.max(self.rcv.nxt);
-        let fits = "a part of a body is as short as a body";
-        let body = segment.body.slice(
-            u32::try_from(start.since(seq)).expect(fits),
-            u32::try_from(end.since(start)).expect(fits),
-        );
-        if start > self.rcv.nxt {
-            // RFC 5681 §4.2: out of order, so acknowledge at once.
-            self.stats.out_of_order_segments += 1;
-            let before = if self.settings.receiver.accounts_for_buffer() {
-                self.beyond()
-            } else {
-                end.since(start)
-            };
-            let grows = self.receive().grows_latest(start, end);
-            let new = self.receive().insert(start, &body);
-            if !new {
-                self.stats.duplicate_segments += 1;
-                self.report_duplicate(start, end);
-            }
-            self.rcv.gaps = true;
-            if self.agreed.tuned {
-                // Behind a gap a segment takes its room after the window has grown, in order before: measured.
-                self.grow_receive_window(segment, before);
-            }
-            if new {
-                self.report_out_of_order(now, grows);
-            } else {
-                // RFC 2883 §4: with the very next acknowledgment.
-                self.rcv.ack.at_once();
-            }
-            return;
-        }
-        self.rcv.nxt = end;
-        self.deliver(&body);
-        // What waited behind a gap is taken after this, and counts in the next round trip.
-        let taken = self.stats.delivered_bytes;
-        if self.agreed.tuned {
-            self.grow_receive_window(segment, self.occupied(segment));
-        }
-        if self.rcv.gaps {
-            while let Some((body, end)) = self.take_contiguous() {
-                self.rcv.nxt = end;
-                self.deliver(&body);
-            }
-            self.rcv.gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
-            // RFC 5681 §4.2: it fills a gap, all or in part.
-            let quick = self.rcv.ack.filled(now, self.snd.rtt.rto());
-            if self.rcv.gaps && !quick {
-                self.count_report_of_fill();
-            }
-        } else {
-            self.ack_in_order(now);
-            if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
-                self.on_push();
-            }
-        }
-        if self.agreed.tuned {
-            self.tune_receive_window(now, taken);
-        }
-    }
-
-    /// The acknowledgment of what filled a part of a gap reports the rest, and is the first of those that leave at once
-    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
-    fn count_report_of_fill(&mut self) {
-        if self.settings.receiver.sack_compression().is_some() && self.agreed.sack {
-            let gap_at = self.rcv.nxt;
-            self.cold.extras().reports = Reports {
-                gap_at,
-                at_once: 1,
-                ..Reports::default()
-            };
-        }
-    }
-
-    /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
-    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
-    ///
-    /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
-    /// acknowledgment has room for three and says nothing of others.
-    fn report_out_of_order(&mut self, now: Instant, grows: bool) {
-        let Some(compression) = self
-            .settings
-            .receiver
-            .sack_compression()
-            .filter(|_| self.agreed.sack && !self.rcv.ack.quick_out_of_order())
-        else {
-            self.rcv.ack.at_once();
-            return;
-        };
-        let rcv_nxt = self.rcv.nxt;
-        let seen = self.receive_rtt();
-        let delay = [self.snd.rtt.srtt(), seen]
-            .into_iter()
-            .filter(|rtt| !rtt.is_zero())
-            .map(|rtt| rtt / SHARE_OF_RTT)
-            .fold(compression.delay, Duration::min)
-            + compression.slack;
-        let reports = &mut self.cold.extras().reports;
-        if reports.gap_at != rcv_nxt {
-            *reports = Reports {
-                gap_at: rcv_nxt,
-                ..Reports::default()
-            };
-        }
-        if reports.at_once < REPORTS_AT_ONCE {
-            reports.at_once += 1;
-            self.rcv.ack.at_once();
-            return;
-        }
-        if self.rcv.ack.deadline() != reports.until {
-            // The last report has left.
-            reports.waiting = 0;
-            reports.until = now.saturating_add(delay);
-        }
-        reports.waiting += 1;
-        if reports.waiting >= compression.reports || (!grows && reports.waiting > 1) {
-            self.rcv.ack.at_once();
-        } else {
-            self.rcv.ack.by(reports.until);
-            reports.until = self.rcv.ack.deadline();
-        }
-    }
-
-    #[inline]
-    fn deliver(&mut self, body: &B) {
-        if self.rcv.auto_read {
-            self.stats.delivered_bytes += u64::from(body.len());
-        } else {
-            self.receive().push_ready(body.clone());
         }
     }
 }

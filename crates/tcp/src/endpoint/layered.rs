@@ -2,18 +2,17 @@
 
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
-use super::{Endpoint, header::timestamp};
+use super::Endpoint;
 use crate::{
-    recovery::{Phase, window_log::WindowChange},
+    clock::timestamp,
     segment::{Flags, Segment, Timestamps},
     seq::Seq,
 };
-use anabranch_congestion::{Congestion, CongestionControl, Signal};
 
 impl<B: Body> Endpoint<B> {
     /// So many octets of the congestion window are taken by what is not data.
     pub fn reserve_window(&mut self, octets: u64) {
-        self.wanted.wake |= octets < self.snd.reserved;
+        self.snd.wake |= octets < self.snd.reserved;
         self.snd.reserved = octets;
     }
 
@@ -27,7 +26,7 @@ impl<B: Body> Endpoint<B> {
     /// that could tell anything else.
     #[inline(never)]
     pub fn on_repaired(&mut self, now: Instant, start: Seq, body: &B) {
-        self.wanted.wake = true;
+        self.snd.wake = true;
         let segment = Segment {
             seq: start.wire(),
             ack: self.snd.una.wire(),
@@ -41,25 +40,12 @@ impl<B: Body> Endpoint<B> {
     /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
     /// as for any loss, once per round trip. Whether it was.
     pub fn on_hidden_loss(&mut self, now: Instant) -> bool {
-        if self.snd.una <= self.snd.recovery.reduced || self.snd.recovery.phase != Phase::Open {
-            return false;
-        }
-        let before = self.window();
-        let in_flight = self.flight_to_reduce(now, false);
-        self.snd.control.on_congestion(&Congestion {
-            now,
-            signal: Signal::Loss,
-            in_flight,
-        });
-        self.log_window(now, WindowChange::Repaired, before);
-        self.forget_undo();
-        self.snd.recovery.reduced = self.snd.nxt;
-        true
+        self.snd.on_hidden_loss(now)
     }
 
     /// Something is to be sent, though not by TCP itself.
     pub const fn wake(&mut self) {
-        self.wanted.wake = true;
+        self.snd.wake = true;
     }
 
     /// Gives an acknowledgment that was held back the time at which it leaves.
@@ -75,38 +61,43 @@ impl<B: Body> Endpoint<B> {
     pub const fn rcv_nxt(&self) -> Seq {
         self.rcv.nxt
     }
+
     /// Where the window that the peer was given ends: no octet of it has a number from there on.
     #[must_use]
     pub const fn window_end(&self) -> Seq {
         self.rcv.edge
     }
+
     /// The initial sequence numbers: this end's, the peer's.
     #[must_use]
     pub const fn initial_numbers(&self) -> (u32, u32) {
-        let iss = self.cold.first_octet.wire().wrapping_sub(1);
-        (iss, self.cold.irs)
+        let iss = self.snd.cold.first_octet.wire().wrapping_sub(1);
+        (iss, self.rcv.cold.irs)
     }
+
     /// Whether something has arrived beyond the next number expected.
     #[must_use]
     pub const fn has_gaps(&self) -> bool {
         self.rcv.gaps
     }
+
     /// The shift of the window that this end offers (RFC 7323 §2.2).
     #[must_use]
     pub const fn receive_scale(&self) -> u8 {
-        self.agreed.rcv_scale
+        self.rcv.agreed.scale
     }
+
     /// An acknowledgment with counts of marked octets does not leave: the next one has them (RFC 9768 §3.2.3.3).
     pub fn repeat_marks(&mut self) {
-        if let Some(extras) = &mut self.cold.extras {
-            extras.ecn.repeat_option();
-        }
+        self.rcv.repeat_option();
     }
+
     /// The first number that is not acknowledged.
     #[must_use]
     pub const fn snd_una(&self) -> Seq {
         self.snd.una
     }
+
     /// The number behind the highest that the peer is known to have.
     #[must_use]
     pub fn reached(&self) -> Seq {
@@ -115,14 +106,16 @@ impl<B: Body> Endpoint<B> {
             .highest_sacked()
             .map_or(self.snd.una, |sacked| sacked.max(self.snd.una))
     }
+
     /// Whether all that the application has written has left at least once.
     #[must_use]
     pub fn has_sent_all(&self) -> bool {
         self.snd.nxt >= self.snd.buffer.end()
     }
+
     /// Octets of a full segment.
     #[must_use]
     pub const fn smss(&self) -> u32 {
-        self.smss
+        self.snd.smss
     }
 }

@@ -2,14 +2,17 @@
 
 use anabranch_core::{
     body::Body,
+    packet::Ecn,
     units::{Bytes, Duration, Instant},
 };
 
 use super::{Ending, Endpoint};
 use crate::{
     congestion_state::CongestionState,
-    recovery::Phase,
+    recovery::{Phase, window_log::WindowEvent},
     refusal::Refusals,
+    send_limit::{LimitTimes, SendLimit},
+    sender::Stream,
     settings::Settings,
     state::State,
     stats::{Snapshot, Stats},
@@ -39,8 +42,8 @@ impl<B: Body> Endpoint<B> {
     /// Counters.
     #[must_use]
     #[inline]
-    pub const fn stats(&self) -> &Stats {
-        &self.stats
+    pub const fn stats(&self) -> Stats {
+        Stats::of(&self.snd.stats, &self.rcv.stats)
     }
 
     /// What was refused, by reason. [`Stats::malformed`] sums up what only a faulty or hostile peer
@@ -48,7 +51,11 @@ impl<B: Body> Endpoint<B> {
     #[must_use]
     pub fn refusals(&self) -> Refusals {
         let notes = self.cold.notes.as_ref();
-        notes.map_or_else(Refusals::default, |notes| notes.refused)
+        let refused = notes.map_or_else(Refusals::default, |notes| notes.refused);
+        match &self.snd.cold.refused {
+            Some(blocks) => refused.plus(blocks),
+            None => refused,
+        }
     }
 
     /// The congestion window, inflation excluded.
@@ -88,7 +95,7 @@ impl<B: Body> Endpoint<B> {
     pub fn all_acknowledged(&self) -> bool {
         self.snd.board.is_empty()
             && self.snd.nxt >= self.snd.buffer.end()
-            && (!self.wanted.fin || self.send_is_over())
+            && self.snd.stream != Stream::Closing
     }
 
     /// The state of the sending side.
@@ -114,7 +121,35 @@ impl<B: Body> Endpoint<B> {
                 }
                 Phase::Open => CongestionState::Open,
             },
-            pacing_rate: self.pacing_rate(),
+            pacing_rate: self.snd.pacing_rate(),
         }
+    }
+
+    /// What limits the sender now.
+    #[must_use]
+    pub const fn send_limit(&self) -> SendLimit {
+        self.snd.send_limit()
+    }
+
+    /// How long each limit has held, up to now.
+    #[must_use]
+    pub fn limit_times(&self, now: Instant) -> LimitTimes {
+        self.snd.limit_times(now)
+    }
+
+    /// Keeps every change of the window from now on, for [`Self::take_window_log`].
+    pub fn keep_window_log(&mut self) {
+        self.snd.keep_window_log();
+    }
+
+    /// The changes of the window since the last call, oldest first; none unless they are kept.
+    pub fn take_window_log(&mut self) -> Vec<WindowEvent> {
+        self.snd.take_window_log()
+    }
+
+    /// The ECN field of a pure acknowledgment.
+    #[must_use]
+    pub fn acknowledgment_ecn(&self) -> Ecn {
+        self.rcv.acknowledgment_ecn()
     }
 }

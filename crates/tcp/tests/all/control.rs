@@ -35,7 +35,7 @@ fn marks_are_echoed_and_halve_the_window_once_per_round_trip() {
     net.run_until(ms(75));
     net.mark = false;
     net.run_until(ms(300));
-    let stats = *net.ends[0].stats();
+    let stats = net.ends[0].stats();
     assert!(net.ends[1].stats().ce_segments > 3);
     assert_eq!(stats.ecn_reductions, 1, "{before:?}");
     assert_eq!((stats.fast_recoveries, stats.retransmitted_packets), (0, 0));

@@ -109,7 +109,7 @@ proptest! {
             if end.deadline() <= now {
                 end.on_deadline(now);
             }
-            let before = *end.stats();
+            let before = end.stats();
             end.on_segment(now, &segment, Ecn::from_bits(codepoint));
             prop_assert!(drain(&mut end, now).len() < 200);
             // No more is delivered than came.

@@ -508,7 +508,7 @@ fn reordering_is_survived() {
         net.ends[0].write_all(Length(3000 * MSS));
         net.run_until(ms(60_000));
         assert_eq!(net.ends[1].stats().delivered_bytes, 3000 * u64::from(MSS));
-        transfers.push(*net.ends[0].stats());
+        transfers.push(net.ends[0].stats());
     }
     let [ours, rfc] = transfers[..] else {
         unreachable!("two were pushed")

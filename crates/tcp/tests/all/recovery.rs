@@ -15,7 +15,7 @@ fn new_reno_repairs_two_losses_in_one_recovery() {
     // RFC 6582 §3.2: the partial acknowledgment repairs the second loss.
     let mut net = file(&without_sack(Recovery::NewReno), link(&[30, 35]), 200);
     net.run_until(ms(5000));
-    let stats = *net.ends[0].stats();
+    let stats = net.ends[0].stats();
     assert_eq!(net.ends[1].stats().delivered_bytes, 200 * MSS);
     assert_eq!(
         (
@@ -28,7 +28,7 @@ fn new_reno_repairs_two_losses_in_one_recovery() {
     // Reno leaves at the partial acknowledgment and needs another recovery or a timeout.
     let mut net = file(&without_sack(Recovery::Reno), link(&[30, 35]), 200);
     net.run_until(ms(20_000));
-    let stats = *net.ends[0].stats();
+    let stats = net.ends[0].stats();
     assert_eq!(net.ends[1].stats().delivered_bytes, 200 * MSS);
     assert_eq!(stats.fast_recoveries + stats.timeouts, 2, "{stats:?}");
 }
@@ -38,7 +38,7 @@ fn sack_repairs_many_losses_within_a_round_trip_or_two() {
     let lose: Vec<u32> = (0..10).map(|i| 100 + 3 * i).collect();
     let mut net = file(&settings(), link(&lose), 600);
     net.run_until(ms(5000));
-    let stats = *net.ends[0].stats();
+    let stats = net.ends[0].stats();
     assert_eq!(net.ends[1].stats().delivered_bytes, 600 * MSS);
     assert_eq!(
         (

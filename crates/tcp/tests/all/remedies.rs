@@ -382,7 +382,7 @@ fn transfer(config: &Config, link: Link, segments: usize) -> (Vec<u8>, anabranch
         read.extend(piece);
         assert!(net.events < 100_000, "no end");
     }
-    (read, *net.ends[0].stats())
+    (read, net.ends[0].stats())
 }
 
 /// A genuine loss with enough data behind it is repaired without the retransmission timer, whatever

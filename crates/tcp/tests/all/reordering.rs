@@ -89,7 +89,7 @@ fn run(settings: &Settings, ri: usize, rule: Option<TimerRule>) -> (Stats, Stats
         let next = events.keys().next().map_or(Instant::NEVER, |key| key.0);
         now = next.min(deadline).max(now);
         if now > Instant::from_millis(10_000) {
-            return (*sender.stats(), *receiver.stats(), queue);
+            return (sender.stats(), receiver.stats(), queue);
         }
         if next > deadline {
             sender.on_deadline(now);

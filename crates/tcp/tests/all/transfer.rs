@@ -179,7 +179,7 @@ fn transfer(
             net.events < 60_000,
             "no end: {:?} {:?}",
             net.states(),
-            net.ends.each_ref().map(|e| *e.stats())
+            net.ends.each_ref().map(anabranch_tcp::Endpoint::stats)
         );
     }
     for i in 0..2 {
@@ -235,7 +235,7 @@ fn a_clean_transfer_needs_no_repair() {
         net.ends[1].close();
         net.flush();
         net.run(100_000);
-        let [client, server] = net.ends.each_ref().map(|end| *end.stats());
+        let [client, server] = net.ends.each_ref().map(anabranch_tcp::Endpoint::stats);
         assert_eq!(server.delivered_bytes, 1_000_000, "{}", profile.meta.name);
         assert_eq!(client.retransmitted_packets, 0);
         assert_eq!(

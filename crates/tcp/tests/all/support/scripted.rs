@@ -159,7 +159,7 @@ impl Sender {
         self.expire()
     }
 
-    pub fn stats(&self) -> &Stats {
+    pub fn stats(&self) -> Stats {
         self.end.stats()
     }
     pub fn cwnd(&self) -> u64 {

@@ -5,17 +5,17 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Endpoint, acknowledgment::News};
+use super::{Sender, acknowledgment::News};
 use crate::send_limit::SendLimit;
 use anabranch_congestion::{Ack, CongestionControl};
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// Something that this acknowledges left before cwnd last held data back.
     #[inline]
     pub(super) fn is_cwnd_limited(&mut self, now: Instant, acked: u64) -> bool {
         !self.settings.cwnd_validation
-            || self.snd.una < self.snd.cwnd_limited_until.saturating_add(acked)
-            || (self.snd.validating && self.validate(now))
+            || self.una < self.cwnd_limited_until.saturating_add(acked)
+            || (self.validating && self.validate(now))
             || self.is_half_full()
     }
 
@@ -23,13 +23,12 @@ impl<B: Body> Endpoint<B> {
     /// ([`WindowRules::grow_half_full`](crate::policy::WindowRules::grow_half_full)). A control that sends by a model of the
     /// path has no slow start.
     fn is_half_full(&self) -> bool {
-        let Some(extras) = self.cold.extras.as_ref().filter(|_| !self.snd.rated) else {
+        let Some(extras) = self.cold.extras.as_ref().filter(|_| !self.rated) else {
             return false;
         };
-        let cwnd = self.snd.control.cwnd();
+        let cwnd = self.control.cwnd();
         cwnd.get() < 2 * extras.unfilled.most
             && self
-                .snd
                 .control
                 .ssthresh()
                 .is_none_or(|ssthresh| cwnd < ssthresh)
@@ -47,7 +46,7 @@ impl<B: Body> Endpoint<B> {
         let rtt = delivered
             .timed()
             .map(|once| now.saturating_since(once.last_sent_at));
-        let rate = if self.snd.rated {
+        let rate = if self.rated {
             let mut rate = self.rate_sample(now, delivered.fresh, delivered.latest);
             let lost = self.report_losses(now);
             if let Some(rate) = &mut rate {
@@ -69,8 +68,8 @@ impl<B: Body> Endpoint<B> {
         };
         // RFC 3168 §6.1.2: an echo lets nothing grow.
         let cwnd_limited =
-            self.is_cwnd_limited(now, news.acked) && (!ce_marked || self.agreed.exact_ecn);
-        self.snd.control.on_ack(&Ack {
+            self.is_cwnd_limited(now, news.acked) && (!ce_marked || self.marks_are_exact());
+        self.control.on_ack(&Ack {
             now,
             acked: Bytes::new(acked),
             sacked: Bytes::new(delivered.sacked),
@@ -78,15 +77,15 @@ impl<B: Body> Endpoint<B> {
             lost: Bytes::new(news.lost),
             ce_marked: Bytes::new(marked),
             prior_in_flight: Bytes::new(news.prior_in_flight),
-            in_flight: Bytes::new(self.snd.board.in_flight()),
+            in_flight: Bytes::new(self.board.in_flight()),
             rtt,
-            srtt: self.snd.rtt.srtt(),
-            min_rtt: self.snd.rtt.min_rtt(),
+            srtt: self.rtt.srtt(),
+            min_rtt: self.rtt.min_rtt(),
             rate,
-            round: self.snd.round,
+            round: self.round,
             cwnd_limited,
-            app_limited: self.snd.limit == SendLimit::Application,
-            in_recovery: was_recovering || self.snd.recovery.phase.reduces(),
+            app_limited: self.limit == SendLimit::Application,
+            in_recovery: was_recovering || self.recovery.phase.reduces(),
         });
     }
 

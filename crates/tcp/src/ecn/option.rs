@@ -23,9 +23,9 @@ use crate::{
     accecn::{Counter, Order},
 };
 
-/// The counters of both directions. Of each the low 24 bits count.
+/// What is reported to the peer. Of each counter the low 24 bits count.
 #[derive(Debug, Clone, Copy)]
-pub struct OptionState {
+pub(crate) struct OptionWriter {
     /// r.e0b, r.ceb and r.e1b.
     received: [u32; 3],
     /// Which of them have ever moved, and which since the last option left.
@@ -33,9 +33,14 @@ pub struct OptionState {
     news: [bool; 3],
     /// The path is to be tested with all three.
     test: bool,
-    /// s.e0b, s.ceb and s.e1b: what the peer has told.
+}
+
+/// What the peer reports.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OptionReader {
+    /// s.e0b, s.ceb and s.e1b as the peer last reported them.
     told: [u32; 3],
-    /// Octets that were taken for marked on the word of the ACE field and that s.ceb has not told yet.
+    /// Octets that were taken for marked on the word of the ACE field and that s.ceb has not reported yet.
     guessed: u64,
     /// Octets acknowledged since an option came; `None` if none ever has.
     bare: Option<u64>,
@@ -50,13 +55,20 @@ const FIRST: [u32; 3] = [1, 0, 1];
 /// so long, the path takes them away.
 const MOST_BARE: u64 = 1 << 22;
 
-impl Default for OptionState {
+impl Default for OptionWriter {
     fn default() -> Self {
         Self {
             received: FIRST,
             moved: [false; 3],
             news: [false; 3],
             test: true,
+        }
+    }
+}
+
+impl Default for OptionReader {
+    fn default() -> Self {
+        Self {
             told: FIRST,
             guessed: 0,
             bare: None,
@@ -67,7 +79,7 @@ impl Default for OptionState {
 
 /// What an acknowledgment tells of marked octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     /// Nothing that is not known better: a newer one has come already.
     Superseded,
     /// So many, exactly.
@@ -80,9 +92,9 @@ pub enum Told {
     },
 }
 
-impl OptionState {
+impl OptionWriter {
     /// Payload arrived under `ecn` (§3.2.3): everything acceptable, whether it is new or not.
-    pub fn on_payload(&mut self, ecn: Ecn, octets: u32) {
+    pub(crate) fn on_payload(&mut self, ecn: Ecn, octets: u32) {
         let counter = match ecn {
             Ecn::NotEct => return,
             Ecn::Ect0 => Counter::Ect0,
@@ -97,12 +109,12 @@ impl OptionState {
     }
 
     /// The last option did not leave: the next one has all that has ever moved.
-    pub const fn repeat(&mut self) {
+    pub(crate) const fn repeat(&mut self) {
         self.news = self.moved;
     }
 
     /// The option of the next segment if it may take so many octets of the header, in whole words.
-    pub fn take(&mut self, room: u32) -> Option<AccEcn> {
+    pub(crate) fn take(&mut self, room: u32) -> Option<AccEcn> {
         let any = |flags: [bool; 3]| flags.into_iter().any(|flag| flag);
         if !self.test && !any(self.news) {
             return None;
@@ -134,9 +146,11 @@ impl OptionState {
         self.news = [false; 3];
         Some(option)
     }
+}
 
+impl OptionReader {
     /// The peer's first option may come: the test of §3.2.3.2.4.
-    pub fn on_first(&mut self, option: Option<AccEcn>) {
+    pub(crate) fn on_first(&mut self, option: Option<AccEcn>) {
         let Some(option) = option else {
             return;
         };
@@ -149,7 +163,7 @@ impl OptionState {
     }
 
     /// An acknowledgment of so many octets came, with this option or with none.
-    pub fn read(&mut self, option: Option<AccEcn>, acked: u64) -> Told {
+    pub(crate) fn read(&mut self, option: Option<AccEcn>, acked: u64) -> Told {
         let Some(option) = option.filter(|_| !self.zeroed) else {
             // None is due where no counter has moved, as for data retransmitted.
             let blind = self.bare.as_mut().is_none_or(|bare| {
@@ -185,7 +199,7 @@ impl OptionState {
     }
 
     /// So many octets were taken for marked on the word of the ACE field.
-    pub const fn guess(&mut self, octets: u64) {
+    pub(crate) const fn guess(&mut self, octets: u64) {
         self.guessed += octets;
     }
 }
@@ -200,7 +214,7 @@ mod tests {
 
     #[test]
     fn rfc_9768_3_2_3_3_what_the_examples_of_the_simple_scheme_send() {
-        let mut state = OptionState::default();
+        let mut state = OptionWriter::default();
         let test = state.take(40).expect("the handshake tests the path");
         assert_eq!(fields(test), [Some(1), Some(0), Some(1)]);
         // Nothing has come.
@@ -228,7 +242,7 @@ mod tests {
 
     #[test]
     fn ect_1_alone_is_told_in_the_other_order() {
-        let mut state = OptionState::default();
+        let mut state = OptionWriter::default();
         state.take(40);
         state.on_payload(Ecn::Ect1, 10);
         let option = state.take(8).expect("it fits");
@@ -240,7 +254,7 @@ mod tests {
 
     #[test]
     fn rfc_9768_3_2_3_3_what_has_changed_is_not_cut_off() {
-        let mut state = OptionState::default();
+        let mut state = OptionWriter::default();
         state.take(40);
         for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
             state.on_payload(ecn, 10);
@@ -258,8 +272,8 @@ mod tests {
 
     #[test]
     fn counters_wrap_at_24_bits_in_both_directions() {
-        let mut receiver = OptionState::default();
-        let mut sender = OptionState::default();
+        let mut receiver = OptionWriter::default();
+        let mut sender = OptionReader::default();
         let mut told = 0;
         // 100 marks of 1 MB: six times around.
         for _ in 0..100 {
@@ -275,7 +289,7 @@ mod tests {
 
     #[test]
     fn an_older_option_that_comes_late_tells_nothing() {
-        let (mut receiver, mut sender) = (OptionState::default(), OptionState::default());
+        let (mut receiver, mut sender) = (OptionWriter::default(), OptionReader::default());
         receiver.on_payload(Ecn::Ce, 100);
         let first = receiver.take(40);
         receiver.on_payload(Ecn::Ce, 100);
@@ -288,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_was_guessed_without_an_option_is_not_told_twice() {
-        let (mut receiver, mut sender) = (OptionState::default(), OptionState::default());
+        let (mut receiver, mut sender) = (OptionWriter::default(), OptionReader::default());
         receiver.on_payload(Ecn::Ce, 1000);
         receiver.take(40);
         // The path took it away.
@@ -307,7 +321,7 @@ mod tests {
 
     #[test]
     fn where_options_come_no_longer_the_field_is_read_with_care_again() {
-        let mut sender = OptionState::default();
+        let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[1, 0, 1])));
         assert_eq!(sender.read(None, 10_000), Told::ByPackets { blind: false });
         assert_eq!(
@@ -318,7 +332,7 @@ mod tests {
 
     #[test]
     fn rfc_9768_3_2_3_2_4_zeroed_options_are_not_believed() {
-        let mut sender = OptionState::default();
+        let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[0, 0, 0])));
         let later = AccEcn::new(Order::Ect0First, &[1001, 1000]);
         assert_eq!(
@@ -326,7 +340,7 @@ mod tests {
             Told::ByPackets { blind: true }
         );
         // Other values than ours are the peer's own affair.
-        let mut sender = OptionState::default();
+        let mut sender = OptionReader::default();
         sender.on_first(Some(AccEcn::new(Order::Ect0First, &[7, 0, 9])));
         assert_eq!(sender.read(Some(later), 1000), Told::Exactly(1000));
     }

@@ -5,11 +5,11 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Endpoint, header::timestamp};
-use crate::{recovery::tlp::Probing, scoreboard::Delivered, segment::Segment};
+use super::Sender;
+use crate::{clock::timestamp, recovery::tlp::Probing, scoreboard::Delivered, segment::Segment};
 use anabranch_congestion::{RateSample, rate::Delivery};
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// A delivery-rate sample from what an acknowledgment delivered.
     #[inline(never)]
     pub(super) fn rate_sample(
@@ -23,13 +23,13 @@ impl<B: Body> Endpoint<B> {
             now,
             octets,
             latest,
-            gone: self.snd.board.gone(),
-            min_rtt: self.snd.rtt.min_rtt(),
+            gone: self.board.gone(),
+            min_rtt: self.rtt.min_rtt(),
         })
     }
 
     /// RFC 6298 §3 and RFC 7323 §4: samples from what was sent once, or by timestamp.
-    pub(super) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
+    pub(crate) fn sample_rtt(&mut self, now: Instant, segment: &Segment<B>, delivered: &Delivered) {
         if self.sample_rtt_once(now, delivered) {
             return;
         }
@@ -48,9 +48,7 @@ impl<B: Body> Endpoint<B> {
         let Some(once) = delivered.timed() else {
             return false;
         };
-        self.snd
-            .rtt
-            .note_min(now.saturating_since(once.last_sent_at));
+        self.rtt.note_min(now.saturating_since(once.last_sent_at));
         if self.settings.timers.count_ticks() {
             self.count_ticks(now, once.first_sent_at);
             return true;
@@ -65,13 +63,13 @@ impl<B: Body> Endpoint<B> {
         let tick = self.settings.clock_tick;
         let at = |time: Instant| time.as_picos() / tick.as_picos();
         let bounds = self.settings.rto_bounds();
-        self.snd.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
+        self.rtt.sample_ticks(at(now) - at(sent), tick, &bounds);
     }
 
-    pub(super) fn take_rtt(&mut self, sample: Duration) {
+    pub(crate) fn take_rtt(&mut self, sample: Duration) {
         if !sample.is_zero() {
-            self.snd.rtt.sample(sample, &self.settings.rto_bounds());
-            if self.snd.probing != Probing::Free {
+            self.rtt.sample(sample, &self.settings.rto_bounds());
+            if self.probing != Probing::Free {
                 self.note_measured();
             }
         }

@@ -2,8 +2,10 @@
 
 use anabranch_core::{body::Body, packet::Ecn, units::Instant};
 
-use super::{Departure, Endpoint};
+use super::Receiver;
 use crate::{
+    clock::timestamp,
+    departure::Departure,
     segment::{Flags, Options, Segment, TIMESTAMPS_SIZE, Timestamps},
     seq::Seq,
 };
@@ -13,43 +15,18 @@ const MOST_OPTIONS: u32 = 40;
 /// Bytes of a SACK option with two blocks, padded.
 const TWO_BLOCKS: u32 = 20;
 
-/// Picoseconds of a tick of the timestamp clock: 1 ms (RFC 7323 §5.4).
-const TICK: u64 = 1_000_000_000;
-
-/// The timestamp clock.
-#[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the clock wraps (RFC 7323 §5.4)"
-)]
-pub(super) const fn timestamp(now: Instant) -> u32 {
-    (now.as_picos() / TICK) as u32
-}
-
-/// The clock of TS.Recent's age: ticks of 2^47 ps, 141 s, which a shift gives. It does not wrap within the longest run.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "a run takes 63 bits")]
-pub(super) const fn age_tick(now: Instant) -> u16 {
-    (now.as_picos() >> 47) as u16
-}
-
-/// TS.Recent is outdated after 24 days (RFC 7323 §5.5): by then half of the range of timestamps has passed.
-pub(super) const OUTDATED: u16 = age_tick(Instant::from_millis(24 * 86_400_000));
-
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Receiver<B> {
     /// A segment without payload that acknowledges.
     #[inline]
-    pub(super) fn acknowledgment(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
+    pub(crate) fn acknowledgment(
+        &mut self,
+        now: Instant,
+        nxt: Seq,
+        place: &mut Segment<B>,
+    ) -> Departure {
         self.stats.sent_acks += 1;
-        let mut departure = self.outgoing(
-            now,
-            self.snd.nxt,
-            Flags::ACK,
-            B::default(),
-            Ecn::NotEct,
-            place,
-        );
-        if self.rcv.gaps || self.rcv.duplicate {
+        let mut departure = self.outgoing(now, nxt, Flags::ACK, B::default(), Ecn::NotEct, place);
+        if self.gaps || self.duplicate {
             departure.size += self.add_sack(place);
         }
         departure
@@ -58,7 +35,7 @@ impl<B: Body> Endpoint<B> {
     /// What arrived beyond a gap, or twice (RFC 2018, RFC 2883). Returns the option's bytes.
     #[inline(never)]
     fn add_sack(&mut self, place: &mut Segment<B>) -> u32 {
-        self.rcv.duplicate = false;
+        self.duplicate = false;
         if !self.agreed.sack {
             return 0;
         }
@@ -93,7 +70,7 @@ impl<B: Body> Endpoint<B> {
     fn add_accecn(&mut self, ecn: Ecn, place: &mut Segment<B>) {
         let payload = place.body.len();
         let room = if payload == 0 {
-            let sack = self.agreed.sack && (self.rcv.gaps || self.rcv.duplicate);
+            let sack = self.agreed.sack && (self.gaps || self.duplicate);
             self.option_room() - if sack { TWO_BLOCKS } else { 0 }
         } else if ecn == Ecn::NotEct {
             return;
@@ -111,7 +88,7 @@ impl<B: Body> Endpoint<B> {
         reason = "measured: every packet of the steady state goes through one of two of its calls"
     )]
     #[inline(always)]
-    pub(super) fn outgoing(
+    pub(crate) fn outgoing(
         &mut self,
         now: Instant,
         seq: Seq,
@@ -133,18 +110,18 @@ impl<B: Body> Endpoint<B> {
         // all its parts.
         *place = Segment {
             seq: seq.wire(),
-            ack: self.rcv.nxt.wire(),
+            ack: self.nxt.wire(),
             window,
             flags,
             timestamps: self.agreed.timestamps.then(|| Timestamps {
                 value: timestamp(now),
-                echo: self.rcv.ts_recent,
+                echo: self.ts_recent,
             }),
             options: Options::None,
             body,
         };
-        self.rcv.acked = self.rcv.nxt;
-        self.rcv.ack.sent();
+        self.acked = self.nxt;
+        self.ack.sent();
         let mut size = place.ip_size();
         if self.agreed.exact_ecn {
             self.add_accecn(ecn, place);
@@ -152,8 +129,7 @@ impl<B: Body> Endpoint<B> {
         }
         self.stats.sent_bytes += u64::from(size);
         if place.body.len() > 0 {
-            self.snd.last_sent = now;
-            self.rcv.ack.answered(now);
+            self.ack.answered(now);
         }
         Departure {
             size,
@@ -165,34 +141,34 @@ impl<B: Body> Endpoint<B> {
     /// The window field; moves the right edge of the window (RFC 9293 §3.8.6.2.2).
     #[inline]
     fn advertise(&mut self) -> u16 {
-        if self.rcv.nxt == self.rcv.acked && self.rcv.auto_read && self.rcv.advertised {
+        if self.nxt == self.acked && self.auto_read && self.advertised {
             // Nothing has come since the last segment left.
-            return self.rcv.field;
+            return self.field;
         }
-        let mut window = if self.rcv.auto_read && !self.rcv.gaps {
-            self.rcv.window
+        let mut window = if self.auto_read && !self.gaps {
+            self.window
         } else {
             self.offer()
         };
-        let edge = self.rcv.nxt + window;
-        let scale = self.agreed.rcv_scale;
+        let edge = self.nxt + window;
+        let scale = self.agreed.scale;
         // It moves by a full segment or half the buffer, never back. The last one was rounded up: a window that stays as it is moves
         // by a full segment less that.
-        let moved = edge.since(self.rcv.edge);
+        let moved = edge.since(self.edge);
         let (mut from, mut rounded) = (edge, u64::from(self.cold.rcv_rounded));
-        if moved == 0 || moved + rounded < u64::from(self.smss).min(self.rcv.window / 2) {
-            from = self.rcv.edge;
-            window = from.since(self.rcv.nxt);
+        if moved == 0 || moved + rounded < u64::from(self.smss).min(self.window / 2) {
+            from = self.edge;
+            window = from.since(self.nxt);
         } else {
             rounded = 0;
         }
         // Rounded up, so that the edge as the peer sees it never moves back (RFC 7323 §2.4).
         let field = ((window + (1 << scale) - 1) >> scale).min(u64::from(u16::MAX));
-        self.rcv.edge = self.rcv.nxt + (field << scale);
-        rounded += self.rcv.edge.since(from);
+        self.edge = self.nxt + (field << scale);
+        rounded += self.edge.since(from);
         self.cold.rcv_rounded = u16::try_from(rounded).unwrap_or(u16::MAX);
-        self.rcv.field = u16::try_from(field).unwrap_or(u16::MAX);
-        self.rcv.advertised = true;
-        self.rcv.field
+        self.field = u16::try_from(field).unwrap_or(u16::MAX);
+        self.advertised = true;
+        self.field
     }
 }

@@ -6,7 +6,7 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Endpoint, Retransmit, acknowledgment::News};
+use super::{Retransmit, Sender, acknowledgment::News};
 use crate::{
     cause::RetransmitCause,
     policy::Recovery,
@@ -25,32 +25,32 @@ pub(super) enum Base {
     Window(Bytes),
 }
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// New data is acknowledged: what it means for the recovery. Whether the retransmission timer
     /// starts anew.
     pub(super) fn after_progress_in_trouble(&mut self, now: Instant, news: &mut News) -> bool {
-        let complete = self.snd.una >= self.snd.recovery.recover;
-        match self.snd.recovery.phase {
+        let complete = self.una >= self.recovery.recover;
+        match self.recovery.phase {
             Phase::Open | Phase::Reduction => {
-                self.snd.recovery.dup_acks = 0;
-                self.snd.recovery.limited = 0;
-                if self.snd.una > self.snd.recovery.reduced {
-                    self.snd.recovery.phase = Phase::Open;
+                self.recovery.dup_acks = 0;
+                self.recovery.limited = 0;
+                if self.una > self.recovery.reduced {
+                    self.recovery.phase = Phase::Open;
                 }
                 if news.new_sack {
                     // RFC 6675 §5: it is a duplicate as well, and may show that more is lost.
-                    self.snd.recovery.dup_acks = 1;
+                    self.recovery.dup_acks = 1;
                     news.lost += self.detect_by_sack(now, news.delivered.fresh);
                 }
                 true
             }
             Phase::Loss => {
-                self.snd.recovery.dup_acks = 0;
+                self.recovery.dup_acks = 0;
                 if complete {
                     let window = self.window();
-                    self.snd.recovery.open();
-                    self.snd.board.give_back();
-                    if self.snd.validating {
+                    self.recovery.open();
+                    self.board.give_back();
+                    if self.validating {
                         self.validate_recovered();
                     }
                     self.log_window(now, WindowChange::Recovered, window);
@@ -59,15 +59,15 @@ impl<B: Body> Endpoint<B> {
             }
             Phase::Recovery if complete || self.settings.recovery == Recovery::Reno => {
                 let before = self.window();
-                self.snd.recovery.open();
-                self.snd.board.give_back();
-                let in_flight = self.snd.board.in_flight();
-                self.snd.control.on_recovered(&Recovered {
+                self.recovery.open();
+                self.board.give_back();
+                let in_flight = self.board.in_flight();
+                self.control.on_recovered(&Recovered {
                     now,
                     in_flight: Bytes::new(in_flight),
                     cwnd_limit: self.window_left_by_pace(),
                 });
-                if self.snd.validating {
+                if self.validating {
                     self.validate_recovered();
                 }
                 self.log_window(now, WindowChange::Recovered, before);
@@ -76,19 +76,18 @@ impl<B: Body> Endpoint<B> {
             Phase::Recovery if self.agreed.guided => true,
             Phase::Recovery => {
                 // RFC 6582 §3.2 step 3: a partial acknowledgment.
-                self.snd.recovery.dup_acks = 0;
-                self.snd.recovery.deflate(news.acked, self.smss);
-                self.snd.board.note_loss(0);
+                self.recovery.dup_acks = 0;
+                self.recovery.deflate(news.acked, self.smss);
+                self.board.note_loss(0);
                 // A timer rule may have sent it again already.
                 if self
-                    .snd
                     .board
                     .front()
                     .is_some_and(|front| !front.is_retransmitted())
                 {
-                    self.wanted.retransmit = Retransmit::First(RetransmitCause::PartialAck);
+                    self.retransmit = Retransmit::First(RetransmitCause::PartialAck);
                 }
-                self.snd.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
+                self.recovery.partial_acks == 1 || self.settings.partial_ack_restarts_timer
             }
         }
     }
@@ -102,23 +101,23 @@ impl<B: Body> Endpoint<B> {
 
     /// A duplicate acknowledgment, as the recovery in use defines it.
     pub(super) fn after_duplicate(&mut self, now: Instant, news: &mut News) {
-        self.snd.recovery.dup_acks = self.snd.recovery.dup_acks.saturating_add(1);
+        self.recovery.dup_acks = self.recovery.dup_acks.saturating_add(1);
         if self.agreed.guided {
-            if self.snd.recovery.phase.repairs_nothing() {
+            if self.recovery.phase.repairs_nothing() {
                 news.lost += self.detect_by_sack(now, news.delivered.fresh);
             }
-        } else if self.snd.recovery.phase == Phase::Recovery {
-            self.snd.recovery.inflate(self.smss);
+        } else if self.recovery.phase == Phase::Recovery {
+            self.recovery.inflate(self.smss);
         } else if dupthresh::reached(
-            &self.snd.recovery,
-            self.snd.una,
+            &self.recovery,
+            self.una,
             &self.settings,
-            (self.dupthresh(), self.snd.timed),
+            (self.dupthresh(), self.timed),
         ) {
             // RFC 5681 §3.2 steps 2 and 3.
             self.enter_recovery(now, RetransmitCause::DupThresh, 0);
-            self.snd.recovery.inflate_at_entry(self.smss);
-            self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
+            self.recovery.inflate_at_entry(self.smss);
+            self.retransmit = Retransmit::First(RetransmitCause::DupThresh);
         }
     }
 
@@ -129,13 +128,13 @@ impl<B: Body> Endpoint<B> {
             self.tell_remedy_of_duplicate(now);
         }
         // RACK has its own time for it.
-        if !self.agreed.guided || self.agreed.racked() || self.snd.una < self.snd.recovery.recover {
+        if !self.agreed.guided || self.agreed.racked() || self.una < self.recovery.recover {
             return 0;
         }
         let dupthresh = self.dupthresh();
-        let edge = self.snd.board.lost_below(dupthresh, self.smss);
-        let lost = edge.is_some_and(|edge| edge > self.snd.una);
-        if !lost && self.snd.recovery.dup_acks < dupthresh {
+        let edge = self.board.lost_below(dupthresh, self.smss);
+        let lost = edge.is_some_and(|edge| edge > self.una);
+        if !lost && self.recovery.dup_acks < dupthresh {
             return 0;
         }
         let base = if self.cold.watch.is_some() {
@@ -144,12 +143,12 @@ impl<B: Body> Endpoint<B> {
             Base::Flight
         };
         self.enter_recovery_from(now, RetransmitCause::DupThresh, (fresh, base));
-        let before = self.snd.board.lost();
-        self.snd.board.mark_lost(0, RetransmitCause::DupThresh);
+        let before = self.board.lost();
+        self.board.mark_lost(0, RetransmitCause::DupThresh);
         self.update_lost();
         // (4.3): the first segment leaves whatever the pipe.
-        self.wanted.retransmit = Retransmit::First(RetransmitCause::DupThresh);
-        self.snd.board.lost() - before
+        self.retransmit = Retransmit::First(RetransmitCause::DupThresh);
+        self.board.lost() - before
     }
 
     /// Update (RFC 6675 §4): what the reports show to be lost.
@@ -157,8 +156,8 @@ impl<B: Body> Endpoint<B> {
         if !self.agreed.guided || self.agreed.racked() {
             return 0;
         }
-        match self.snd.board.lost_below(self.dupthresh(), self.smss) {
-            Some(edge) => self.snd.board.mark_lost_below(edge),
+        match self.board.lost_below(self.dupthresh(), self.smss) {
+            Some(edge) => self.board.mark_lost_below(edge),
             None => 0,
         }
     }
@@ -178,8 +177,8 @@ impl<B: Body> Endpoint<B> {
     ) {
         self.stats.fast_recoveries += 1;
         let before = self.window();
-        let goes_on = self.snd.recovery.phase == Phase::Reduction;
-        let reduces = self.snd.una > self.snd.recovery.reduced;
+        let goes_on = self.recovery.phase == Phase::Reduction;
+        let reduces = self.una > self.recovery.reduced;
         if reduces {
             let flight = self.flight_to_reduce(now, true);
             let in_flight = match base {
@@ -190,27 +189,27 @@ impl<B: Body> Endpoint<B> {
                     window
                 }
             };
-            self.snd.control.on_congestion(&Congestion {
+            self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
                 in_flight,
             });
         }
         if !self.agreed.guided {
-            self.snd.board.note_loss(0);
+            self.board.note_loss(0);
         }
-        self.snd.recovery.enter(self.snd.nxt);
-        self.snd.board.begin_recovery();
+        self.recovery.enter(self.nxt);
+        self.board.begin_recovery();
         self.log_window(now, WindowChange::Recovery(cause), before);
         self.watch_recovery((reduces, goes_on), fresh);
     }
 
     /// The part of cwnd beyond `limit` was never used: no share of it is left, either.
     fn bound_window(&mut self, now: Instant, limit: Bytes) {
-        if limit < self.snd.control.cwnd() {
-            self.snd.control.on_recovered(&Recovered {
+        if limit < self.control.cwnd() {
+            self.control.on_recovered(&Recovered {
                 now,
-                in_flight: Bytes::new(self.snd.board.in_flight()),
+                in_flight: Bytes::new(self.board.in_flight()),
                 cwnd_limit: Some(limit),
             });
         }
@@ -219,7 +218,7 @@ impl<B: Body> Endpoint<B> {
     /// What a reduction is taken from. `repairs`: a recovery begins with it.
     pub(super) fn flight_to_reduce(&mut self, now: Instant, repairs: bool) -> Bytes {
         let flight = self.flight_size();
-        Bytes::new(if self.snd.validating {
+        Bytes::new(if self.validating {
             self.validated_flight(now, flight, repairs)
         } else {
             flight
@@ -229,20 +228,20 @@ impl<B: Body> Endpoint<B> {
     /// The peer echoes a mark (RFC 3168 §6.1.2): one reduction per round trip.
     pub(super) fn on_echo(&mut self, now: Instant, news: &News) {
         // The segment that says so (CWR) is the first after `reduced`.
-        if self.snd.una <= self.snd.recovery.reduced || self.snd.recovery.phase != Phase::Open {
+        if self.una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
             return;
         }
         self.stats.ecn_reductions += 1;
         let before = self.window();
         let in_flight = self.flight_to_reduce(now, false);
-        self.snd.control.on_congestion(&Congestion {
+        self.control.on_congestion(&Congestion {
             now,
             signal: Signal::EcnCe,
             in_flight,
         });
         self.log_window(now, WindowChange::Mark, before);
         self.forget_undo();
-        self.snd.recovery.reduced = self.snd.nxt;
+        self.recovery.reduced = self.nxt;
         self.cold.extras().ecn.send_cwr = true;
         self.watch_reduction(news);
     }
@@ -259,7 +258,7 @@ impl<B: Body> Endpoint<B> {
         let Some((once, again)) = rule.limits(now) else {
             return;
         };
-        let expired = self.snd.board.expire(once, again);
+        let expired = self.board.expire(once, again);
         if expired.lost == 0 {
             return;
         }
@@ -268,28 +267,49 @@ impl<B: Body> Endpoint<B> {
         }
         news.lost += expired.lost;
         let in_flight = self.flight_size();
-        match self.snd.recovery.phase {
+        match self.recovery.phase {
             Phase::Open | Phase::Reduction => {
-                let dup_acks = self.snd.recovery.dup_acks;
+                let dup_acks = self.recovery.dup_acks;
                 self.enter_recovery(now, RetransmitCause::TimerRule, news.delivered.fresh);
                 if !self.agreed.guided {
-                    self.snd.recovery.dup_acks = dup_acks;
-                    self.snd.recovery.inflate_at_entry(self.smss);
+                    self.recovery.dup_acks = dup_acks;
+                    self.recovery.inflate_at_entry(self.smss);
                 }
-                self.wanted.retransmit = Retransmit::FirstLost;
+                self.retransmit = Retransmit::FirstLost;
             }
             Phase::Recovery => {
                 self.stats.timer_losses += 1;
                 let before = self.window();
-                self.snd.control.on_timer_loss(&TimerLoss {
+                self.control.on_timer_loss(&TimerLoss {
                     now,
                     in_flight: Bytes::new(in_flight),
                 });
-                self.snd.recovery.restart(self.snd.nxt);
+                self.recovery.restart(self.nxt);
                 self.log_window(now, WindowChange::Restart, before);
-                self.wanted.retransmit = Retransmit::FirstLost;
+                self.retransmit = Retransmit::FirstLost;
             }
             Phase::Loss => {}
         }
+    }
+}
+
+impl<B: Body> Sender<B> {
+    /// The peer says that something was lost although it was repaired (RFC 9265 §3): the window is reduced
+    /// as for any loss, once per round trip. Whether it was.
+    pub(crate) fn on_hidden_loss(&mut self, now: Instant) -> bool {
+        if self.una <= self.recovery.reduced || self.recovery.phase != Phase::Open {
+            return false;
+        }
+        let before = self.window();
+        let in_flight = self.flight_to_reduce(now, false);
+        self.control.on_congestion(&Congestion {
+            now,
+            signal: Signal::Loss,
+            in_flight,
+        });
+        self.log_window(now, WindowChange::Repaired, before);
+        self.forget_undo();
+        self.recovery.reduced = self.nxt;
+        true
     }
 }

@@ -17,7 +17,7 @@ use anabranch_core::{
 };
 
 use super::{
-    Endpoint,
+    Sender,
     pacing::{MAX_BURST, UNKNOWN_TRAIN, WRITE},
 };
 use crate::seq::Seq;
@@ -41,49 +41,49 @@ fn payload(memory: u64, burst: u64) -> u64 {
     u64::try_from(payload).unwrap_or(u64::MAX)
 }
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// SND.UNA has moved: the application writes if there is room enough.
     #[inline]
     pub(super) fn after_release(&mut self, now: Instant) {
-        if self.snd.una >= self.snd.written_anew_at {
+        if self.una >= self.written_anew_at {
             self.write_anew(now);
         }
     }
 
     /// The application fills the send buffer: it is woken, or has not yet found the buffer full.
     #[inline(never)]
-    pub(super) fn write_anew(&mut self, now: Instant) {
-        let una = self.snd.una;
-        if self.snd.capacity == u64::MAX {
-            (self.snd.write_edge, self.snd.written_anew_at) = (Seq::END, Seq::END);
+    pub(crate) fn write_anew(&mut self, now: Instant) {
+        let una = self.una;
+        if self.capacity == u64::MAX {
+            (self.write_edge, self.written_anew_at) = (Seq::END, Seq::END);
             return;
         }
-        if self.snd.longest_train == 0 {
-            self.snd.write_edge = una.saturating_add(self.snd.capacity);
-            self.snd.written_anew_at = una.saturating_add(1);
+        if self.longest_train == 0 {
+            self.write_edge = una.saturating_add(self.capacity);
+            self.written_anew_at = una.saturating_add(1);
             return;
         }
-        if self.snd.longest_train == UNKNOWN_TRAIN {
+        if self.longest_train == UNKNOWN_TRAIN {
             self.measure_train();
         }
         let smss = u64::from(self.smss);
-        let burst = u64::from(self.snd.longest_train) * smss;
-        let mut filled = payload(self.snd.capacity, MAX_BURST);
-        let before = self.snd.write_edge;
+        let burst = u64::from(self.longest_train) * smss;
+        let mut filled = payload(self.capacity, MAX_BURST);
+        let before = self.write_edge;
         if let Some(until) = self.cold.extras().writes_until.take() {
             if now < until {
                 self.write_on(una.saturating_add(filled), until);
                 return;
             }
             // The last acknowledgment before that left the buffer full.
-            let waits_above = payload(self.snd.capacity, burst) / 3 * 2;
+            let waits_above = payload(self.capacity, burst) / 3 * 2;
             if una + waits_above < before {
-                self.snd.written_anew_at = before - waits_above;
+                self.written_anew_at = before - waits_above;
                 return;
             }
         }
         if burst + smss <= MAX_BURST {
-            let window = self.snd.control.cwnd().get().min(u64::from(self.snd.wnd));
+            let window = self.control.cwnd().get().min(u64::from(self.wnd));
             let mut passed = window.saturating_add(MAX_BURST);
             if !self.settings.nagle {
                 let left = before.since(una).min(filled);
@@ -96,10 +96,10 @@ impl<B: Body> Endpoint<B> {
 
     /// The application, which has been writing until `since`, goes on up to `edge`.
     fn write_on(&mut self, edge: Seq, since: Instant) {
-        let written = writing_time(edge.since(self.snd.write_edge));
+        let written = writing_time(edge.since(self.write_edge));
         self.cold.extras().writes_until = Some(since.saturating_add(written));
-        self.snd.write_edge = self.snd.write_edge.max(edge);
-        self.snd.written_anew_at = self.snd.una.saturating_add(1);
+        self.write_edge = self.write_edge.max(edge);
+        self.written_anew_at = self.una.saturating_add(1);
         self.note_write();
     }
 }

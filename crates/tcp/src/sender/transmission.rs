@@ -6,27 +6,29 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::{Departure, Endpoint, timers::Timer};
+use super::{Sender, Stream, timers::Timer};
 use crate::{
     cause::RetransmitCause,
+    departure::Departure,
     policy::RecoveryPace,
+    receiver::Receiver,
     recovery::Phase,
     scoreboard::Marks,
     segment::{Flags, Segment},
-    state::Event,
 };
 use anabranch_congestion::{CongestionControl, Sent};
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// A lone FIN, or what the override timeout lets leave.
     #[inline(never)]
-    pub(super) fn transmit_rarely(
+    pub(crate) fn transmit_rarely(
         &mut self,
         now: Instant,
         len: u32,
+        rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Departure {
-        self.transmit_new(now, len, place)
+        self.transmit_new(now, len, rcv, place)
     }
 
     #[inline]
@@ -34,19 +36,20 @@ impl<B: Body> Endpoint<B> {
         &mut self,
         now: Instant,
         len: u32,
+        rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Departure {
-        let body = self.snd.buffer.body(self.snd.nxt, len);
-        let start = self.snd.nxt;
+        let body = self.buffer.body(self.nxt, len);
+        let start = self.nxt;
         let mut flags = Flags::ACK;
         let mut marks = Marks::NONE;
         let mut taken = len;
         let behind = start + u64::from(len);
-        if self.wanted.fin && behind == self.snd.buffer.end() && behind < self.snd.edge {
+        if self.stream == Stream::Closing && behind == self.buffer.end() && behind < self.edge {
             flags |= Flags::FIN;
             marks = Marks::FIN;
             taken += 1;
-            self.transit(Event::SendFin);
+            self.stream = Stream::Over;
         }
         // RFC 3168 §6.1.1, §6.1.2: new data is ECN-capable and carries CWR, a lone FIN is and does neither. With DCTCP it becomes
         // ECN-capable.
@@ -54,13 +57,13 @@ impl<B: Body> Endpoint<B> {
         if capable {
             flags |= self.take_cwr();
         }
-        self.snd.nxt += u64::from(taken);
-        if self.snd.rated {
-            self.stamp(now, self.snd.board.len(), taken);
+        self.nxt += u64::from(taken);
+        if self.rated {
+            self.stamp(now, self.board.len(), taken);
         }
-        self.snd.board.sent(start, taken, marks, now);
-        if self.snd.recovery.dup_acks > 0 && self.snd.recovery.phase == Phase::Open {
-            self.snd.recovery.limited += taken;
+        self.board.sent(start, taken, marks, now);
+        if self.recovery.dup_acks > 0 && self.recovery.phase == Phase::Open {
+            self.recovery.limited += taken;
         }
         if self.agreed.attended() {
             self.tell_remedy_of_sending(now);
@@ -71,21 +74,22 @@ impl<B: Body> Endpoint<B> {
             // RFC 6298 (5.1)
             self.restart_retransmission_timer(now);
         }
-        if self.snd.recovery.phase.reduces() {
+        if self.recovery.phase.reduces() {
             self.note_sent_in_recovery(len);
         }
         if len > 0 {
             self.stats.sent_packets += 1;
+            self.last_sent = now;
         }
-        self.snd.control.on_sent(&Sent {
+        self.control.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
-            in_flight: Bytes::new(self.snd.board.in_flight()),
+            in_flight: Bytes::new(self.board.in_flight()),
             retransmission: false,
-            srtt: self.snd.rtt.srtt(),
+            srtt: self.rtt.srtt(),
         });
         let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
-        self.outgoing(now, start, flags, body, ecn, place)
+        rcv.outgoing(now, start, flags, body, ecn, place)
     }
 
     /// The record at `index`, marked lost, is retransmitted.
@@ -93,10 +97,17 @@ impl<B: Body> Endpoint<B> {
         &mut self,
         now: Instant,
         index: usize,
+        rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Departure {
-        let cause = self.snd.board.get(index).map(|record| record.lost_by);
-        self.retransmit(now, index, cause.expect("the scoreboard named it"), place)
+        let cause = self.board.get(index).map(|record| record.lost_by);
+        self.retransmit(
+            now,
+            index,
+            cause.expect("the scoreboard named it"),
+            rcv,
+            place,
+        )
     }
 
     /// The record at `index` is retransmitted.
@@ -105,23 +116,24 @@ impl<B: Body> Endpoint<B> {
         now: Instant,
         index: usize,
         cause: RetransmitCause,
+        rcv: &mut Receiver<B>,
         place: &mut Segment<B>,
     ) -> Departure {
-        let record = *self.snd.board.get(index).expect("the scoreboard named it");
+        let record = *self.board.get(index).expect("the scoreboard named it");
         let twice = self.agreed.guided;
-        if self.snd.rated {
+        if self.rated {
             self.stamp(now, index, record.len);
         }
-        if self.snd.validating {
+        if self.validating {
             self.validate_retransmission(&record);
         }
-        let timed = self.snd.timed || self.agreed.racked() || self.agreed.aged();
-        self.snd.board.resent(index, now, twice, timed);
+        let timed = self.timed || self.agreed.racked() || self.agreed.aged();
+        self.board.resent(index, now, twice, timed);
         self.note_retransmission(now, record.len, cause);
         self.tell_remedy_of_retransmission(&record, cause);
         let len = record.payload();
         let body = if len > 0 {
-            self.snd.buffer.body(record.start, len)
+            self.buffer.body(record.start, len)
         } else {
             B::default()
         };
@@ -138,7 +150,7 @@ impl<B: Body> Endpoint<B> {
         let first = index == 0 && self.agreed.racked();
         let restarts = first
             || self.settings.recovery_pace == RecoveryPace::CountedPipe
-                && self.snd.recovery.phase == Phase::Recovery;
+                && self.recovery.phase == Phase::Recovery;
         if first && self.timer == Timer::Reorder {
             self.put_off_timeout(now);
         } else if restarts
@@ -150,19 +162,19 @@ impl<B: Body> Endpoint<B> {
             self.restart_retransmission_timer(now);
         }
         // What leaves with it is handed over by itself.
-        self.snd.train = 0;
-        self.snd.control.on_sent(&Sent {
+        self.train = 0;
+        self.control.on_sent(&Sent {
             now,
             bytes: Bytes::new(u64::from(len)),
-            in_flight: Bytes::new(self.snd.board.in_flight()),
+            in_flight: Bytes::new(self.board.in_flight()),
             retransmission: true,
-            srtt: self.snd.rtt.srtt(),
+            srtt: self.rtt.srtt(),
         });
-        if self.snd.paced {
+        if self.paced {
             self.pace(now, len);
         }
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable. With DCTCP it becomes so.
-        let mut departure = self.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
+        let mut departure = rcv.outgoing(now, record.start, flags, body, Ecn::NotEct, place);
         departure.retransmission = Some(cause);
         departure
     }
@@ -170,9 +182,9 @@ impl<B: Body> Endpoint<B> {
     /// The segment of the record at `index` leaves: what a delivery-rate sample needs of it.
     #[inline(never)]
     pub(super) fn stamp(&mut self, now: Instant, index: usize, len: u32) {
-        let idle = self.snd.board.is_empty();
-        let number = self.snd.board.gone() + index as u64;
-        let in_flight = self.snd.board.in_flight() + u64::from(len);
+        let idle = self.board.is_empty();
+        let number = self.board.gone() + index as u64;
+        let in_flight = self.board.in_flight() + u64::from(len);
         self.cold
             .extras()
             .rate

@@ -6,12 +6,12 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 
-use super::{
-    Endpoint, Retransmit, acknowledgment::News, header::timestamp, output::Trouble, timers::Timer,
-};
+use super::{Retransmit, Sender, acknowledgment::News, output::Trouble, timers::Timer};
 use crate::{
     cause::RetransmitCause,
+    clock::timestamp,
     policy::RecoveryPace,
+    receiver::Receiver,
     recovery::{
         Phase,
         counted_pipe::CountedPipe,
@@ -33,12 +33,12 @@ use anabranch_congestion::{Congestion, CongestionControl, Signal, Spurious};
 /// The least time that a peer suspected of reneging is given.
 const RENEGING_DELAY: Duration = Duration::from_millis(10);
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// Whether a segment that acknowledges all must be looked at nevertheless.
     #[cold]
     pub(super) fn tells_of_the_past(&self, segment: &Segment<B>) -> bool {
         self.cold.watch.is_some()
-            && (self.snd.probing != Probing::Free || !segment.options.sack_blocks().is_empty())
+            && (self.probing != Probing::Free || !segment.options.sack_blocks().is_empty())
     }
 
     /// Duplicates that stand for a loss.
@@ -66,11 +66,10 @@ impl<B: Body> Endpoint<B> {
             self.look_at_timestamps(now, segment, news.prior_una);
             self.look_for_reneging(now);
         }
-        let ended =
-            !news.prior_phase.repairs_nothing() && self.snd.recovery.phase.repairs_nothing();
+        let ended = !news.prior_phase.repairs_nothing() && self.recovery.phase.repairs_nothing();
         let again = ended
             && self.settings.window_rules.recover_again()
-            && (self.snd.board.lost() > 0 || self.snd.board.has_resent());
+            && (self.board.lost() > 0 || self.board.has_resent());
         if self.is_in_doubt() {
             // What has been marked lost may be late as well.
         } else if self.agreed.racked() {
@@ -78,10 +77,10 @@ impl<B: Body> Endpoint<B> {
         } else if self.agreed.aged() {
             news.lost += self.detect_by_age(now, news.delivered.fresh);
         }
-        let recovering = self.snd.recovery.phase.reduces();
-        let in_flight = self.snd.board.in_flight();
+        let recovering = self.recovery.phase.reduces();
+        let in_flight = self.board.in_flight();
         if let Some(watch) = &mut self.cold.watch {
-            if ended && (again || self.snd.recovery.phase == Phase::Open) {
+            if ended && (again || self.recovery.phase == Phase::Open) {
                 watch.rack.on_recovered();
             }
             if !recovering {
@@ -115,7 +114,7 @@ impl<B: Body> Endpoint<B> {
                 echoed: timestamps.echo,
                 resent: timestamp(again.sent_at),
             });
-        let known = (news.prior_una, self.snd.rtt.min_rtt());
+        let known = (news.prior_una, self.rtt.min_rtt());
         let fack = watch.rack.fack();
         let behind = watch.rack.on_delivered(now, delivered, known, echo);
         if watch.remedy.is_some() {
@@ -148,14 +147,14 @@ impl<B: Body> Endpoint<B> {
             // The probe's, which shows no reordering.
             return;
         }
-        watch.rack.on_duplicate(self.snd.una, self.snd.nxt);
+        watch.rack.on_duplicate(self.una, self.nxt);
         if watch.remedy.is_some() {
             self.tell_remedy_of_needless(now, right);
         }
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        if watch.undo.on_duplicate(left, right, self.smss) && self.snd.board.lost() == 0 {
+        if watch.undo.on_duplicate(left, right, self.smss) && self.board.lost() == 0 {
             self.take_back(now);
         }
     }
@@ -165,26 +164,26 @@ impl<B: Body> Endpoint<B> {
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
-        if self.snd.probing != Probing::UnderWay {
+        if self.probing != Probing::UnderWay {
             return;
         }
         let repaired = watch.tlp.on_ack(&Answer {
-            ack: self.snd.una,
+            ack: self.una,
             duplicate_end: news.duplicate.map(|(_, right)| right),
             bare_duplicate: news.acked == 0
                 && segment.body.is_empty()
                 && segment.options.sack_blocks().is_empty(),
         });
-        self.snd.probing = watch.tlp.probing();
-        if repaired && self.snd.recovery.phase == Phase::Open {
+        self.probing = watch.tlp.probing();
+        if repaired && self.recovery.phase == Phase::Open {
             let before = self.window();
             let flight = self.flight_size().max(news.acked);
-            let in_flight = if self.snd.validating {
+            let in_flight = if self.validating {
                 self.validated_flight(now, flight, false)
             } else {
                 flight
             };
-            self.snd.control.on_congestion(&Congestion {
+            self.control.on_congestion(&Congestion {
                 now,
                 signal: Signal::Loss,
                 in_flight: Bytes::new(in_flight),
@@ -210,11 +209,11 @@ impl<B: Body> Endpoint<B> {
         };
         let verdict = watch.frto.on_ack(&Sight {
             progress: news.acked > 0,
-            complete: self.snd.una >= self.snd.recovery.recover,
+            complete: self.una >= self.recovery.recover,
             original: news
                 .delivered
                 .lowest_once()
-                .is_some_and(|lowest| lowest < self.snd.recovery.recover),
+                .is_some_and(|lowest| lowest < self.recovery.recover),
             duplicate: news.new_sack || news.is_duplicate,
             sack: self.agreed.guided,
             new_data,
@@ -242,19 +241,19 @@ impl<B: Body> Endpoint<B> {
             let segments = behind.div_ceil(u64::from(self.smss));
             watch.reordering.on_reordered(segments);
         }
-        if self.snd.board.has_resent() {
+        if self.board.has_resent() {
             watch
                 .undo
-                .doubt(self.agreed.guided && self.snd.recovery.phase == Phase::Recovery);
+                .doubt(self.agreed.guided && self.recovery.phase == Phase::Recovery);
             return;
         }
         // What was marked lost before the path was known to reorder may be late as well.
         watch.rack.on_spurious();
-        self.snd.board.forgive();
+        self.board.forgive();
         let found = self
             .limit()
             .filter(|_| !self.agreed.aged())
-            .map_or(0, |limit| self.snd.board.detect(now, &limit).lost);
+            .map_or(0, |limit| self.board.detect(now, &limit).lost);
         if found == 0 {
             self.resume();
             self.take_back(now);
@@ -264,9 +263,9 @@ impl<B: Body> Endpoint<B> {
     /// RFC 2018 §8: the peer waits for what it has reported. Unless that is a misunderstanding that
     /// the next acknowledgment clears up, the timer sends it again.
     fn look_for_reneging(&mut self, now: Instant) {
-        if self.snd.board.front().is_some_and(Record::is_sacked) {
+        if self.board.front().is_some_and(Record::is_sacked) {
             self.stats.reneged = self.stats.reneged.wrapping_add(1);
-            let at = now.saturating_add((self.snd.rtt.srtt() / 2).max(RENEGING_DELAY));
+            let at = now.saturating_add((self.rtt.srtt() / 2).max(RENEGING_DELAY));
             if at < self.timer_at {
                 self.timer = Timer::Retransmit;
                 self.timer_at = at;
@@ -280,14 +279,14 @@ impl<B: Body> Endpoint<B> {
         if !self.agreed.guided
             && let Some(watch) = &mut self.cold.watch
         {
-            let segments = u64::from(self.snd.recovery.dup_acks) + 1;
+            let segments = u64::from(self.recovery.dup_acks) + 1;
             watch.reordering.on_reordered(segments);
         }
-        self.snd.board.forgive();
-        self.wanted.retransmit = Retransmit::Nothing;
-        self.snd.recovery.open();
-        self.snd.board.give_back();
-        if self.snd.validating {
+        self.board.forgive();
+        self.retransmit = Retransmit::Nothing;
+        self.recovery.open();
+        self.board.give_back();
+        if self.validating {
             self.validate_recovered();
         }
     }
@@ -310,11 +309,11 @@ impl<B: Body> Endpoint<B> {
         watch.frto = Frto::Off;
         if self.settings.undo {
             watch.pace = None;
-            if self.snd.validating {
+            if self.validating {
                 self.validate_undo();
             }
             let before = self.window();
-            self.snd.control.on_spurious(&Spurious { now, timeout });
+            self.control.on_spurious(&Spurious { now, timeout });
             self.stats.undone = self.stats.undone.wrapping_add(1);
             self.log_window(now, WindowChange::Undone, before);
         }
@@ -327,10 +326,10 @@ impl<B: Body> Endpoint<B> {
         let Some(limit) = self.limit() else {
             return 0;
         };
-        let found = self.snd.board.detect(now, &limit);
-        if (found.lost > 0 || again) && self.snd.recovery.phase.repairs_nothing() {
+        let found = self.board.detect(now, &limit);
+        if (found.lost > 0 || again) && self.recovery.phase.repairs_nothing() {
             self.enter_recovery(now, RetransmitCause::Rack, fresh);
-            self.wanted.retransmit = Retransmit::FirstLost;
+            self.retransmit = Retransmit::FirstLost;
         }
         let at = limit.latest.0.saturating_add(limit.age);
         let ends = self.with_tick(now, at.saturating_since(now));
@@ -340,22 +339,22 @@ impl<B: Body> Endpoint<B> {
 
     fn limit(&self) -> Option<Limit> {
         self.cold.watch.as_ref()?.rack.limit(&Circumstances {
-            recovering: !self.snd.recovery.phase.repairs_nothing(),
-            many_sacked: self.snd.board.sacked_segments() >= self.dupthresh(),
-            srtt: self.snd.rtt.srtt(),
+            recovering: !self.recovery.phase.repairs_nothing(),
+            many_sacked: self.board.sacked_segments() >= self.dupthresh(),
+            srtt: self.rtt.srtt(),
         })
     }
 
     /// Whether RACK judges what a timeout loses (RFC 8985 §6.3): the first segment, and what was
     /// sent long enough ago. Not if the peer has reneged: then nothing that it reported counts.
     pub(super) fn lose_by_time(&mut self, now: Instant) -> bool {
-        if !self.agreed.racked() || self.snd.board.front().is_some_and(Record::is_sacked) {
+        if !self.agreed.racked() || self.board.front().is_some_and(Record::is_sacked) {
             return false;
         }
         let Some(limit) = self.limit() else {
             return false;
         };
-        self.snd.board.time_out(now, limit.age);
+        self.board.time_out(now, limit.age);
         true
     }
 
@@ -365,9 +364,9 @@ impl<B: Body> Endpoint<B> {
         let paced = self.settings.window_rules.pace_at_marks()
             && self.settings.recovery_pace == RecoveryPace::Prr
             && self.agreed.guided
-            && self.snd.control.ssthresh().is_some();
-        let in_flight = self.snd.board.in_flight();
-        let (cwnd, smss) = (self.snd.control.cwnd().get(), self.smss);
+            && self.control.ssthresh().is_some();
+        let in_flight = self.board.in_flight();
+        let (cwnd, smss) = (self.control.cwnd().get(), self.smss);
         let delivered = news.delivered.fresh;
         let Some(watch) = self.cold.watch.as_mut().filter(|_| paced) else {
             return;
@@ -379,7 +378,7 @@ impl<B: Body> Endpoint<B> {
             safe: news.acked > 0 && news.lost == 0,
         });
         watch.pace = Some(Pace::Prr(prr));
-        self.snd.recovery.phase = Phase::Reduction;
+        self.recovery.phase = Phase::Reduction;
     }
 
     /// A fast recovery has begun; `reduced`: the window was reduced for it. If not, `goes_on`: it is on its way down.
@@ -387,28 +386,28 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn watch_recovery(&mut self, (reduced, goes_on): (bool, bool), fresh: u64) {
         let settings = &self.settings;
         let pace = settings.recovery_pace;
-        let paced = self.agreed.guided && self.snd.control.ssthresh().is_some();
+        let paced = self.agreed.guided && self.control.ssthresh().is_some();
         let dupthresh = self.dupthresh();
         // Of those that a recovery before this one has retransmitted.
         let resent = if settings.window_rules.recover_again() {
-            self.snd.board.resent_segments()
+            self.board.resent_segments()
         } else {
             0
         };
-        let outstanding = self.snd.nxt.since(self.snd.una);
-        let in_flight = self.snd.board.in_flight();
-        let cwnd = self.snd.control.cwnd().get();
+        let outstanding = self.nxt.since(self.una);
+        let in_flight = self.board.in_flight();
+        let cwnd = self.control.cwnd().get();
         let smss = self.smss;
-        let recover_fs = outstanding.saturating_sub(self.snd.board.sacked()) + fresh;
+        let recover_fs = outstanding.saturating_sub(self.board.sacked()) + fresh;
         let Some(watch) = &mut self.cold.watch else {
             return;
         };
         watch.tlp.cancel();
-        self.snd.probing = watch.tlp.probing();
+        self.probing = watch.tlp.probing();
         if reduced {
             match resent {
-                0 => watch.undo.begin(self.snd.una, self.snd.nxt, false),
-                _ => watch.undo.begin_again(self.snd.una, self.snd.nxt, resent),
+                0 => watch.undo.begin(self.una, self.nxt, false),
+                _ => watch.undo.begin_again(self.una, self.nxt, resent),
             }
         }
         if goes_on && !reduced {
@@ -435,10 +434,10 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         watch.tlp.cancel();
-        self.snd.probing = watch.tlp.probing();
+        self.probing = watch.tlp.probing();
         watch.pace = None;
         if self.settings.adapts_dupthresh()
-            && self.snd.board.sacked_segments() >= self.settings.dupthresh
+            && self.board.sacked_segments() >= self.settings.dupthresh
         {
             watch.reordering.on_timeout();
         }
@@ -452,7 +451,7 @@ impl<B: Body> Endpoint<B> {
         // answer to one of those does not prove the recovery spurious.
         let reduced = prior.reduces() && !self.settings.window_rules.timeout_reduces_again();
         if self.expiries == 1 && !reduced {
-            watch.undo.begin(self.snd.una, self.snd.nxt, true);
+            watch.undo.begin(self.una, self.nxt, true);
         }
         // RFC 5682 §2.1 step 1: not within a recovery, which has sent too much again to tell.
         watch.frto = if self.settings.frto && (prior.repairs_nothing() || self.expiries > 1) {
@@ -487,17 +486,22 @@ impl<B: Body> Endpoint<B> {
     /// What may be in flight while something is amiss.
     pub(super) fn window_in_trouble(&self, cwnd: u64) -> u64 {
         match &self.cold.watch {
-            Some(watch) if self.snd.recovery.phase.reduces() => watch.pace.as_ref().map_or_else(
-                || self.snd.recovery.window(cwnd, self.smss),
-                |pace| pace.window(self.snd.board.in_flight(), cwnd),
+            Some(watch) if self.recovery.phase.reduces() => watch.pace.as_ref().map_or_else(
+                || self.recovery.window(cwnd, self.smss),
+                |pace| pace.window(self.board.in_flight(), cwnd),
             ),
-            _ => self.snd.recovery.window(cwnd, self.smss),
+            _ => self.recovery.window(cwnd, self.smss),
         }
     }
 
     /// RFC 5682 §2.1 step 2b: new data leaves, and nothing else, until the next acknowledgment.
     /// `None` unless that step is due.
-    pub(super) fn forward(&mut self, now: Instant, place: &mut Segment<B>) -> Option<Trouble> {
+    pub(super) fn forward(
+        &mut self,
+        now: Instant,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Trouble> {
         let len = self.sendable();
         let Frto::Second { new } = &mut self.cold.watch.as_mut()?.frto else {
             return None;
@@ -505,7 +509,7 @@ impl<B: Body> Endpoint<B> {
         match len.filter(|_| *new > 0) {
             Some(len) => {
                 *new -= 1;
-                Some(Trouble::Leaves(self.transmit_new(now, len, place)))
+                Some(Trouble::Leaves(self.transmit_new(now, len, rcv, place)))
             }
             None => Some(Trouble::Waits),
         }

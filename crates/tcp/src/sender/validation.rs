@@ -6,11 +6,11 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::Endpoint;
+use super::Sender;
 use crate::{scoreboard::Record, window_validation::Validation};
 use anabranch_congestion::{CongestionControl, Unvalidated};
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     fn validation(&mut self) -> &mut Validation {
         self.cold.extras().validation.get_or_insert_default()
     }
@@ -19,7 +19,7 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     pub(super) fn validate_round(&mut self, now: Instant) {
         let first = self.cold.first_octet;
-        let acked = self.snd.una.max(first).since(first);
+        let acked = self.una.max(first).since(first);
         self.validation().on_round(now, acked);
         self.validate(now);
     }
@@ -27,15 +27,15 @@ impl<B: Body> Endpoint<B> {
     /// Whether the window is validated, and what follows if it has not been for too long.
     #[inline(never)]
     pub(super) fn validate(&mut self, now: Instant) -> bool {
-        let srtt = self.snd.rtt.srtt();
+        let srtt = self.rtt.srtt();
         loop {
-            let cwnd = self.snd.control.cwnd().get();
+            let cwnd = self.control.cwnd().get();
             let validation = self.validation();
             let validated = validation.look(now, srtt, cwnd);
             if !validation.period_is_over(now) {
                 return validated;
             }
-            self.snd.control.on_unvalidated(&Unvalidated::PeriodOver);
+            self.control.on_unvalidated(&Unvalidated::PeriodOver);
         }
     }
 
@@ -43,7 +43,7 @@ impl<B: Body> Endpoint<B> {
     #[inline(never)]
     pub(super) fn validated_flight(&mut self, now: Instant, flight: u64, repairs: bool) -> u64 {
         self.validate(now);
-        let srtt = self.snd.rtt.srtt();
+        let srtt = self.rtt.srtt();
         self.validation().on_congestion(now, srtt, flight, repairs)
     }
 
@@ -72,8 +72,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn validate_recovered(&mut self) {
         if let Some(window) = self.validation().on_recovered() {
             let window = Bytes::new(window);
-            self.snd
-                .control
+            self.control
                 .on_unvalidated(&Unvalidated::Recovered { window });
         }
     }

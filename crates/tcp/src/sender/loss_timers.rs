@@ -6,10 +6,12 @@ use anabranch_core::{
     units::{Duration, Instant},
 };
 
-use super::{Departure, Endpoint, Retransmit, timers::Timer};
+use super::{Retransmit, Sender, timers::Timer};
 use crate::{
     ack::next_tick,
     cause::RetransmitCause,
+    departure::Departure,
+    receiver::Receiver,
     recovery::tlp::{Probing, Tlp},
     segment::Segment,
 };
@@ -20,18 +22,23 @@ const SLACK: Duration = Duration::from_millis(2);
 /// and what ends with a tick may have begun with part of one.
 const BEGUN: u64 = 1;
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// A probe leaves (RFC 8985 §7.3).
-    pub(super) fn probe_tail(&mut self, now: Instant, place: &mut Segment<B>) -> Departure {
+    pub(super) fn probe_tail(
+        &mut self,
+        now: Instant,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Departure {
         self.stats.probes = self.stats.probes.wrapping_add(1);
         let new = self.sendable();
         let outgoing = match new {
-            Some(len) => self.transmit_new(now, len, place),
-            None => self.retransmit(now, self.snd.board.len() - 1, RetransmitCause::Tlp, place),
+            Some(len) => self.transmit_new(now, len, rcv, place),
+            None => self.retransmit(now, self.board.len() - 1, RetransmitCause::Tlp, rcv, place),
         };
         if let Some(watch) = &mut self.cold.watch {
-            watch.tlp.sent(self.snd.nxt, new.is_none());
-            self.snd.probing = watch.tlp.probing();
+            watch.tlp.sent(self.nxt, new.is_none());
+            self.probing = watch.tlp.probing();
         }
         self.restart_retransmission_timer(now);
         outgoing
@@ -61,8 +68,8 @@ impl<B: Body> Endpoint<B> {
             Timer::Probe => {
                 // Most often the acknowledgment that let it leave has set the timer at this very
                 // time. With the second segment the receiver no longer delays.
-                if self.snd.board.len() == 2
-                    || self.timer_at < now.saturating_add(self.snd.rtt.srtt().saturating_mul(2))
+                if self.board.len() == 2
+                    || self.timer_at < now.saturating_add(self.rtt.srtt().saturating_mul(2))
                 {
                     self.start_probe_timer(now);
                 }
@@ -75,16 +82,15 @@ impl<B: Body> Endpoint<B> {
     /// §7.2).
     #[inline(never)]
     pub(super) fn start_probe_timer(&mut self, now: Instant) {
-        let wanted = self.snd.recovery.phase.repairs_nothing()
-            && self.snd.board.is_plain()
-            && !self.snd.board.is_empty()
-            && self.snd.probing != Probing::UnderWay
-            && self.state.is_synchronized();
+        let wanted = self.recovery.phase.repairs_nothing()
+            && self.board.is_plain()
+            && !self.board.is_empty()
+            && self.probing != Probing::UnderWay;
         let Some(watch) = self.cold.watch.as_ref().filter(|_| wanted) else {
             return;
         };
-        let lone = self.snd.board.len() == 1;
-        let pto = Tlp::pto(self.snd.rtt.srtt(), lone);
+        let lone = self.board.len() == 1;
+        let pto = Tlp::pto(self.rtt.srtt(), lone);
         self.timer = Timer::Probe;
         self.timer_at = self.with_tick(now, pto).min(watch.rto_at);
     }
@@ -111,8 +117,8 @@ impl<B: Body> Endpoint<B> {
             return;
         };
         let keeps_probing = self.timer == Timer::Probe
-            && self.snd.recovery.phase.repairs_nothing()
-            && self.snd.board.is_plain();
+            && self.recovery.phase.repairs_nothing()
+            && self.board.is_plain();
         match at {
             Some(at) if at < watch.rto_at => {
                 self.timer = Timer::Reorder;
@@ -127,7 +133,7 @@ impl<B: Body> Endpoint<B> {
     }
 
     /// The reordering timer has expired.
-    pub(super) fn on_reordering_timeout(&mut self, now: Instant) {
+    pub(crate) fn on_reordering_timeout(&mut self, now: Instant) {
         self.timer = Timer::Retransmit;
         if let Some(watch) = &self.cold.watch {
             self.timer_at = watch.rto_at;
@@ -137,7 +143,7 @@ impl<B: Body> Endpoint<B> {
             return;
         }
         if self.detect_by_time(now, 0, false) > 0 {
-            let in_flight = self.snd.board.in_flight();
+            let in_flight = self.board.in_flight();
             let smss = u64::from(self.smss);
             if let Some(watch) = &mut self.cold.watch
                 && let Some(pace) = &mut watch.pace
@@ -153,26 +159,22 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn note_measured(&mut self) {
         if let Some(watch) = &mut self.cold.watch {
             watch.tlp.on_measured();
-            self.snd.probing = watch.tlp.probing();
+            self.probing = watch.tlp.probing();
         }
     }
 
     /// The connection is open and its round-trip time is not known.
     #[cold]
-    pub(super) fn note_unmeasured_start(&mut self) {
+    pub(crate) fn note_unmeasured_start(&mut self) {
         if let Some(watch) = &mut self.cold.watch {
             watch.tlp.on_unmeasured_start();
-            self.snd.probing = watch.tlp.probing();
+            self.probing = watch.tlp.probing();
         }
     }
 
     /// The probe timer has expired (RFC 8985 §7.3).
-    pub(super) fn on_probe_timeout(&mut self, now: Instant) {
-        if !self.state.may_transmit() {
-            self.on_retransmission_timeout(now);
-            return;
-        }
-        if self.snd.probing != Probing::Free {
+    pub(crate) fn on_probe_timeout(&mut self, now: Instant) {
+        if self.probing != Probing::Free {
             self.restart_retransmission_timer(now);
             return;
         }
@@ -180,6 +182,6 @@ impl<B: Body> Endpoint<B> {
         if let Some(watch) = &self.cold.watch {
             self.timer_at = watch.rto_at;
         }
-        self.wanted.retransmit = Retransmit::Probe;
+        self.retransmit = Retransmit::Probe;
     }
 }

@@ -6,43 +6,43 @@
 
 use anabranch_core::{body::Body, units::Instant};
 
-use super::Endpoint;
+use super::Sender;
 use crate::{
     send_limit::{Constraint, LimitTimes, Room, SendLimit},
     seq::Seq,
 };
 use anabranch_congestion::CongestionControl;
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// What limits the sender now.
     #[must_use]
-    pub const fn send_limit(&self) -> SendLimit {
-        self.snd.limit
+    pub(crate) const fn send_limit(&self) -> SendLimit {
+        self.limit
     }
 
     /// How long each limit has held since the connection stands.
     #[must_use]
-    pub fn limit_times(&self, now: Instant) -> LimitTimes {
-        self.cold.limits.times(now, self.snd.limit)
+    pub(crate) fn limit_times(&self, now: Instant) -> LimitTimes {
+        self.cold.limits.times(now, self.limit)
     }
 
     /// The number up to which the peer's window and the send buffer let data leave.
     #[inline]
     pub(super) fn edge(&self) -> Seq {
-        self.snd.edge.min(self.snd.write_edge)
+        self.edge.min(self.write_edge)
     }
 
     /// The constraint that leaves the least room, where the congestion window permits `window` octets and `in_flight` are.
     /// Less than a full segment is none: a window that lacks a part of one limits as much as one that lacks it all.
     fn tightest(&self, window: u64, in_flight: u64) -> Constraint {
-        let nxt = self.snd.nxt;
+        let nxt = self.nxt;
         let smss = u64::from(self.smss);
         let room = |octets: u64| if octets < smss { 0 } else { octets };
         let constraint = Room {
             cwnd: room(window.saturating_sub(in_flight)),
-            rwnd: room(self.snd.edge.since(nxt)),
-            send_buffer: room(self.snd.write_edge.since(nxt)),
-            application: room(self.snd.buffer.end().since(nxt)),
+            rwnd: room(self.edge.since(nxt)),
+            send_buffer: room(self.write_edge.since(nxt)),
+            application: room(self.buffer.end().since(nxt)),
         }
         .tightest();
         if constraint == Constraint::Application && self.cold.write_was_cut {
@@ -68,7 +68,7 @@ impl<B: Body> Endpoint<B> {
         let constraint = self.tightest(window, in_flight);
         let limit = SendLimit::Deferred(constraint);
         if constraint == Constraint::Cwnd {
-            self.snd.cwnd_limited_until = self.snd.nxt;
+            self.cwnd_limited_until = self.nxt;
             self.note_limit(now, limit);
         } else {
             self.note_window_limit(now, constraint, limit);
@@ -77,24 +77,24 @@ impl<B: Body> Endpoint<B> {
 
     #[inline]
     pub(super) fn note_cwnd_limit(&mut self, now: Instant) {
-        self.snd.cwnd_limited_until = self.snd.nxt;
+        self.cwnd_limited_until = self.nxt;
         self.note_limit(now, SendLimit::Cwnd);
     }
 
     /// The application has nothing more to send now.
     #[inline]
-    pub(super) fn note_application_limit(&mut self, now: Instant) {
+    pub(crate) fn note_application_limit(&mut self, now: Instant) {
         self.note_limit(now, SendLimit::Application);
         self.note_unfilled();
-        if self.snd.rated {
+        if self.rated {
             self.note_application_limit_of_rate();
         }
     }
 
     /// The peer's window or the send buffer holds data back.
     fn note_window_limit(&mut self, now: Instant, constraint: Constraint, limit: SendLimit) {
-        if self.snd.rated && constraint == Constraint::SendBuffer {
-            self.cold.extras().blocked_at.get_or_insert(self.snd.una);
+        if self.rated && constraint == Constraint::SendBuffer {
+            self.cold.extras().blocked_at.get_or_insert(self.una);
         }
         self.note_limit(now, limit);
         self.note_unfilled();
@@ -103,7 +103,7 @@ impl<B: Body> Endpoint<B> {
     /// Pacing holds data back. After a pause of the application that is still the pause's doing.
     #[inline]
     pub(super) fn note_pacing_limit(&mut self, now: Instant, in_flight: u64) {
-        if in_flight > 0 || self.snd.limit != SendLimit::Application {
+        if in_flight > 0 || self.limit != SendLimit::Application {
             self.note_limit(now, SendLimit::Pacing);
         }
     }
@@ -117,7 +117,7 @@ impl<B: Body> Endpoint<B> {
     /// The account changes only here, where the limit does.
     #[inline]
     fn note_limit(&mut self, now: Instant, limit: SendLimit) {
-        if self.snd.limit != limit {
+        if self.limit != limit {
             self.change_limit(now, limit);
         }
     }
@@ -125,14 +125,14 @@ impl<B: Body> Endpoint<B> {
     #[cold]
     #[inline(never)]
     fn change_limit(&mut self, now: Instant, limit: SendLimit) {
-        let before = std::mem::replace(&mut self.snd.limit, limit);
+        let before = std::mem::replace(&mut self.limit, limit);
         self.cold.limits.settle(now, before);
     }
 
     /// The connection ends other than by FIN.
     #[cold]
-    pub(super) fn close_limits(&mut self, now: Instant) {
-        self.cold.limits.close(now, self.snd.limit);
+    pub(crate) fn close_limits(&mut self, now: Instant) {
+        self.cold.limits.close(now, self.limit);
     }
 
     /// Something other than cwnd holds data back.
@@ -140,7 +140,7 @@ impl<B: Body> Endpoint<B> {
         if !self.settings.window_rules.grow_half_full() {
             return;
         }
-        let (una, nxt) = (self.snd.una, self.snd.nxt);
+        let (una, nxt) = (self.una, self.nxt);
         let outstanding = nxt.since(una);
         let unfilled = &mut self.cold.extras().unfilled;
         if outstanding > unfilled.most || unfilled.until.is_none_or(|until| until <= una) {
@@ -152,7 +152,7 @@ impl<B: Body> Endpoint<B> {
     /// What could leave before an application writes that has waited for room was the application's to give: what a
     /// delivery-rate sample must know (draft-ietf-ccwg-bbr §4.1.2.4; Linux looks at each write).
     pub(super) fn note_write(&mut self) {
-        if self.snd.rated
+        if self.rated
             && let Some(extras) = &mut self.cold.extras
             && extras.blocked_at.take().is_some()
         {
@@ -164,8 +164,8 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn note_write_after_block(&mut self) {
         let extras = self.cold.extras.as_ref();
         let blocked_at = extras.and_then(|extras| extras.blocked_at);
-        if self.snd.longest_train == 0
-            && blocked_at.is_some_and(|una| 3 * self.snd.una.since(una) >= self.snd.capacity)
+        if self.longest_train == 0
+            && blocked_at.is_some_and(|una| 3 * self.una.since(una) >= self.capacity)
         {
             self.note_write();
         }
@@ -173,9 +173,9 @@ impl<B: Body> Endpoint<B> {
 
     /// Not while something else holds data back as well (draft-ietf-ccwg-bbr §4.1.2.4).
     fn note_application_limit_of_rate(&mut self) {
-        let in_flight = self.snd.board.in_flight();
-        if self.snd.board.lost() == 0
-            && in_flight < self.snd.control.cwnd().get()
+        let in_flight = self.board.in_flight();
+        if self.board.lost() == 0
+            && in_flight < self.control.cwnd().get()
             && let Some(extras) = &mut self.cold.extras
         {
             extras.rate.on_app_limited(in_flight);

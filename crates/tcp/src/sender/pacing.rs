@@ -15,7 +15,7 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant, Rate},
 };
 
-use super::Endpoint;
+use super::Sender;
 use anabranch_congestion::CongestionControl;
 
 /// Octets of a burst at most: the largest segment that a network card splits.
@@ -52,10 +52,10 @@ const fn whole(octets: u64, smss: u64) -> u64 {
     (if segments > 0 { segments } else { 1 }) * smss
 }
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// The rate to send at, if there is one yet.
-    pub(super) fn pacing_rate(&self) -> Option<Rate> {
-        if let Some(rate) = self.snd.control.pacing_rate() {
+    pub(crate) fn pacing_rate(&self) -> Option<Rate> {
+        if let Some(rate) = self.control.pacing_rate() {
             return Some(rate);
         }
         if !self.settings.pacing {
@@ -67,15 +67,14 @@ impl<B: Body> Endpoint<B> {
     /// The rate at which a window leaves in a round trip, with what room pacing gives it to grow.
     fn nominal_rate(&self) -> Option<Rate> {
         let (window, ratio) = self.paced_window();
-        let rate = Rate::from_bytes_per(window, self.snd.rtt.srtt())?;
+        let rate = Rate::from_bytes_per(window, self.rtt.srtt())?;
         Rate::new(u64::try_from(u128::from(rate.bits_per_s()) * u128::from(ratio) / 100).ok()?)
     }
 
     /// The window that leaves in a round trip, and by how many hundredths of its rate.
     fn paced_window(&self) -> (Bytes, u32) {
-        let cwnd = self.snd.control.cwnd();
+        let cwnd = self.control.cwnd();
         let slow_start = self
-            .snd
             .control
             .ssthresh()
             .is_none_or(|ssthresh| cwnd < ssthresh);
@@ -85,31 +84,31 @@ impl<B: Body> Endpoint<B> {
             AVOIDANCE_RATIO
         };
         // A window that has just been reduced does not stop what is already in flight.
-        (cwnd.max(Bytes::new(self.snd.board.in_flight())), ratio)
+        (cwnd.max(Bytes::new(self.board.in_flight())), ratio)
     }
 
     /// How many segments are handed over as one, at the rate as it is now
     /// ([`Segmentation`](crate::policy::Segmentation)).
     #[inline(never)]
     pub(super) fn measure_train(&mut self) {
-        let by_rate = if let Some(rate) = self.snd.control.pacing_rate() {
+        let by_rate = if let Some(rate) = self.control.pacing_rate() {
             rate.bits_per_s() / 8 / TRAINS_PER_S
         } else {
             let (window, ratio) = self.paced_window();
             let window = window.get().saturating_mul(u64::from(ratio));
             window
                 .saturating_mul(NANOS_PER_HUNDRED_TRAINS)
-                .checked_div(self.snd.rtt.srtt().as_nanos())
+                .checked_div(self.rtt.srtt().as_nanos())
                 .unwrap_or(0)
         };
-        let min_rtt = self.snd.rtt.min_rtt();
+        let min_rtt = self.rtt.min_rtt();
         let by_rtt = u32::try_from(min_rtt.as_nanos() / HALVED_EVERY_NS)
             .ok()
             .filter(|_| !min_rtt.is_zero())
             .and_then(|halvings| MAX_BURST.checked_shr(halvings))
             .unwrap_or(0);
         let segments = by_rate.saturating_add(by_rtt).min(MAX_BURST) / u64::from(self.smss);
-        self.snd.longest_train = u8::try_from(segments)
+        self.longest_train = u8::try_from(segments)
             .unwrap_or(u8::MAX)
             .max(SHORTEST_TRAIN);
     }
@@ -117,8 +116,8 @@ impl<B: Body> Endpoint<B> {
     /// The rate may be another one from now on.
     #[inline]
     pub(super) const fn forget_train(&mut self) {
-        if self.snd.longest_train > 0 {
-            self.snd.longest_train = UNKNOWN_TRAIN;
+        if self.longest_train > 0 {
+            self.longest_train = UNKNOWN_TRAIN;
         }
     }
 
@@ -126,14 +125,14 @@ impl<B: Body> Endpoint<B> {
     /// last of those that are handed over as one.
     #[inline]
     pub(super) fn ends_train(&mut self, now: Instant, another: bool) -> bool {
-        if self.snd.last_sent != now {
-            self.snd.train = 0;
+        if self.last_sent != now {
+            self.train = 0;
         }
-        self.snd.train += 1;
-        let full = self.snd.train >= self.snd.longest_train;
-        let ends = full || (self.snd.train > 1 && !another);
+        self.train += 1;
+        let full = self.train >= self.longest_train;
+        let ends = full || (self.train > 1 && !another);
         if full || !another {
-            self.snd.train = 0;
+            self.train = 0;
         }
         ends
     }
@@ -144,7 +143,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn ends_piece(&mut self, now: Instant, another: bool) -> bool {
         let at_once = self.settings.send_autotuning_start.get();
         let stands_ready = at_once > EARLY_PIECE;
-        let begins = self.snd.last_sent != now || self.snd.train == 0;
+        let begins = self.last_sent != now || self.train == 0;
         if stands_ready && begins && another {
             return self.ends_train(now, true);
         }
@@ -161,7 +160,7 @@ impl<B: Body> Endpoint<B> {
             u64::from(self.settings.initial_cwnd) * smss,
             whole(EARLY_PIECE, smss),
         );
-        let sent = self.snd.nxt.since(self.cold.first_octet);
+        let sent = self.nxt.since(self.cold.first_octet);
         if sent >= self.later_pieces(begun, early) {
             return true;
         }
@@ -196,7 +195,7 @@ impl<B: Body> Endpoint<B> {
     /// segments. As much as a large buffer holds at first is written before the peer has offered more than with its SYN.
     pub(super) fn piece_left(&self) -> u64 {
         let smss = u64::from(self.smss);
-        let sent = self.snd.nxt.since(self.cold.first_octet);
+        let sent = self.nxt.since(self.cold.first_octet);
         let mut first = FIRST_PIECE.div_ceil(smss) * smss;
         let at_once = self.settings.send_autotuning_start.get();
         if at_once > EARLY_PIECE {
@@ -223,11 +222,11 @@ impl<B: Body> Endpoint<B> {
     /// Whether `len` octets must wait; if so, the deadline is set.
     #[inline(never)]
     pub(super) fn is_held_back(&mut self, now: Instant, len: u32) -> bool {
-        let held = now < self.snd.paced_from
+        let held = now < self.paced_from
             && self.cold.extras().burst < u64::from(len)
             && self.pacing_rate().is_some();
         if held {
-            self.snd.paced_until = self.snd.paced_from;
+            self.paced_until = self.paced_from;
         }
         held
     }
@@ -238,10 +237,10 @@ impl<B: Body> Endpoint<B> {
         let Some(rate) = self.pacing_rate() else {
             return;
         };
-        let begins = now >= self.snd.paced_from;
+        let begins = now >= self.paced_from;
         if begins {
-            let late = now - self.snd.paced_from;
-            self.snd.paced_from = now;
+            let late = now - self.paced_from;
+            self.paced_from = now;
             let most = (rate * BURST).get().min(MAX_BURST);
             let extras = self.cold.extras();
             extras.late = late;
@@ -257,6 +256,6 @@ impl<B: Body> Endpoint<B> {
             time = time - less;
         }
         extras.burst = extras.burst.saturating_sub(len);
-        self.snd.paced_from = self.snd.paced_from.saturating_add(time);
+        self.paced_from = self.paced_from.saturating_add(time);
     }
 }

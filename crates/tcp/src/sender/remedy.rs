@@ -6,7 +6,7 @@ use anabranch_core::{
     units::{Bytes, Duration, Instant},
 };
 
-use super::{Endpoint, Finder, Retransmit, acknowledgment::News, fast_recovery::Base};
+use super::{Finder, Retransmit, Sender, acknowledgment::News, fast_recovery::Base};
 use crate::{
     cause::RetransmitCause,
     recovery::{Phase, watch::Remedied},
@@ -16,9 +16,9 @@ use crate::{
 };
 use anabranch_congestion::CongestionControl;
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// What the connection has agreed on decides what the remedy must hear.
-    pub(super) fn begin_remedy(&mut self) {
+    pub(crate) fn begin_remedy(&mut self) {
         if self.settings.timers.count_ticks() {
             self.agreed.finder = match self.agreed.finder {
                 Finder::Rack => Finder::RackAttended,
@@ -53,11 +53,11 @@ impl<B: Body> Endpoint<B> {
         View {
             now,
             smss: u64::from(self.smss),
-            cwnd: self.snd.control.cwnd().get(),
-            flight_size: self.snd.nxt.since(self.snd.una),
-            pipe: self.snd.board.in_flight(),
-            srtt: self.snd.rtt.srtt(),
-            rto: self.snd.rtt.rto(),
+            cwnd: self.control.cwnd().get(),
+            flight_size: self.nxt.since(self.una),
+            pipe: self.board.in_flight(),
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(),
         }
     }
 
@@ -82,7 +82,7 @@ impl<B: Body> Endpoint<B> {
         let progress = Progress {
             acked: news.acked,
             open: news.prior_phase == Phase::Open,
-            reports: self.snd.board.sacked() > 0,
+            reports: self.board.sacked() > 0,
             rtt: once.map(|once| now.saturating_since(once.first_sent_at)),
         };
         self.tell_remedy(now, |remedied, view| {
@@ -164,7 +164,7 @@ impl<B: Body> Endpoint<B> {
     /// A segment has left for the first time.
     #[inline(never)]
     pub(super) fn tell_remedy_of_sending(&mut self, now: Instant) {
-        let end = self.snd.nxt;
+        let end = self.nxt;
         self.tell_remedy(now, |remedied, view| remedied.policy.on_sent(end, view));
     }
 
@@ -209,7 +209,7 @@ impl<B: Body> Endpoint<B> {
     pub(super) fn postpone_retransmission_timer(&mut self) {
         if let Some(lifetime) = self.lifetime() {
             let least = lifetime.saturating_mul(2);
-            let rto = self.snd.rtt.rto();
+            let rto = self.rtt.rto();
             if least > rto {
                 self.timer_at = self.timer_at.saturating_add(least - rto);
             }
@@ -225,7 +225,7 @@ impl<B: Body> Endpoint<B> {
         // Sent before this: a segment is given its whole lifetime.
         let age = lifetime.as_picos().saturating_sub(1);
         let before = Instant::from_picos(now.as_picos().saturating_sub(age));
-        let expired = self.snd.board.expire(before, before);
+        let expired = self.board.expire(before, before);
         let next = expired.next.map(|sent| sent.saturating_add(lifetime));
         if expired.lost == 0 {
             self.start_reordering_timer(next.map(|at| at.max(now)));
@@ -233,10 +233,10 @@ impl<B: Body> Endpoint<B> {
         }
         let memorized = expired
             .latest
-            .is_none_or(|start| start < self.snd.recovery.recover);
+            .is_none_or(|start| start < self.recovery.recover);
         let mut collapse = false;
-        if self.snd.recovery.phase == Phase::Open || !memorized {
-            if self.snd.recovery.phase != Phase::Loss {
+        if self.recovery.phase == Phase::Open || !memorized {
+            if self.recovery.phase != Phase::Loss {
                 let window = expired
                     .latest
                     .and_then(|start| self.remedied()?.policy.window_of(start));
@@ -250,11 +250,11 @@ impl<B: Body> Endpoint<B> {
                 collapse = remedied.policy.on_overdue(remedied.overdue, view);
             });
         }
-        if collapse && self.snd.recovery.phase == Phase::Recovery {
+        if collapse && self.recovery.phase == Phase::Recovery {
             self.on_retransmission_timeout(now);
             return expired.lost;
         }
-        self.wanted.retransmit = Retransmit::FirstLost;
+        self.retransmit = Retransmit::FirstLost;
         self.start_reordering_timer(next.map(|at| at.max(now)));
         expired.lost
     }

@@ -5,36 +5,33 @@ use anabranch_core::{
     units::{Bytes, Instant},
 };
 
-use super::Endpoint;
+use super::Sender;
 use crate::recovery::window_log::{WindowChange, WindowEvent};
 use anabranch_congestion::CongestionControl;
 
 /// cwnd and ssthresh.
 pub(super) type Window = (Bytes, Option<Bytes>);
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// Keeps every change of the window from now on, for [`Self::take_window_log`].
-    pub fn keep_window_log(&mut self) {
-        let notes = self.cold.notes.get_or_insert_default();
-        notes.windows.get_or_insert_default();
+    pub(crate) fn keep_window_log(&mut self) {
+        self.cold.windows.get_or_insert_default();
     }
 
     /// The changes of the window since the last call, oldest first; none unless they are kept.
-    pub fn take_window_log(&mut self) -> Vec<WindowEvent> {
-        let notes = self.cold.notes.as_mut();
-        let log = notes.and_then(|notes| notes.windows.as_mut());
+    pub(crate) fn take_window_log(&mut self) -> Vec<WindowEvent> {
+        let log = self.cold.windows.as_mut();
         log.map(|log| std::mem::take(&mut log.events))
             .unwrap_or_default()
     }
 
     pub(super) fn window(&self) -> Window {
-        (self.snd.control.cwnd(), self.snd.control.ssthresh())
+        (self.control.cwnd(), self.control.ssthresh())
     }
 
     pub(super) fn log_window(&mut self, at: Instant, change: WindowChange, before: Window) {
         let after = self.window();
-        let notes = self.cold.notes.as_mut();
-        if let Some(log) = notes.and_then(|notes| notes.windows.as_mut()) {
+        if let Some(log) = &mut self.cold.windows {
             log.events.push(WindowEvent {
                 at,
                 change,

@@ -1,6 +1,6 @@
 //! Selective acknowledgments as they arrive (RFC 2018, RFC 2883).
 
-use super::{Endpoint, acknowledgment::News};
+use super::{Sender, acknowledgment::News};
 use crate::{
     recovery::dsack,
     refusal::Refusal,
@@ -9,7 +9,7 @@ use crate::{
 };
 use anabranch_core::body::Body;
 
-impl<B: Body> Endpoint<B> {
+impl<B: Body> Sender<B> {
     /// Takes the blocks of a SACK option (RFC 2018), and the duplicate that the first may report.
     pub(super) fn take_sack(&mut self, segment: &Segment<B>, ack: Seq, news: &mut News) {
         let blocks = segment.options.sack_blocks();
@@ -17,21 +17,27 @@ impl<B: Body> Endpoint<B> {
             news.duplicate = dsack::reported(blocks, ack);
         }
         if across_each_other(blocks) {
-            self.refuse(Refusal::SackBlock);
+            self.refuse_sack(Refusal::SackBlock);
         }
         for block in blocks {
             let left = ack.near(block.left);
             let right = ack.near(block.right);
             let across = left < ack && right > ack;
-            if left >= right || right > self.snd.nxt || left < self.cold.first_octet || across {
-                self.refuse(Refusal::SackBlock);
+            if left >= right || right > self.nxt || left < self.cold.first_octet || across {
+                self.refuse_sack(Refusal::SackBlock);
                 news.duplicate = None;
             } else if left < ack {
                 // A duplicate (RFC 2883), or older than what is acknowledged.
             } else {
-                news.new_sack |= self.snd.board.sack(left, right, &mut news.delivered);
+                news.new_sack |= self.board.sack(left, right, &mut news.delivered);
             }
         }
+    }
+
+    #[cold]
+    fn refuse_sack(&mut self, reason: Refusal) {
+        self.stats.malformed += u64::from(reason.is_malformed());
+        self.cold.refused.get_or_insert_default().count(reason);
     }
 }
 

@@ -1,0 +1,139 @@
+//! The receiving half of a connection: what has come, and what of it is to be acknowledged.
+//!
+//! It owns reassembly, the receive window and its autotuning, the acknowledgment policy and the echo of marks, and puts
+//! the header of every segment together.
+
+mod autotuning;
+mod data;
+mod ecn;
+mod header;
+mod read;
+
+use std::sync::Arc;
+
+use anabranch_core::body::Body;
+
+use self::{autotuning::Tuner, data::Reports, ecn::ReceiverEcn};
+use crate::{
+    ack::AckPolicy, receive_buffer::ReceiveBuffer, seq::Seq, settings::Settings,
+    stats::ReceiverStats,
+};
+
+/// The receiving half. See the module.
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
+pub(crate) struct Receiver<B> {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) agreed: Agreed,
+    /// Full segment in octets: ours or the peer's, whichever is smaller.
+    pub(crate) smss: u32,
+    pub(crate) stats: ReceiverStats,
+    pub(crate) auto_read: bool,
+    /// TS.Recent (RFC 7323 §4.3)
+    pub(crate) ts_recent: u32,
+    /// When TS.Recent was taken ([`crate::clock::age_tick`]).
+    pub(crate) ts_recent_at: u16,
+    /// RCV.NXT
+    pub(crate) nxt: Seq,
+    /// RCV.NXT + RCV.WND as last advertised.
+    pub(crate) edge: Seq,
+    /// Last.ACK.sent (RFC 7323 §4.3)
+    pub(crate) acked: Seq,
+    /// Octets of the receive buffer, as many as a scaled window can tell.
+    pub(crate) window: u64,
+    /// The window field as last sent, once it has been sent scaled.
+    pub(crate) field: u16,
+    /// The window as it stands has been advertised.
+    pub(crate) advertised: bool,
+    /// Something waits beyond a gap.
+    pub(crate) gaps: bool,
+    /// A duplicate waits to be reported (RFC 2883).
+    pub(crate) duplicate: bool,
+    pub(crate) ack: AckPolicy,
+    pub(crate) cold: Box<Cold<B>>,
+}
+
+/// What both ends agreed on that concerns the receiver.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of their own")]
+pub(crate) struct Agreed {
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    /// Marks are reported.
+    pub(crate) ecn: bool,
+    /// Every segment may report marks, or their end.
+    pub(crate) exact_ecn: bool,
+    /// The receive window grows with need.
+    pub(crate) tuned: bool,
+    pub(crate) scaling: bool,
+    /// Shift of the windows that we advertise.
+    pub(crate) scale: u8,
+}
+
+/// What the steady state does not touch.
+#[derive(Debug)]
+pub(crate) struct Cold<B> {
+    /// Made when something arrives out of order or waits to be read.
+    pub(crate) receive: Option<Box<ReceiveBuffer<B>>>,
+    /// By how much RCV.NXT + RCV.WND as last advertised is more than what was to be offered.
+    rcv_rounded: u16,
+    /// IRS: number of the peer's SYN, as it travels.
+    pub(crate) irs: u32,
+    /// Number of the peer's FIN while it waits for what is before it; [`Seq::END`] otherwise.
+    pub(crate) peer_fin: Seq,
+    /// Made when it is needed.
+    pub(crate) extras: Option<Box<Extras>>,
+}
+
+/// What only some stacks need.
+#[derive(Debug, Default)]
+pub(crate) struct Extras {
+    pub(crate) ecn: ReceiverEcn,
+    tuner: Tuner,
+    reports: Reports,
+}
+
+impl<B> Cold<B> {
+    pub(crate) fn extras(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+}
+
+impl<B: Body> Receiver<B> {
+    pub(crate) fn new(settings: &Arc<Settings>) -> Self {
+        let window = settings.first_receive_window();
+        Self {
+            settings: Arc::clone(settings),
+            agreed: Agreed {
+                sack: settings.sack,
+                timestamps: settings.timestamps,
+                ecn: false,
+                exact_ecn: false,
+                tuned: settings.receive_autotuning,
+                scaling: false,
+                scale: 0,
+            },
+            smss: settings.mss,
+            stats: ReceiverStats::default(),
+            auto_read: true,
+            ts_recent: 0,
+            ts_recent_at: 0,
+            nxt: Seq::first(0),
+            edge: Seq::first(0),
+            acked: Seq::first(0),
+            window,
+            field: 0,
+            advertised: false,
+            gaps: false,
+            duplicate: false,
+            ack: AckPolicy::new(settings.delayed_ack).with_window(window / u64::from(settings.mss)),
+            cold: Box::new(Cold {
+                receive: None,
+                rcv_rounded: 0,
+                irs: 0,
+                peer_fin: Seq::END,
+                extras: None,
+            }),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Data arrives: reassembly, duplicates, and when it is acknowledged (RFC 5681 §4.2, RFC 2883).
+
+use anabranch_core::{
+    body::Body,
+    units::{Duration, Instant},
+};
+
+use super::Receiver;
+use crate::{
+    receive_buffer::ReceiveBuffer,
+    refusal::Refusal,
+    rtt::RttEstimator,
+    segment::{Flags, Segment},
+    seq::Seq,
+};
+
+/// Reports that leave at once before others wait, for a loss is noticed by the third
+/// (RFC 5681 §3.2).
+const REPORTS_AT_ONCE: u8 = 3;
+/// What a report may wait is this part of the round-trip time.
+const SHARE_OF_RTT: u64 = 20;
+
+/// What of the segments beyond a gap has been reported.
+#[derive(Debug)]
+pub(super) struct Reports {
+    /// RCV.NXT while this counts.
+    gap_at: Seq,
+    /// Reports that left at once.
+    at_once: u8,
+    /// Segments that wait to be reported.
+    waiting: u32,
+    /// Until when they wait at the latest.
+    until: Instant,
+}
+
+impl Default for Reports {
+    fn default() -> Self {
+        Self {
+            gap_at: Seq::first(0),
+            at_once: 0,
+            waiting: 0,
+            until: Instant::START,
+        }
+    }
+}
+
+impl<B: Body> Receiver<B> {
+    /// A segment has come in order.
+    #[inline]
+    pub(crate) fn ack_in_order(&mut self, now: Instant, rtt: &RttEstimator) {
+        let wait =
+            !self.auto_read && self.settings.receiver.acks_wait_for_read() && self.wants_a_read();
+        self.ack.in_order(now, rtt.rto(), wait);
+    }
+
+    /// What has just come in order asks for an acknowledgment.
+    #[inline]
+    pub(crate) fn on_push(&mut self) {
+        self.ack.push();
+        if self.auto_read {
+            self.ack.all_read();
+        }
+    }
+
+    /// Whether a timestamp is older than the last one, by more than is let pass.
+    pub(crate) fn is_old(&self, value: u32) -> bool {
+        let earliest = self
+            .ts_recent
+            .wrapping_sub(self.settings.receiver.paws_tolerance());
+        value.wrapping_sub(earliest).cast_signed() < 0
+    }
+
+    /// Why no correct peer has sent this number, which lies outside the window. The peer's own SYN,
+    /// and data that came before, may come again; so may acknowledgments of one that has probed a closed
+    /// window with an octet (RFC 9293 §3.8.6.1).
+    pub(crate) fn outside(&self, flags: Flags, seq: Seq) -> Option<Refusal> {
+        let first = Seq::first(self.cold.irs);
+        let probe = u64::from(self.edge == self.nxt);
+        let never_sent = seq > self.edge.saturating_add(probe) || seq < first;
+        if flags.any(Flags::RST) {
+            if never_sent {
+                return Some(Refusal::BlindReset);
+            }
+            return (seq < self.nxt).then_some(Refusal::OldReset);
+        }
+        if flags.any(Flags::SYN) {
+            return (seq != first).then_some(Refusal::BlindSyn);
+        }
+        never_sent.then_some(Refusal::OutsideWindow)
+    }
+
+    /// Counts a segment with payload in which nothing is new, and reports it (RFC 2883).
+    pub(crate) fn note_duplicate(&mut self, segment: &Segment<B>, seq: Seq) {
+        let len = u64::from(segment.body.len());
+        if len > 0 && seq + len <= self.nxt {
+            self.stats.duplicate_segments += 1;
+            self.report_duplicate(seq, seq + len);
+            self.ack.duplicate();
+        }
+    }
+
+    /// Reports octets that came twice with the next acknowledgment (RFC 2883).
+    fn report_duplicate(&mut self, start: Seq, end: Seq) {
+        if self.agreed.sack && self.settings.dsack {
+            self.receive().note_duplicate(start, end);
+            self.duplicate = true;
+        }
+    }
+
+    pub(super) fn receive(&mut self) -> &mut ReceiveBuffer<B> {
+        self.cold.receive.get_or_insert_default()
+    }
+
+    fn take_contiguous(&mut self) -> Option<(B, Seq)> {
+        let rcv_nxt = self.nxt;
+        self.receive().take(rcv_nxt)
+    }
+
+    /// The octets `seq..end` of a segment.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        segment: &Segment<B>,
+        (seq, end): (Seq, Seq),
+        rtt: &RttEstimator,
+    ) {
+        if end <= self.nxt {
+            self.note_duplicate(segment, seq);
+            self.ack.at_once();
+            return;
+        }
+        if self.agreed.tuned && (seq <= self.nxt || self.settings.receiver.accounts_for_buffer()) {
+            self.sample_receive_rtt(now, segment, rtt);
+        }
+        let start = seq.max(self.nxt);
+        let fits = "a part of a body is as short as a body";
+        let body = segment.body.slice(
+            u32::try_from(start.since(seq)).expect(fits),
+            u32::try_from(end.since(start)).expect(fits),
+        );
+        if start > self.nxt {
+            // RFC 5681 §4.2: out of order, so acknowledge at once.
+            self.stats.out_of_order_segments += 1;
+            let before = if self.settings.receiver.accounts_for_buffer() {
+                self.beyond()
+            } else {
+                end.since(start)
+            };
+            let grows = self.receive().grows_latest(start, end);
+            let new = self.receive().insert(start, &body);
+            if !new {
+                self.stats.duplicate_segments += 1;
+                self.report_duplicate(start, end);
+            }
+            self.gaps = true;
+            if self.agreed.tuned {
+                // Behind a gap a segment takes its room after the window has grown, in order before: measured.
+                self.grow_receive_window(segment, before);
+            }
+            if new {
+                self.report_out_of_order(now, grows, rtt);
+            } else {
+                // RFC 2883 §4: with the very next acknowledgment.
+                self.ack.at_once();
+            }
+            return;
+        }
+        self.nxt = end;
+        self.deliver(&body);
+        // What waited behind a gap is taken after this, and counts in the next round trip.
+        let taken = self.stats.delivered_bytes;
+        if self.agreed.tuned {
+            self.grow_receive_window(segment, self.occupied(segment));
+        }
+        if self.gaps {
+            while let Some((body, end)) = self.take_contiguous() {
+                self.nxt = end;
+                self.deliver(&body);
+            }
+            self.gaps = self.receive().has_gaps() || self.cold.peer_fin != Seq::END;
+            // RFC 5681 §4.2: it fills a gap, all or in part.
+            let quick = self.ack.filled(now, rtt.rto());
+            if self.gaps && !quick {
+                self.count_report_of_fill();
+            }
+        } else {
+            self.ack_in_order(now, rtt);
+            if segment.flags.any(Flags::PSH) || segment.body.len() < self.smss {
+                self.on_push();
+            }
+        }
+        if self.agreed.tuned {
+            self.tune_receive_window(now, taken);
+        }
+    }
+
+    /// The acknowledgment of what filled a part of a gap reports the rest, and is the first of those that leave at once
+    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
+    fn count_report_of_fill(&mut self) {
+        if self.settings.receiver.sack_compression().is_some() && self.agreed.sack {
+            let gap_at = self.nxt;
+            self.cold.extras().reports = Reports {
+                gap_at,
+                at_once: 1,
+                ..Reports::default()
+            };
+        }
+    }
+
+    /// What came out of order is reported at once (RFC 5681 §4.2), or with what comes after it
+    /// ([`Receiver::sack_compression`](crate::policy::Receiver::sack_compression)).
+    ///
+    /// What waits is reported when a block changes that is none of the two that changed last (`grows`: it is one of them), for an
+    /// acknowledgment has room for three and says nothing of others.
+    fn report_out_of_order(&mut self, now: Instant, grows: bool, rtt: &RttEstimator) {
+        let Some(compression) = self
+            .settings
+            .receiver
+            .sack_compression()
+            .filter(|_| self.agreed.sack && !self.ack.quick_out_of_order())
+        else {
+            self.ack.at_once();
+            return;
+        };
+        let rcv_nxt = self.nxt;
+        let seen = self.receive_rtt();
+        let delay = [rtt.srtt(), seen]
+            .into_iter()
+            .filter(|rtt| !rtt.is_zero())
+            .map(|rtt| rtt / SHARE_OF_RTT)
+            .fold(compression.delay, Duration::min)
+            + compression.slack;
+        let reports = &mut self.cold.extras().reports;
+        if reports.gap_at != rcv_nxt {
+            *reports = Reports {
+                gap_at: rcv_nxt,
+                ..Reports::default()
+            };
+        }
+        if reports.at_once < REPORTS_AT_ONCE {
+            reports.at_once += 1;
+            self.ack.at_once();
+            return;
+        }
+        if self.ack.deadline() != reports.until {
+            // The last report has left.
+            reports.waiting = 0;
+            reports.until = now.saturating_add(delay);
+        }
+        reports.waiting += 1;
+        if reports.waiting >= compression.reports || (!grows && reports.waiting > 1) {
+            self.ack.at_once();
+        } else {
+            self.ack.by(reports.until);
+            reports.until = self.ack.deadline();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn deliver(&mut self, body: &B) {
+        if self.auto_read {
+            self.stats.delivered_bytes += u64::from(body.len());
+        } else {
+            self.receive().push_ready(body.clone());
+        }
+    }
+}

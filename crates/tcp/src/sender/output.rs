@@ -1,0 +1,388 @@
+//! What leaves (RFC 9293 §3.8.6.2.1, RFC 5681 §3, RFC 6675 §5 (C)).
+
+use anabranch_core::{
+    body::Body,
+    units::{Duration, Instant},
+};
+
+use super::{Retransmit, Sender, Stream, pacing::UNKNOWN_TRAIN};
+use crate::{
+    cause::RetransmitCause,
+    departure::Departure,
+    policy::RecoveryPace,
+    receiver::Receiver,
+    recovery::{
+        Phase, limited_transmit,
+        sack::{NewData, NextSeg, next_seg},
+    },
+    segment::{Flags, Segment},
+    send_limit::SendLimit,
+};
+use anabranch_congestion::{CongestionControl, Idle};
+
+/// What may leave waits for more only while it is less than this part of the window,
+const SHARE_OF_WINDOW: u64 = 3;
+/// only if the last data left no longer ago than this, and if the next acknowledgment is due no later.
+const SOON: Duration = Duration::from_millis(1);
+
+/// What losses and reordering let leave.
+pub(super) enum Trouble {
+    /// A segment sent before.
+    Leaves(Departure),
+    /// Nothing.
+    Waits,
+    /// New data, as far as these permit. `held`: it is a remedy that permits no more, not cwnd.
+    Permits {
+        window: u64,
+        in_flight: u64,
+        held: bool,
+    },
+}
+
+impl<B: Body> Sender<B> {
+    /// Data, or a FIN, as far as the windows permit.
+    #[inline]
+    pub(crate) fn data(
+        &mut self,
+        now: Instant,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let mut window = self.control.cwnd().get().saturating_sub(self.reserved);
+        let mut in_flight = self.board.in_flight();
+        let plain = self.recovery.phase == Phase::Open
+            && self.board.is_plain()
+            && self.recovery.dup_acks == 0
+            && self.retransmit == Retransmit::Nothing
+            && !self.agreed.attended();
+        // Below cwnd, what does not leave is not cwnd's doing, which so grows by nothing that it does not hold.
+        let mut held = false;
+        if !plain {
+            match self.in_trouble(now, window, rcv, place) {
+                Trouble::Leaves(outgoing) => return Some(outgoing),
+                Trouble::Waits => return None,
+                Trouble::Permits {
+                    window: w,
+                    in_flight: f,
+                    held: h,
+                } => (window, in_flight, held) = (w, f, h),
+            }
+        }
+        let until = self.cwnd_limited_until;
+        let departure = self.new_data(now, window, in_flight, rcv, place);
+        if !plain && self.limit == SendLimit::Cwnd {
+            if held {
+                self.cwnd_limited_until = until;
+                self.note_unfilled();
+            }
+            if held || !self.recovery.phase.repairs_nothing() {
+                self.note_recovery_limit(now);
+            }
+        }
+        departure
+    }
+
+    /// What losses and reordering let leave.
+    #[inline(never)]
+    fn in_trouble(
+        &mut self,
+        now: Instant,
+        cwnd: u64,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Trouble {
+        match std::mem::take(&mut self.retransmit) {
+            Retransmit::Nothing => {}
+            Retransmit::First(cause) => {
+                if !self.board.is_empty() {
+                    return Trouble::Leaves(self.retransmit(now, 0, cause, rcv, place));
+                }
+            }
+            Retransmit::FirstLost => {
+                if let Some(index) = self.board.next_lost() {
+                    return Trouble::Leaves(self.retransmit_lost(now, index, rcv, place));
+                }
+            }
+            Retransmit::Probe => {
+                if !self.board.is_empty() {
+                    return Trouble::Leaves(self.probe_tail(now, rcv, place));
+                }
+            }
+        }
+        if let Some(forward) = self.forward(now, rcv, place) {
+            if matches!(forward, Trouble::Waits) {
+                self.note_recovery_limit(now);
+            }
+            return forward;
+        }
+        let window = self.window_in_trouble(cwnd);
+        if self.board.lost() > 0 && self.paced && self.is_held_back(now, self.smss) {
+            self.note_pacing_limit(now, self.board.in_flight());
+            return Trouble::Waits;
+        }
+        let in_doubt = self.is_in_doubt();
+        if (self.board.lost() > 0 || self.recovery.phase == Phase::Recovery)
+            && !in_doubt
+            && let Some(outgoing) = self.repair(now, window, rcv, place)
+        {
+            return Trouble::Leaves(outgoing);
+        }
+        if self.board.lost() > 0 && !in_doubt {
+            // What is lost goes first.
+            self.cwnd_limited_until = self.nxt;
+            self.note_recovery_limit(now);
+            return Trouble::Waits;
+        }
+        let mut in_flight = self.board.in_flight();
+        let (cwnd, mut window) = (window, window);
+        let extends = self.recovery.dup_acks > 0 || self.remedy_extends();
+        if extends && self.recovery.phase == Phase::Open {
+            // RFC 3042; with SACK, RFC 6675 §5 (3) permits it by what the pipe has lost.
+            if !self.agreed.guided {
+                if self.settings.limited_transmit {
+                    window += limited_transmit::allowance(&self.recovery, self.smss);
+                }
+            } else if !self.settings.limited_transmit {
+                in_flight += self.board.sacked();
+            } else if let Some(room) = self.remedy_room(now) {
+                window = in_flight + room;
+            }
+        }
+        if let Some(ramp) = self.remedy_ramp() {
+            window = window.min(ramp);
+        }
+        Trouble::Permits {
+            window,
+            in_flight,
+            held: window < cwnd && self.remedy_holds(),
+        }
+    }
+
+    /// Retransmissions that the window permits.
+    fn repair(
+        &mut self,
+        now: Instant,
+        window: u64,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let in_flight = self.board.in_flight();
+        // RFC 6675 §5 (C): a full segment must fit.
+        if in_flight > 0 && in_flight + u64::from(self.smss) > window {
+            return None;
+        }
+        if self.recovery.phase != Phase::Recovery || !self.agreed.guided {
+            let index = self.board.next_lost()?;
+            return Some(self.retransmit_lost(now, index, rcv, place));
+        }
+        // With RACK the last two rules of NextSeg have no place: time finds what is lost.
+        let new_data = if self.settings.recovery_pace == RecoveryPace::CountedPipe {
+            NewData::BehindHoles
+        } else if self.agreed.racked() || self.agreed.aged() || self.sendable().is_some() {
+            NewData::Available
+        } else {
+            NewData::Missing
+        };
+        match next_seg(&mut self.board, &self.recovery, self.una, new_data) {
+            NextSeg::Lost(index) => Some(self.retransmit_lost(now, index, rcv, place)),
+            NextSeg::Speculative(index) => {
+                Some(self.retransmit(now, index, RetransmitCause::Speculative, rcv, place))
+            }
+            NextSeg::Rescue(index) => {
+                self.recovery.rescue = self.recovery.recover;
+                Some(self.retransmit(now, index, RetransmitCause::Rescue, rcv, place))
+            }
+            NextSeg::New | NextSeg::Nothing => None,
+        }
+    }
+
+    /// Octets of the next new segment by the application's data, the peer's window and the send
+    /// buffer; `None` if none should leave (RFC 9293 §3.8.6.2.1).
+    #[inline]
+    pub(super) fn sendable(&self) -> Option<u32> {
+        let edge = self.edge();
+        let end = self.buffer.end();
+        let permitted = edge.min(end).since(self.nxt);
+        if permitted >= u64::from(self.smss) {
+            return Some(self.smss);
+        }
+        self.sendable_part(permitted, edge >= end)
+    }
+
+    /// As [`Self::sendable`], for less than a full segment.
+    #[inline(never)]
+    fn sendable_part(&self, permitted: u64, all: bool) -> Option<u32> {
+        if permitted == 0 {
+            return None;
+        }
+        let idle = self.board.is_empty();
+        let send = if all {
+            // The last of the data; with Nagle only when nothing is outstanding, or with a FIN.
+            !self.settings.nagle || idle || self.stream != Stream::Open
+        } else {
+            // As much as the window takes: worth it for half of the largest window.
+            idle && permitted >= u64::from(self.cold.max_snd_wnd / 2)
+        };
+        send.then(|| u32::try_from(permitted).unwrap_or(self.smss))
+    }
+
+    /// Data not sent before, with the FIN if it is the last.
+    #[expect(
+        clippy::inline_always,
+        reason = "measured: it is called in one place, for all data"
+    )]
+    #[inline(always)]
+    fn new_data(
+        &mut self,
+        now: Instant,
+        window: u64,
+        in_flight: u64,
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let Some(len) = self.sendable() else {
+            return self.nothing_sendable(now, (window, in_flight), rcv, place);
+        };
+        if in_flight > 0 && in_flight + u64::from(len) > window {
+            self.note_cwnd_limit(now);
+            return None;
+        }
+        if self.paced && self.is_held_back(now, len) {
+            self.note_pacing_limit(now, in_flight);
+            return None;
+        }
+        if self.longest_train > 0 {
+            if self.longest_train == UNKNOWN_TRAIN {
+                self.measure_train();
+            }
+            if in_flight > 0 && self.is_deferred(now, window, in_flight) {
+                self.note_deferral(now, window, in_flight);
+                return None;
+            }
+        }
+        if in_flight == 0 && self.limit == SendLimit::Application {
+            self.note_idle(now);
+        }
+        if self.paced {
+            self.pace(now, len);
+        }
+        let in_flight = in_flight + u64::from(len);
+        let pushed = self.longest_train > 0 && {
+            let another = self.has_another(now, len, window, in_flight);
+            if self.piece_left() > u64::from(len) {
+                self.ends_train(now, another)
+            } else {
+                self.ends_piece(now, another)
+            }
+        };
+        let outgoing = self.transmit_new(now, len, rcv, place);
+        if pushed {
+            place.flags |= Flags::PSH;
+        }
+        self.look_ahead(now, window, in_flight, place);
+        Some(outgoing)
+    }
+
+    /// Whether what may leave waits for more to go with it
+    /// ([`Segmentation`](crate::policy::Segmentation)).
+    #[inline(never)]
+    fn is_deferred(&self, now: Instant, window: u64, in_flight: u64) -> bool {
+        let smss = u64::from(self.smss);
+        let unsent = self.buffer.end().since(self.nxt);
+        let room = (window - in_flight).min(self.edge().since(self.nxt));
+        let chunk = self.control.cwnd().get().min(u64::from(self.wnd)) / SHARE_OF_WINDOW;
+        self.settings.segmentation.is_tso()
+            && self.recovery.phase.repairs_nothing()
+            && room < unsent
+            && room < u64::from(self.longest_train) * smss
+            && room < chunk
+            && room < self.piece_left()
+            && now.saturating_since(self.last_sent) <= SOON
+            // What has begun to leave as one is not parted.
+            && (self.train == 0 || self.last_sent != now)
+            && self.board.get(0).is_some_and(|first| {
+                let srtt = self.rtt.srtt();
+                let expected = first.sent_at.saturating_add(srtt);
+                expected.saturating_since(now) <= SOON.min(srtt / 2)
+            })
+    }
+
+    /// Whether another full segment may leave right after one of `len` octets.
+    fn has_another(&mut self, now: Instant, len: u32, window: u64, in_flight: u64) -> bool {
+        let smss = u64::from(self.smss);
+        let left = self.edge().min(self.buffer.end()).since(self.nxt);
+        left >= u64::from(len) + smss
+            && in_flight + smss <= window
+            && !(self.paced && self.is_held_back(now, self.smss))
+    }
+
+    /// Most often the window is full again after a segment, and the next call can be spared.
+    #[inline]
+    fn look_ahead(&mut self, now: Instant, window: u64, in_flight: u64, place: &mut Segment<B>) {
+        let edge = self.edge();
+        let left = edge.min(self.buffer.end()).since(self.nxt);
+        let full = in_flight + u64::from(self.smss) > window;
+        if full && self.buffer.end().since(self.nxt) < u64::from(self.smss) {
+            // A window that the application has just filled is used, whether more waits or not.
+            self.cwnd_limited_until = self.nxt;
+        }
+        if left >= u64::from(self.smss) {
+            if full {
+                self.note_cwnd_limit(now);
+                self.wake = false;
+            }
+        } else if left == 0 {
+            if self.buffer.end() <= self.nxt {
+                // RFC 9293 §3.8.2: nothing else waits.
+                place.flags |= Flags::PSH;
+            }
+            if self.stream != Stream::Open {
+                return;
+            }
+            self.note_tightest(now, window, in_flight);
+            self.wake = false;
+        }
+    }
+
+    /// Nothing can leave for want of data or of window: a FIN may, or the persist timer starts.
+    #[inline(never)]
+    fn nothing_sendable(
+        &mut self,
+        now: Instant,
+        (window, in_flight): (u64, u64),
+        rcv: &mut Receiver<B>,
+        place: &mut Segment<B>,
+    ) -> Option<Departure> {
+        let end = self.buffer.end();
+        if self.nxt == end && self.stream == Stream::Closing {
+            if self.nxt < self.edge {
+                return Some(self.transmit_rarely(now, 0, rcv, place));
+            }
+        } else if self.nxt >= end {
+            self.note_tightest(now, window, in_flight);
+            return None;
+        }
+        self.note_tightest(now, window, in_flight);
+        if self.board.is_empty() {
+            self.start_persist_timer(now);
+        }
+        None
+    }
+
+    /// Data leaves after the application had nothing to send and everything was acknowledged. Waiting for an
+    /// acknowledgment is no pause, even if it is that of all there is.
+    fn note_idle(&mut self, now: Instant) {
+        let idle = now.saturating_since(self.last_sent);
+        if self.validating {
+            self.validate(now);
+        }
+        if !idle.is_zero() {
+            self.control.on_idle(&Idle {
+                now,
+                idle,
+                rto: self.rtt.rto(),
+                rule: self.settings.idle_restart,
+            });
+        }
+    }
+}
