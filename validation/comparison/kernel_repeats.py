@@ -45,7 +45,7 @@ class Figure:
 
 FIGURES = (
     Figure("goodput", lambda repeat: repeat.goodput, 3),
-    Figure("sent again", lambda repeat: repeat.retransmitted, 0),
+    Figure("retransmitted", lambda repeat: repeat.retransmitted, 0),
     Figure("mean RTT", lambda repeat: repeat.mean_rtt, 1),
 )
 

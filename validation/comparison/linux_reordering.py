@@ -74,7 +74,7 @@ class Row:
 
 
 RETRANSMITTED = Measure[Row](
-    "√ of packets sent again",
+    "√ of packets retransmitted",
     "",
     lambda row: row.theirs.retransmitted,
     lambda row: row.ours.retransmitted,
@@ -181,7 +181,7 @@ def _answered(row: Row, repeat: Repeat) -> Row:
     return replace(row, ours=Ours(repeat.goodput, repeat.retransmitted, repeat.mean_rtt, repeat.dropped, 0, 0))
 
 
-HEAD = ["control", "RI", "goodput there", "here", "difference", "", "sent again there", "here", "error / others'",
+HEAD = ["control", "RI", "goodput there", "here", "difference", "", "retransmitted there", "here", "error / others'",
         "mean RTT there", "here", "dropped there", "here", "recoveries here", "timeouts here"]  # fmt: skip
 
 

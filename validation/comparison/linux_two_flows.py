@@ -24,7 +24,7 @@ POINTS: float = SPEC["points"]
 
 @dataclass(frozen=True)
 class Theirs:
-    """One repeat with the kernel: goodput (Mbit/s), packets sent again, mean RTT (ms) of both flows."""
+    """One repeat with the kernel: goodput (Mbit/s), packets retransmitted, mean RTT (ms) of both flows."""
 
     goodput: tuple[float, float]
     retransmitted: tuple[float, float]
@@ -140,7 +140,7 @@ def _all(condition: str, held: Sequence[bool | None]) -> Verdict:
 
 
 HEAD = ["first / second", "first's share there", "repeats", "here", "seeds", "", "goodput there", "here",
-        "mean RTT there", "here", "sent again there", "here"]  # fmt: skip
+        "mean RTT there", "here", "retransmitted there", "here"]  # fmt: skip
 
 
 def pair_cells(pair: Pair) -> list[str]:

@@ -110,7 +110,7 @@ def parts(settings: Sequence[Setting]) -> dict[str, str]:
         some = [setting for setting in settings if setting.queue == queue]
         head = ["Packet loss rate"]
         for where in (setting.where for setting in some):
-            head += [f"{where}: fast recoveries", "timeouts", "sent again", "over the loss rate"]
+            head += [f"{where}: fast recoveries", "timeouts", "retransmitted", "over the loss rate"]
         rows = [[f"{loss:g}", *(cell for one in some for cell in cells(one, loss))] for loss in sorted(some[0].runs)]
         made[f"ns2_{queue.split()[0]}"] = markdown.table(head, rows)
     head = ["TCP with SACK", "host's queue", "runs a row", "falls between", "least over the loss rate"]

@@ -205,7 +205,7 @@ def _verdict(condition: str, inside: Sequence[bool]) -> Verdict:
     return Verdict(condition, f"{sum(inside)} of {len(inside)} rows", all(inside))
 
 
-HEAD = ["ns-3", "RTT", "queue", "loss", "goodput there", "here", "difference", "accepted", "", "sent again",
+HEAD = ["ns-3", "RTT", "queue", "loss", "goodput there", "here", "difference", "accepted", "", "retransmitted",
         "fast recoveries", "timeouts", "mean cwnd"]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ class Sample:
     sacked: int
     lost: int
     retransmitted: int
-    """Packets sent again so far."""
+    """Packets retransmitted so far."""
 
 
 def read(connection: socket.socket, at: float) -> Sample:

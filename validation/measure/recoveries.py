@@ -2,7 +2,7 @@
 
     tools/env python validation/measure/recoveries.py [RUNS]
 
-The profile has it (``window_rules``) that a recovery which ends while something that was sent again has yet to come
+The profile has it (``window_rules``) that a recovery which ends while something that was retransmitted has yet to come
 is followed by another one at once. Here the kernel's window events stand beside captures of
 ``scenarios/live/two-routes.toml``, where recoveries end both ways. Acknowledgments reach the sender a known delay after
 they enter their route.
@@ -54,7 +54,7 @@ def main() -> int:
                 again = any(0 <= other - at < SAME_S for other in entered)
                 ends[_under_way(sent, heard, at) > 0, again] += 1
     for under_way, again in sorted(ends):
-        what = "a retransmission" if under_way else "nothing sent again"
+        what = "a retransmission" if under_way else "nothing retransmitted"
         then = "another one begins" if again else "none begins"
         print(f"with {what} under way {then}: {ends[under_way, again]} of {ends.total()} recoveries")
     return 0

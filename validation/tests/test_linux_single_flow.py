@@ -20,8 +20,8 @@ CONDITIONS = [
     "mean RTT: median",
     "mean RTT, relative: closer",
     "mean RTT, relative: median",
-    "√ of packets sent again: closer",
-    "√ of packets sent again: median",
+    "√ of packets retransmitted: closer",
+    "√ of packets retransmitted: median",
 ]
 
 
@@ -101,7 +101,7 @@ def test_a_formula_that_does_not_look_at_the_control_misses(rows: list[Row]) -> 
         same = [other.theirs for other in rows if path(other) == path(row)]
         rtt, again = (sum(theirs[name] for theirs in same) / len(same) for name in ("mean_rtt", "retransmitted"))
         blind.append(answered(row, row.theirs["goodput"], again, rtt))
-    for condition in ("mean RTT: median", "√ of packets sent again: median"):
+    for condition in ("mean RTT: median", "√ of packets retransmitted: median"):
         assert verdict(blind, condition).held is False
 
 

@@ -150,7 +150,7 @@ fn every_shipped_control_carries_a_transfer_and_leaves_it_alone_when_it_goes() {
         drop(stream);
         assert_eq!(reader.join().expect("it read"), PART * PARTS);
         let again = sent_again() - before;
-        println!("{}: {again} segments sent again", control.kernel_name);
+        println!("{}: {again} segments retransmitted", control.kernel_name);
         if drops && !YIELDS.contains(&control.name) {
             assert!(again > 0, "{} fills no queue", control.name);
         }

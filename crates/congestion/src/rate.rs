@@ -259,7 +259,7 @@ mod tests {
                 (Bytes::new(lost), Bytes::new(1000))
             );
         }
-        // Sent again after that, the first has seen no loss; the last has seen both.
+        // Retransmitted after that, the first has seen no loss; the last has seen both.
         rate.on_sent(0, Instant::from_millis(13), false, 2000);
         let last = delivered(&mut rate, 14, 3, 0);
         assert_eq!(

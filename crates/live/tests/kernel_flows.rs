@@ -209,7 +209,7 @@ fn check_log(done: &mut Finished) {
         .filter(|(_, sequence, again)| seen.insert(*sequence) == *again)
         .collect();
     let again = rows.iter().filter(|(.., again)| *again).count();
-    assert!(again > 20, "{again} of {} were sent again", rows.len());
+    assert!(again > 20, "{again} of {} were retransmitted", rows.len());
     assert!(wrong.is_empty(), "{} of {again}: {wrong:?}", wrong.len());
 }
 

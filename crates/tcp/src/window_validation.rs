@@ -160,7 +160,7 @@ impl Validation {
         self.repairs = true;
     }
 
-    /// The reduction of the recovery under way was needless: none is due at its end.
+    /// The reduction of the recovery under way was spurious: none is due at its end.
     pub const fn on_spurious(&mut self) {
         self.recovery = None;
     }

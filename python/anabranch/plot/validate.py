@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PANELS = (
     (GOODPUT.name, "Goodput (%)"),
     (SRTT.name, "Mean RTT (%)"),
-    (RETRANSMITTED.name, "Sent again (√packets)"),
+    (RETRANSMITTED.name, "Retransmitted (√packets)"),
     (SHARES.name, "Shares (% of the sum)"),
     (WINDOW, "Window over time (%)"),
     (COMPLETION.name, "Completion times (%)"),

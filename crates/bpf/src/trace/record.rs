@@ -35,7 +35,7 @@ pub struct Record {
     pub sacked_out: u32,
     /// Of these marked lost.
     pub lost_out: u32,
-    /// Sent again and not acknowledged.
+    /// Retransmitted and not acknowledged.
     pub retrans_out: u32,
     /// Segments retransmitted so far.
     pub total_retrans: u32,

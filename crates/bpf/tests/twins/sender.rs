@@ -45,7 +45,7 @@ pub struct Sender {
     /// In segments.
     una: u64,
     nxt: u64,
-    /// Sent again after a timeout up to here.
+    /// Retransmitted after a timeout up to here.
     resent: u64,
     lost_until: u64,
     recovery: Option<Recovery>,

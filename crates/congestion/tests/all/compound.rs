@@ -241,7 +241,7 @@ fn losses_tune_gamma_by_the_backlog_of_the_loss_window() {
 
 /// A loss or a timeout that was none has told nothing of the queue, nor of another path.
 #[test]
-fn what_a_needless_reduction_taught_is_taken_back() {
+fn what_a_spurious_reduction_taught_is_taken_back() {
     let taught = || {
         let mut path = avoiding(&with(Params::default()), 200);
         path.ack();

@@ -154,7 +154,7 @@ fn a_reduction_starts_from_what_is_in_flight_or_from_the_window() {
 
 /// §4.9, and what Linux does instead: the reduction is remembered as the first one, with its plateau.
 #[test]
-fn a_needless_reduction_may_leave_its_plateau() {
+fn a_spurious_reduction_may_leave_its_plateau() {
     for restores in [true, false] {
         let stack = StackHabits {
             undo_restores_w_max: restores,

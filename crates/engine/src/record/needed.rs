@@ -141,7 +141,7 @@ mod tests {
 
     /// Fails for whoever asks what became of the last sending only, or of the first only.
     #[test]
-    fn any_earlier_sending_that_arrives_makes_it_needless() {
+    fn any_earlier_sending_that_arrives_makes_it_spurious() {
         let (again, once) = (true, false);
         assert_eq!(
             of(&[(0, 10, once, '-'), (0, 10, again, '+')])[1],

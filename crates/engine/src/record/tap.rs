@@ -296,7 +296,7 @@ impl Taps {
                 Fate::Delayed => format!("delayed by {by}"),
                 Fate::Duplicated => format!("doubled by {by}"),
                 Fate::Corrupted => format!("damaged by {by}"),
-                Fate::Resent => "sent again by the link".to_owned(),
+                Fate::Resent => "retransmitted by the link".to_owned(),
                 Fate::Sent | Fate::Received | Fate::Passed | Fate::Injected | Fate::Rebuilt => {
                     continue;
                 }

@@ -68,7 +68,7 @@ fn brute_force(rows: &[&PacketRow]) -> Vec<Option<bool>> {
 /// Fails for a table that looks at one earlier sending only.
 #[test]
 fn needed_is_what_the_fates_of_all_earlier_sendings_say() {
-    let (mut needed, mut needless) = (0, 0);
+    let (mut needed, mut spurious) = (0, 0);
     for (stack, reorder) in [
         ("linux", ""),
         ("linux", REORDER),
@@ -89,9 +89,9 @@ fn needed_is_what_the_fates_of_all_earlier_sendings_say() {
             assert_eq!(row.cause.is_some(), row.retransmission);
         }
         needed += told.iter().filter(|told| **told == Some(true)).count();
-        needless += told.iter().filter(|told| **told == Some(false)).count();
+        spurious += told.iter().filter(|told| **told == Some(false)).count();
     }
-    assert!(needed > 50 && needless > 5, "{needed}, {needless}");
+    assert!(needed > 50 && spurious > 5, "{needed}, {spurious}");
 }
 
 /// Fails for a log that begins late, misses a kind of event or loses what a transfer noted that is

@@ -4,10 +4,7 @@
 //! # Differs from Linux
 //! - A closed socket with data or a FIN outstanding is given up like an open one; `tcp_orphan_retries` is not modelled.
 
-use anabranch_core::{
-    body::Body,
-    units::Instant,
-};
+use anabranch_core::{body::Body, units::Instant};
 
 use super::{Ending, Endpoint, handshake::Opening};
 use crate::{

@@ -78,7 +78,7 @@ pub(super) fn ns2_sack1() -> Profile {
             "packets of 40 bytes for SYN and acknowledgments whatever their options",
             "one round-trip time measured at a time, in whole ticks",
             "sequence numbers in packets, and windows in fractions of them",
-            "what is sent again after a timeout: here not what SACK has reported",
+            "what is retransmitted after a timeout: here not what SACK has reported",
         ],
         settings: Settings {
             mss: 1460,

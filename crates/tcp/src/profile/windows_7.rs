@@ -68,7 +68,7 @@ pub(super) fn windows_7() -> Profile {
             ("frto", "RFC 4138 since Windows Vista"),
             (
                 "undo",
-                "that timeouts found needless are answered by more than sending no more again is not documented",
+                "that timeouts found spurious are answered by more than retransmitting no more is not documented",
             ),
             (
                 "limited_transmit",

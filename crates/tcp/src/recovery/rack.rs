@@ -185,7 +185,7 @@ impl Rack {
         }
     }
 
-    /// A recovery has proved needless: what was marked lost was only late.
+    /// A recovery has proved spurious: what was marked lost was only late.
     pub const fn on_spurious(&mut self) {
         self.reordering_seen = true;
     }

@@ -113,8 +113,8 @@ impl Tlp {
             return false;
         };
         let repaired = self.is_retrans && answer.duplicate_end != Some(end) && answer.ack > end;
-        let needless = answer.duplicate_end == Some(end) || answer.bare_duplicate;
-        if !self.is_retrans || repaired || needless {
+        let spurious = answer.duplicate_end == Some(end) || answer.bare_duplicate;
+        if !self.is_retrans || repaired || spurious {
             self.end_seq = None;
         }
         repaired

@@ -1,4 +1,4 @@
-//! Reductions that prove needless: Eifel detection (RFC 3522) and the count of duplicates that the
+//! Reductions that prove spurious: Eifel detection (RFC 3522) and the count of duplicates that the
 //! peer reports (RFC 2883 §5, RFC 3708 §3), for the response of RFC 4015.
 //!
 //! The response is the congestion control's

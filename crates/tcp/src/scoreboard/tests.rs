@@ -214,7 +214,7 @@ fn pipe_of_rfc_6675() {
     assert_eq!(board.lost_below(3, SMSS), Some(at(300)));
     assert_eq!(board.mark_lost_below(at(300)), 200);
     assert_eq!((board.in_flight(), board.lost()), (400, 200));
-    // Sent again, the first counts again.
+    // Retransmitted, the first counts again.
     assert_eq!(board.next_lost(), Some(0));
     board.resent(0, Instant::from_millis(50), true, false);
     assert_eq!((board.in_flight(), board.next_lost()), (500, Some(2)));

@@ -144,7 +144,7 @@ impl<B: Body> Sender<B> {
     }
 
     /// The peer reports that the segment before `end` came twice.
-    pub(super) fn tell_remedy_of_needless(&mut self, now: Instant, end: Seq) {
+    pub(super) fn tell_remedy_of_spurious(&mut self, now: Instant, end: Seq) {
         self.tell_remedy(now, |remedied, view| {
             if let Some(length) = remedied.arrivals.take(end) {
                 let late = Late {

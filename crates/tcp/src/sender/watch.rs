@@ -149,7 +149,7 @@ impl<B: Body> Sender<B> {
         }
         watch.rack.on_duplicate(self.una, self.nxt);
         if watch.remedy.is_some() {
-            self.tell_remedy_of_needless(now, right);
+            self.tell_remedy_of_spurious(now, right);
         }
         let Some(watch) = &mut self.cold.watch else {
             return;

@@ -214,7 +214,10 @@ fn the_handshake_tests_the_path() {
     assert_eq!(fields, [Some(1), Some(0), Some(1)]);
     let at = server.deadline();
     server.on_deadline(at);
-    let again = server.poll_transmit(at).expect("it is sent again").segment;
+    let again = server
+        .poll_transmit(at)
+        .expect("it is retransmitted")
+        .segment;
     assert!(again.flags.has(Flags::SYN | Flags::ACK));
     assert!(matches!(again.options, Options::Syn { accecn: None, .. }));
     client.on_segment(at, &answer, Ecn::NotEct);

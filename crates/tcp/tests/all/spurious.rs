@@ -183,7 +183,7 @@ fn timestamps_undo_a_timeout() {
 /// before the recovery: the first was lost, and nothing comes back. Where the timeout has reduced by
 /// itself (RFC 5681) that alone is undone.
 #[test]
-fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
+fn a_spurious_timeout_in_a_recovery_does_not_undo_the_recovery() {
     // Where it is not taken back the window is of one segment, which the acknowledgment lets grow.
     for (again_, undone, cwnd) in [(false, 0, 2), (true, 1, 21)] {
         let settings = Settings {
@@ -218,7 +218,7 @@ fn a_needless_timeout_in_a_recovery_does_not_undo_the_recovery() {
 /// the recovery has proved spurious meanwhile.
 #[test]
 fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
-    for needless in [true, false] {
+    for spurious in [true, false] {
         let settings = Settings {
             idle_restart: IdleRestart::Rfc7661,
             eifel: false,
@@ -241,10 +241,10 @@ fn what_is_taken_back_within_a_recovery_stays_where_the_window_is_validated() {
         assert_eq!(s.stats().retransmitted_packets, 1);
         assert!(s.cwnd() < cwnd);
         let duplicate = [(una, una + 1)];
-        s.ack(330, una + 8, if needless { &duplicate } else { &[] });
-        assert_eq!(s.stats().undone, u32::from(needless));
+        s.ack(330, una + 8, if spurious { &duplicate } else { &[] });
+        assert_eq!(s.stats().undone, u32::from(spurious));
         s.ack(331, una + 10, &[]);
-        assert_eq!(s.cwnd() >= cwnd, needless, "{} of {cwnd}", s.cwnd());
+        assert_eq!(s.cwnd() >= cwnd, spurious, "{} of {cwnd}", s.cwnd());
     }
 }
 
