@@ -1,7 +1,7 @@
 """Our own TCP at one end of a live run, the kernel's at the other.
 
 What both say to each other, over every path and with every option, and on which wrong systems the checks fail, is in
-``crates/live/tests/own_end.rs``; here is what a user sees of it.
+``crates/live/tests/all/own_end.rs``; here is what a user sees of it.
 """
 
 from __future__ import annotations

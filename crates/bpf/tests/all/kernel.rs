@@ -1,8 +1,6 @@
 //! Every shipped control in the kernel: it compiles, passes the verifier, carries a transfer and leaves
 //! without taking its connection along. Where the machine does not let that be tried the test says
 //! why and passes.
-#![cfg(feature = "kernel")]
-
 use std::{
     fs,
     io::{Read as _, Write as _},

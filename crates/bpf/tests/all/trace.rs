@@ -1,7 +1,5 @@
 //! The program that watches the kernel's TCP: the verifier takes it, it tells of the sockets that it is to watch and of no
 //! others, and nothing of it stays. Where the machine does not let that be tried the test says why and passes.
-#![cfg(feature = "kernel")]
-
 use std::{
     collections::BTreeSet,
     io::{Read as _, Write as _},
@@ -323,7 +321,7 @@ fn nothing_stays_however_a_trace_ends() {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args([
                 "--exact",
-                "nothing_stays_however_a_trace_ends",
+                "trace::nothing_stays_however_a_trace_ends",
                 "--nocapture",
             ])
             .env(HOLD, "1")

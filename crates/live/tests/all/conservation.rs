@@ -1,12 +1,9 @@
 //! Packets are conserved in every live run: what was sent has come, was dropped, lost or thrown away, or is somewhere. Engines
 //! and elements from which packets vanish, or into which they come from nowhere, are found out. Where the machine does
 //! not let that be tried the tests say why and pass.
-#![cfg(target_os = "linux")]
-
-mod common;
-
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
+use crate::common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 use anabranch_core::units::Instant;
 use anabranch_live::{Around, Frame, Live};
 use anabranch_path::{
@@ -15,7 +12,6 @@ use anabranch_path::{
     queue::{Item, QueueContext, QueueDiscipline},
 };
 use anabranch_scenario::Extensions;
-use common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 use serde_json::Value;
 
 /// Packets that are doubled and lost, a warm-up, copies over two routes and a host of our own TCP; cut off in mid-run.

@@ -1,7 +1,5 @@
 //! What a live run tells of the kernel's flows: their connections, what was retransmitted, a shell without flows. Where the machine
 //! does not let that be tried the tests say why and pass.
-#![cfg(target_os = "linux")]
-
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},

@@ -11,9 +11,7 @@
 //!
 //! `reno`'s was 1 before the first run, which met none; the others' are as they were then.
 
-mod twins {
-    pub mod sender;
-}
+mod sender;
 
 use anabranch_bpf::{Source, native};
 use anabranch_congestion::{
@@ -22,7 +20,7 @@ use anabranch_congestion::{
     reno, vegas, westwood_plus,
 };
 use anabranch_core::units::Bytes;
-use twins::sender::{INITIAL, Sender};
+use sender::{INITIAL, Sender};
 
 const SCENARIOS: u64 = 1000;
 const STEPS: usize = 600;

@@ -1,13 +1,11 @@
 //! Every script under `tests/scripts`, on our endpoint: with IPv4 and IPv6, with sequence numbers
 //! that begin at 0 and with numbers that wrap early on either side.
 
-mod wrong;
-
 use std::path::{Path, PathBuf};
 
+use crate::wrong::{How, Wrong};
 use anabranch_script::{Action, EndpointTarget, Position, Script, parse, run};
 use anabranch_tcp::wire::{Ports, Version};
-use wrong::{How, Wrong};
 
 const PORTS: Ports = Ports {
     source: 40_000,

@@ -1,17 +1,13 @@
 //! What each workload writes arrives octet for octet, and wrong systems are found out: an engine that alters, swaps or doubles
 //! octets on their way to a kernel, with checksums that are right. Where the machine does not let that be tried the
 //! tests say why and pass.
-#![cfg(target_os = "linux")]
-
-mod common;
-
 use std::{fs, path::PathBuf};
 
+use crate::common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 use anabranch_core::units::Instant;
 use anabranch_live::{Around, Frame, Live, departing, write};
 use anabranch_path::host::{Arrived, Host};
 use anabranch_scenario::Extensions;
-use common::{Fault, NO_LIMITS, Wrong, may_run, resolve};
 
 /// Headers of IPv4, TCP with timestamps, and UDP.
 const IP: usize = 20;

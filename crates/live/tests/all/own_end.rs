@@ -1,18 +1,14 @@
 //! Our own TCP and the kernel's talk to each other: over clean paths and bad ones, in both directions, with and without each
 //! option; and the same checks on systems that are wrong. Where the machine does not let that be tried the
 //! tests say why and pass.
-#![cfg(target_os = "linux")]
-
-mod common;
-
 use std::{fmt::Write as _, path::Path};
 
+use crate::common::{Fault, Wrong, may_run, resolve};
 use anabranch_core::{body::Octets, units::Instant};
 use anabranch_live::{Around, Error, Frame, Limits, Live, departing, write};
 use anabranch_path::host::{Arrived, Departing, Host};
 use anabranch_scenario::Extensions;
 use anabranch_tcp::{Flags, Segment, wire};
-use common::{Fault, Wrong, may_run, resolve};
 use serde_json::{Value, json};
 
 /// What each file has; every connection must be done in time.
