@@ -8,7 +8,7 @@ SEEDS ?= 2
 # sanitizer is left out because the code is safe Rust and the runtime is not packaged everywhere.
 FUZZ := RUSTC_BOOTSTRAP=1 $(RUN) cargo fuzz
 
-.PHONY: help setup study test check test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock clean distclean
+.PHONY: help setup dev demo study test check test-studies test-live test-all test-slow compare validate bench guard examples format format-check lint generate generate-check docs fuzz lock wheel clean distclean
 .DEFAULT_GOAL := help
 
 help: ## Say what the targets do
@@ -17,10 +17,17 @@ help: ## Say what the targets do
 setup: ## Set up the checkout: .tools, .venv, the engine
 	@tools/bootstrap
 
+dev: ## As setup, with the tools of development
+	@tools/bootstrap dev
+
+demo: setup ## Run the reordering study in quick mode; write a page of it
+	@$(RUN) anabranch demo --out out/demo
+
 # What controllers of link groups save takes four minutes even in quick mode: anabranch study link-aggregation-frontier
 STUDIES := $(filter-out studies/link-aggregation-frontier/,$(sort $(wildcard studies/*/)))
 
-study: setup ## Run the studies that ship, in quick mode; print claims and verdicts; write the report
+study: setup ## Run the studies that ship, in quick mode (about ten minutes); write their reports
+	@echo "$(words $(STUDIES)) studies in quick mode: about ten minutes on two cores. make demo runs one of them: seconds." >&2
 	@$(RUN) anabranch study $(STUDIES) --quick --out out/studies
 
 # A fixed seed for the properties: a failure is one anybody sees again. Leave it out to look further.
@@ -33,7 +40,7 @@ test: ## Run the tests, of studies and live runs those marked brief
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m 'not slow and not long' tests/python tests/tools validation/tests
 	$(RUN) python -m pytest -rs -m 'brief and not slow' tests/studies tests/live
 
-test-studies: setup ## Run all tests of studies, and wrong systems beside figures of others
+test-studies: dev ## Run all tests of studies, and wrong systems beside figures of others
 	$(RUN) python -m pytest -rs tests/studies
 	$(RUN) python -m pytest -rs -n auto --dist loadfile -m long validation/tests
 
@@ -46,10 +53,10 @@ test-all: ## Run all tests but those marked slow, one kind after the other
 	$(MAKE) test-studies
 	$(MAKE) test-live
 
-test-slow: setup ## Run the tests that make every figure of a page anew
+test-slow: dev ## Run the tests that make every figure of a page anew
 	$(RUN) python -m pytest -rs -m slow validation/tests tests/live
 
-compare: setup ## Set figures of other implementations beside ours, row by row; write docs/validation
+compare: dev ## Set figures of other implementations beside ours, row by row; write docs/validation
 	@$(RUN) python validation/compare.py --write
 
 validate: setup ## Run the scenarios of scenarios/live in both engines; write docs/validation/live.md (20 minutes)
@@ -60,9 +67,9 @@ bench: setup ## Measure speed and memory; needs valgrind for instruction counts
 	@$(RUN) anabranch bench
 
 guard: setup ## Compare instructions per packet and digests with the record
-	$(RUN) cargo run --release --locked --quiet -p anabranch-bench -- --guard
+	$(RUN) cargo run --profile dist --locked --quiet -p anabranch-bench -- --guard
 
-examples: setup ## Build and run the examples outside the workspace, and the one in CONTRIBUTING.md
+examples: dev ## Build and run the examples outside the workspace, and the one in CONTRIBUTING.md
 	$(RUN) examples/run
 	$(RUN) python tools/try_contribution.py
 
@@ -93,27 +100,32 @@ check: ## Check what has changed: formatting, lints and its tests; a minute
 	@tools/bootstrap lint
 	@$(RUN) python tools/check_changed.py
 
-generate: setup ## Write the generated reference and the JSON Schema
+generate: dev ## Write the generated reference and the JSON Schema
 	$(RUN) python tools/generate.py
 
-generate-check: setup ## Check that the generated files are up to date
+generate-check: dev ## Check that the generated files are up to date
 	$(RUN) python tools/generate.py --check
 
-docs: setup ## Build the documentation site into site/, strictly
+docs: dev ## Build the documentation site into site/, strictly
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet
 	@echo "documentation: site/index.html"
 
-fuzz: setup ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60) each
+fuzz: dev ## Fuzz the scenario parser and the wire formats for FUZZ_SECONDS (60) each
 	for target in scenario capture lacpdu fec recording tunnel wire_decode wire_roundtrip; do \
 	  $(FUZZ) run --sanitizer none $$target -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 || exit 1; \
 	done
 
-lock: setup ## Renew the lock files after a change of requirements.in or Cargo.toml
+lock: dev ## Renew the lock files after a change of requirements*.in or Cargo.toml
 	@eval "$$(.tools/uv/bin/python tools/pip_settings.py)" && \
-	.tools/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header \
-	  requirements.in -o requirements.lock
+	compile() { .tools/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-emit-index-url --no-header "$$@"; } && \
+	compile requirements-dev.in -o requirements-dev.lock && \
+	compile requirements.in --constraint requirements-dev.lock -o requirements.lock && \
+	compile tools/wheel.in --constraint requirements-dev.lock -o tools/wheel.lock
 	$(RUN) cargo update --workspace
 	$(RUN) python tools/check_locks.py
+
+wheel: setup ## Build a manylinux wheel into dist/
+	@tools/build_wheel
 
 clean: ## Remove what was built; keep the environment
 	rm -rf target site out .mypy_cache .ruff_cache .pytest_cache .hypothesis .tools/stamps/engine

@@ -11,14 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 DIGESTS = Path(__file__).with_name("digests.tsv")
 
 CASES: list[tuple[str, list[str]]] = [
-    ("scenarios/reordering.toml", []),
-    ("scenarios/reordering.toml", ["flow.main.cc=new-reno", "flow.main.stack=rfc"]),
+    ("studies/reordering/reordering.toml", []),
+    ("studies/reordering/reordering.toml", ["flow.main.cc=new-reno", "flow.main.stack=rfc"]),
     (
-        "scenarios/reordering.toml",
+        "studies/reordering/reordering.toml",
         ["flow.main.cc=cubic-plus", "link.bottleneck.forward.queue.reorder.interval=10"],
     ),
     (
-        "scenarios/reordering.toml",
+        "studies/reordering/reordering.toml",
         ['link.egress.impair=[{ kind = "bernoulli-loss", rate = 0.01 }]', "flow.main.count=3"],
     ),
     ("scenarios/fairness.toml", ["duration=5 s"]),

@@ -30,6 +30,8 @@ def test_help(anabranch: Call) -> None:
         "  --version  Print the version.\n"
         "  --help     Show this message and exit.\n\n"
         "Commands:\n"
+        "  demo      Run the reordering study in quick mode and write a page of it.\n"
+        "  new       Write a commented scenario to begin with: DIR/scenario.toml.\n"
         "  run       Run one scenario once.\n"
         "  study     Reproduce published studies: claims with verdicts, figures.\n"
         "  sweep     Run a scenario over a grid, on all cores.\n"

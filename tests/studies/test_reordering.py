@@ -36,11 +36,6 @@ def test_the_open_parameters_choices_lie_in_their_ranges(checkout: Path) -> None
             assert parameter["value"] in parameter["choices"], parameter["name"]
 
 
-def test_the_study_runs_the_scenario_that_ships(checkout: Path) -> None:
-    study = (checkout / "studies/reordering/reordering.toml").read_text(encoding="utf-8")
-    assert study == (checkout / "scenarios/reordering.toml").read_text(encoding="utf-8")
-
-
 def test_remedies_have_a_table_and_a_claim_of_their_own(outcome: Outcome) -> None:
     assert [claim["id"] for claim in outcome["claims"] if "section" in claim] == ["X1"]
     (table,) = outcome["tables"]

@@ -77,6 +77,42 @@ def top(
 
 
 @app.command()
+def demo(
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", parser=_directory, help="Where the page and the study's report go."),
+    ] = Path("anabranch-demo"),
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    jobs: Jobs = None,
+) -> None:
+    """Run the reordering study in quick mode and write a page of it.
+
+    About 15 seconds on two cores. DIR/index.html has the main figure and a verdict for each claim.
+    """
+    with exit_status():
+        from anabranch.cli.demo import run_demo
+
+        run_demo(out, jobs=jobs, opens=open_)
+
+
+@app.command()
+def new(
+    directory: Annotated[str, typer.Argument(metavar="DIR", help="Where the scenario goes; made if it is missing.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="NAME", help="A ready-made scenario in place of the starter.")
+    ] = "starter",
+) -> None:
+    """Write a commented scenario to begin with: DIR/scenario.toml.
+
+    The schema beside it lets editors complete and check keys.
+    """
+    with exit_status():
+        from anabranch.cli.new import write_new
+
+        write_new(_directory(directory), from_)
+
+
+@app.command()
 def run(
     file: File,
     seed: Annotated[Optional[int], typer.Option(metavar="N", help="Instead of the scenario's seed.")] = None,  # noqa: UP045

@@ -29,7 +29,7 @@ def run_bench(json: bool) -> None:
         raise UserError(
             "the benchmark is built with cargo, which is not installed", hint="see the README: `make bench`"
         )
-    command = [cargo, "run", "--release", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
+    command = [cargo, "run", "--profile", "dist", "-q", "-p", "anabranch-bench", "--", *(["--json"] if json else [])]
     status, printed = _finish(command, checkout)
     if status != 0:
         raise RunFailedError(f"the benchmark failed with status {status}")

@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from anabranch.study.live import LiveStudyResult
 
 
+COLOURS = {
+    "reproduced": "green",
+    "reproduced (fragile)": "yellow",
+    "not reproduced": "red",
+    "paper inconsistent": "blue",
+}
+"""The colour of each verdict; of one that has none here, magenta."""
+
+
 @dataclass(frozen=True)
 class StudyOptions:
     """The options of the command."""
@@ -95,7 +104,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
 
 
 def _run(study: Study, options: StudyOptions) -> StudyResult:
-    with _Bars() as bars:
+    with Bars() as bars:
         return study.run(
             quick=options.quick,
             robustness=options.robustness,
@@ -105,7 +114,7 @@ def _run(study: Study, options: StudyOptions) -> StudyResult:
         )
 
 
-class _Bars:
+class Bars:
     """A progress bar for each part of the work, one after the other."""
 
     def __init__(self) -> None:
@@ -120,7 +129,7 @@ class _Bars:
             self._bars[what] = Progress(what, total)
         self._bars[what].update(done)
 
-    def __enter__(self) -> _Bars:
+    def __enter__(self) -> Bars:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -153,7 +162,7 @@ def _run_live(studies: list[Study], targets: list[Path | None], options: StudyOp
     documents, failed = [], []
     for study, planned, target in zip(studies, plans, targets, strict=True):
         name = study.definition.name
-        with _Bars() as bars:
+        with Bars() as bars:
             result = planned.run(announce=partial(_announce, name), progress=bars.report)
         if options.json:
             documents.append(result.to_json())
@@ -243,8 +252,6 @@ def _claims(claims: list[ClaimResult]) -> Table:
 
     from anabranch.report.format import share
 
-    colours = {"reproduced": "green", "reproduced (fragile)": "yellow", "not reproduced": "red",
-               "paper inconsistent": "blue"}  # fmt: skip
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     table.add_column("claim", ratio=4)
@@ -254,7 +261,7 @@ def _claims(claims: list[ClaimResult]) -> Table:
     for heading in ("robust", "jitter", "control"):
         table.add_column(heading, justify="right")
     for item in claims:
-        colour = colours.get(item.verdict, "magenta")
+        colour = COLOURS.get(item.verdict, "magenta")
         control = item.control.word if item.control else "none"
         measured = _with(item.plain.measured, item.why)
         verdict = styled(item.verdict, colour)

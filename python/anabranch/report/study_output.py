@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from anabranch.study.correction import CorrectionResult
     from anabranch.study.definition import Open
 
-_CLASS = {
+CLASSES = {
     "reproduced": "reproduced",
     "reproduced (fragile)": "fragile",
     "not reproduced": "not",
     "paper inconsistent": "inconsistent",
 }
+"""The style class of each verdict."""
 
 
 def write_study(result: StudyResult, directory: Path) -> None:
@@ -177,7 +178,7 @@ def _facts(result: StudyResult) -> str:
 def _claims(claims: Sequence[ClaimResult]) -> str:
     rows = []
     for c in claims:
-        css = _CLASS.get(c.verdict, "inconclusive")
+        css = CLASSES.get(c.verdict, "inconclusive")
         why = f"<br><span class='soft'>{text(c.why)}</span>" if c.why else ""
         note = f"<br><span class='soft'>{text(c.claim.note)}</span>" if c.claim.note else ""
         rows.append(

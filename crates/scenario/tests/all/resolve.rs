@@ -16,7 +16,7 @@ use anabranch_scenario::{
     types::{queue, workload},
 };
 
-const REORDERING: &str = include_str!("../../../../scenarios/reordering.toml");
+const REORDERING: &str = include_str!("../../../../studies/reordering/reordering.toml");
 
 /// Knows the controls that the examples name, whichever this version has built in.
 fn extensions() -> Extensions {

@@ -1,0 +1,55 @@
+"""The page of ``anabranch demo``: one figure, the claims, and what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anabranch.report.page import image, page, table, text
+from anabranch.report.study_output import CLASSES
+
+if TYPE_CHECKING:
+    from anabranch.study import StudyResult
+
+
+def front_page(result: StudyResult, figure: bytes) -> str:
+    """The whole page; the study's own report stands beside it in ``study/``."""
+    definition = result.definition
+    rows = [
+        (
+            text(item.claim.id),
+            text(item.claim.claim),
+            text(item.claim.published),
+            text(item.plain.measured),
+            f"<span class='verdict {CLASSES.get(item.verdict, 'inconclusive')}'>{text(item.verdict)}</span>",
+        )
+        for item in result.claims
+        if not item.claim.section
+    ]
+    body = [
+        f"<h1>{text(definition.title)}</h1>",
+        f"<p class='soft'>{text(definition.source)}</p>",
+        f"<p>{_WHAT}</p>",
+        f"<figure>{image(figure, 'Normalised throughput over the reorder interval')}"
+        "<figcaption>Throughput of each TCP over the reorder interval, divided by its own throughput without "
+        "reordering. A small interval reorders often, by few places.</figcaption></figure>",
+        "<h2>What the paper claims, and what these runs show</h2>",
+        table(("", "claim", "published", "measured", "verdict"), rows, left=5, raw=True),
+        f"<p class='hint'>{text(f'Quick grid, {result.runs:,} runs.')} A verdict may go against the paper. "
+        "<a href='study/report.html'>The study's report</a> has the reasons, every figure, the settings and the "
+        "controls: each check is also made on a system known to be wrong, and must fail there.</p>",
+        f"<h2>Next</h2><pre>{text(_NEXT)}</pre>",
+    ]
+    return page("Anabranch: TCP over a path that reorders", "\n".join(body))
+
+
+_WHAT = (
+    "The queue of a 10 Mbit/s bottleneck lets one packet in every so many leave as many places late. TCP takes the gap "
+    "for a loss, retransmits what was only late, and reduces its congestion window again and again. Cubic+ goes back "
+    "to slow start where a timer finds losses during a recovery."
+)
+
+_NEXT = """\
+anabranch new first                  # a commented scenario in the folder first/
+anabranch run first/scenario.toml    # what the flow and each link did
+anabranch run first/scenario.toml --why
+anabranch study                      # the other studies"""

@@ -1,0 +1,47 @@
+"""``anabranch new``: what it writes runs, and nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from anabranch import checkout
+from anabranch.checkout import shipped_scenarios, shipped_studies
+
+from .command import Call
+
+
+@pytest.mark.parametrize("name", sorted(shipped_scenarios()))
+def test_every_ready_made_scenario_runs_with_the_schema_beside_it(anabranch: Call, tmp_path: Path, name: str) -> None:
+    done = anabranch("new", str(tmp_path / "first"), "--from", name)
+    assert (done.status, done.out) == (0, "")
+    text = (tmp_path / "first/scenario.toml").read_text(encoding="utf-8")
+    assert text.startswith("#:schema ./scenario.schema.json\n")
+    json.loads((tmp_path / "first/scenario.schema.json").read_text(encoding="utf-8"))
+    assert anabranch("run", str(tmp_path / "first/scenario.toml"), "--set", "duration=1 s").status == 0
+
+
+def test_what_is_there_stays(anabranch: Call, tmp_path: Path) -> None:
+    (tmp_path / "scenario.schema.json").write_text("mine")
+    done = anabranch("new", str(tmp_path))
+    assert done.status == 2
+    assert "scenario.schema.json: it exists already" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["scenario.schema.json"]
+    assert (tmp_path / "scenario.schema.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("directory", "name", "said"), [("a", "reorderin", '"reordering"'), ("", "starter", "empty")])
+def test_bad_arguments_write_nothing(anabranch: Call, tmp_path: Path, directory: str, name: str, said: str) -> None:
+    done = anabranch("new", str(tmp_path / directory) if directory else "", "--from", name)
+    assert done.status == 2
+    assert said in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wheel_has_its_studies_and_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Away from a checkout they are found beside the package."""
+    monkeypatch.setattr(checkout, "find_checkout", lambda: None)
+    assert {"reordering", "fairness", "link-aggregation", "multipath", "fec"} <= set(shipped_studies())
+    assert {"starter", "reordering", "fairness"} <= set(shipped_scenarios())
