@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 """Of a point's file."""
+SWEEP_FILE = "sweep.json"
+"""What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
 MAX_POINT_BYTES = 256 * 1024 * 1024
 MOST_REMARKS = 10
 """Points that are named; of more only the number is said."""
@@ -118,7 +120,7 @@ class Store:
             write_manifest(self.directory, "sweep", {f for f in files if (self.directory / f).is_file()})
 
     def finish(self, result: SweepResult) -> None:
-        """Write the tables, and the manifest."""
+        """Write the tables, what is needed to read them again, and the manifest."""
         import io
 
         if self.directory is None:
@@ -126,9 +128,16 @@ class Store:
         for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
             buffer = io.BytesIO()
             frame.write_parquet(buffer, compression="zstd")
-            write_whole(self.directory / name, buffer.getvalue())
-            self.ours.add(name)
+            self._add(name, buffer.getvalue())
+        self._add("runs.csv", result.frame.write_csv().encode())
+        # Last: it describes the tables, which are there then.
+        self._add(SWEEP_FILE, to_json(result.to_json()))
         self.note()
+
+    def _add(self, name: str, content: bytes) -> None:
+        if self.directory is not None:
+            write_whole(self.directory / name, content)
+            self.ours.add(name)
 
     def said(self) -> None:
         """Say of how many points nothing was said."""

@@ -76,7 +76,7 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
     if options.out is not None:
-        note(f"wrote {options.out / 'runs.parquet'} and {options.out / 'table.parquet'}")
+        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     if options.json:
         print_json(to_json(result))
     else:
