@@ -54,6 +54,18 @@ class Estimate:
     interval: Interval
     deterministic: bool
 
+    def to_json(self) -> dict[str, Any]:
+        """As in the JSON of ``sweep`` and ``compare``."""
+        interval = self.interval
+        return {
+            "mean": interval.mean,
+            "lower": interval.lower,
+            "upper": interval.upper,
+            "level": interval.level,
+            "n": interval.n,
+            "deterministic": self.deterministic,
+        }
+
 
 @dataclass(frozen=True)
 class SweptScenario:
@@ -183,7 +195,7 @@ def sweep(
     finally:
         maker.store.note()
     swept = SweptScenario(resolved.get("title", ""), list(scenario.sets), resolved.get("resolved_scenario", {}))
-    result = SweepResult(list(axes), _frame(list(axes), points, summaries), swept)
+    result = SweepResult(list(axes), runs_frame(list(axes), points, summaries), swept)
     maker.store.finish(result)
     return result
 
@@ -343,7 +355,8 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
     return flat
 
 
-def _frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
+def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
+    """One row per run, as of :class:`SweepResult`."""
     import polars as pl
 
     flat = [flatten(s) for s in summaries]
