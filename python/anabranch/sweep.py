@@ -160,7 +160,7 @@ class SweepResult:
 
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
     """Mean and interval over repeats given as (digest, value); repeats with one shared digest count once."""
-    values = [float(v) for _, v in rows if v is not None and not math.isnan(v)]
+    values = [float(v) for _, v in rows if v is not None and math.isfinite(v)]
     if not values:
         return None
     digests = {d for d, _ in rows}

@@ -25,7 +25,7 @@ class Sample:
     @cached_property
     def by_seed(self) -> dict[int, float]:
         """The runs that have the figure."""
-        return {seed: v for seed, _, v in self.runs if v is not None and not math.isnan(v)}
+        return {seed: v for seed, _, v in self.runs if v is not None and math.isfinite(v)}
 
     @property
     def seeds(self) -> set[int]:

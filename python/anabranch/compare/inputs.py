@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anabranch.compare.difference import Sample
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head, read_json
+from anabranch.limits import MAX_SEED
 from anabranch.output import MANIFEST, read_manifest
 from anabranch.points import SWEEP_FILE
 from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
@@ -278,6 +280,10 @@ def read_summary(path: Path) -> Summary:
         UserError: The file is something else.
     """
     content = read_json(path)
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{path} is JSON, but has half a character in a text") from None
     wrong = _foreign(content)
     if wrong:
         raise UserError(f"{path} {wrong}; the summary of a run was expected", hint="`anabranch run … --json` prints it")
@@ -302,8 +308,12 @@ def _foreign(content: Any) -> str:
         if not _is_table_of_tables(content.get(key)):
             return f'is JSON, but has no table "{key}"'
     seed = content.get("seed")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        return 'is JSON, but has no number "seed"'
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+        return f'is JSON, but has no "seed" from 0 to {MAX_SEED}'
+    if not isinstance(content.get("digest"), (str, type(None))):
+        return 'is JSON, but its "digest" is no text'
+    if not isinstance(content.get("resolved_scenario", {}), dict):
+        return 'is JSON, but its "resolved_scenario" is no table'
     return ""
 
 

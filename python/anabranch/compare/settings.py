@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,8 +34,11 @@ def _below(path: str, axis: str) -> bool:
 
 def _one_place(scenario: Mapping[str, Any]) -> dict[str, Any]:
     """Each key in one place: what both directions of a link share stands on the link, the rest in its direction."""
-    links = {name: _link(link) for name, link in scenario.get("link", {}).items()}
-    return {**{k: v for k, v in scenario.items() if k not in _OWN}, **({"link": links} if links else {})}
+    whole = {key: value for key, value in scenario.items() if key not in _OWN}
+    links = whole.get("link")
+    if isinstance(links, Mapping):
+        whole["link"] = {name: _link(link) if isinstance(link, Mapping) else link for name, link in links.items()}
+    return whole
 
 
 def _link(link: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,4 +72,4 @@ def _walk(path: tuple[str, ...], values: Sequence[Any]) -> Iterator[tuple[str, t
 def _text(value: Any) -> str:
     if value is None:
         return ABSENT
-    return value if isinstance(value, str) else toml_text.write_value(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

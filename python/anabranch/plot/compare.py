@@ -101,8 +101,11 @@ def _draw(comparison: Comparison, block: Block, element: str) -> Figure:
         for label, part in _parts(comparison, rows, x).items():
             for i, one in enumerate(comparison.inputs):
                 name = f"{one.name}, {label}" if label else one.name
-                points = [(scale.places[row.point[x]], row) for row in part]
-                lines += [(line, name) for line in _line(axes, block, sorted(points, key=_place), i, len(lines))]
+                points = sorted(((scale.places[row.point[x]], row) for row in part), key=_place)
+                line = _line(axes, block, points, i, len(lines))
+                # What has no size has nothing between two values.
+                line.set_linestyle("-" if scale.is_numeric else "none")
+                lines.append((line, name))
     else:
         axes.set_xticks(range(len(comparison.inputs)), [shown.figure(one.name) for one in comparison.inputs])
         axes.set_xlim(-0.5, len(comparison.inputs) - 0.5)
@@ -152,7 +155,7 @@ def _label_x(axes: Axes, path: str, scale: Scale) -> None:
         axes.set_xscale("log")
 
 
-def _line(axes: Axes, block: Block, points: Sequence[tuple[float, Row]], column: int, drawn: int) -> list[Line2D]:
+def _line(axes: Axes, block: Block, points: Sequence[tuple[float, Row]], column: int, drawn: int) -> Line2D:
     """One input's line, with its 95 % interval; colours are of inputs, markers tell lines of one input apart."""
     scale = block.measure.scale
     known = [(x, cell.interval) for x, row in points if (cell := row.cells[column]) is not None]
@@ -160,10 +163,10 @@ def _line(axes: Axes, block: Block, points: Sequence[tuple[float, Row]], column:
     low = [(i.mean - i.lower if i.lower is not None else 0.0) * scale for _, i in known]
     high = [(i.upper - i.mean if i.upper is not None else 0.0) * scale for _, i in known]
     looks: dict[str, Any] = {"color": COLOURS[column % len(COLOURS)], "marker": MARKERS[drawn % len(MARKERS)]}
-    drawn_line = axes.plot(xs, ys, **looks)
+    line = axes.plot(xs, ys, **looks)[0]
     if any(low) or any(high):
         axes.errorbar(xs, ys, yerr=[low, high], fmt="none", ecolor=looks["color"], elinewidth=0.8, capsize=2)
-    return drawn_line
+    return line
 
 
 def _reaches_below(rows: Sequence[Row]) -> bool:
