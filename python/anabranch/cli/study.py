@@ -219,7 +219,9 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
     from anabranch.report.study_output import legend
 
     out = console()
-    out.print(styled(f"{result.definition.title}\n"), result.definition.source, sep="")
+    out.print(styled(result.definition.title))
+    if result.definition.source:
+        out.print(result.definition.source)
     for title, claims in result.by_section:
         if title:
             out.print(styled(title))
@@ -229,12 +231,17 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
         out.print(_table(made))
         if made.table.note:
             out.print(made.table.note, style="dim")
-    said = "; ".join(_counted(title, claims) for title, claims in result.by_section)
+    said = "; ".join(_counted(title, claims) for title, claims in result.by_section) or NO_CLAIMS
     for remark in legend(result):
         out.print(remark, style="dim", soft_wrap=True)
     out.print(f"{said}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
     for remark in result.notes:
         out.print(remark)
+    if not result.runs and result.definition.figures and not (result.claims or result.tables):
+        out.print("it has figures only: --out DIR draws them")
+
+
+NO_CLAIMS = "no claims"
 
 
 def _claims(claims: list[ClaimResult]) -> Table:

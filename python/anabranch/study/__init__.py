@@ -346,7 +346,7 @@ class Study:
         return pool.results(jobs)
 
     def _notes(self, plain: Results) -> list[str]:
-        if self.definition.jitter or len(plain.seeds()) > 1:
+        if not plain.runs or self.definition.jitter or len(plain.seeds()) > 1:
             return []
         return ["One seed and no [jitter]: where nothing in a scenario is random, every figure is a single sample."]
 

@@ -48,9 +48,14 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     """Judge every claim at a Latin hypercube of the open parameters on the quick grid, and keep the answer.
 
     Raises:
-        UserError: The study declares no open parameter.
+        UserError: The study declares no claim, or no open parameter.
         ScenarioError: A plausible point is not a scenario.
     """
+    if not definition.claims:
+        raise UserError(
+            "--robustness judges claims, and there is no [[claim]]", file=str(definition.directory / "study.toml"),
+            hint="leave it out",
+        )  # fmt: skip
     if not definition.opens:
         raise UserError(
             "there is no [[open]] parameter to vary", file=str(definition.directory / "study.toml"),
