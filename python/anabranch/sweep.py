@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import toml_text
 from anabranch.errors import UserError
@@ -275,7 +275,7 @@ class _Maker:
             (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
         ]
         self.keys = [key(job, digest=digest, untrusted=self.untrusted) for job in self.work]
-        self.done: dict[str, Summary] = {k: s for k in self.keys if (s := store.read(k)) is not None}
+        self.done: dict[str, Summary] = {k: cast("Summary", s) for k in self.keys if (s := store.read(k)) is not None}
 
     def make(self, jobs: int | None, progress: Callable[[int, int], None] | None) -> list[Summary]:
         """Make what is missing; the summaries of all points, in order.
@@ -323,7 +323,7 @@ class _Maker:
         for i, run in zip(chunk, results, strict=True):
             summary: Summary = json.loads(run.summary_json)
             self.done[self.keys[i]] = summary
-            self.store.write(self.keys[i], summary, run.depends)
+            self.store.write(self.keys[i], cast("dict[str, Any]", summary), run.depends)
 
 
 def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:

@@ -77,7 +77,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     failed: list[str] = []
     for study, target in zip(studies, targets, strict=True):
         started = time.monotonic()
-        result = _run(study, options)
+        result = _run(study, options, target)
         if options.json:
             documents.append(result.to_json())
         else:
@@ -94,15 +94,22 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
         raise typer.Exit(FAILED)
 
 
-def _run(study: Study, options: StudyOptions) -> StudyResult:
+def _run(study: Study, options: StudyOptions, target: Path | None) -> StudyResult:
     with _Bars() as bars:
-        return study.run(
-            quick=options.quick,
-            robustness=options.robustness,
-            figures=options.out is not None,
-            jobs=options.jobs,
-            progress=bars.report,
-        )
+        try:
+            return study.run(
+                quick=options.quick,
+                robustness=options.robustness,
+                figures=options.out is not None,
+                jobs=options.jobs,
+                progress=bars.report,
+                keep=target,
+                remark=note,
+            )
+        except KeyboardInterrupt:
+            if target is not None and (target / "points").is_dir():
+                note(f"finished runs are in {target}; the same command goes on from there")
+            raise
 
 
 class _Bars:

@@ -13,6 +13,7 @@ from anabranch.output import to_json, whole_directory, write_parquet
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
 from anabranch.study import correction
+from anabranch.study.keep import carry_over
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
@@ -39,6 +40,7 @@ def write_study(result: StudyResult, directory: Path) -> None:
     from anabranch.plot.style import house_style, save
 
     with whole_directory(directory, "study") as aside:
+        carry_over(directory, aside)
         figures = []
         with house_style():
             for name, title, drawn in study_figures.figures(result.results):

@@ -74,7 +74,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         jobs = asked(definition, pool, Condition(opens=chosen))
         base = (i + 1) * len(quick)
         # Not remembered: no other question asks for these runs, and there are many.
-        once = Pool(definition, pool.threads)
+        once = Pool(definition, pool.threads, pool.kept)
         once.make(jobs, lambda n, base=base: progress(base + n, total) if progress else None)  # type: ignore[misc]
         results = once.results(jobs)
         holds = {c.id: judge(c, results).holds for c in claims}
