@@ -84,8 +84,12 @@ def _document(comparison: Comparison, options: CompareOptions) -> dict[str, Any]
 def _print(comparison: Comparison, out: Console) -> None:
     from anabranch.report.compare_format import heading_rows, legend
 
-    for name, told in heading_rows(comparison):
-        out.print(styled(name), told, soft_wrap=True)
+    headings = heading_rows(comparison)
+    width = max(len(name) for name, _ in headings)
+    for name, told in headings:
+        out.print(styled(name), " " * (width - len(name)), told, soft_wrap=True)
+    if comparison.axes:
+        out.print(f"varied: {', '.join(comparison.axes)}", soft_wrap=True)
     for path, values in comparison.settings[:MOST_SETTINGS]:
         out.print(f"{path}: {' | '.join(values)}", style="dim", soft_wrap=True)
     if len(comparison.settings) > MOST_SETTINGS:

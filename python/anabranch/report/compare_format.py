@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anabranch.report.format import NONE, figure
+from anabranch.report.format import NONE, figure, half_width
 
 if TYPE_CHECKING:
     from anabranch.compare import Comparison
@@ -31,7 +31,7 @@ def cell(estimate: Estimate | None, measure: Measure) -> str:
     mean = figure(value.mean * measure.scale)
     if value.lower is None:
         return mean
-    return f"{mean} ± {(value.mean - value.lower) * measure.scale:.2g}"
+    return f"{mean} ± {half_width((value.mean - value.lower) * measure.scale)}"
 
 
 def percent(difference: Difference | None) -> str:
