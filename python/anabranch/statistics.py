@@ -112,7 +112,9 @@ def welch_test(first: Sequence[float], second: Sequence[float], level: float = 0
         raise ValueError("Welch's test needs two values on each side")
     (mean_1, variance_1), (mean_2, variance_2) = _moments(first), _moments(second)
     a, b = variance_1 / n, variance_2 / m
-    degrees = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1)) if a + b > 0 else float(n + m - 2)
+    # Of the share, not of the variances: their squares may underflow.
+    share = a / (a + b) if a + b > 0 else 0.5
+    degrees = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
     return _t_test("Welch t", mean_2 - mean_1, math.sqrt(a + b), degrees, min(n, m), level)
 
 

@@ -250,6 +250,22 @@ def test_every_figure_is_in_the_json(inside: Path, anabranch: Call) -> None:
     assert {("flow", name) for name, value in summary["flows"]["main"].items() if isinstance(value, float)} <= figures
 
 
+def test_of_many_copies_the_mean_is_shown(tmp_path: Path, anabranch: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for control in ("reno", "cubic"):
+        Path(f"{control}.toml").write_text(f'{LOSSY}cc = "{control}"\ncount = 5\n')
+    document = json.loads(anabranch("compare", "reno.toml", "cubic.toml", "--json").out)
+    goodput = next(m for m in document["measures"] if m["name"] == "goodput_mbit_s")
+    *each, mean = goodput["rows"]
+    assert [row["of"] for row in goodput["rows"]] == [*(f"main/{i}" for i in range(5)), "main/*"]
+    for i in range(2):
+        assert mean["values"][i]["mean"] == pytest.approx(sum(row["values"][i]["mean"] for row in each) / 5)
+    done = anabranch("compare", "reno.toml", "cubic.toml", "--measure", "goodput_mbit_s")
+    assert [line.split()[0] for line in done.out.splitlines() if line.startswith("main")] == ["main/*"]
+    done = anabranch("compare", "reno.toml", "cubic.toml", "--measure", "flow.main/3.goodput_mbit_s")
+    assert [line.split()[0] for line in done.out.splitlines() if line.startswith("main")] == ["main/3"]
+
+
 @pytest.mark.parametrize(
     "inputs",
     [

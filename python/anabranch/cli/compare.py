@@ -77,8 +77,7 @@ def _document(comparison: Comparison, options: CompareOptions) -> dict[str, Any]
     """All measures, unless some were asked for."""
     from anabranch.compare import compare
 
-    whole = comparison if options.measures else compare(comparison.inputs, everything=True)
-    return whole.to_json()
+    return compare(comparison.inputs, options.measures, everything=True).to_json()
 
 
 def _print(comparison: Comparison, out: Console) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from anabranch.compare.difference import Difference, Sample, difference
 from anabranch.compare.inputs import Input, InputRun
-from anabranch.compare.measures import Column, Measure, chosen, columns_of, shown_by_default
+from anabranch.compare.measures import Column, Measure, chosen, columns_of, shown_by_default, without_copies
 from anabranch.compare.settings import differing
 from anabranch.errors import UserError
 from anabranch.sweep import Estimate, value_text
@@ -123,7 +123,7 @@ def compare(inputs: Sequence[Input], measures: Sequence[str] = (), *, everything
     Args:
         inputs: At least two, all of them runs or all of them sweeps.
         measures: Names of measures; when left out, those that are shown by default.
-        everything: All measures rather than those of the default.
+        everything: All measures where none is named, and every copy of a flow, rather than what a reader wants to see.
 
     Raises:
         UserError: The inputs do not match, or no input has such a measure.
@@ -133,6 +133,8 @@ def compare(inputs: Sequence[Input], measures: Sequence[str] = (), *, everything
     points, remarks = _common_points(inputs, axes)
     columns = columns_of([name for one in inputs for name in one.result.figures()])
     wanted = chosen(columns, measures) if measures else columns
+    if not everything:
+        wanted = without_copies(wanted, measures)
     blocks = []
     for measure, own in _by_measure(wanted).items():
         if not measures and not everything and not shown_by_default(measure, columns):

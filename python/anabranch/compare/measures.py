@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from anabranch.errors import UserError, nearest
@@ -48,6 +48,14 @@ _FAIRNESS = re.compile(r"fairness\.(?P<element>)(?P<name>.+)", re.DOTALL)
 _FORMS = {"flow": _FLOW, "link": _DIRECTED, "gateway": _DIRECTED, "group": _GROUP, "fairness": _FAIRNESS}
 
 
+_NAMES = {"jain_index": "Jain index"}
+
+MOST_COPIES = 4
+"""Copies of a flow that are shown one by one; of more the mean is."""
+COPIES = "/*"
+"""Ends the name of all copies of a flow together."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """What is measured, whatever of.
@@ -77,7 +85,7 @@ class Measure:
     @property
     def title(self) -> str:
         """In words, without the unit."""
-        name = self.name
+        name = _NAMES.get(self.name, self.name)
         for suffix, unit in _UNITS:
             if unit == self.unit:
                 name = name.removesuffix(suffix)
@@ -138,6 +146,22 @@ def shown_by_default(measure: Measure, columns: Sequence[Column]) -> bool:
         # The index of one flow is always 1.
         return len({c.element for c in columns if c.measure.section == "flow"}) > 1
     return (measure.section, measure.name) in _DEFAULT
+
+
+def copies_of(columns: Iterable[Column]) -> dict[str, list[str]]:
+    """For each figure of a flow with several copies the figures of these, under the name of all together."""
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        flow, slash, copy = column.element.rpartition("/")
+        if column.measure.section == "flow" and slash and copy.isdigit():
+            found.setdefault(f"flow.{flow}{COPIES}.{column.measure.name}", []).append(column.figure)
+    return {name: own for name, own in found.items() if len(own) > 1}
+
+
+def without_copies(columns: Sequence[Column], named: Collection[str]) -> list[Column]:
+    """Without the single copies of a flow that has many of them, but for figures that are named."""
+    many = {c for own in copies_of(columns).values() if len(own) > MOST_COPIES for c in own}
+    return [column for column in columns if column.figure not in many or column.figure in named]
 
 
 def chosen(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:

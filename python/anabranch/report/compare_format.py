@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from anabranch.compare.measures import COPIES
 from anabranch.report.format import NONE, figure, half_width
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def _about(one: Input) -> str:
 def legend(comparison: Comparison) -> list[str]:
     """What the columns mean, and by which test a difference is called significant."""
     lines = [f"change: in per cent of {comparison.inputs[0].name}"]
+    elements = {element for block in comparison.blocks for element in block.elements}
+    if any(element.endswith(COPIES) for element in elements):
+        lines.append(f"NAME{COPIES}: mean over the copies of a flow; --json has each of them")
     cells = [c for block in comparison.blocks for row in block.rows for c in row.cells if c is not None]
     if any(c.interval.lower is not None for c in cells):
         lines.append("±: half of the 95 % interval over the seeds")
