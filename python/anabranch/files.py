@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from anabranch.errors import UserError
 
@@ -58,6 +60,24 @@ def read_bytes(path: str | Path, *, most: int, check: Callable[[bytes], None] | 
                 told = f"{size:,} bytes" if size > most else f"more than {most:,} bytes"
                 raise UserError(f"{path} has {told}; at most {most:,} were expected")
     return bytes(content)
+
+
+def read_json(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> Any:
+    """The content of a JSON file; what it raises is as of :func:`read_bytes`.
+
+    Raises:
+        UserError: It is not JSON; the message has line and column.
+    """
+    content = read_bytes(path, most=most)
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise UserError(f"not JSON: {error.msg}", file=str(path), line=error.lineno, column=error.colno) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not JSON: it is not UTF-8 text") from None
+    except ValueError as error:
+        # A whole number with thousands of digits.
+        raise UserError(f"{path}: {error}") from None
 
 
 def read_head(path: str | Path, length: int) -> bytes:

@@ -79,9 +79,9 @@ def sets_of(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> list[st
     return [f"{path}={toml_text.write_value(value)}" for path, value in zip(axes, values, strict=True)]
 
 
-def short_names(paths: Sequence[str]) -> list[str]:
-    """Each path by as few of its last parts as tell all of them apart; whole where few columns need no shortening."""
-    if len(paths) <= MOST_WHOLE:
+def short_names(paths: Sequence[str], *, whole: int = MOST_WHOLE) -> list[str]:
+    """Each path by as few of its last parts as tell all of them apart; up to ``whole`` paths are not shortened."""
+    if len(paths) <= whole:
         return list(paths)
     parts = [[toml_text.write_key(part) for part in _parts(path)] for path in paths]
     length = [1] * len(paths)

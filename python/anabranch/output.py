@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "anabranch.json"
 
+STUDY_POINT = re.compile(r"[0-9a-f]{24}-[0-9a-f]{8}\.json")
+"""The name of a finished run of a study in ``points``: what it depends on, and the build of the engine."""
+
 LOST_AND_FOUND = "lost+found"
 """A directory that file systems make at their root."""
 
@@ -126,16 +129,22 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     if kind == "sweep":
         return
     ours = {*manifest.files, MANIFEST}
-    tops = {PurePosixPath(file).parts[0] for file in ours}
+    tops = {PurePosixPath(file).parts[0] for file in ours} | ({"points"} if kind == "study" else set())
     foreign = names - tops
     if not foreign:
         inside = (p for top in tops for p in (target / top).rglob("*") if not p.is_dir())
-        foreign = {str(p.relative_to(target)) for p in inside} - ours
+        foreign = {str(p.relative_to(target)) for p in inside if not (kind == "study" and _is_point(p))} - ours
     if foreign:
         raise UserError(
             f"{name} holds files that are not ours ({', '.join(sorted(foreign)[:3])}); it is left as it is",
             hint="move them, or give --out a new directory",
         )
+
+
+def _is_point(path: Path) -> bool:
+    """Whether a file is a finished run of a study: one that was killed did not list it."""
+    named = STUDY_POINT.fullmatch(path.name) is not None or owner.is_temporary(path.name)
+    return named and path.parent.name == "points"
 
 
 def _of_another(target: Path, manifest: Manifest) -> UserError:

@@ -21,11 +21,14 @@ from anabranch.files import read_bytes
 from anabranch.output import read_manifest, to_json, write_manifest, write_whole
 
 if TYPE_CHECKING:
-    from anabranch.summary import Summary
     from anabranch.sweep import SweepResult
 
 FORMAT = 1
 """Of a point's file."""
+FOLDER = "points"
+"""Of the points in the directory of results."""
+SWEEP_FILE = "sweep.json"
+"""What a sweep's directory says of its tables: see :meth:`anabranch.SweepResult.read`."""
 MAX_POINT_BYTES = 256 * 1024 * 1024
 MOST_REMARKS = 10
 """Points that are named; of more only the number is said."""
@@ -41,31 +44,36 @@ def key(job: Job, *, digest: bool, untrusted: bool = False) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Store:
+class Points:
     """The points in a directory; in none, if ``directory`` is ``None``.
 
     Args:
         directory: Where.
-        scenario: The scenario's file; what it names lies beside it, and is listed as seen from there.
+        folder: Where the scenario is; what it names is listed as seen from there.
         remark: Called with a sentence for each point that cannot be used.
+        content: What a point's summary has at least.
+        suffix: Ends the names of the files, before ``.json``.
     """
 
-    def __init__(self, directory: Path | None, scenario: str, remark: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path | None,
+        folder: Path,
+        remark: Callable[[str], None] | None = None,
+        *,
+        content: str = "flows",
+        suffix: str = "",
+    ) -> None:
         self.directory = directory
-        self.folder = Path(scenario).parent
+        self.folder = folder
         self.ours: set[str] = set()
         self._remark = remark or (lambda _: None)
         self._remarks = 0
         self._hashes: dict[str, str | None] = {}
-        if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
-            manifest = read_manifest(directory)
-            if manifest is None:
-                self.note()
-            else:
-                self.ours.update(manifest.files)
+        self._content = content
+        self._suffix = suffix
 
-    def read(self, key: str) -> Summary | None:
+    def read(self, key: str) -> dict[str, Any] | None:
         """The summary of a point; ``None`` for one that is not there, or cannot be used."""
         path = self._path(key)
         if path is None or not path.exists():
@@ -81,7 +89,7 @@ class Store:
             self._reject(path, "is not whole JSON")
             return None
         try:
-            wrong = _wrong(content, key)
+            wrong = _wrong(content, key, self._content)
             # A name that no file can have (half a character, a NUL byte) is a ValueError.
             changed = [] if wrong else [n for n, hashed in content["depends"].items() if self._hash(n) != hashed]
         except (ValueError, RecursionError):
@@ -92,9 +100,9 @@ class Store:
         if changed:
             self._reject(path, f"was made with another content of {', '.join(changed)}")
             return None
-        return cast("Summary", content["summary"])
+        return cast("dict[str, Any]", content["summary"])
 
-    def write(self, key: str, summary: Summary, depends: Sequence[tuple[str, str]]) -> None:
+    def write(self, key: str, summary: Mapping[str, Any], depends: Sequence[tuple[str, str]]) -> None:
         """Keep a point; its file appears whole or not at all."""
         path = self._path(key)
         if path is None:
@@ -104,31 +112,11 @@ class Store:
             "key": key,
             "build": fingerprint(),
             "depends": {os.path.relpath(name, self.folder): hashed for name, hashed in depends},
-            "check": _check(cast("Mapping[str, Any]", summary)),
+            "check": _check(summary),
             "summary": summary,
         }
         write_whole(path, to_json(point))
         self.ours.add(self._name(key))
-
-    def note(self) -> None:
-        """Write the manifest: what we wrote and nothing else. Another sweep may write here at the same time."""
-        if self.directory is not None:
-            manifest = read_manifest(self.directory)
-            files = self.ours.union(manifest.files if manifest is not None and manifest.kind == "sweep" else ())
-            write_manifest(self.directory, "sweep", {f for f in files if (self.directory / f).is_file()})
-
-    def finish(self, result: SweepResult) -> None:
-        """Write the tables, and the manifest."""
-        import io
-
-        if self.directory is None:
-            return
-        for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer, compression="zstd")
-            write_whole(self.directory / name, buffer.getvalue())
-            self.ours.add(name)
-        self.note()
 
     def said(self) -> None:
         """Say of how many points nothing was said."""
@@ -152,19 +140,65 @@ class Store:
     def _path(self, key: str) -> Path | None:
         return None if self.directory is None else self.directory / self._name(key)
 
-    @staticmethod
-    def _name(key: str) -> str:
-        return f"points/{key[:24]}.json"
+    def _name(self, key: str) -> str:
+        return f"{FOLDER}/{key[:24]}{self._suffix}.json"
 
 
-def _wrong(content: Any, key: str) -> str:
+class Store(Points):
+    """The points of a sweep, with the manifest and the tables of its directory.
+
+    Args:
+        directory: Where; nowhere if ``None``.
+        scenario: The scenario's file.
+        remark: As of :class:`Points`.
+    """
+
+    def __init__(self, directory: Path | None, scenario: str, remark: Callable[[str], None] | None = None) -> None:
+        super().__init__(directory, Path(scenario).parent, remark)
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            manifest = read_manifest(directory)
+            if manifest is None:
+                self.note()
+            else:
+                self.ours.update(manifest.files)
+
+    def note(self) -> None:
+        """Write the manifest: what we wrote and nothing else. Another sweep may write here at the same time."""
+        if self.directory is not None:
+            manifest = read_manifest(self.directory)
+            files = self.ours.union(manifest.files if manifest is not None and manifest.kind == "sweep" else ())
+            write_manifest(self.directory, "sweep", {f for f in files if (self.directory / f).is_file()})
+
+    def finish(self, result: SweepResult) -> None:
+        """Write the tables, what is needed to read them again, and the manifest."""
+        import io
+
+        if self.directory is None:
+            return
+        for name, frame in (("runs.parquet", result.frame), ("table.parquet", result.table())):
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer, compression="zstd")
+            self._add(name, buffer.getvalue())
+        self._add("runs.csv", result.frame.write_csv().encode())
+        # Last: it describes the tables, which are there then.
+        self._add(SWEEP_FILE, to_json(result.to_json()))
+        self.note()
+
+    def _add(self, name: str, content: bytes) -> None:
+        if self.directory is not None:
+            write_whole(self.directory / name, content)
+            self.ours.add(name)
+
+
+def _wrong(content: Any, key: str, part: str) -> str:
     """Why the content of a point's file cannot be used; empty if it can."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return f"is not a point of format {FORMAT}"
     if content.get("key") != key:
         return "is the point of another run"
     depends, summary = content.get("depends"), content.get("summary")
-    if not isinstance(depends, dict) or not isinstance(summary, dict) or "flows" not in summary:
+    if not isinstance(depends, dict) or not isinstance(summary, dict) or part not in summary:
         return "lacks a part"
     if content.get("check") != _check(summary):
         return "has been changed"

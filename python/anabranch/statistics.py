@@ -47,7 +47,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, n, level)
 
 
-def t_quantile(p: float, degrees: int) -> float:
+def t_quantile(p: float, degrees: float) -> float:
     """The value Student's t with ``degrees`` degrees of freedom stays below with probability ``p`` (0.5 < p < 1)."""
     low, high = 0.0, 1.0
     while _t_cdf(high, degrees) < p:
@@ -59,6 +59,81 @@ def t_quantile(p: float, degrees: int) -> float:
         else:
             high = middle
     return (low + high) / 2
+
+
+@dataclass(frozen=True)
+class TTest:
+    """A two-sided t-test of a difference of means.
+
+    Attributes:
+        name: ``"paired t"`` or ``"Welch t"``.
+        p: Probability of a difference at least as large if there were none.
+        lower: Lower end of the difference's interval.
+        upper: Upper end.
+        n: Number of pairs, or of values on the smaller side.
+        level: Confidence level of the interval (0‥1).
+    """
+
+    name: str
+    p: float
+    lower: float
+    upper: float
+    n: int
+    level: float = 0.95
+
+    @property
+    def is_significant(self) -> bool:
+        """The interval of the difference does not contain 0."""
+        return self.p < 1 - self.level
+
+
+def paired_test(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> TTest:
+    """Student's t-test of ``second`` − ``first`` over pairs that share what is random in them.
+
+    Raises:
+        ValueError: There are fewer than two pairs, or values without a partner.
+    """
+    differences = [b - a for a, b in zip(first, second, strict=True)]
+    n = len(differences)
+    if n < 2:
+        raise ValueError("a paired test needs two pairs")
+    mean, variance = _moments(differences)
+    return _t_test("paired t", mean, math.sqrt(variance / n), n - 1, n, level)
+
+
+def welch_test(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> TTest:
+    """Welch's t-test of ``second`` − ``first`` (Biometrika 34, 1947), for independent values of unequal variance.
+
+    Raises:
+        ValueError: A side has fewer than two values.
+    """
+    n, m = len(first), len(second)
+    if min(n, m) < 2:
+        raise ValueError("Welch's test needs two values on each side")
+    (mean_1, variance_1), (mean_2, variance_2) = _moments(first), _moments(second)
+    a, b = variance_1 / n, variance_2 / m
+    # Of the share, not of the variances: their squares may underflow.
+    share = a / (a + b) if a + b > 0 else 0.5
+    degrees = 1 / (share**2 / (n - 1) + (1 - share) ** 2 / (m - 1))
+    return _t_test("Welch t", mean_2 - mean_1, math.sqrt(a + b), degrees, min(n, m), level)
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and variance; values that are all equal have variance 0, whatever rounding makes of their mean."""
+    if min(values) == max(values):
+        return values[0], 0.0
+    mean = math.fsum(values) / len(values)
+    return mean, math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)
+
+
+def _t_test(name: str, difference: float, error: float, degrees: float, n: int, level: float) -> TTest:
+    if error == 0:
+        return TTest(name, 1.0 if difference == 0 else 0.0, difference, difference, n, level)
+    t = difference / error
+    # Twice the tail beyond |t|; one minus the distribution function would lose small probabilities.
+    p = _beta_regularised(degrees / (degrees + t * t), degrees / 2, 0.5)
+    half = t_quantile(0.5 + level / 2, degrees) * error
+    return TTest(name, p, difference - half, difference + half, n, level)
 
 
 def runs_needed(values: Sequence[float], threshold: float, level: float = 0.95) -> int | None:
@@ -134,7 +209,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return ranks
 
 
-def _t_cdf(t: float, degrees: int) -> float:
+def _t_cdf(t: float, degrees: float) -> float:
     """P(T ≤ t) for t ≥ 0, by the regularised incomplete beta function."""
     x = degrees / (degrees + t * t)
     return 1 - 0.5 * _beta_regularised(x, degrees / 2, 0.5)

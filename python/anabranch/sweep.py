@@ -6,9 +6,9 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from anabranch import toml_text
 from anabranch.errors import UserError
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     _Blame = Callable[[ScenarioError, Sequence[str]], ScenarioError]
     """Tells of the engine's error on one point."""
+
+FORMAT = 1
+"""Of ``sweep.json``."""
 
 PARTS = ("reordering", "transfers", "fec")
 """What a flow's summary has as a whole, or as ``None``."""
@@ -51,6 +54,28 @@ class Estimate:
     interval: Interval
     deterministic: bool
 
+    def to_json(self) -> dict[str, Any]:
+        """As in the JSON of ``sweep`` and ``compare``."""
+        interval = self.interval
+        return {
+            "mean": interval.mean,
+            "lower": interval.lower,
+            "upper": interval.upper,
+            "level": interval.level,
+            "n": interval.n,
+            "deterministic": self.deterministic,
+        }
+
+
+@dataclass(frozen=True)
+class SweptScenario:
+    """The scenario that a sweep varies."""
+
+    title: str = ""
+    sets: list[str] = field(default_factory=list)
+    """What was set over its file, as ``PATH=VALUE``."""
+    resolved: dict[str, Any] = field(default_factory=dict)
+
 
 class SweepResult:
     """What a sweep gave.
@@ -59,11 +84,42 @@ class SweepResult:
         axes: The dotted paths of the grid, in order.
         frame: One row per run: ``seed``, ``digest``, one column per axis, one per figure of the summary
             (``flow.main.goodput_mbit_s``, ``link.a.forward.dropped_packets``, …).
+        scenario: What was swept: title, changes over the file, and every default written out.
     """
 
-    def __init__(self, axes: Sequence[str], frame: pl.DataFrame) -> None:
+    def __init__(self, axes: Sequence[str], frame: pl.DataFrame, scenario: SweptScenario | None = None) -> None:
         self.axes = list(axes)
         self.frame = frame
+        self.scenario = scenario or SweptScenario()
+
+    @classmethod
+    def read(cls, directory: str | Path) -> SweepResult:
+        """The result of a sweep that was written with ``out``.
+
+        Raises:
+            UserError: ``directory`` has no finished sweep, or one that has been changed.
+        """
+        from anabranch.sweep_file import read_sweep
+
+        return read_sweep(Path(directory))
+
+    def to_json(self) -> dict[str, Any]:
+        """What a reader of the tables needs: ``sweep.json``."""
+        from anabranch import _engine
+
+        values = {axis: self.frame.get_column(axis).unique(maintain_order=True).to_list() for axis in self.axes}
+        return {
+            "format": FORMAT,
+            "kind": "sweep",
+            "scenario": self.scenario.title,
+            "set": self.scenario.sets,
+            "axes": values,
+            "seeds": self.frame.get_column("seed").unique(maintain_order=True).to_list(),
+            "runs": self.frame.height,
+            "measures": self.figures(),
+            "anabranch_version": _engine.version(),
+            "resolved_scenario": self.scenario.resolved,
+        }
 
     def figures(self) -> list[str]:
         """The columns that hold figures rather than what was varied."""
@@ -104,7 +160,7 @@ class SweepResult:
 
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
     """Mean and interval over repeats given as (digest, value); repeats with one shared digest count once."""
-    values = [float(v) for _, v in rows if v is not None and not math.isnan(v)]
+    values = [float(v) for _, v in rows if v is not None and math.isfinite(v)]
     if not values:
         return None
     digests = {d for d, _ in rows}
@@ -130,7 +186,7 @@ def sweep(
     if directory is not None:
         check_target(directory, "sweep")
         directory = follow(directory)
-    axes, points, told = _plan(scenario, grid, repeat)
+    axes, points, told, resolved = _plan(scenario, grid, repeat)
     store = Store(directory, scenario.file, remark)
     maker = _Maker(scenario, axes, points, store, told, digest=digest)
     store.said()
@@ -138,7 +194,8 @@ def sweep(
         summaries = maker.make(jobs, progress)
     finally:
         maker.store.note()
-    result = SweepResult(list(axes), _frame(list(axes), points, summaries))
+    swept = SweptScenario(resolved.get("title", ""), list(scenario.sets), resolved.get("resolved_scenario", {}))
+    result = SweepResult(list(axes), runs_frame(list(axes), points, summaries), swept)
     maker.store.finish(result)
     return result
 
@@ -161,7 +218,7 @@ def planned_axes(
 
 def _plan(
     scenario: Scenario, grid: Mapping[str, Sequence[Any]], repeat: int | None
-) -> tuple[dict[str, Sequence[Any]], list[Point], _Blame]:
+) -> tuple[dict[str, Sequence[Any]], list[Point], _Blame, Resolved]:
     """The axes and every point, all of them checked: a mistake must show before hours of work, not after."""
     from anabranch import _engine
     from anabranch.grid import MAX_POINTS, origins, points_to_check, sets_of
@@ -190,7 +247,7 @@ def _plan(
         except _engine.ScenarioError as error:
             raise told(error, sets) from None
     points = [Point(v, s) for v in itertools.product(*axes.values()) for s in range(first, first + repeats)]
-    return axes, points, told
+    return axes, points, told, resolved
 
 
 class _Maker:
@@ -218,7 +275,7 @@ class _Maker:
             (text, scenario.file, [*scenario.sets, *sets], p.seed) for sets, p in zip(self.sets, points, strict=True)
         ]
         self.keys = [key(job, digest=digest, untrusted=self.untrusted) for job in self.work]
-        self.done: dict[str, Summary] = {k: s for k in self.keys if (s := store.read(k)) is not None}
+        self.done: dict[str, Summary] = {k: cast("Summary", s) for k in self.keys if (s := store.read(k)) is not None}
 
     def make(self, jobs: int | None, progress: Callable[[int, int], None] | None) -> list[Summary]:
         """Make what is missing; the summaries of all points, in order.
@@ -266,7 +323,7 @@ class _Maker:
         for i, run in zip(chunk, results, strict=True):
             summary: Summary = json.loads(run.summary_json)
             self.done[self.keys[i]] = summary
-            self.store.write(self.keys[i], summary, run.depends)
+            self.store.write(self.keys[i], cast("dict[str, Any]", summary), run.depends)
 
 
 def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float | None]:
@@ -298,7 +355,8 @@ def flatten(summary: Summary, *, distributions: bool = False) -> dict[str, float
     return flat
 
 
-def _frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
+def runs_frame(axes: Sequence[str], points: Sequence[Point], summaries: Sequence[Summary]) -> pl.DataFrame:
+    """One row per run, as of :class:`SweepResult`."""
     import polars as pl
 
     flat = [flatten(s) for s in summaries]

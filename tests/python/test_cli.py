@@ -288,7 +288,9 @@ def test_sweep(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
     assert {p.name for p in (tmp_path / "out").iterdir()} == {
         "anabranch.json",
         "points",
+        "runs.csv",
         "runs.parquet",
+        "sweep.json",
         "table.parquet",
     }
     document = json.loads(anabranch(*common, "--json").out)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from anabranch import Scenario, UserError, _engine
+from anabranch import Scenario, SweepResult, UserError, _engine
 from anabranch.grid import origins, short_names
 from anabranch.sweep import estimate, flatten, value_text
 
@@ -207,10 +207,52 @@ def test_the_manifest_lists_what_we_wrote(scenario_file: Path, tmp_path: Path) -
     (out / "points" / "mine.json").write_text("{}")
     scenario(scenario_file).sweep(GRID, out=out)
     files = set(json.loads((out / "anabranch.json").read_bytes())["files"])
-    assert len(files) == 6
-    assert {"runs.parquet", "table.parquet"} < files
+    assert len(files) == 8
+    assert {"runs.csv", "runs.parquet", "sweep.json", "table.parquet"} < files
     assert not {"notes.txt", "points/mine.json"} & files
     assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_a_sweep_is_read_as_it_was_written(scenario_file: Path, tmp_path: Path) -> None:
+    first = scenario(scenario_file).sweep(GRID, repeat=2, out=tmp_path / "out")
+    again = SweepResult.read(tmp_path / "out")
+    assert again.axes == first.axes
+    assert again.frame.equals(first.frame)
+    assert again.scenario == first.scenario
+    rows = pl.read_csv(tmp_path / "out" / "runs.csv")
+    assert rows.columns == first.frame.columns
+    assert rows.get_column("flow.main.goodput_mbit_s").to_list() == pytest.approx(
+        first.frame.get_column("flow.main.goodput_mbit_s").to_list(), rel=1e-12
+    )
+    about = json.loads((tmp_path / "out" / "sweep.json").read_bytes())
+    assert about["axes"] == GRID
+    assert (about["seeds"], about["runs"], about["set"]) == ([1, 2], 8, ['duration="1.0 s"'])
+    assert about["measures"] == first.figures()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("sweep.json", None, r"sweep\.json: no such file; the sweep is not finished"),
+        ("runs.parquet", None, r"runs\.parquet: no such file; the sweep is not finished"),
+        ("sweep.json", "[", r"sweep\.json:1:2: not JSON"),
+        ("sweep.json", "\0\0", "not JSON"),
+        ("sweep.json", '{"kind": "run"}', "does not describe a sweep"),
+        ("sweep.json", '{"kind": "sweep", "format": 2}', "has format 2; format 1 was expected"),
+        ("sweep.json", '{"kind": "sweep", "format": 1}', 'lacks "scenario"'),
+        ("runs.parquet", "PAR1", "is not a whole Parquet table"),
+    ],
+)
+def test_a_sweep_that_was_changed_is_not_read(
+    varied: Path, tmp_path: Path, name: str, content: str | None, says: str
+) -> None:
+    Scenario.from_file(varied).sweep(out=tmp_path / "out")
+    if content is None:
+        (tmp_path / "out" / name).unlink()
+    else:
+        (tmp_path / "out" / name).write_text(content)
+    with pytest.raises(UserError, match=says):
+        SweepResult.read(tmp_path / "out")
 
 
 def test_jobs_are_no_more_than_runs(scenario_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,6 +248,42 @@ def sweep(
         run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest, untrusted))
 
 
+@app.command()
+def compare(
+    inputs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A B...", help="Directories of run --out or sweep --out, JSON of run --json, or scenario files."
+        ),
+    ],
+    measure: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            "--measure",
+            metavar="NAME",
+            help="goodput_mbit_s, link.utilization, flow.main.timeouts, …; may be given more than once.",
+        ),
+    ] = None,
+    seed: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", help="Of scenario files; the seed of the first input when left out."),
+    ] = None,
+    json: Json = False,
+    out: Out = None,
+    untrusted: Untrusted = False,
+) -> None:
+    """Set runs, or sweeps, side by side.
+
+    Differences are in per cent of the first. Scenario files are run first, all with one seed. Of sweeps with
+    repeats it also says which differences are significant: by a paired t-test where the seeds are the same, by
+    Welch's otherwise.
+    """
+    with exit_status():
+        from anabranch.cli.compare import CompareOptions, run_compare
+
+        run_compare(inputs, CompareOptions(measure or [], seed, json, out, untrusted))
+
+
 @app.command("list")
 def list_(
     kind: Annotated[Optional[str], typer.Argument(metavar="KIND", help="cc, queue, impair, stack, …")] = None,  # noqa: UP045

@@ -86,7 +86,7 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     failed: list[str] = []
     for study, target in zip(studies, targets, strict=True):
         started = time.monotonic()
-        result = _run(study, options)
+        result = _run(study, options, target)
         if options.json:
             documents.append(result.to_json())
         else:
@@ -103,15 +103,22 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
         raise typer.Exit(FAILED)
 
 
-def _run(study: Study, options: StudyOptions) -> StudyResult:
+def _run(study: Study, options: StudyOptions, target: Path | None) -> StudyResult:
     with Bars() as bars:
-        return study.run(
-            quick=options.quick,
-            robustness=options.robustness,
-            figures=options.out is not None,
-            jobs=options.jobs,
-            progress=bars.report,
-        )
+        try:
+            return study.run(
+                quick=options.quick,
+                robustness=options.robustness,
+                figures=options.out is not None,
+                jobs=options.jobs,
+                progress=bars.report,
+                keep=target,
+                remark=note,
+            )
+        except KeyboardInterrupt:
+            if target is not None and (target / "points").is_dir():
+                note(f"finished runs are in {target}; the same command goes on from there")
+            raise
 
 
 class Bars:
@@ -228,7 +235,9 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
     from anabranch.report.study_output import legend
 
     out = console()
-    out.print(styled(f"{result.definition.title}\n"), result.definition.source, sep="")
+    out.print(styled(result.definition.title))
+    if result.definition.source:
+        out.print(result.definition.source)
     for title, claims in result.by_section:
         if title:
             out.print(styled(title))
@@ -238,12 +247,17 @@ def _print(result: StudyResult, elapsed_s: float) -> None:
         out.print(_table(made))
         if made.table.note:
             out.print(made.table.note, style="dim")
-    said = "; ".join(_counted(title, claims) for title, claims in result.by_section)
+    said = "; ".join(_counted(title, claims) for title, claims in result.by_section) or NO_CLAIMS
     for remark in legend(result):
         out.print(remark, style="dim", soft_wrap=True)
     out.print(f"{said}; {result.mode} grid, {result.runs} runs, {elapsed_s:.1f} s")
     for remark in result.notes:
         out.print(remark)
+    if not result.runs and result.definition.figures and not (result.claims or result.tables):
+        out.print("it has figures only: --out DIR draws them")
+
+
+NO_CLAIMS = "no claims"
 
 
 def _claims(claims: list[ClaimResult]) -> Table:

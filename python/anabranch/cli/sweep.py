@@ -11,7 +11,7 @@ from anabranch.cli.common import console, later, load_scenario, note, one_spelli
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
-    from anabranch.sweep import Estimate, SweepResult
+    from anabranch.sweep import SweepResult
 
 _MANY_FLOWS = 4
 """From so many flows on, the printed table shows the first ones only; the Parquet table has them all."""
@@ -76,7 +76,7 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
             "this was one run: there is no grid and no repeat; --grid PATH=A,B,C or --repeat N, or [sweep] in the file"
         )
     if options.out is not None:
-        note(f"wrote {options.out / 'runs.parquet'} and {options.out / 'table.parquet'}")
+        note(f"wrote {options.out / 'runs.csv'}, runs.parquet and table.parquet")
     if options.json:
         print_json(to_json(result))
     else:
@@ -132,22 +132,8 @@ def to_json(result: SweepResult) -> dict[str, Any]:
     for figure in result.figures():
         for point, value in result.estimates(figure):
             row = points.setdefault(point, {"point": dict(zip(result.axes, point, strict=True)), "figures": {}})
-            row["figures"][figure] = _estimate_json(value)
+            row["figures"][figure] = value.to_json() if value else None
     return {"format": 1, "axes": result.axes, "points": list(points.values())}
-
-
-def _estimate_json(value: Estimate | None) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    interval = value.interval
-    return {
-        "mean": interval.mean,
-        "lower": interval.lower,
-        "upper": interval.upper,
-        "level": interval.level,
-        "n": interval.n,
-        "deterministic": value.deterministic,
-    }
 
 
 def _print(result: SweepResult) -> None:

@@ -14,16 +14,18 @@ if TYPE_CHECKING:
 
     from anabranch.report.columns import Chart
 
-_LEGEND_LIMIT = 10
+LEGEND_LIMIT = 10
+"""Lines that a legend names."""
 
 
 def figures(columns: RunColumns) -> Iterator[tuple[str, Figure]]:
     """(name, figure) of every chart that has data."""
     for chart in columns.charts():
-        yield chart.name, _draw(chart)
+        yield chart.name, draw(chart)
 
 
-def _draw(chart: Chart) -> Figure:
+def draw(chart: Chart) -> Figure:
+    """A chart over time."""
     figure, axes = new_figure()
     lines: list[Line2D] = []
     for i, series in enumerate(chart.series):
@@ -38,6 +40,6 @@ def _draw(chart: Chart) -> Figure:
     axes.set_xlabel("Time (s)")
     axes.set_ylabel(chart.y_label)
     axes.set_ylim(bottom=0)
-    if 1 < len(lines) <= _LEGEND_LIMIT:
+    if 1 < len(lines) <= LEGEND_LIMIT:
         add_legend(axes, lines, [series.label for series in chart.series], loc="best")
     return figure

@@ -41,7 +41,13 @@ def interval(estimate: Estimate | None) -> str:
     value = estimate.interval
     if value.lower is None:
         return figure(value.mean)
-    return f"{figure(value.mean)} ± {value.mean - value.lower:.2g}"
+    return f"{figure(value.mean)} ± {half_width(value.mean - value.lower)}"
+
+
+def half_width(value: float) -> str:
+    """Half of an interval, with two significant digits."""
+    rounded = f"{value:.2g}"
+    return f"{float(rounded):,.0f}" if 100 <= value < 1e12 else rounded
 
 
 def share(value: float | None, *, stale: bool = False) -> str:

@@ -13,6 +13,7 @@ from anabranch.output import to_json, whole_directory, write_parquet
 from anabranch.report.format import share
 from anabranch.report.page import image, page, table, text
 from anabranch.study import correction
+from anabranch.study.keep import carry_over
 
 if TYPE_CHECKING:
     from anabranch.study import ClaimResult, StudyResult
@@ -40,6 +41,7 @@ def write_study(result: StudyResult, directory: Path) -> None:
     from anabranch.plot.style import house_style, save
 
     with whole_directory(directory, "study") as aside:
+        carry_over(directory, aside)
         figures = []
         with house_style():
             for name, title, drawn in study_figures.figures(result.results):
@@ -65,12 +67,12 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
     definition = result.definition
     body = [
         f"<h1>{text(definition.title)}</h1>",
-        f"<p class='soft'>{text(definition.source)}</p>",
+        *([f"<p class='soft'>{text(definition.source)}</p>"] if definition.source else []),
         f"<p class='soft'>{text(_facts(result))}</p>",
     ]
     if definition.about:
         body.append(f"<p>{text(definition.about)}</p>")
-    body.append("<h2>Claims</h2>")
+    body.append("<h2>Claims</h2>" if result.claims else "<p class='soft'>no claims</p>")
     for title, claims in result.by_section:
         body.append(f"<h3>{text(title)}</h3>{_about(result, title)}" if title else "")
         body.append(_claims(claims))
@@ -101,11 +103,12 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
         (c.claim.id, _wrong(result, c), c.control.word if c.control else "–", c.control.measured if c.control else "–")
         for c in checked
     )
-    body.append(
-        "<h2>Controls</h2>"
-        "<p class='soft'>Every check is also made on a system known to be wrong, and must fail there.</p>"
-        + table(("claim", "wrong system", "the check says", "measured there"), rows, left=4)
-    )
+    if checked:
+        body.append(
+            "<h2>Controls</h2>"
+            "<p class='soft'>Every check is also made on a system known to be wrong, and must fail there.</p>"
+            + table(("claim", "wrong system", "the check says", "measured there"), rows, left=4)
+        )
     body.append(f"<h2>To repeat it</h2><pre>{text(_command(result))}</pre>")
     return page(definition.title, "\n".join(body))
 
@@ -113,7 +116,9 @@ def html_report(result: StudyResult, figures: Sequence[tuple[str, str]], directo
 def markdown(result: StudyResult, figures: Sequence[tuple[str, str]]) -> str:
     """The report as Markdown, its figures beside it."""
     definition = result.definition
-    lines = [f"# {shown.markdown(definition.title)}", "", *_prose(definition.source), "", _facts(result), ""]
+    lines = [f"# {shown.markdown(definition.title)}", ""]
+    lines += [*_prose(definition.source), ""] if definition.source else []
+    lines += [_facts(result), "", *([] if result.claims else ["no claims", ""])]
     if definition.about:
         lines += [*_prose(definition.about), ""]
     for title, claims in result.by_section:
@@ -209,7 +214,7 @@ def legend(result: StudyResult) -> list[str]:
             f"Robustness: share of {result.robustness.points} Latin-hypercube points over the open parameters' ranges "
             f"at which the claim holds, on the quick grid{stale}."
         )
-    elif result.definition.opens:
+    elif result.definition.opens and result.claims:
         remarks.append("Robustness has not been computed: anabranch study … --robustness.")
     if result.definition.jitter:
         remarks.append(

@@ -21,6 +21,7 @@ from anabranch.study import robustness as robustness_module
 from anabranch.study.correction import Corrected, CorrectionResult
 from anabranch.study.definition import Claim, Definition
 from anabranch.study.inconsistency import Proof, exclusion
+from anabranch.study.keep import Kept
 from anabranch.study.parse import load
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.robustness import Robustness
@@ -172,6 +173,8 @@ class Study:
         figures: bool = True,
         jobs: int | None = None,
         progress: Callable[[str, int, int], None] | None = None,
+        keep: str | Path | None = None,
+        remark: Callable[[str], None] | None = None,
     ) -> StudyResult:
         """Run everything and judge every claim: plainly, with start jitter, and on its wrong system.
 
@@ -181,12 +184,16 @@ class Study:
             figures: Also make the runs that no claim and no table asks for: :meth:`StudyResult.write` draws them.
             jobs: Threads; all cores when left out.
             progress: Called with (what, finished, total).
+            keep: Directory of the results, which keeps finished runs: after an interrupt the same call goes on from
+                there. :meth:`StudyResult.write` is to be called with it.
+            remark: Called with a sentence for each run in ``keep`` that cannot be used and is made again.
 
         Raises:
             ScenarioError: A scenario of the study is wrong.
             UserError: The study asks for a figure that does not exist.
         """
-        pool = Pool(self.definition, jobs)
+        kept = None if keep is None else Kept(Path(keep), self.definition.directory, remark)
+        pool = Pool(self.definition, jobs, kept)
         return self._judged(pool, quick=quick, robustness=robustness, figures=figures, progress=progress)
 
     def run_live(
@@ -346,7 +353,7 @@ class Study:
         return pool.results(jobs)
 
     def _notes(self, plain: Results) -> list[str]:
-        if self.definition.jitter or len(plain.seeds()) > 1:
+        if not plain.runs or self.definition.jitter or len(plain.seeds()) > 1:
             return []
         return ["One seed and no [jitter]: where nothing in a scenario is random, every figure is a single sample."]
 

@@ -131,8 +131,8 @@ class _Parser:
             if claim.id in {c.id for c in claims}:
                 raise node.error(f'a second claim "{claim.id}"', "id")
             claims.append(claim)
-        if not claims:
-            raise root.error("a study needs at least one [[claim]]")
+        if not (claims or tables or figures):
+            raise root.error("a study needs at least one [[claim]], [[table]] or [[figure]]")
         self.check_exclusions(claims)
         correction.check(root, self.corrections, claims)
         robustness = root.child("robustness")
@@ -146,7 +146,7 @@ class _Parser:
             directory=self.directory,
             name=self.directory.resolve().name,
             title=root.text("title"),
-            source=root.text("source"),
+            source=root.text("source", ""),
             about=root.text("about", ""),
             setting=root.table("setting"),
             setting_why=root.text("setting_why", ""),

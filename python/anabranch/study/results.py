@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from anabranch import _engine
+    from anabranch.study.keep import Kept
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,9 @@ def grid(definition: Definition, experiment: Experiment, condition: Condition) -
 class Pool:
     """Makes runs, each different one once, and remembers them."""
 
-    def __init__(self, definition: Definition, threads: int | None = None) -> None:
+    def __init__(self, definition: Definition, threads: int | None = None, kept: Kept | None = None) -> None:
         check_jobs(threads)
+        self.kept = kept
         self.definition = definition
         self.threads = threads
         self.outcomes: dict[tuple[Path, tuple[str, ...], int, float | None], Outcome] = {}
@@ -139,13 +141,17 @@ class Pool:
         """
         from anabranch import _engine
 
-        made = 0
-        todo = self.missing(jobs)
+        asked = self.missing(jobs)
+        made = self._recall(asked)
+        todo = self.missing(asked)
+        if progress and made:
+            progress(made)
+        # Bounded batches bound the memory of what the engine hands back, and what an interrupt can lose.
+        size = 256 if self.kept is None else max(8 * thread_count(self.threads, len(todo)), 16)
         for samples_ms in sorted({j.samples_ms for j in todo}, key=lambda v: v or 0):
             batch = [j for j in todo if j.samples_ms == samples_ms]
-            # Bounded batches bound the memory of what the engine hands back.
-            for start in range(0, len(batch), 256):
-                chunk = batch[start : start + 256]
+            for start in range(0, len(batch), size):
+                chunk = batch[start : start + size]
                 base = made
 
                 def report(n: int, base: int = base) -> None:
@@ -159,8 +165,31 @@ class Pool:
                     progress=report,
                 )
                 for job, run in zip(chunk, runs, strict=True):
-                    self.outcomes[job.key] = self._outcome(run, job.samples_ms is not None)
+                    outcome = self._outcome(run, job.samples_ms is not None)
+                    self.outcomes[job.key] = outcome
+                    if self.kept is not None:
+                        self.kept.write(self._kept_key(job), outcome, run.depends)
                 made += len(chunk)
+
+    def _recall(self, jobs: Sequence[Job]) -> int:
+        """Take what an earlier call has kept of ``jobs``; how many of them it had."""
+        if self.kept is None:
+            return 0
+        found = 0
+        for job in jobs:
+            outcome = self.kept.read(self._kept_key(job))
+            if outcome is not None:
+                self.outcomes[job.key] = outcome
+                found += 1
+        self.kept.said()
+        return found
+
+    def _kept_key(self, job: Job) -> str:
+        from anabranch.study.keep import key
+
+        text, _, sets, seed = self._task(job)
+        tables = self._tables() if job.samples_ms is not None else []
+        return key((text, sets, seed or 0), job.samples_ms, tables, self._distributions)
 
     def results(self, jobs: Sequence[Job]) -> Results:
         """The outcomes of ``jobs``, which have been made."""
@@ -176,12 +205,15 @@ class Pool:
         file = str(self.definition.directory / scenario)
         return int(json.loads(_engine.resolve(self.definition.texts[scenario], file, [], None))["seed"])
 
+    def _tables(self) -> list[str]:
+        """The tables that quantities read."""
+        return sorted({q.table for q in self.definition.quantities.values() if q.table})
+
     def _outcome(self, run: _engine.Run, samples: bool) -> Outcome:
         import polars as pl
 
         summary = json.loads(run.summary_json)
-        names = {q.table for q in self.definition.quantities.values() if q.table} if samples else set()
-        tables = {name: pl.DataFrame(run.table(name)) for name in sorted(names) if name is not None}
+        tables = {name: pl.DataFrame(run.table(name)) for name in (self._tables() if samples else ())}
         demands = fairness.demands_of(summary["resolved_scenario"], list(summary["flows"]))
         depends = sorted((os.path.relpath(file, self.definition.directory), hashed) for file, hashed in run.depends)
         figures = flatten(summary, distributions=self._distributions)

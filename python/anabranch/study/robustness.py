@@ -48,9 +48,14 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
     """Judge every claim at a Latin hypercube of the open parameters on the quick grid, and keep the answer.
 
     Raises:
-        UserError: The study declares no open parameter.
+        UserError: The study declares no claim, or no open parameter.
         ScenarioError: A plausible point is not a scenario.
     """
+    if not definition.claims:
+        raise UserError(
+            "--robustness judges claims, and there is no [[claim]]", file=str(definition.directory / "study.toml"),
+            hint="leave it out",
+        )  # fmt: skip
     if not definition.opens:
         raise UserError(
             "there is no [[open]] parameter to vary", file=str(definition.directory / "study.toml"),
@@ -69,7 +74,7 @@ def compute(definition: Definition, pool: Pool, progress: Callable[[int, int], N
         jobs = asked(definition, pool, Condition(opens=chosen))
         base = (i + 1) * len(quick)
         # Not remembered: no other question asks for these runs, and there are many.
-        once = Pool(definition, pool.threads)
+        once = Pool(definition, pool.threads, pool.kept)
         once.make(jobs, lambda n, base=base: progress(base + n, total) if progress else None)  # type: ignore[misc]
         results = once.results(jobs)
         holds = {c.id: judge(c, results).holds for c in claims}

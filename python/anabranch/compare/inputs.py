@@ -1,0 +1,373 @@
+"""What ``anabranch compare`` is given: results of runs and sweeps, and scenarios, which are run first."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from anabranch.compare.difference import Sample
+from anabranch.compare.measures import COPIES, columns_of, copies_of
+from anabranch.errors import UserError, nearest
+from anabranch.files import MAX_RESULT_BYTES, read_bytes, read_head, read_json
+from anabranch.limits import MAX_SEED
+from anabranch.output import MANIFEST, read_manifest
+from anabranch.points import SWEEP_FILE
+from anabranch.sweep import Point, SweepResult, SweptScenario, runs_frame
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from anabranch.scenario import Scenario
+    from anabranch.summary import Summary
+
+SUMMARY = "summary.json"
+SAMPLES = "samples.parquet"
+
+MOST_OF_A_NAME = 24
+"""Characters of an input's name in a table."""
+
+_EXPECTED = "a directory of `run --out` or `sweep --out`, a summary (JSON) or a scenario (TOML) was expected"
+
+
+@dataclass(frozen=True)
+class InputRun:
+    """What only a run has: how its flows went over time."""
+
+    samples: pl.DataFrame | None
+    """The table ``samples``; ``None`` where it was not kept."""
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument: a run or a sweep.
+
+    Attributes:
+        name: The heading of its column.
+        path: As it was given.
+        kind: ``"run"`` or ``"sweep"``.
+        result: The runs: of a run, one.
+        run: What only a run has.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    result: SweepResult
+    run: InputRun | None = None
+
+    @property
+    def title(self) -> str:
+        """The title of the scenario."""
+        return self.result.scenario.title
+
+    @property
+    def engine(self) -> str:
+        """``"sim"`` or ``"live"``."""
+        return str(self.run.summary.get("engine", "sim")) if self.run else "sim"
+
+    @property
+    def is_tainted(self) -> bool:
+        """A live run whose figures are no result."""
+        return self.run is not None and bool(cast("Mapping[str, Any]", self.run.summary).get("tainted"))
+
+    @property
+    def measured_s(self) -> float | None:
+        """How long the run lasted; ``None`` where nothing says so."""
+        value = self.run.summary.get("duration_s") if self.run else None
+        return float(value) if isinstance(value, (int, float)) else None
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds of its runs."""
+        return [int(seed) for seed in self.result.frame.get_column("seed").unique(maintain_order=True)]
+
+    @property
+    def seeds_text(self) -> str:
+        """The seeds in few characters."""
+        seeds = self.seeds
+        if len(seeds) > 2 and seeds == list(range(seeds[0], seeds[0] + len(seeds))):
+            return f"{seeds[0]}‥{seeds[-1]}"
+        return ", ".join(map(str, seeds[:4])) + (", …" if len(seeds) > 4 else "")
+
+    @property
+    def flows(self) -> list[str]:
+        """The names of its flows."""
+        columns = columns_of(self.result.figures())
+        flows = dict.fromkeys(c.element for c in columns if c.measure.section == "flow")
+        return [flow for flow in flows if not flow.endswith(COPIES)]
+
+    def points(self, axes: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The points of its grid, with the axes in this order."""
+        if not axes:
+            return [()]
+        return self.result.frame.select(axes).unique(maintain_order=True).rows()
+
+    def samples_of(self, figure: str, axes: Sequence[str]) -> dict[tuple[Any, ...], Sample]:
+        """A figure at every point; empty where there is none."""
+        frame = self.result.frame
+        if figure not in frame.columns:
+            return {}
+        found: dict[tuple[Any, ...], list[tuple[int, str | None, float | None]]] = {}
+        for row in frame.select([*axes, "seed", "digest", figure]).iter_rows():
+            found.setdefault(row[:-3], []).append(row[-3:])
+        return {point: Sample(tuple(runs)) for point, runs in found.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``compare --json``."""
+        return {
+            "name": self.name,
+            "path": str(self.path),
+            "kind": self.kind,
+            "scenario": self.title,
+            "engine": self.engine,
+            "seeds": self.seeds,
+            "runs": self.result.frame.height,
+        }
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an argument leads: ``kind`` is ``"run"``, ``"sweep"``, ``"summary"`` or ``"scenario"``."""
+
+    given: Path
+    kind: str
+    file: Path
+
+    @property
+    def is_sweep(self) -> bool:
+        return self.kind == "sweep"
+
+
+def read_inputs(
+    paths: Sequence[str | Path],
+    *,
+    seed: int | None = None,
+    samples_ms: float | None = None,
+    untrusted: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> list[Input]:
+    """Read every argument, and run those that are scenarios.
+
+    Args:
+        paths: Directories of ``run --out`` and ``sweep --out``, summaries and scenario files.
+        seed: For scenarios; when left out, that of the first argument.
+        samples_ms: Record how flows of scenarios go over time, every so many milliseconds.
+        untrusted: The scenarios are a stranger's.
+        progress: Called with the share of the scenarios that has been run (0‥1).
+
+    Raises:
+        ScenarioError: A scenario is wrong.
+        UserError: An argument is nothing that can be compared, or they do not match.
+    """
+    places = [_place(Path(path)) for path in paths]
+    _check_together(places)
+    names = _names([place.given for place in places])
+    scenarios = {place: _scenario(place, untrusted=untrusted) for place in places if place.kind == "scenario"}
+    if seed is not None and not scenarios:
+        raise UserError(f"--seed {seed} is for scenarios, and none is given", hint="leave it out")
+    read = {place: _read(place, name) for place, name in zip(places, names, strict=True) if place not in scenarios}
+    if scenarios and seed is None:
+        first = places[0]
+        seed = int(scenarios[first].resolve()["seed"]) if first in scenarios else read[first].seeds[0]
+    inputs, done = [], 0
+    for place, name in zip(places, names, strict=True):
+        if place in read:
+            inputs.append(read[place])
+            continue
+
+        def report(share: float, done: int = done) -> None:
+            if progress:
+                progress((done + share) / len(scenarios))
+
+        result = scenarios[place].run(seed=seed, samples_ms=samples_ms, progress=report)
+        samples = result.table("samples") if samples_ms is not None else None
+        inputs.append(_run(name, place.given, result.summary, samples))
+        done += 1
+    return inputs
+
+
+def _check_together(places: Sequence[_Place]) -> None:
+    """Refuse what cannot stand side by side.
+
+    Raises:
+        UserError: There is too little, the same twice, or a run beside a sweep.
+    """
+    if len(places) < 2:
+        raise UserError("one input has nothing to be compared with", hint="anabranch compare A B")
+    seen: dict[Path, Path] = {}
+    for place in places:
+        where = place.file.resolve()
+        if where in seen:
+            raise UserError(f"{seen[where]} and {place.given} are the same", hint="give each input once")
+        seen[where] = place.given
+    first = places[0]
+    for other in places[1:]:
+        if other.is_sweep != first.is_sweep:
+            sweep, run = (other, first) if other.is_sweep else (first, other)
+            what = "a scenario, which is one run" if run.kind == "scenario" else "a run"
+            raise UserError(
+                f"{sweep.given} is a sweep and {run.given} is {what}; runs are compared with runs, sweeps with sweeps",
+                hint="anabranch sweep FILE --repeat N --out DIR makes a sweep of one scenario",
+            )
+
+
+def _place(given: Path) -> _Place:
+    """What an argument is.
+
+    Raises:
+        UserError: It is nothing that can be compared.
+    """
+    if given.is_dir():
+        return _directory(given)
+    if not given.exists():
+        names = [p.name for p in given.parent.iterdir()] if given.parent.is_dir() else []
+        hint = nearest(given.name, names)
+        raise UserError(
+            f"{given}: no such file or directory; {_EXPECTED}", hint=hint if hint.startswith("did you") else None
+        )
+    if given.name == SWEEP_FILE:
+        return _Place(given, "sweep", given)
+    head = read_head(given, 4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if given.suffix == ".json" or head.startswith(b"{"):
+        return _Place(given, "summary", given)
+    return _Place(given, "scenario", given)
+
+
+def _directory(given: Path) -> _Place:
+    manifest = read_manifest(given) if (given / MANIFEST).is_file() else None
+    if manifest is not None and not manifest.is_complete:
+        raise UserError(f"{given} is not complete: writing it was cut short", hint="make it again")
+    if manifest is not None and manifest.kind == "run":
+        return _Place(given, "run", given / SUMMARY)
+    if manifest is not None and manifest.kind == "sweep":
+        return _Place(given, "sweep", given / SWEEP_FILE)
+    if manifest is not None:
+        raise UserError(f"{given} has the results of `anabranch {manifest.kind}`; {_EXPECTED}")
+    raise UserError(f"{given} is a directory that anabranch did not write; {_EXPECTED}", hint=_inside(given))
+
+
+def _inside(directory: Path) -> str | None:
+    """The directories of results in another directory."""
+    found = sorted(path.parent.name for path in directory.glob(f"*/{MANIFEST}"))
+    return f"it has the results {', '.join(found[:6])}{', …' if len(found) > 6 else ''}" if found else None
+
+
+def _scenario(place: _Place, *, untrusted: bool) -> Scenario:
+    from anabranch.scenario import Scenario
+
+    scenario = Scenario.from_file(place.file)
+    scenario.untrusted = untrusted
+    scenario.resolve()
+    return scenario
+
+
+def _read(place: _Place, name: str) -> Input:
+    if place.kind == "sweep":
+        return Input(name, place.given, "sweep", _with_means(SweepResult.read(place.file.parent)))
+    summary = read_summary(place.file)
+    return _run(name, place.given, summary, _samples(place.file))
+
+
+def read_summary(path: Path) -> Summary:
+    """The summary of a run: what ``run --json`` prints.
+
+    Raises:
+        UserError: The file is something else.
+    """
+    content = read_json(path)
+    try:
+        json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{path} is JSON, but has half a character in a text") from None
+    wrong = _foreign(content)
+    if wrong:
+        raise UserError(f"{path} {wrong}; the summary of a run was expected", hint="`anabranch run … --json` prints it")
+    return cast("Summary", content)
+
+
+def _foreign(content: Any) -> str:
+    """Why a document is not the summary of a run; empty if it is."""
+    if not isinstance(content, dict):
+        return "is JSON, but not a table"
+    for key, what in (
+        ("points", "a sweep, which has means only (its directory, `sweep --out DIR`, has the runs)"),
+        ("study", "a study"),
+        ("measures", "a comparison or a sweep"),
+        ("connections", "a capture"),
+    ):
+        if key in content and "flows" not in content:
+            return f"is the JSON of {what}"
+    if content.get("format") != 1 and "flows" in content:
+        return f"has format {content.get('format')}, and this version reads format 1"
+    for key in ("flows", "links"):
+        if not _is_table_of_tables(content.get(key)):
+            return f'is JSON, but has no table "{key}"'
+    seed = content.get("seed")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED:
+        return f'is JSON, but has no "seed" from 0 to {MAX_SEED}'
+    if not isinstance(content.get("digest"), (str, type(None))):
+        return 'is JSON, but its "digest" is no text'
+    if not isinstance(content.get("resolved_scenario", {}), dict):
+        return 'is JSON, but its "resolved_scenario" is no table'
+    return ""
+
+
+def _is_table_of_tables(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
+
+
+def _samples(summary: Path) -> pl.DataFrame | None:
+    """The samples beside the summary in the directory of a run."""
+    import polars as pl
+
+    path = summary.parent / SAMPLES
+    if summary.name != SUMMARY or not path.is_file():
+        return None
+    try:
+        return pl.read_parquet(io.BytesIO(read_bytes(path, most=MAX_RESULT_BYTES)))
+    except pl.exceptions.PolarsError:
+        raise UserError(f"{path} is not a whole Parquet table", hint="make the run again") from None
+
+
+def _run(name: str, path: Path, summary: Summary, samples: pl.DataFrame | None) -> Input:
+    swept = SweptScenario(str(summary.get("scenario") or ""), resolved=summary.get("resolved_scenario") or {})
+    result = SweepResult([], runs_frame([], [Point((), summary["seed"])], [summary]), swept)
+    return Input(name, path, "run", _with_means(result), InputRun(samples, summary))
+
+
+def _with_means(result: SweepResult) -> SweepResult:
+    """With the mean of each figure over the copies of a flow, run by run."""
+    import polars as pl
+
+    copies = copies_of(columns_of(result.figures()))
+    means = [pl.mean_horizontal(own).alias(name) for name, own in copies.items()]
+    return SweepResult(result.axes, result.frame.with_columns(means), result.scenario) if means else result
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """What the inputs are called: as few of their last parts as tell all of them apart."""
+    parts = [_parts(path) for path in paths]
+    length = 1
+    while length < max(map(len, parts)):
+        names = ["/".join(own[-length:]) for own in parts]
+        if len(set(names)) == len(names):
+            break
+        length += 1
+    names = ["/".join(own[-length:]) for own in parts]
+    short = [name if len(name) <= MOST_OF_A_NAME else f"…{name[1 - MOST_OF_A_NAME :]}" for name in names]
+    again = [name if names.count(name) == 1 else f"{name} ({i})" for i, name in enumerate(names, 1)]
+    return short if len(set(short)) == len(short) else again
+
+
+def _parts(path: Path) -> tuple[str, ...]:
+    whole = path if path.name not in {"", ".", ".."} else path.resolve()
+    if whole.name in {SUMMARY, SWEEP_FILE} and whole.parent.name:
+        whole = whole.parent
+    elif whole.suffix in {".json", ".toml"}:
+        whole = whole.with_suffix("")
+    return tuple(part for part in whole.parts if part not in {"/", "..", "."}) or (str(path),)

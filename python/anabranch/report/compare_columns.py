@@ -1,0 +1,85 @@
+"""Runs side by side over time: the charts of the page and of the static figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from anabranch.plot.run import LEGEND_LIMIT
+from anabranch.report.columns import Chart, SeriesColumns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from anabranch.compare import Comparison
+    from anabranch.compare.inputs import Input
+
+BINS = 200
+"""Of a run, for its goodput over time."""
+SHORTEST_BIN_S = 0.1
+"""In shorter ones single bursts are seen rather than a rate."""
+
+
+def charts(comparison: Comparison) -> Iterator[Chart]:
+    """Window, goodput and round-trip time: a line for each flow of each run that has samples."""
+    inputs = [one for one in comparison.inputs if one.run is not None and one.run.samples is not None]
+    each = max(1, LEGEND_LIMIT // max(1, len(inputs)))
+    for name, title, label, column in (
+        ("cwnd", "Congestion window", "cwnd (packets)", "cwnd_packets"),
+        ("goodput", "Goodput", "goodput (Mbit/s)", "delivered_bytes"),
+        ("srtt", "Smoothed round-trip time", "srtt (ms)", "srtt_ms"),
+    ):
+        series = [line for one in inputs[:LEGEND_LIMIT] for line in _lines(one, column, each)]
+        if any(len(line.x) for line in series):
+            yield Chart(name, title, label, tuple(series), _left_out(inputs, each))
+
+
+def _lines(one: Input, column: str, most: int) -> Iterator[SeriesColumns]:
+    import polars as pl
+
+    samples = one.run.samples if one.run else None
+    if samples is None or not {"time_s", "flow", column} <= set(samples.columns):
+        return
+    for flow in _flows(samples)[:most]:
+        part = samples.filter(pl.col("flow") == flow).select(
+            pl.col("time_s").cast(pl.Float64), pl.col(column).cast(pl.Float64).fill_null(float("nan"))
+        )
+        x, y = part.get_column("time_s").to_numpy(), part.get_column(column).to_numpy()
+        label = one.name if len(one.flows) == 1 else f"{one.name} {flow}"
+        yield _rates(label, part) if column == "delivered_bytes" else SeriesColumns(label, x, y)
+
+
+def _flows(samples: pl.DataFrame) -> list[str]:
+    return [str(flow) for flow in samples.get_column("flow").unique(maintain_order=True)]
+
+
+def _rates(label: str, part: pl.DataFrame) -> SeriesColumns:
+    """What arrives in each of equal times, in Mbit/s, at the middle of each."""
+    import numpy as np
+
+    times, delivered = part.get_column("time_s").to_numpy(), part.get_column("delivered_bytes").to_numpy()
+    known = ~np.isnan(delivered)
+    times, delivered = times[known], delivered[known]
+    if len(times) < 2 or times[-1] <= times[0]:
+        return SeriesColumns(label, times[:0], delivered[:0])
+    span = float(times[-1] - times[0])
+    count = max(1, min(BINS, int(span / SHORTEST_BIN_S)))
+    edges = np.linspace(times[0], times[-1], count + 1)
+    rates = np.diff(np.interp(edges, times, delivered)) * 8e-6 / (span / count)
+    return SeriesColumns(label, (edges[1:] + edges[:-1]) / 2, rates)
+
+
+def _left_out(inputs: Sequence[Input], each: int) -> str:
+    parts = []
+    if any(len(one.flows) > each for one in inputs):
+        parts.append(f"The first {each} flows of each run are drawn.")
+    if len(inputs) > LEGEND_LIMIT:
+        parts.append(f"The first {LEGEND_LIMIT} of {len(inputs)} runs are drawn.")
+    return " ".join(parts)
+
+
+def without_samples(comparison: Comparison) -> list[str]:
+    """The runs of which nothing is known over time."""
+    if comparison.kind != "run":
+        return []
+    return [one.name for one in comparison.inputs if one.run is None or one.run.samples is None]

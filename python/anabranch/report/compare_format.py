@@ -1,0 +1,80 @@
+"""A comparison as text for people: its figures, differences, and what explains them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anabranch.compare.measures import COPIES
+from anabranch.report.format import NONE, figure, half_width
+
+if TYPE_CHECKING:
+    from anabranch.compare import Comparison
+    from anabranch.compare.difference import Difference
+    from anabranch.compare.inputs import Input
+    from anabranch.compare.measures import Measure
+    from anabranch.sweep import Estimate
+
+_TESTS = {
+    "paired t": "paired t-test over the seeds, which are the same",
+    "Welch t": "Welch's t-test, because the seeds are not the same",
+}
+
+
+_MANY_TESTS = 20
+"""From so many on, one in twenty is a star that means nothing."""
+
+
+def cell(estimate: Estimate | None, measure: Measure) -> str:
+    """A mean, with half of its interval where it has one, in the unit of the measure."""
+    if estimate is None:
+        return NONE
+    value = estimate.interval
+    mean = figure(value.mean * measure.scale)
+    if value.lower is None:
+        return mean
+    return f"{mean} ± {half_width((value.mean - value.lower) * measure.scale)}"
+
+
+def percent(difference: Difference | None) -> str:
+    """A difference with its sign; a dash where per cent of the first mean nothing."""
+    if difference is None or difference.percent is None:
+        return NONE
+    value = difference.percent
+    if value == 0:
+        return "0 %"
+    digits = 1 if abs(value) < 100 else 0
+    rounded = f"{value:+.{digits}f} %"
+    return rounded if abs(value) >= 0.05 else f"{value:+.1g} %"
+
+
+def heading_rows(comparison: Comparison) -> list[tuple[str, str]]:
+    """Each input by its name, and what it is."""
+    return [(one.name, _about(one)) for one in comparison.inputs]
+
+
+def _about(one: Input) -> str:
+    told = one.title or "scenario"
+    seeds = f"seed {one.seeds_text}" if len(one.seeds) == 1 else f"seeds {one.seeds_text}"
+    if one.kind == "sweep":
+        runs = one.result.frame.height
+        return f"{told}: {runs} {'run' if runs == 1 else 'runs'}, {seeds}"
+    return f"{told}: {seeds}, {figure(one.measured_s)} s {'live' if one.engine == 'live' else 'simulated'}"
+
+
+def legend(comparison: Comparison) -> list[str]:
+    """What the columns mean, and by which test a difference is called significant."""
+    lines = [f"change: in per cent of {comparison.inputs[0].name}"]
+    elements = {element for block in comparison.blocks for element in block.elements}
+    if any(element.endswith(COPIES) for element in elements):
+        lines.append(f"NAME{COPIES}: mean over the copies of a flow; --json has each of them")
+    cells = [c for block in comparison.blocks for row in block.rows for c in row.cells if c is not None]
+    if any(c.interval.lower is not None for c in cells):
+        lines.append("±: half of the 95 % interval over the seeds")
+    if any(c.deterministic for c in cells):
+        lines.append("without ±: nothing in these runs is random, the seeds gave the same packets")
+    tests = comparison.tests
+    lines += [f"*: p < 0.05, {_TESTS[name]}" for name in tests]
+    count = sum(d.test is not None for b in comparison.blocks for r in b.rows for d in r.differences if d)
+    if count >= _MANY_TESTS:
+        lines.append(f"{count} differences are tested; chance alone gives about {round(count / 20)} of so many a *")
+    return lines

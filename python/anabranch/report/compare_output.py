@@ -1,0 +1,109 @@
+"""What ``anabranch compare --out`` writes: the comparison as JSON, overlaid figures, and one HTML report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anabranch.output import to_json, whole_directory
+from anabranch.report.compare_columns import charts, without_samples
+from anabranch.report.compare_format import cell, heading_rows, legend, percent
+from anabranch.report.page import image, page, table, text
+
+if TYPE_CHECKING:
+    from anabranch.compare import Block, Comparison
+    from anabranch.compare.difference import Difference
+    from anabranch.report.columns import Chart
+
+MOST_ROWS = 500
+"""Rows of one table of the page; comparison.json has them all."""
+
+
+def write_comparison(comparison: Comparison, directory: Path, document: Mapping[str, Any]) -> None:
+    """Write everything; the directory appears whole or not at all.
+
+    Args:
+        comparison: What is shown.
+        directory: Where.
+        document: What ``comparison.json`` has, which may be more than is shown.
+
+    Raises:
+        UserError: The directory holds something else.
+        RunFailedError: It cannot be written.
+    """
+    from anabranch.plot import compare as sweep_figures
+    from anabranch.plot.run import draw
+    from anabranch.plot.style import house_style, save
+
+    drawn = list(charts(comparison))
+    with whole_directory(directory, "compare") as aside:
+        (aside / "comparison.json").write_bytes(to_json(document))
+        figures: list[tuple[str, str]] = []
+        with house_style():
+            for chart in drawn:
+                save(draw(chart), aside / "figures" / chart.name)
+            if comparison.kind == "sweep":
+                for name, title, figure in sweep_figures.figures(comparison):
+                    save(figure, aside / "figures" / name)
+                    figures.append((name, title))
+        html = html_report(comparison, drawn, figures, aside / "figures")
+        (aside / "report.html").write_text(html, encoding="utf-8")
+
+
+def html_report(
+    comparison: Comparison, drawn: Sequence[Chart], figures: Sequence[tuple[str, str]], directory: Path
+) -> str:
+    """The report as one page that needs nothing else."""
+    title = " beside ".join(one.name for one in comparison.inputs)
+    body = [f"<h1>{text(title)}</h1>", table(("", "input"), heading_rows(comparison), left=2)]
+    if comparison.settings:
+        headings = ("differs", *(one.name for one in comparison.inputs))
+        rows = [(path, *values) for path, values in comparison.settings]
+        body += ["<h2>Settings</h2>", table(headings, rows, left=len(headings))]
+    body += [f"<p><strong>{text(remark)}</strong></p>" for remark in comparison.remarks]
+    body += [_chart(chart) for chart in drawn]
+    missing = without_samples(comparison)
+    if missing:
+        told = f"Without samples, so that no chart over time has them: {', '.join(missing)}. run --out keeps samples."
+        body.append(f"<p class='hint'>{text(told)}</p>")
+    if figures:
+        images = (
+            f"<figure>{image((directory / f'{name}.svg').read_bytes(), about)}<figcaption>{text(about)}</figcaption>"
+            "</figure>"
+            for name, about in figures
+        )
+        body.append(f"<h2>Figures</h2><div class='figures'>{''.join(images)}</div>")
+    body += [f"<p class='hint'>{text(line)}</p>" for line in legend(comparison)]
+    body += [_block(comparison, block) for block in comparison.blocks]
+    return page(title, "\n".join(body), charts=drawn)
+
+
+def _chart(chart: Chart) -> str:
+    about = f"<p class='soft'>{text(chart.about)}</p>" if chart.about else ""
+    return f"<h2>{text(chart.title)}</h2>{about}<div class='chart' id='chart-{chart.name}'></div>"
+
+
+def _block(comparison: Comparison, block: Block) -> str:
+    from anabranch.sweep import value_text
+
+    headings = [block.measure.section, *comparison.axes, comparison.inputs[0].name]
+    for one in comparison.inputs[1:]:
+        headings += [one.name, "change"]
+    rows = []
+    for row in block.rows[:MOST_ROWS]:
+        cells = [row.element or "all", *map(value_text, row.point), cell(row.cells[0], block.measure)]
+        for value, difference in zip(row.cells[1:], row.differences[1:], strict=True):
+            cells += [cell(value, block.measure), _change(difference)]
+        rows.append(cells)
+    left = 1 + len(comparison.axes)
+    cut = f"<p class='hint'>The first {MOST_ROWS} of {len(block.rows)} rows.</p>" if len(block.rows) > MOST_ROWS else ""
+    return f"<h2>{text(block.measure.heading)}</h2>{table(headings, rows, left=left)}{cut}"
+
+
+def _change(difference: Difference | None) -> str:
+    told = percent(difference)
+    if difference is None or difference.test is None:
+        return told
+    p = f"p = {difference.test.p:.2g}"
+    return f"{told} * ({p})" if difference.test.is_significant else f"{told} ({p})"
