@@ -111,6 +111,9 @@ def run(
     all_flows: Annotated[
         bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Print tables, a row per flow; they are wider than 80 columns.")
+    ] = False,
     why: Annotated[bool, typer.Option("--why", help="Explain every retransmission.")] = False,
     trace: Annotated[
         Optional[str],  # noqa: UP045 - see above
@@ -151,6 +154,7 @@ def run(
                 all_flows,
                 allow_tainted,
                 untrusted,
+                wide,
             ),
         )
 
