@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from anabranch.capture import SNAP_LENGTH
+from anabranch.cli.command import Command, Group, RunCommand, print_version
 from anabranch.cli.common import exit_status
 from anabranch.limits import SAMPLES_MS
 
@@ -17,10 +18,12 @@ app = typer.Typer(
     name="anabranch",
     help="Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.",
     epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -65,18 +68,16 @@ Digest = Annotated[bool, typer.Option("--digest/--no-digest", help="Hash every p
 
 @app.callback(invoke_without_command=True)
 def top(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
 ) -> None:
     """Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity."""
     if version:
         with exit_status():
-            from anabranch import _engine
-
-            typer.echo(f"anabranch {_engine.version()}")
+            print_version()
         raise typer.Exit
 
 
-@app.command()
+@app.command(cls=RunCommand)
 def run(
     file: File,
     seed: Annotated[Optional[int], typer.Option(metavar="N", help="Instead of the scenario's seed.")] = None,  # noqa: UP045
@@ -114,7 +115,10 @@ def run(
     wide: Annotated[
         bool, typer.Option("--wide", help="Print tables, a row per flow; they are wider than 80 columns.")
     ] = False,
-    why: Annotated[bool, typer.Option("--why", help="Explain every retransmission.")] = False,
+    why: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--why", metavar="[=all]", help="Sum up why packets were retransmitted; =all: each one."),
+    ] = None,
     trace: Annotated[
         Optional[str],  # noqa: UP045 - see above
         typer.Option(
@@ -159,7 +163,7 @@ def run(
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def study(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045
@@ -189,7 +193,7 @@ def study(
         run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts))
 
 
-@app.command()
+@app.command(cls=Command)
 def sweep(
     file: File,
     grid: Annotated[
@@ -216,7 +220,7 @@ def sweep(
         run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest, untrusted))
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(
     kind: Annotated[Optional[str], typer.Argument(metavar="KIND", help="cc, queue, impair, stack, …")] = None,  # noqa: UP045
     json: Json = False,
@@ -228,7 +232,7 @@ def list_(
         list_kinds(kind, json)
 
 
-@app.command()
+@app.command(cls=Command)
 def explain(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="As `anabranch list` shows it, or a key of scenario files.")
@@ -245,13 +249,14 @@ def explain(
 cc = typer.Typer(
     name="cc",
     help="Congestion controls in the running kernel, as eBPF programs.",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(cc)
 
 
-@cc.command("list")
+@cc.command("list", cls=Command)
 def cc_list(json: Json = False) -> None:
     """Show what ships, what is loaded, and what the kernel has."""
     with exit_status():
@@ -260,7 +265,7 @@ def cc_list(json: Json = False) -> None:
         list_controls(json)
 
 
-@cc.command("load")
+@cc.command("load", cls=Command)
 def cc_load(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="As `anabranch cc list` shows it, or a C file.")],
 ) -> None:
@@ -274,7 +279,7 @@ def cc_load(
         load_control(name)
 
 
-@cc.command("unload")
+@cc.command("unload", cls=Command)
 def cc_unload(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch cc list` shows it.")],
 ) -> None:
@@ -288,7 +293,7 @@ def cc_unload(
         unload_control(name)
 
 
-@app.command()
+@app.command(cls=Command)
 def bench(json: Json = False) -> None:
     """Measure the engine's speed and memory (from a checkout)."""
     with exit_status():
@@ -297,7 +302,7 @@ def bench(json: Json = False) -> None:
         run_bench(json)
 
 
-@app.command()
+@app.command(cls=Command)
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenario files (TOML).")],
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds per file, from its seed on.")] = 3,
@@ -344,7 +349,7 @@ def validate(
         )
 
 
-@app.command()
+@app.command(cls=Command)
 def shell(
     file: File,
     host: Annotated[str, typer.Argument(metavar="HOST", help="A node where a flow begins or ends.")],

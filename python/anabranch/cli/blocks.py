@@ -61,21 +61,21 @@ def print_blocks(result: RunResult, out: Console, *, all_flows: bool) -> None:
     for name, flow in result.flows.items():
         table = name.partition("/")[0]
         if table not in copies:
-            _block(out, name, _about(result, name, ending(flow)), _flow_pairs(flow))
+            block(out, name, _about(result, name, ending(flow)), _flow_pairs(flow))
         elif name == copies[table][0]:
             names = copies[table]
-            _block(out, table, f"{len(names):,} copies, {_about(result, name, ends_of(result, names))}", ())
-            _write(out, ["  mean (least to most) of the copies:", *_copies_lines(result, names)])
-            _write(out, (f"  {told}" for told in times_of_copies(result, names)))
+            block(out, table, f"{len(names):,} copies, {_about(result, name, ends_of(result, names))}", ())
+            write(out, ["  mean (least to most) of the copies:", *_copies_lines(result, names)])
+            write(out, (f"  {told}" for told in times_of_copies(result, names)))
     if copies:
-        _write(out, ["", "--all-flows prints every copy; --json and --out have them all."])
+        write(out, ["", "--all-flows prints every copy; --json and --out have them all."])
     _links(out, result)
     for name, group in result.groups.items():
-        _block(out, name, "link group", _group_pairs(group))
+        block(out, name, "link group", _group_pairs(group))
     for name, both in result.gateways.items():
         for direction, gateway in both.items():
-            _block(out, name, f"gateway, {direction}", _gateway_pairs(gateway))
-    _write(out, ["", *_remarks(result)])
+            block(out, name, f"gateway, {direction}", _gateway_pairs(gateway))
+    write(out, ["", *_remarks(result)])
 
 
 def _headline(out: Console, title: str, facts: str) -> None:
@@ -83,21 +83,21 @@ def _headline(out: Console, title: str, facts: str) -> None:
     if len(title) + 2 + len(facts) <= WIDTH:
         out.print(styled(title), f" {facts}")
         return
-    for line in _wrapped(title, ""):
+    for line in wrapped(title, ""):
         out.print(styled(line), soft_wrap=True)
     out.print(facts)
 
 
-def _block(out: Console, name: str, about: str, pairs: Iterable[_Pair]) -> None:
+def block(out: Console, name: str, about: str, pairs: Iterable[_Pair]) -> None:
     """A name with what it is, and labelled values below it, two to a line where they fit."""
     out.print()
-    first, *more = _wrapped(f"{shown.plain(name)}: {about}", "    ")
+    first, *more = wrapped(f"{shown.plain(name)}: {about}" if about else shown.plain(name), "    ")
     out.print(styled(first[: len(name)]).append(first[len(name) :], style="not bold"), soft_wrap=True)
-    _write(out, more)
-    _write(out, _laid_out(list(pairs)))
+    write(out, more)
+    write(out, laid_out(list(pairs)))
 
 
-def _laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
+def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
     """Lines of labelled values; what is too long for half a line has one for itself."""
     half = ""
     for label, value in pairs:
@@ -106,7 +106,7 @@ def _laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
             if half:
                 yield f"  {half}"
                 half = ""
-            yield from _wrapped(f"  {cell}", " " * (_LABEL + 2))
+            yield from wrapped(f"  {cell}", " " * (_LABEL + 2))
         elif half:
             yield f"  {half:<{_LABEL + _VALUE}}{cell}"
             half = ""
@@ -203,7 +203,7 @@ def _links(out: Console, result: RunResult) -> None:
     for heads in zip(*_LINK_HEAD, strict=True):
         out.print(styled(_columns(heads, widths)), soft_wrap=True)
     for name, lines in rows:
-        _write(out, [f"{shown.plain(name)}{'' if lines else ': idle'}", *(_columns(cells, widths) for cells in lines)])
+        write(out, [f"{shown.plain(name)}{'' if lines else ': idle'}", *(_columns(cells, widths) for cells in lines)])
 
 
 def _link_row(direction: str, link: LinkSummary) -> tuple[str, ...]:
@@ -231,21 +231,21 @@ def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _remarks(result: RunResult) -> Iterator[str]:
     for remark in (*replays(result), *surprises(result)):
-        yield from _wrapped(f"- {remark}", "  ")
+        yield from wrapped(f"- {remark}", "  ")
     if result.live is None:
         for name, lacks in missing(result):
             count = f"{len(lacks)} behaviours are" if len(lacks) > 1 else "one behaviour is"
-            yield from _wrapped(f"- stack {name}: {count} not modelled; see anabranch explain {name}", "  ")
+            yield from wrapped(f"- stack {name}: {count} not modelled; see anabranch explain {name}", "  ")
     if len(result.flows) > 1:
         yield f"Jain index {figure(result.summary.get('fairness', {}).get('jain_index'))}"
     if result.digest:
         yield f"digest {result.digest}"
     if result.live is not None:
-        yield from _wrapped(audit(result.live), "")
-        yield from _wrapped(trace(result.live), "")
+        yield from wrapped(audit(result.live), "")
+        yield from wrapped(trace(result.live), "")
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def wrapped(text: str, indent: str) -> list[str]:
     """Lines of at most 80 columns; only words that are longer than that stand out."""
     return textwrap.wrap(
         text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
@@ -253,6 +253,7 @@ def _wrapped(text: str, indent: str) -> list[str]:
     ) or [""]  # fmt: skip
 
 
-def _write(out: Console, lines: Iterable[str]) -> None:
+def write(out: Console, lines: Iterable[str]) -> None:
+    """Print lines as long as they are."""
     for line in lines:
         out.print(line, soft_wrap=True)

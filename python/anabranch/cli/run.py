@@ -10,7 +10,7 @@ from anabranch import interrupt
 from anabranch.cli.blocks import print_blocks
 from anabranch.cli.common import console, is_live, load_scenario, note, write_json
 from anabranch.cli.tables import print_tables
-from anabranch.cli.why import print_why, with_why
+from anabranch.cli.why import WORDS, print_all, print_summary, with_why
 
 if TYPE_CHECKING:
     from anabranch.capture_file import CaptureFile
@@ -33,7 +33,7 @@ class RunOptions:
     fast_path: bool
     pcap: list[str]
     snap_length: int | None
-    why: bool
+    why: str | None
     trace: str | None = None
     all_flows: bool = False
     allow_tainted: bool = False
@@ -77,7 +77,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     captures = _captures(file, scenario, options)
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     with Progress(file.name, 1) as progress:
-        packets = options.packets is not False and (options.why or options.out is not None)
+        packets = options.packets is not False and (options.why is not None or options.out is not None)
         if live:
             result = run_audited(
                 scenario,
@@ -130,7 +130,7 @@ def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: 
         out = console(error=to_error)
         (print_tables if options.wide else print_blocks)(result, out, all_flows=options.all_flows)
         if why is not None:
-            print_why(why, out, result.flows)
+            (print_all if options.why == "all" else print_summary)(why, out, result)
 
 
 def _check_taint(result: RunResult, options: RunOptions) -> None:
@@ -157,8 +157,10 @@ def _check_together(options: RunOptions) -> None:
     Raises:
         UserError: There is one.
     """
-    from anabranch.errors import UserError
+    from anabranch.errors import UserError, nearest
 
+    if options.why is not None and options.why not in WORDS:
+        raise UserError(f"--why={options.why}: nothing or all was expected", hint=nearest(options.why, WORDS))
     if options.why and options.packets is False:
         raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     if options.out is None:
