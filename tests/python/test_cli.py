@@ -27,8 +27,8 @@ def test_help(anabranch: Call) -> None:
         "  Anabranch: what TCP does on a path that reorders, loses, delays, splits or\n"
         "  changes its capacity.\n\n"
         "Options:\n"
-        "  --version  Print the version.\n"
-        "  --help     Show this message and exit.\n\n"
+        "  -V, --version  Print the version.\n"
+        "  -h, --help     Show this message and exit.\n\n"
         "Commands:\n"
         "  run       Run one scenario once.\n"
         "  study     Reproduce published studies: claims with verdicts, figures.\n"
@@ -75,8 +75,32 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_run_imports_nothing_that_takes_longer_than_it(scenario_file: Path) -> None:
+    """Fails when typer's own reading of options, by pydantic, is back in place."""
+    code = (
+        f"import sys; sys.argv = ['anabranch', 'run', {str(scenario_file)!r}]\n"
+        "import anabranch.cli\n"
+        "try:\n    anabranch.cli.main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'polars', 'matplotlib', 'numpy', 'pydantic'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+
+
 def test_version(anabranch: Call) -> None:
-    assert anabranch("--version").out == f"anabranch {_engine.version()}\n"
+    for words in (["--version"], ["-V"], ["run", "-V"], ["cc", "list", "--version"]):
+        assert anabranch(*words).out == f"anabranch {_engine.version()}\n"
+
+
+@pytest.mark.parametrize("command", ["", "run", "study", "sweep", "list", "explain", "bench", "validate", "shell",
+                                     "cc", "cc list", "cc load", "cc unload"])  # fmt: skip
+def test_short_and_long_help_are_the_same(anabranch: Call, command: str) -> None:
+    short, long = (anabranch(*command.split(), option) for option in ("-h", "--help"))
+    assert (short.status, short.err) == (0, "")
+    assert short.out == long.out
+    assert [line for line in short.out.splitlines() if len(line) > 80] == []
 
 
 def test_run_json_is_one_document(anabranch: Call, scenario_file: Path) -> None:

@@ -116,7 +116,7 @@ workload = { kind = "file", size = "14480 bytes" }
 def test_why_names_lost_syns_and_lost_answers(anabranch: Call, tmp_path: Path, direction: str, heading: str) -> None:
     file = tmp_path / "lost.toml"
     file.write_text(SYNS_LOST.replace("DIRECTION", direction))
-    done = anabranch("run", file, "--why")
+    done = anabranch("run", file, "--why=all")
     assert "nothing was retransmitted" not in done.out
     assert f"{heading} retransmitted: 2 needed, 0 spurious; 1 episode. Triggered by rto 2" in done.out
     assert done.out.count("SYN  rto  needed") == 2
@@ -150,7 +150,7 @@ stop = "2.5 s"
 def test_a_flow_that_stops_before_it_is_open_gave_up(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "stops.toml"
     file.write_text(STOPS)
-    done = anabranch("run", file, "--why")
+    done = anabranch("run", file, "--why=all")
     assert "main gave up at 2.5 s: retransmissions went unanswered" in done.out
     assert done.out.count("SYN  rto  needed") == 2
 

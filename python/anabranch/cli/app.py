@@ -8,8 +8,9 @@ from typing import Annotated, Optional
 import typer
 
 from anabranch.capture import SNAP_LENGTH
-from anabranch.cli.command import Command, Group, RunCommand, print_version
+from anabranch.cli.command import Command, Group, RunCommand
 from anabranch.cli.common import exit_status
+from anabranch.cli.version import print_version
 from anabranch.limits import SAMPLES_MS
 
 # Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.

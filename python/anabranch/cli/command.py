@@ -9,6 +9,8 @@ from typing import Any, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from anabranch.cli.version import print_version
+
 
 class Group(TyperGroup):
     """A group of commands of ours."""
@@ -39,13 +41,6 @@ class RunCommand(Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, with the value that ``--why`` alone stands for."""
         return super().parse_args(ctx, ["--why=summary" if word == "--why" else word for word in args])
-
-
-def print_version() -> None:
-    """Print name and version."""
-    from anabranch import _engine
-
-    typer.echo(f"anabranch {_engine.version()}")
 
 
 class _Reader:

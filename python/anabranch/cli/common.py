@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,11 +32,15 @@ ENGINES = ("sim", "live")
 @contextmanager
 def exit_status() -> Iterator[None]:
     """Turn what went wrong into a message on standard error and the contract's exit status."""
+    import gc
+    import tempfile
+
     from anabranch import owner
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
     from anabranch.interrupt import Terminated
 
+    gc.enable()
     try:
         owner.remove_dead(Path(tempfile.gettempdir()))
         yield
