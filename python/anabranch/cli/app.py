@@ -235,16 +235,24 @@ def list_(
 
 @app.command(cls=Command)
 def explain(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="As `anabranch list` shows it, or a key of scenario files.")
-    ],
+    names: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Argument(
+            metavar="[NAME]",
+            help="As `anabranch list` shows it, a key or path of scenario files, or what others call it; all by kind "
+            "when left out.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """What one thing does, its sources, parameters and bounds."""
     with exit_status():
-        from anabranch.cli.explain import explain_name
+        from anabranch.cli.explain import explain_name, list_kinds
 
-        explain_name(name, json)
+        if names:
+            explain_name(" ".join(names), json)
+        else:
+            list_kinds(None, json)
 
 
 cc = typer.Typer(
