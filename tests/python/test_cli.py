@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from anabranch import _engine
+from anabranch.cli.completion import commands
 from anabranch.cli.sweep import parse_grid
 
 from .command import Call
@@ -30,15 +31,16 @@ def test_help(anabranch: Call) -> None:
         "  -V, --version  Print the version.\n"
         "  -h, --help     Show this message and exit.\n\n"
         "Commands:\n"
-        "  run       Run one scenario once.\n"
-        "  study     Reproduce published studies: claims with verdicts, figures.\n"
-        "  sweep     Run a scenario over a grid, on all cores.\n"
-        "  list      Show what there is, by kind.\n"
-        "  explain   What one thing does, its sources, parameters and bounds.\n"
-        "  bench     Measure the engine's speed and memory (from a checkout).\n"
-        "  validate  Run scenarios in both engines and say how far apart they are.\n"
-        "  shell     Open a shell inside a host of a scenario.\n"
-        "  cc        Congestion controls in the running kernel, as eBPF programs.\n\n"
+        "  run         Run one scenario once.\n"
+        "  study       Reproduce published studies: claims with verdicts, figures.\n"
+        "  sweep       Run a scenario over a grid, on all cores.\n"
+        "  list        Show what there is, by kind.\n"
+        "  explain     What one thing does, its sources, parameters and bounds.\n"
+        "  bench       Measure the engine's speed and memory (from a checkout).\n"
+        "  validate    Run scenarios in both engines and say how far apart they are.\n"
+        "  shell       Open a shell inside a host of a scenario.\n"
+        "  completion  Print a script that completes commands in a shell.\n"
+        "  cc          Congestion controls in the running kernel, as eBPF programs.\n\n"
         "  Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143\n"
         "  ended by a signal.\n"
     )
@@ -48,8 +50,8 @@ def test_help(anabranch: Call) -> None:
     ("command", "options"),
     [
         ("run", ["--seed", "--set", "--json", "--out", "--engine", "--no-digest", "--no-packets", "--no-fast-path"]),
-        ("study", ["--quick", "--robustness", "--json", "--out", "--engine", "--jobs"]),
-        ("sweep", ["--grid", "--repeat", "--jobs", "--ray", "--out", "--set", "--json"]),
+        ("study", ["--quick", "--robustness", "--json", "--out", "--engine", "--jobs", "--all"]),
+        ("sweep", ["--grid", "--repeat", "--jobs", "--out", "--set", "--json"]),
         ("list", ["KIND", "--json"]),
         ("explain", ["NAME", "--json"]),
         ("bench", ["--json"]),
@@ -101,6 +103,75 @@ def test_short_and_long_help_are_the_same(anabranch: Call, command: str) -> None
     assert (short.status, short.err) == (0, "")
     assert short.out == long.out
     assert [line for line in short.out.splitlines() if len(line) > 80] == []
+    assert "..." not in short.out.partition("Commands:")[2]
+
+
+def test_every_command_has_an_example(anabranch: Call) -> None:
+    for command in commands():
+        if command.path not in ("", "cc"):
+            out = anabranch(*command.path.split(), "--help").out
+            assert "Example:\n    " in out, command.path
+            assert f"anabranch {command.path}" in out.partition("Example:")[2]
+
+
+def test_no_shown_command_or_option_comes_later(anabranch: Call) -> None:
+    for command in commands():
+        out = " ".join(anabranch(*command.path.split(), "--help").out.split())
+        assert "later version" not in out
+        assert "not in this version" not in out
+
+
+@pytest.mark.engine
+def test_a_scenario_from_standard_input(scenario_file: Path, tmp_path: Path) -> None:
+    def run(*words: object, given: bytes) -> subprocess.CompletedProcess[bytes]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+        return subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "anabranch", *map(str, words)],
+            env=environment, input=given, capture_output=True, check=False, cwd=tmp_path,
+        )  # fmt: skip
+
+    text = scenario_file.read_bytes()
+    told, read = (json.loads(run("run", file, "--json", given=text).stdout) for file in ("-", scenario_file))
+    assert told["digest"] == read["digest"]
+    wrong = run("run", "-", given=b'titel = "x"\n')
+    assert (wrong.returncode, wrong.stdout) == (2, b"")
+    assert wrong.stderr.startswith(b"error: standard input:1:1: ")
+    latin = run("run", "-", given=b'title = "\xe9"\n')
+    assert latin.stderr == b"error: standard input:1:10: not UTF-8 text\n"
+    shell = run("shell", "-", "S", given=text)
+    assert (shell.returncode, shell.stderr) == (
+        2, b"error: standard input is the shell's; a scenario file was expected\n",
+    )  # fmt: skip
+
+
+def test_study_without_a_name_lists_the_studies(anabranch: Call) -> None:
+    done = anabranch("study")
+    assert (done.status, done.err) == (0, "")
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+    rows = json.loads(anabranch("study", "--json").out)
+    assert {row["name"] for row in rows} >= {"reordering", "fec"}
+    for row in rows:
+        assert row["name"] in done.out.splitlines()
+        assert all(f"{time} " in done.out for time in row["takes"].values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--quick"], "error: no study is named, and the options are of a run\n  give a name, a directory or --all\n"),
+        (["--all", "reordering"],
+         "error: --all runs every study that ships, and some are named\n  give one of them\n"),
+    ],
+)  # fmt: skip
+def test_a_study_is_named_or_all_are_meant(anabranch: Call, arguments: list[str], message: str) -> None:
+    done = anabranch("study", *arguments)
+    assert (done.status, done.out, done.err) == (2, "", message)
+
+
+def test_all_runs_every_study(anabranch: Call, sample_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anabranch.checkout.shipped_studies", lambda: {"one": sample_study, "two": sample_study})
+    documents = json.loads(anabranch("study", "--all", "--quick", "--json").out)
+    assert [document["study"] for document in documents] == ["sample-study", "sample-study"]
 
 
 def test_run_json_is_one_document(anabranch: Call, scenario_file: Path) -> None:
@@ -146,8 +217,6 @@ def test_run_out(anabranch: Call, scenario_file: Path, tmp_path: Path) -> None:
         (["run", "{file}", "--set", "flow.main.cc"],
          "error: --set 'flow.main.cc': PATH=VALUE was expected\n  --set flow.main.cc=cubic\n"),
         (["run", "{file}", "--samples", "0"], "error: --samples 0: a time of at least 0.001 ms was expected\n"),
-        (["sweep", "{file}", "--ray", "auto"],
-         "error: --ray comes in a later version\n  leave it out to use the cores of this machine\n"),
         (["sweep", "{file}", "--grid", "flow.main.cc"],
          "error: --grid 'flow.main.cc': PATH=A,B,C or PATH=[ … ] was expected\n"
          "  --grid flow.main.cc=reno,cubic\n"),

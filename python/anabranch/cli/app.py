@@ -35,10 +35,17 @@ def _directory(text: str) -> Path:
     return Path(text)
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).")]
+def _example(*lines: str) -> str:
+    """The end of a help text: lines to type, each as it stands."""
+    return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML); - reads standard input.")]
 Sets = Annotated[
     Optional[list[str]],  # noqa: UP045 - see above
-    typer.Option("--set", metavar="PATH=VALUE", help="Change a value; may be given more than once."),
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Change a value, e.g. link.a.rate='10 Mbit/s'; may be given more than once."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
 Out = Annotated[
@@ -47,15 +54,18 @@ Out = Annotated[
         "--out",
         metavar="DIR",
         parser=_directory,
-        help="Write the results into this directory; without it nothing is written.",
+        help="Write results into this directory; nothing is written when left out.",
     ),
 ]
 EngineOption = Annotated[
-    str, typer.Option("--engine", metavar="sim|live", help="In virtual time, or live between namespaces.")
+    str,
+    typer.Option(
+        "--engine", metavar="sim|live", help="sim: in virtual time; live: the kernel's TCP between network namespaces."
+    ),
 ]
 Jobs = Annotated[
     Optional[int],  # noqa: UP045 - see above
-    typer.Option("--jobs", metavar="N", help="Threads; all cores when left out."),
+    typer.Option("--jobs", metavar="N", help="Runs at once; as many as there are cores when left out."),
 ]
 Untrusted = Annotated[
     bool,
@@ -64,7 +74,14 @@ Untrusted = Annotated[
         help="For a stranger's scenario: refuse files outside its folder, exec, attach and bpf.",
     ),
 ]
-Digest = Annotated[bool, typer.Option("--digest/--no-digest", help="Hash every packet observation.")]
+Digest = Annotated[
+    bool,
+    typer.Option(
+        "--digest/--no-digest",
+        show_default=False,
+        help="Print a hash over what happened to every packet (default), or none.",
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -78,10 +95,18 @@ def top(
         raise typer.Exit
 
 
-@app.command(cls=RunCommand)
+@app.command(
+    cls=RunCommand,
+    epilog=_example(
+        "anabranch run scenarios/reordering.toml --set flow.main.cc=reno --why",
+        "anabranch run scenarios/reordering.toml --out out/run",
+    ),
+)
 def run(
     file: File,
-    seed: Annotated[Optional[int], typer.Option(metavar="N", help="Instead of the scenario's seed.")] = None,  # noqa: UP045
+    seed: Annotated[
+        Optional[int], typer.Option(metavar="N", help="Seed of random numbers; the scenario's when left out.")  # noqa: UP045 - see above
+    ] = None,
     set_: Sets = None,
     json: Json = False,
     out: Out = None,
@@ -89,14 +114,19 @@ def run(
     digest: Digest = True,
     packets: Annotated[
         Optional[bool],  # noqa: UP045 - see above
-        typer.Option("--packets/--no-packets", help="With --out: a row per packet (as by default), or none."),
+        typer.Option("--packets/--no-packets", help="With --out: a table with a row per packet (default), or none."),
     ] = None,
     samples: Annotated[
         Optional[float],  # noqa: UP045 - see above
-        typer.Option(metavar="MS", help=f"With --out: sampling interval in ms ({SAMPLES_MS:g})."),
+        typer.Option(metavar="MS", help=f"With --out: time between two samples, in ms ({SAMPLES_MS:g} when left out)."),
     ] = None,
     fast_path: Annotated[
-        bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
+        bool,
+        typer.Option(
+            "--fast-path/--no-fast-path",
+            show_default=False,
+            help="Compute links that cannot change as arithmetic; results are the same.",
+        ),
     ] = True,
     pcap: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above
@@ -108,7 +138,9 @@ def run(
     ] = None,
     snaplen: Annotated[
         Optional[int],  # noqa: UP045 - see above
-        typer.Option("--snaplen", metavar="BYTES", help=f"With --pcap: bytes kept of each packet ({SNAP_LENGTH})."),
+        typer.Option(
+            "--snaplen", metavar="BYTES", help=f"With --pcap: bytes kept of each packet ({SNAP_LENGTH} when left out)."
+        ),
     ] = None,
     all_flows: Annotated[
         bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
@@ -136,7 +168,10 @@ def run(
     ] = False,
     untrusted: Untrusted = False,
 ) -> None:
-    """Run one scenario once."""
+    """Run one scenario once.
+
+    Prints a block per flow, a line per direction of a link, and remarks on settings that change what figures mean.
+    """
     with exit_status():
         from anabranch.cli.run import RunOptions, run_once
 
@@ -164,12 +199,21 @@ def run(
         )
 
 
-@app.command(cls=Command)
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch study", "anabranch study reordering --quick", "anabranch study my-study --out out/my-study"
+    ),
+)
 def study(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Argument(metavar="NAME|DIRECTORY...", help="Studies that ship, by name, or directories; all that ship."),
+        typer.Argument(
+            metavar="[NAME|DIRECTORY]...",
+            help="Studies that ship, by name, or directories of others; when left out, those that ship are listed.",
+        ),
     ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Run all studies that ship.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The study's quick grid instead of the full one.")] = False,
     robustness: Annotated[
         bool, typer.Option("--robustness", help="Also judge over the open parameters' ranges, and keep the answer.")
@@ -180,7 +224,7 @@ def study(
     jobs: Jobs = None,
     attempts: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(metavar="N", help="How often a live run is made at most that is tainted (2)."),
+        typer.Option(metavar="N", help="With --engine live: runs at most until one is not tainted (2 when left out)."),
     ] = None,
 ) -> None:
     """Reproduce published studies: claims with verdicts, figures.
@@ -191,20 +235,28 @@ def study(
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
-        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts))
+        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_))
 
 
-@app.command(cls=Command)
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
+        "  --grid flow.main.cc=reno,cubic,bbr",
+    ),
+)
 def sweep(
     file: File,
     grid: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option("--grid", metavar="PATH=A,B,C", help="Values of one path; may be given more than once."),
     ] = None,
-    repeat: Annotated[Optional[int], typer.Option(metavar="N", help="Seeds per point, from the seed on.")] = None,  # noqa: UP045
+    repeat: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option(metavar="N", help="Seeds per point, from the seed on (the file's when left out, else 1)."),
+    ] = None,
     set_: Sets = None,
     jobs: Jobs = None,
-    ray: Annotated[Optional[str], typer.Option(metavar="ADDRESS", help="On a cluster (not in this version).")] = None,  # noqa: UP045
     json: Json = False,
     out: Out = None,
     digest: Digest = True,
@@ -218,12 +270,15 @@ def sweep(
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_sweep
 
-        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest, untrusted))
+        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, json, out, digest, untrusted))
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=Command, epilog=_example("anabranch list queue"))
 def list_(
-    kind: Annotated[Optional[str], typer.Argument(metavar="KIND", help="cc, queue, impair, stack, …")] = None,  # noqa: UP045
+    kind: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(metavar="[KIND]", help="cc, queue, impair, stack, workload, study, …; all when left out."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what there is, by kind."""
@@ -233,7 +288,12 @@ def list_(
         list_kinds(kind, json)
 
 
-@app.command(cls=Command)
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch explain cubic", "anabranch explain link.rate", "anabranch explain netem delay", "anabranch explain"
+    ),
+)
 def explain(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above
@@ -265,7 +325,7 @@ cc = typer.Typer(
 app.add_typer(cc)
 
 
-@cc.command("list", cls=Command)
+@cc.command("list", cls=Command, epilog=_example("anabranch cc list"))
 def cc_list(json: Json = False) -> None:
     """Show what ships, what is loaded, and what the kernel has."""
     with exit_status():
@@ -274,7 +334,7 @@ def cc_list(json: Json = False) -> None:
         list_controls(json)
 
 
-@cc.command("load", cls=Command)
+@cc.command("load", cls=Command, epilog=_example("anabranch cc load westwood-plus"))
 def cc_load(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="As `anabranch cc list` shows it, or a C file.")],
 ) -> None:
@@ -288,7 +348,7 @@ def cc_load(
         load_control(name)
 
 
-@cc.command("unload", cls=Command)
+@cc.command("unload", cls=Command, epilog=_example("anabranch cc unload westwood-plus"))
 def cc_unload(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch cc list` shows it.")],
 ) -> None:
@@ -302,16 +362,19 @@ def cc_unload(
         unload_control(name)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog=_example("anabranch bench --json"))
 def bench(json: Json = False) -> None:
-    """Measure the engine's speed and memory (from a checkout)."""
+    """Measure the engine's speed and memory (from a checkout).
+
+    Packets per second of processor time, instructions per packet, bytes per flow.
+    """
     with exit_status():
         from anabranch.cli.bench import run_bench
 
         run_bench(json)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog=_example("anabranch validate scenarios/live/thin.toml --seeds 2 --keep out/live"))
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenario files (TOML).")],
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds per file, from its seed on.")] = 3,
@@ -358,9 +421,14 @@ def validate(
         )
 
 
-@app.command(cls=Command)
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch shell scenarios/live/thin.toml A", "anabranch shell scenarios/live/thin.toml A -- ping -c 3 B"
+    ),
+)
 def shell(
-    file: File,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).")],
     host: Annotated[str, typer.Argument(metavar="HOST", help="A node where a flow begins or ends.")],
     command: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above
@@ -378,9 +446,12 @@ def shell(
 
         from anabranch.cli.common import load_scenario, note
         from anabranch.cli.shell import greeting
+        from anabranch.errors import UserError
         from anabranch.live import check_host, check_program, prepare
         from anabranch.live import shell as open_shell
 
+        if file == Path("-"):
+            raise UserError("standard input is the shell's; a scenario file was expected")
         scenario = load_scenario(file, set_ or [])
         check_host(scenario, host)
         program = command or [os.environ.get("SHELL", "/bin/sh")]
@@ -391,6 +462,26 @@ def shell(
         status = open_shell(scenario, host, program, remark=note)
         if status != 0:
             raise typer.Exit(1)
+
+
+@app.command(
+    cls=Command,
+    epilog=_example(
+        'eval "$(anabranch completion bash)"',
+        "anabranch completion fish > ~/.config/fish/completions/anabranch.fish",
+    ),
+)
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell that the script is for.")],
+) -> None:
+    """Print a script that completes commands in a shell.
+
+    It completes commands, options, names of components and studies, and scenario files. It starts no program.
+    """
+    with exit_status():
+        from anabranch.cli.completion import script
+
+        typer.echo(script(shell), nl=False)
 
 
 def _add_later(name: str) -> None:

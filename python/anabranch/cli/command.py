@@ -34,6 +34,20 @@ class Command(TyperCommand):
             raise typer.Exit
         return super().parse_args(ctx, args)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The usage line, with arguments as they are declared."""
+        return ["[OPTIONS]", *(one.metavar for one in self.get_params(ctx) if one.param_type_name == "argument")]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments and options, without the names of Python's types."""
+        parameters = self.get_params(ctx)
+        arguments = [(one.metavar, one.help) for one in parameters if one.param_type_name == "argument"]
+        options = [one.get_help_record(ctx) for one in parameters if one.param_type_name == "option"]
+        for title, rows in (("Arguments", arguments), ("Options", [row for row in options if row is not None])):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
 
 class RunCommand(Command):
     """``run``, whose ``--why`` stands alone or as ``--why=all``; with a blank, what follows is the scenario file."""

@@ -238,15 +238,18 @@ def is_live(engine: str) -> bool:
 
 
 def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
-    """A scenario file with the changes of ``--set``; ``untrusted`` for a stranger's.
+    """A scenario file, "-" for standard input, with the changes of ``--set``; ``untrusted`` for a stranger's.
 
     Raises:
         UserError: The file cannot be read, a change is not PATH=VALUE, or it would be undone by another or by ``seed``.
     """
     from anabranch.errors import UserError
-    from anabranch.scenario import Scenario
+    from anabranch.scenario import STANDARD_INPUT, Scenario, read_standard_input
 
-    scenario = Scenario.from_file(file)
+    if file == Path("-"):
+        scenario = Scenario.from_text(read_standard_input(), file=STANDARD_INPUT)
+    else:
+        scenario = Scenario.from_file(file)
     scenario.untrusted = untrusted
     seen: dict[str, str] = {}
     for change in sets:
