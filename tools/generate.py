@@ -4,9 +4,9 @@
     python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
 
 Everything comes from the installed package: the schema and the registry from the engine, the
-commands from the command line's own definitions, the Python page from signatures and docstrings,
-the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files, the
-tables of claims and of what is beyond them from the studies' pages.
+commands and the manual page from the command line's own definitions, the Python page from
+signatures and docstrings, the list of decisions from their headings, the files shown in
+CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import anabranch._engine as engine
 import typer.main
 from anabranch.cli.app import app
 
-from reference import beyond, claims, cli, components, decisions, embed, files, python_api, scenario
+from reference import beyond, claims, cli, components, decisions, embed, files, man, python_api, scenario
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,6 +33,7 @@ def generated() -> dict[str, str]:
         "docs/schema/scenario.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n",
         "docs/reference/scenario.md": scenario.page(schema),
         "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
+        "docs/man/anabranch.1": man.page(typer.main.get_command(app), engine.version()),
         "docs/reference/python.md": python_api.page(),
         "docs/reference/components.md": components.index(registry),
         "docs/design/index.md": decisions.index(ROOT / "docs" / "design"),

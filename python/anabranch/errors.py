@@ -55,8 +55,15 @@ class RunFailedError(RuntimeError):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint that names the valid name closest to ``name``, or lists them when none is close."""
+    """A hint that names the valid name closest to ``name``, by meaning or by spelling; else it lists them."""
+    from anabranch.synonyms import meant, plain
+
     names = sorted(set(valid))
+    same = [one for one in names if plain(one) == plain(name)]
+    target = meant(name) or ""
+    same += [one for one in (target, target.rpartition(".")[2]) if one in names]
+    if same:
+        return f'did you mean "{same[0]}"?'
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f'did you mean "{close[0]}"?'

@@ -80,6 +80,20 @@ def read_json(path: str | Path, *, most: int = MAX_RESULT_BYTES) -> Any:
         raise UserError(f"{path}: {error}") from None
 
 
+def read_standard_input(*, most: int) -> bytes:
+    """What standard input has up to its end.
+
+    Raises:
+        UserError: It has more than ``most`` bytes, or cannot be read.
+    """
+    content = bytearray()
+    for chunk in _chunks("standard input", 0):
+        content += chunk
+        if len(content) > most:
+            raise UserError(f"standard input has more than {most:,} bytes, which were the most expected")
+    return bytes(content)
+
+
 def read_head(path: str | Path, length: int) -> bytes:
     """The first ``length`` bytes of a file, or all if it has fewer; what it raises is as of :func:`read_bytes`."""
     with _opened(path) as (descriptor, _), _explained(path):

@@ -36,7 +36,7 @@ def axis_path(path: str) -> str:
     Raises:
         UserError: It is no dotted TOML key, or nothing that a sweep may vary.
     """
-    parts = _parts(path)
+    parts = path_parts(path)
     if parts[0] == "seed":
         raise UserError("a grid does not vary seed", hint="--repeat N runs N seeds from the scenario's seed on")
     if parts[0] == "sweep":
@@ -50,7 +50,7 @@ def one_spelling(path: str) -> str:
     Raises:
         UserError: It is no dotted TOML key.
     """
-    return ".".join(toml_text.write_key(part) for part in _parts(path))
+    return ".".join(toml_text.write_key(part) for part in path_parts(path))
 
 
 def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -83,7 +83,7 @@ def short_names(paths: Sequence[str], *, whole: int = MOST_WHOLE) -> list[str]:
     """Each path by as few of its last parts as tell all of them apart; up to ``whole`` paths are not shortened."""
     if len(paths) <= whole:
         return list(paths)
-    parts = [[toml_text.write_key(part) for part in _parts(path)] for path in paths]
+    parts = [[toml_text.write_key(part) for part in path_parts(path)] for path in paths]
     length = [1] * len(paths)
     while True:
         names = [".".join(own[-n:]) for own, n in zip(parts, length, strict=True)]
@@ -109,12 +109,12 @@ def reject_ignored(sets: Sequence[str], axes: Mapping[str, Sequence[Any]], given
     for change in sets:
         written, _, value = change.partition("=")
         try:
-            path = _parts(written)
+            path = path_parts(written)
         except UserError:
             # The engine says what is wrong with it.
             continue
         for axis in axes:
-            varied = _parts(axis)
+            varied = path_parts(axis)
             whose = "--grid" if axis in grid else "[sweep]"
             if path == ["sweep", axis] and axis in grid:
                 raise UserError(
@@ -231,7 +231,7 @@ def _at(error: ScenarioError, origin: Origin) -> str:
     )
 
 
-def _parts(path: str) -> list[str]:
+def path_parts(path: str) -> list[str]:
     """The keys of a dotted TOML key."""
     wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint=_spelling(path))
     if "\n" in path or set("=#") & set(_QUOTED.sub("", path)):

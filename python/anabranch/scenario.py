@@ -13,6 +13,7 @@ from anabranch.capture import SNAP_LENGTH
 from anabranch.errors import UserError
 from anabranch.file_kind import SCENARIO
 from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_bytes
+from anabranch.files import read_standard_input as read_standard_bytes
 
 if TYPE_CHECKING:
     from anabranch.live import Limits
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value]"
 """What may stand in a scenario: quantities are text with their unit (``"15 ms"``), ratios bare numbers."""
+
+STANDARD_INPUT = "standard input"
+"""What a scenario that comes from there is called in messages."""
 
 MAX_FILE_BYTES = MAX_TEXT_BYTES
 """Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
@@ -478,13 +482,26 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
             error.message,
             hint=nearest(path.name, beside) if difflib.get_close_matches(path.name, beside, 1) else None,
         ) from None
+    return _decoded(raw, str(path))
+
+
+def read_standard_input() -> str:
+    """The text of a scenario on standard input; what it raises is as of :func:`read_text`."""
+    from anabranch.file_kind import check_text
+
+    raw = read_standard_bytes(most=MAX_FILE_BYTES)
+    check_text(Path(STANDARD_INPUT), raw, SCENARIO)
+    return _decoded(raw, STANDARD_INPUT)
+
+
+def _decoded(raw: bytes, file: str) -> str:
     try:
         # A byte-order mark is no part of the text; TOML has none.
         return raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
-        raise UserError("not UTF-8 text", file=str(path), line=line, column=column) from None
+        raise UserError("not UTF-8 text", file=file, line=line, column=column) from None
 
 
 def _present(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,23 +50,35 @@ def gives_up(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_table_says_that_a_connection_gave_up(anabranch: Call, gives_up: Path) -> None:
+def test_a_block_says_that_a_connection_gave_up(anabranch: Call, gives_up: Path) -> None:
     done = anabranch("run", gives_up)
     assert done.status == 0
     row = next(line for line in done.out.splitlines() if line.lstrip().startswith("main"))
-    assert row.rstrip().endswith("gave-up 131 s")
+    assert row.rstrip().endswith("gave up at 131 s")
+    wide = anabranch("run", gives_up, "--wide").out.splitlines()
+    assert next(line for line in wide if line.lstrip().startswith("main")).rstrip().endswith("gave-up 131 s")
 
 
 def test_the_table_shows_completion_times_of_files(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "file.toml"
     file.write_text(COMPLETES)
-    done = anabranch("run", file)
+    done = anabranch("run", file, "--wide")
     summary = json.loads(anabranch("run", file, "--json").out)
     time = summary["flows"]["file"]["flow_completion_time_s"]
     row = next(line for line in done.out.splitlines() if line.lstrip().startswith("file"))
     assert row.rstrip().endswith(f"completed {time:.4g} s")
     assert f"{time:.4g}" in row.partition("completed")[0]
     assert next(line for line in done.out.splitlines() if "bulk" in line).rstrip().endswith("running")
+
+
+def test_a_block_shows_when_a_file_was_complete(anabranch: Call, tmp_path: Path) -> None:
+    file = tmp_path / "file.toml"
+    file.write_text(COMPLETES)
+    time = json.loads(anabranch("run", file, "--json").out)["flows"]["file"]["flow_completion_time_s"]
+    out = anabranch("run", file).out
+    assert f"file: A to B, cubic over linux, file, finished at {time:.4g} s" in out
+    assert f"completion time  {time:.4g} s" in out
+    assert "bulk: A to B, cubic over linux, still running" in out
 
 
 def test_why_names_connections_that_ended_badly(anabranch: Call, gives_up: Path) -> None:
@@ -104,7 +116,7 @@ workload = { kind = "file", size = "14480 bytes" }
 def test_why_names_lost_syns_and_lost_answers(anabranch: Call, tmp_path: Path, direction: str, heading: str) -> None:
     file = tmp_path / "lost.toml"
     file.write_text(SYNS_LOST.replace("DIRECTION", direction))
-    done = anabranch("run", file, "--why")
+    done = anabranch("run", file, "--why=all")
     assert "nothing was retransmitted" not in done.out
     assert f"{heading} retransmitted: 2 needed, 0 spurious; 1 episode. Triggered by rto 2" in done.out
     assert done.out.count("SYN  rto  needed") == 2
@@ -138,7 +150,7 @@ stop = "2.5 s"
 def test_a_flow_that_stops_before_it_is_open_gave_up(anabranch: Call, tmp_path: Path) -> None:
     file = tmp_path / "stops.toml"
     file.write_text(STOPS)
-    done = anabranch("run", file, "--why")
+    done = anabranch("run", file, "--why=all")
     assert "main gave up at 2.5 s: retransmissions went unanswered" in done.out
     assert done.out.count("SYN  rto  needed") == 2
 

@@ -153,7 +153,7 @@ def test_a_signal_during_the_imports_ends_the_command(tmp_path: Path, number: si
     )
     for moment in (1, 2, 3, 5, 10, 40, 100):
         done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-c", program, str(moment), "--version"],
+            [sys.executable, "-c", program, str(moment), "--help"],
             cwd=tmp_path,
             capture_output=True,
             text=True,

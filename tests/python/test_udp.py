@@ -115,9 +115,12 @@ def test_the_terminal(anabranch: Call, tmp_path: Path) -> None:
     done = anabranch("run", file)
     assert done.status == 0
     out = done.out
-    assert "video: one-way delay " in out
-    assert "web: " in out
-    assert " responses in " in out
+    assert "video: S to R, UDP, paced" in out
+    assert "  one-way delay  " in out
+    assert " responses)" in out
+    wide = anabranch("run", file, "--wide").out
+    assert "video: one-way delay " in wide
+    assert "web: response time " in wide
     told = json.loads(anabranch("run", file, "--json").out)
     assert told["flows"]["video"]["timeouts"] is None
     assert "stack" not in told["resolved_scenario"]["flow"]["video"]

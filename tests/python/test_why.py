@@ -19,6 +19,7 @@ from anabranch.cli.why import with_why
 from anabranch.errors import UserError
 from anabranch.result import RunResult
 from anabranch.why import Episode, FlowWhy, Why, text
+from anabranch.why.overview import overview
 
 from .command import Call
 
@@ -349,7 +350,7 @@ def run_why(anabranch: Call, scenario_file: Path) -> Call:
 
 def test_the_command(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
-    done = run_why()
+    done = run_why("--why=all")
     assert (done.status, done.err) == (0, "")
     lines = done.out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("main: 2 packets retransmitted"))
@@ -357,6 +358,47 @@ def test_the_command(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[start + 3].strip().startswith("0.1000 s  recovery-entered: cwnd 10 → 7")
     assert lines[-2].strip().startswith("0.1100 s  byte 1,000  rack  spurious")
     assert lines[-1].strip().startswith("0.2000 s  recovery-left: cwnd 7")
+
+
+def test_the_command_sums_up(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunResult, "why", lambda self: inspect(RECOVERY, EVENTS))
+    done = run_why()
+    assert (done.status, done.err) == (0, "")
+    told = " ".join(done.out.partition("Why packets were retransmitted")[2].split())
+    for words in (
+        "retransmitted 2 packets",
+        "1 needed, 1 spurious",
+        "triggered by dup-thresh 1, rack 1 (1 spurious)",
+        "episodes 1 fast recovery",
+        "cost 1.0 kB retransmitted in vain; cwnd reduced 1 time, by 3 packets in all",
+        "longest episode main, 1. fast recovery, 0.1000–0.2000 s: 2 retransmitted, 1 needed",
+        "its window cwnd 10 → 7 packets",
+        "it began with 0.1000 s byte 0 dup-thresh needed",
+        "--why=all lists each",
+    ):
+        assert words in told
+
+
+def test_a_reduction_without_a_loss_is_part_of_the_cost() -> None:
+    spurious = [packet(0, 0, 0.0), packet(1, 0, 0.1, cause="dup-thresh")]
+    told = dict(overview(inspect(spurious, EVENTS), {}))
+    assert told["cost"].endswith("; 1 of the reductions without a loss")
+    lost = [packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.1, cause="dup-thresh")]
+    assert dict(overview(inspect(lost, EVENTS), {}))["cost"] == "cwnd reduced 1 time, by 3 packets in all"
+
+
+def test_a_summary_names_the_flows_with_most(anabranch: Call, scenario_file: Path) -> None:
+    changes = ("flow.main.count=8", "link.bottleneck.forward.queue.limit='10 packets'", "duration='3 s'")
+    done = anabranch("run", "--why", scenario_file, *(w for change in changes for w in ("--set", change)))
+    assert "3 more flows" in " ".join(done.out.split())
+    assert len(done.out.partition("Why packets")[2].splitlines()) <= 16
+
+
+def test_the_value_of_why(run_why: Call) -> None:
+    done = run_why("--why=al")
+    assert (done.status, done.out, done.err) == (
+        2, "", 'error: --why=al: nothing or all was expected\n  did you mean "all"?\n',
+    )  # fmt: skip
 
 
 def test_the_command_in_json(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,41 +20,45 @@ command prints one JSON document on standard output and nothing else there.
 def page(root: Any) -> str:
     """Return the page of a command with everything below it."""
     out = [NOTICE, "# Commands\n", EXIT_STATUS]
-    for path, command in _commands("anabranch", root):
+    for path, command in walk("anabranch", root):
         out += _section(path, command)
     return "\n".join(out)
 
 
-def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+def walk(path: str, command: Any) -> Iterator[tuple[str, Any]]:
     """Yield every command that does something itself, with the words that call it."""
     children = getattr(command, "commands", None)
     if not children:
         yield path, command
         return
-    if any(not _is_help(parameter) for parameter in command.params):
+    if any(not is_help(parameter) for parameter in command.params):
         yield path, command
     for name, child in children.items():
         if not child.hidden:
-            yield from _commands(f"{path} {name}", child)
+            yield from walk(f"{path} {name}", child)
 
 
 def _section(path: str, command: Any) -> list[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    options = [p for p in command.params if p.param_type_name == "option" and not _is_help(p)]
-    usage = " ".join([path, *(_metavar(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])])
+    options = [p for p in command.params if p.param_type_name == "option" and not is_help(p)]
+    usage = " ".join([path, *(metavar(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])])
     out = [f"## {path}\n", f"```text\n{usage}\n```\n"]
     if command.help:
         out.append(inspect.cleandoc(command.help).replace("\b\n", "") + "\n")
-    described = [(code(_metavar(a)), getattr(a, "help", None) or "") for a in arguments]
+    described = [(code(metavar(a)), getattr(a, "help", None) or "") for a in arguments]
     if any(text for _, text in described):
         out.append(table(("argument", "meaning"), described))
+    if getattr(command, "epilog", None) and not hasattr(command, "commands"):
+        lines = inspect.cleandoc(command.epilog).replace("\b\n", "").split("\n")[1:]
+        out.append("```sh\n" + inspect.cleandoc("\n".join(lines)) + "\n```\n")
     if options:
-        rows = [(_names(o), _default(o), getattr(o, "help", None) or "") for o in options if not o.hidden]
+        rows = [(_names(o), default(o), getattr(o, "help", None) or "") for o in options if not o.hidden]
         out.append(table(("option", "default", "meaning"), rows))
     return out
 
 
-def _metavar(argument: Any) -> str:
+def metavar(argument: Any) -> str:
+    """What a usage line calls an argument."""
     name = argument.metavar or argument.name.upper()
     name = name.strip("[].…")
     if argument.nargs == -1:
@@ -66,8 +70,8 @@ def _names(option: Any) -> str:
     names = ", ".join(code(name) for name in [*option.opts, *option.secondary_opts])
     if option.is_flag:
         return names
-    metavar = option.metavar or _choices(option) or option.name.upper()
-    return f"{names} {code(metavar)}" + ("…" if option.multiple else "")
+    value = option.metavar or _choices(option) or option.name.upper()
+    return f"{names} {code(value)}" + ("…" if option.multiple else "")
 
 
 def _choices(option: Any) -> str:
@@ -76,14 +80,16 @@ def _choices(option: Any) -> str:
     return "|".join(str(member.value) for member in type(option.default))
 
 
-def _default(option: Any) -> str:
-    default = option.default.value if isinstance(option.default, Enum) else option.default
-    if callable(default) or default is None or default is False or default in ((), []):
+def default(option: Any) -> str:
+    """An option's default as code; "" if it is none worth naming."""
+    value = option.default.value if isinstance(option.default, Enum) else option.default
+    if callable(value) or value is None or value is False or value in ((), []):
         return ""
-    if default is True:
+    if value is True:
         return "on"
-    return code(str(default)) if isinstance(default, str | int | float) else ""
+    return code(str(value)) if isinstance(value, str | int | float) else ""
 
 
-def _is_help(parameter: Any) -> bool:
+def is_help(parameter: Any) -> bool:
+    """Whether a parameter asks for help."""
     return "--help" in parameter.opts or parameter.name in {"install_completion", "show_completion"}

@@ -8,7 +8,9 @@ from typing import Annotated, Optional
 import typer
 
 from anabranch.capture import SNAP_LENGTH
+from anabranch.cli.command import Command, Group, RunCommand
 from anabranch.cli.common import exit_status
+from anabranch.cli.version import print_version
 from anabranch.limits import SAMPLES_MS
 
 # Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.
@@ -17,10 +19,12 @@ app = typer.Typer(
     name="anabranch",
     help="Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.",
     epilog="Exit status: 0 done, 1 the run or a check failed, 2 bad input, 130 or 143 ended by a signal.",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -31,10 +35,17 @@ def _directory(text: str) -> Path:
     return Path(text)
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).")]
+def _example(*lines: str) -> str:
+    """The end of a help text: lines to type, each as it stands."""
+    return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML); - reads standard input.")]
 Sets = Annotated[
     Optional[list[str]],  # noqa: UP045 - see above
-    typer.Option("--set", metavar="PATH=VALUE", help="Change a value; may be given more than once."),
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Change a value, e.g. link.a.rate='10 Mbit/s'; may be given more than once."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output and nothing else.")]
 Out = Annotated[
@@ -43,15 +54,18 @@ Out = Annotated[
         "--out",
         metavar="DIR",
         parser=_directory,
-        help="Write the results into this directory; without it nothing is written.",
+        help="Write results into this directory; nothing is written when left out.",
     ),
 ]
 EngineOption = Annotated[
-    str, typer.Option("--engine", metavar="sim|live", help="In virtual time, or live between namespaces.")
+    str,
+    typer.Option(
+        "--engine", metavar="sim|live", help="sim: in virtual time; live: the kernel's TCP between network namespaces."
+    ),
 ]
 Jobs = Annotated[
     Optional[int],  # noqa: UP045 - see above
-    typer.Option("--jobs", metavar="N", help="Threads; all cores when left out."),
+    typer.Option("--jobs", metavar="N", help="Runs at once; as many as there are cores when left out."),
 ]
 Untrusted = Annotated[
     bool,
@@ -60,23 +74,28 @@ Untrusted = Annotated[
         help="For a stranger's scenario: refuse files outside its folder, exec, attach and bpf.",
     ),
 ]
-Digest = Annotated[bool, typer.Option("--digest/--no-digest", help="Hash every packet observation.")]
+Digest = Annotated[
+    bool,
+    typer.Option(
+        "--digest/--no-digest",
+        show_default=False,
+        help="Print a hash over what happened to every packet (default), or none.",
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
 def top(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
 ) -> None:
     """Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity."""
     if version:
         with exit_status():
-            from anabranch import _engine
-
-            typer.echo(f"anabranch {_engine.version()}")
+            print_version()
         raise typer.Exit
 
 
-@app.command()
+@app.command(cls=Command, epilog=_example("anabranch demo --open"))
 def demo(
     out: Annotated[
         Path,
@@ -95,7 +114,7 @@ def demo(
         run_demo(out, jobs=jobs, opens=open_)
 
 
-@app.command()
+@app.command(cls=Command, epilog=_example("anabranch new first", "anabranch new second --from fairness"))
 def new(
     directory: Annotated[str, typer.Argument(metavar="DIR", help="Where the scenario goes; made if it is missing.")],
     from_: Annotated[
@@ -112,10 +131,18 @@ def new(
         write_new(_directory(directory), from_)
 
 
-@app.command()
+@app.command(
+    cls=RunCommand,
+    epilog=_example(
+        "anabranch run scenarios/reordering.toml --set flow.main.cc=reno --why",
+        "anabranch run scenarios/reordering.toml --out out/run",
+    ),
+)
 def run(
     file: File,
-    seed: Annotated[Optional[int], typer.Option(metavar="N", help="Instead of the scenario's seed.")] = None,  # noqa: UP045
+    seed: Annotated[
+        Optional[int], typer.Option(metavar="N", help="Seed of random numbers; the scenario's when left out.")  # noqa: UP045 - see above
+    ] = None,
     set_: Sets = None,
     json: Json = False,
     out: Out = None,
@@ -123,14 +150,19 @@ def run(
     digest: Digest = True,
     packets: Annotated[
         Optional[bool],  # noqa: UP045 - see above
-        typer.Option("--packets/--no-packets", help="With --out: a row per packet (as by default), or none."),
+        typer.Option("--packets/--no-packets", help="With --out: a table with a row per packet (default), or none."),
     ] = None,
     samples: Annotated[
         Optional[float],  # noqa: UP045 - see above
-        typer.Option(metavar="MS", help=f"With --out: sampling interval in ms ({SAMPLES_MS:g})."),
+        typer.Option(metavar="MS", help=f"With --out: time between two samples, in ms ({SAMPLES_MS:g} when left out)."),
     ] = None,
     fast_path: Annotated[
-        bool, typer.Option("--fast-path/--no-fast-path", help="Fold plain links; results are the same.")
+        bool,
+        typer.Option(
+            "--fast-path/--no-fast-path",
+            show_default=False,
+            help="Compute links that cannot change as arithmetic; results are the same.",
+        ),
     ] = True,
     pcap: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above
@@ -142,12 +174,20 @@ def run(
     ] = None,
     snaplen: Annotated[
         Optional[int],  # noqa: UP045 - see above
-        typer.Option("--snaplen", metavar="BYTES", help=f"With --pcap: bytes kept of each packet ({SNAP_LENGTH})."),
+        typer.Option(
+            "--snaplen", metavar="BYTES", help=f"With --pcap: bytes kept of each packet ({SNAP_LENGTH} when left out)."
+        ),
     ] = None,
     all_flows: Annotated[
         bool, typer.Option("--all-flows", help="Print every copy of a flow, however many there are.")
     ] = False,
-    why: Annotated[bool, typer.Option("--why", help="Explain every retransmission.")] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Print tables, a row per flow; they are wider than 80 columns.")
+    ] = False,
+    why: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Option("--why", metavar="[=all]", help="Sum up why packets were retransmitted; =all: each one."),
+    ] = None,
     trace: Annotated[
         Optional[str],  # noqa: UP045 - see above
         typer.Option(
@@ -164,7 +204,10 @@ def run(
     ] = False,
     untrusted: Untrusted = False,
 ) -> None:
-    """Run one scenario once."""
+    """Run one scenario once.
+
+    Prints a block per flow, a line per direction of a link, and remarks on settings that change what figures mean.
+    """
     with exit_status():
         from anabranch.cli.run import RunOptions, run_once
 
@@ -187,16 +230,26 @@ def run(
                 all_flows,
                 allow_tainted,
                 untrusted,
+                wide,
             ),
         )
 
 
-@app.command()
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch study", "anabranch study reordering --quick", "anabranch study my-study --out out/my-study"
+    ),
+)
 def study(
     names: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Argument(metavar="NAME|DIRECTORY...", help="Studies that ship, by name, or directories; all that ship."),
+        typer.Argument(
+            metavar="[NAME|DIRECTORY]...",
+            help="Studies that ship, by name, or directories of others; when left out, those that ship are listed.",
+        ),
     ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Run all studies that ship.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="The study's quick grid instead of the full one.")] = False,
     robustness: Annotated[
         bool, typer.Option("--robustness", help="Also judge over the open parameters' ranges, and keep the answer.")
@@ -207,7 +260,7 @@ def study(
     jobs: Jobs = None,
     attempts: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(metavar="N", help="How often a live run is made at most that is tainted (2)."),
+        typer.Option(metavar="N", help="With --engine live: runs at most until one is not tainted (2 when left out)."),
     ] = None,
 ) -> None:
     """Reproduce published studies: claims with verdicts, figures.
@@ -218,20 +271,28 @@ def study(
     with exit_status():
         from anabranch.cli.study import StudyOptions, run_studies
 
-        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts))
+        run_studies(names or [], StudyOptions(quick, robustness, json, out, engine, jobs, attempts, all_))
 
 
-@app.command()
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch sweep scenarios/reordering.toml --repeat 5 --out out/sweep \\",
+        "  --grid flow.main.cc=reno,cubic,bbr",
+    ),
+)
 def sweep(
     file: File,
     grid: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option("--grid", metavar="PATH=A,B,C", help="Values of one path; may be given more than once."),
     ] = None,
-    repeat: Annotated[Optional[int], typer.Option(metavar="N", help="Seeds per point, from the seed on.")] = None,  # noqa: UP045
+    repeat: Annotated[
+        Optional[int],  # noqa: UP045 - see above
+        typer.Option(metavar="N", help="Seeds per point, from the seed on (the file's when left out, else 1)."),
+    ] = None,
     set_: Sets = None,
     jobs: Jobs = None,
-    ray: Annotated[Optional[str], typer.Option(metavar="ADDRESS", help="On a cluster (not in this version).")] = None,  # noqa: UP045
     json: Json = False,
     out: Out = None,
     digest: Digest = True,
@@ -245,10 +306,13 @@ def sweep(
     with exit_status():
         from anabranch.cli.sweep import SweepOptions, run_sweep
 
-        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, ray, json, out, digest, untrusted))
+        run_sweep(file, set_ or [], grid or [], SweepOptions(repeat, jobs, json, out, digest, untrusted))
 
 
-@app.command()
+@app.command(
+    cls=Command,
+    epilog=_example("anabranch compare reno.toml cubic.toml", "anabranch compare out/a out/b --measure goodput_mbit_s"),
+)
 def compare(
     inputs: Annotated[
         list[Path],
@@ -284,9 +348,12 @@ def compare(
         run_compare(inputs, CompareOptions(measure or [], seed, json, out, untrusted))
 
 
-@app.command("list")
+@app.command("list", cls=Command, epilog=_example("anabranch list queue"))
 def list_(
-    kind: Annotated[Optional[str], typer.Argument(metavar="KIND", help="cc, queue, impair, stack, …")] = None,  # noqa: UP045
+    kind: Annotated[
+        Optional[str],  # noqa: UP045 - see above
+        typer.Argument(metavar="[KIND]", help="cc, queue, impair, stack, workload, study, …; all when left out."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what there is, by kind."""
@@ -296,30 +363,44 @@ def list_(
         list_kinds(kind, json)
 
 
-@app.command()
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch explain cubic", "anabranch explain link.rate", "anabranch explain netem delay", "anabranch explain"
+    ),
+)
 def explain(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="As `anabranch list` shows it, or a key of scenario files.")
-    ],
+    names: Annotated[
+        Optional[list[str]],  # noqa: UP045 - see above
+        typer.Argument(
+            metavar="[NAME]",
+            help="As `anabranch list` shows it, a key or path of scenario files, or what others call it; all by kind "
+            "when left out.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """What one thing does, its sources, parameters and bounds."""
     with exit_status():
-        from anabranch.cli.explain import explain_name
+        from anabranch.cli.explain import explain_name, list_kinds
 
-        explain_name(name, json)
+        if names:
+            explain_name(" ".join(names), json)
+        else:
+            list_kinds(None, json)
 
 
 cc = typer.Typer(
     name="cc",
     help="Congestion controls in the running kernel, as eBPF programs.",
+    cls=Group,
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(cc)
 
 
-@cc.command("list")
+@cc.command("list", cls=Command, epilog=_example("anabranch cc list"))
 def cc_list(json: Json = False) -> None:
     """Show what ships, what is loaded, and what the kernel has."""
     with exit_status():
@@ -328,7 +409,7 @@ def cc_list(json: Json = False) -> None:
         list_controls(json)
 
 
-@cc.command("load")
+@cc.command("load", cls=Command, epilog=_example("anabranch cc load westwood-plus"))
 def cc_load(
     name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="As `anabranch cc list` shows it, or a C file.")],
 ) -> None:
@@ -342,7 +423,7 @@ def cc_load(
         load_control(name)
 
 
-@cc.command("unload")
+@cc.command("unload", cls=Command, epilog=_example("anabranch cc unload westwood-plus"))
 def cc_unload(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As `anabranch cc list` shows it.")],
 ) -> None:
@@ -356,16 +437,19 @@ def cc_unload(
         unload_control(name)
 
 
-@app.command()
+@app.command(cls=Command, epilog=_example("anabranch bench --json"))
 def bench(json: Json = False) -> None:
-    """Measure the engine's speed and memory (from a checkout)."""
+    """Measure the engine's speed and memory (from a checkout).
+
+    Packets per second of processor time, instructions per packet, bytes per flow.
+    """
     with exit_status():
         from anabranch.cli.bench import run_bench
 
         run_bench(json)
 
 
-@app.command()
+@app.command(cls=Command, epilog=_example("anabranch validate scenarios/live/thin.toml --seeds 2 --keep out/live"))
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Scenario files (TOML).")],
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Seeds per file, from its seed on.")] = 3,
@@ -412,9 +496,14 @@ def validate(
         )
 
 
-@app.command()
+@app.command(
+    cls=Command,
+    epilog=_example(
+        "anabranch shell scenarios/live/thin.toml A", "anabranch shell scenarios/live/thin.toml A -- ping -c 3 B"
+    ),
+)
 def shell(
-    file: File,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Scenario file (TOML).")],
     host: Annotated[str, typer.Argument(metavar="HOST", help="A node where a flow begins or ends.")],
     command: Annotated[
         Optional[list[str]],  # noqa: UP045 - see above
@@ -432,9 +521,12 @@ def shell(
 
         from anabranch.cli.common import load_scenario, note
         from anabranch.cli.shell import greeting
+        from anabranch.errors import UserError
         from anabranch.live import check_host, check_program, prepare
         from anabranch.live import shell as open_shell
 
+        if file == Path("-"):
+            raise UserError("standard input is the shell's; a scenario file was expected")
         scenario = load_scenario(file, set_ or [])
         check_host(scenario, host)
         program = command or [os.environ.get("SHELL", "/bin/sh")]
@@ -445,6 +537,26 @@ def shell(
         status = open_shell(scenario, host, program, remark=note)
         if status != 0:
             raise typer.Exit(1)
+
+
+@app.command(
+    cls=Command,
+    epilog=_example(
+        'eval "$(anabranch completion bash)"',
+        "anabranch completion fish > ~/.config/fish/completions/anabranch.fish",
+    ),
+)
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="bash|zsh|fish", help="The shell that the script is for.")],
+) -> None:
+    """Print a script that completes commands in a shell.
+
+    It completes commands, options, names of components and studies, and scenario files. It starts no program.
+    """
+    with exit_status():
+        from anabranch.cli.completion import script
+
+        typer.echo(script(shell), nl=False)
 
 
 def _add_later(name: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,11 +32,15 @@ ENGINES = ("sim", "live")
 @contextmanager
 def exit_status() -> Iterator[None]:
     """Turn what went wrong into a message on standard error and the contract's exit status."""
+    import gc
+    import tempfile
+
     from anabranch import owner
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
     from anabranch.interrupt import Terminated
 
+    gc.enable()
     try:
         owner.remove_dead(Path(tempfile.gettempdir()))
         yield
@@ -235,15 +238,18 @@ def is_live(engine: str) -> bool:
 
 
 def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untrusted: bool = False) -> Scenario:
-    """A scenario file with the changes of ``--set``; ``untrusted`` for a stranger's.
+    """A scenario file, "-" for standard input, with the changes of ``--set``; ``untrusted`` for a stranger's.
 
     Raises:
         UserError: The file cannot be read, a change is not PATH=VALUE, or it would be undone by another or by ``seed``.
     """
     from anabranch.errors import UserError
-    from anabranch.scenario import Scenario
+    from anabranch.scenario import STANDARD_INPUT, Scenario, read_standard_input
 
-    scenario = Scenario.from_file(file)
+    if file == Path("-"):
+        scenario = Scenario.from_text(read_standard_input(), file=STANDARD_INPUT)
+    else:
+        scenario = Scenario.from_file(file)
     scenario.untrusted = untrusted
     seen: dict[str, str] = {}
     for change in sets:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from anabranch.cli import keys
+from anabranch.cli.blocks import wrapped, write
 from anabranch.cli.common import console, print_json, styled
 
 _ALIASES = {("cc", "reno"): ["new-reno"]}
@@ -54,15 +55,24 @@ def registry() -> list[dict[str, Any]]:
     return items
 
 
+_KINDS = {
+    "cc": "Congestion controls", "queue": "Queues", "reorder": "Reordering in a queue",
+    "impair": "Impairments of a link",
+    "control": "Controls of a link group", "split": "Splitters of a gateway", "restore": "Restorers of a gateway",
+    "remedy": "Remedies for reordering", "fec": "Error correction", "workload": "Workloads", "stack": "Stack profiles",
+    "service": "Capacity of a link", "study": "Studies",
+}  # fmt: skip
+"""What is listed, by kind."""
+_MOST_NAME = 22
+"""Columns of a name in the list; a longer one has a line of its own."""
+
+
 def list_kinds(kind: str | None, json: bool) -> None:
     """Print the registry, or one kind of it.
 
     Raises:
         UserError: There is no such kind.
     """
-    from rich import box
-    from rich.table import Table
-
     from anabranch.errors import UserError, nearest
 
     items = registry()
@@ -75,15 +85,23 @@ def list_kinds(kind: str | None, json: bool) -> None:
         keys = ("kind", "name", "title", "summary")
         print_json([{**{key: item[key] for key in keys}, "aliases": aliases(item)} for item in items])
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("kind", "name", "what it is"):
-        table.add_column(heading)
-    previous = None
-    for item in items:
-        shown = item["kind"] if item["kind"] != previous else ""
-        previous = item["kind"]
-        table.add_row(shown, ", ".join([item["name"], *aliases(item)]), _line(item))
-    console().print(table)
+    out = console()
+    for number, shown in enumerate(dict.fromkeys(item["kind"] for item in items)):
+        if number:
+            out.print()
+        out.print(styled(f"{_KINDS.get(shown, shown)} ({shown})"))
+        write(out, (line for item in items if item["kind"] == shown for line in _entry(item)))
+    if kind is None:
+        write(out, ["", "anabranch explain NAME describes one of them, or a key of scenario files."])
+
+
+def _entry(item: dict[str, Any]) -> list[str]:
+    """Lines of the list for one item: its names, and what it is beside them."""
+    names = ", ".join([item["name"], *aliases(item)])
+    indent = " " * (_MOST_NAME + 4)
+    if len(names) > _MOST_NAME:
+        return [f"  {names}", *wrapped(indent + _line(item), indent)]
+    return wrapped(f"  {names:<{_MOST_NAME}}  {_line(item)}", indent)
 
 
 def _line(item: dict[str, Any]) -> str:
@@ -94,27 +112,58 @@ def _line(item: dict[str, Any]) -> str:
 
 
 def explain_name(name: str, json: bool) -> None:
-    """Print what one name is; every item of that name, where kinds share it, else every key.
+    """Print what one name is; every item of that name, where kinds share it, else every key, or where a path leads.
 
     Raises:
         UserError: There is nothing of that name.
     """
-    from anabranch.errors import UserError, nearest
+    from anabranch.synonyms import meant
 
     items = registry()
-    found = [item for item in items if name == item["name"]] or [item for item in items if name in aliases(item)]
-    if not found:
-        known = _keys(items)
-        if name not in known:
-            names = [known for item in items for known in (item["name"], *aliases(item))]
-            raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [*names, *known]))
-        _explain_key(name, known[name], items, json=json)
+    found = lookup(name, items)
+    if isinstance(found, tuple):
+        known, places = found
+        if not json and known != name and known == meant(name):
+            console().print(f'"{name}" is `{known}` here.\n')
+        _explain_key(known, places, items, json=json)
         return
     if json:
         print_json(found[0] if len(found) == 1 else found)
         return
+    if found[0]["name"] == meant(name):
+        console().print(f'"{name}" is `{found[0]["name"]}` here.\n')
     for item in found:
         _print(item)
+
+
+def lookup(name: str, items: list[dict[str, Any]]) -> list[dict[str, Any]] | tuple[str, list[keys.Key]]:
+    """The items that a name, path or synonym stands for, or the name of a key and its places.
+
+    Raises:
+        UserError: It stands for nothing.
+    """
+    from anabranch.cli import paths
+    from anabranch.errors import UserError, nearest
+    from anabranch.synonyms import meant, plain
+
+    known = _keys(items)
+    for same in (str, plain):
+        found = [item for item in items if same(name) == same(item["name"])] or [
+            item for item in items if same(name) in map(same, aliases(item))
+        ]
+        if found:
+            return found
+        for key, places in known.items():
+            if same(name) == same(key):
+                return key, places
+    target = meant(name)
+    if target is not None:
+        return lookup(target, items)
+    if "." in name:
+        led = paths.resolve(name, items, known)
+        return (name, led) if isinstance(led, list) else [dict(led)]
+    names = [word for item in items for word in (item["name"], *aliases(item))]
+    raise UserError(f'there is nothing called "{name}"', hint=nearest(name, [*names, *known]))
 
 
 def _keys(items: list[dict[str, Any]]) -> dict[str, list[keys.Key]]:
@@ -135,13 +184,14 @@ def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], 
     from rich import box
     from rich.table import Table
 
+    key_name = found[0].name
     switch = any(key.table == keys.TRANSPORT for key in found)
-    stacks = [item for item in items if item["kind"] == "stack" and switch and name in item["details"]]
+    stacks = [item for item in items if item["kind"] == "stack" and switch and key_name in item["details"]]
     if json:
         places = [
             {"place": k.place, "type": k.value_type, "default": k.default, "description": k.meaning} for k in found
         ]
-        profiles = {item["name"]: item["details"][name] for item in stacks}
+        profiles = {item["name"]: item["details"][key_name] for item in stacks}
         print_json({"kind": "key", "name": name, "places": places, "profiles": profiles})
         return
     out = console()
@@ -159,7 +209,7 @@ def _explain_key(name: str, found: list[keys.Key], items: list[dict[str, Any]], 
         table.add_column(name)
         for item in stacks:
             names = ", ".join([item["name"], *aliases(item)])
-            table.add_row(names, _switch(name, item["details"][name], _sizes()))
+            table.add_row(names, _switch(key_name, item["details"][key_name], _sizes()))
         out.print(table)
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from anabranch import interrupt, shown
-from anabranch.cli.common import console, is_live, load_scenario, note, styled, write_json
-from anabranch.cli.why import print_why, with_why
+from anabranch import interrupt
+from anabranch.cli.blocks import print_blocks
+from anabranch.cli.common import console, is_live, load_scenario, note, write_json
+from anabranch.cli.tables import print_tables
+from anabranch.cli.why import WORDS, print_all, print_summary, with_why
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from anabranch.capture_file import CaptureFile
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
-    from anabranch.summary import FlowSummary, LiveSummary
     from anabranch.why import Why
 
 
@@ -37,11 +33,12 @@ class RunOptions:
     fast_path: bool
     pcap: list[str]
     snap_length: int | None
-    why: bool
+    why: str | None
     trace: str | None = None
     all_flows: bool = False
     allow_tainted: bool = False
     untrusted: bool = False
+    wide: bool = False
 
 
 def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
@@ -80,7 +77,7 @@ def run_once(file: Path, sets: list[str], options: RunOptions) -> None:
     captures = _captures(file, scenario, options)
     samples_ms = (options.samples_ms or SAMPLES_MS) if options.out else None
     with Progress(file.name, 1) as progress:
-        packets = options.packets is not False and (options.why or options.out is not None)
+        packets = options.packets is not False and (options.why is not None or options.out is not None)
         if live:
             result = run_audited(
                 scenario,
@@ -131,9 +128,9 @@ def _show(result: RunResult, why: Why | None, options: RunOptions, *, to_error: 
         write_json((document if why is None else with_why(document, why)) + "\n")
     else:
         out = console(error=to_error)
-        _print(result, out, all_flows=options.all_flows)
+        (print_tables if options.wide else print_blocks)(result, out, all_flows=options.all_flows)
         if why is not None:
-            print_why(why, out, result.flows)
+            (print_all if options.why == "all" else print_summary)(why, out, result)
 
 
 def _check_taint(result: RunResult, options: RunOptions) -> None:
@@ -160,8 +157,10 @@ def _check_together(options: RunOptions) -> None:
     Raises:
         UserError: There is one.
     """
-    from anabranch.errors import UserError
+    from anabranch.errors import UserError, nearest
 
+    if options.why is not None and options.why not in WORDS:
+        raise UserError(f"--why={options.why}: nothing or all was expected", hint=nearest(options.why, WORDS))
     if options.why and options.packets is False:
         raise UserError("--why reads every packet, and --no-packets records none", hint="give one of them")
     if options.out is None:
@@ -176,7 +175,9 @@ def _check_together(options: RunOptions) -> None:
             "--snaplen says what --pcap keeps, and there is no --pcap", hint="give --pcap LINK=FILE, or leave it out"
         )
     if options.all_flows and options.json:
-        raise UserError("--all-flows is of the printed table; --json has every flow", hint="give one of them")
+        raise UserError("--all-flows is of the printed output; --json has every flow", hint="give one of them")
+    if options.wide and options.json:
+        raise UserError("--wide is of the printed output, and --json prints none", hint="give one of them")
 
 
 def _captures(file: Path, scenario: Scenario, options: RunOptions) -> list[CaptureFile]:
@@ -218,256 +219,3 @@ def _check_live() -> None:
 
     # Before anything starts a thread: a process with several cannot move into a user namespace.
     prepare("--engine sim")
-
-
-_MANY_COPIES = 20
-"""So many copies of one flow have a line each; more are summarised."""
-
-
-def _print(result: RunResult, out: Console, *, all_flows: bool) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from anabranch.report.format import end, figure
-
-    summary = result.summary
-    title = summary.get("scenario") or "scenario"
-    engine = "live" if summary.get("engine") == "live" else "simulated"
-    out.print(
-        styled(shown.plain(title)),
-        f" seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}",
-        *([styled("TAINTED: no result", "bold red")] if summary.get("tainted") else []),
-    )
-    flows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = _flow_figures(result)
-    ends = any(flow.get("ended") for flow in result.flows.values())
-    for heading in ("flow", *(heading for heading, *_ in columns), *(("ended",) if ends else ())):
-        flows.add_column(heading, justify="left" if heading in ("flow", "ended") else "right")
-    copies = {} if all_flows else _copies(result)
-    for name, flow in result.flows.items():
-        table = name.partition("/")[0]
-        if table not in copies:
-            flows.add_row(
-                name,
-                *(figure(_of(flow, key), ratio=ratio) for _, key, ratio in columns),
-                *((end(flow),) if ends else ()),
-            )
-        elif name == copies[table][0]:
-            for word, reckon in (("mean", _mean), ("least", min), ("most", max)):
-                values = ([_of(result.flows[n], key) for n in copies[table]] for _, key, _ in columns)
-                told = ([v for v in column if v is not None] for column in values)
-                cells = (reckon(v) if v else None for v in told)
-                flows.add_row(
-                    f"{table}: {word} of {len(copies[table]):,}" if word == "mean" else f"  {word}",
-                    *(figure(cell, ratio=ratio) for cell, (*_, ratio) in zip(cells, columns, strict=True)),
-                    *((_ends(result, copies[table]) if word == "mean" else "",) if ends else ()),
-                )
-    out.print(flows)
-    if copies:
-        out.print("--all-flows prints every copy; --json and --out have them all.")
-    for remark in (*limits(result, copies), *times(result, copies), *replays(result)):
-        out.print(remark, soft_wrap=True)
-    links = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("link", "direction", "sent\npackets", "dropped", "lost", "reordered", "utilization",
-                    "mean queue\npackets", "max queue\npackets", "p95 queue\ndelay ms"):  # fmt: skip
-        links.add_column(heading, justify="left" if heading in ("link", "direction") else "right")
-    for name, directions in result.links.items():
-        for direction, link in directions.items():
-            links.add_row(
-                name, direction, figure(link.get("sent_packets")), figure(link.get("dropped_packets")),
-                figure(link.get("lost_packets")), figure(link.get("reordered_packets")),
-                figure(link.get("utilization"), ratio=True), figure(link.get("mean_queue_packets")),
-                figure(link.get("max_queue_packets")), figure(link.get("p95_queue_delay_ms")),
-            )  # fmt: skip
-    out.print(links)
-    if result.groups:
-        groups = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("group", "mean active\nmembers", "member-\nseconds off", "energy\nJ", "energy\nJ/Gbit",
-                        "changes"):  # fmt: skip
-            groups.add_column(heading, justify="left" if heading == "group" else "right")
-        for name, group in result.groups.items():
-            groups.add_row(
-                name, figure(group.get("mean_active_members")), figure(group.get("member_seconds_off")),
-                figure(group.get("energy_joules")), figure(group.get("joules_per_gigabit")),
-                figure(group.get("changes")),
-            )  # fmt: skip
-        out.print(groups)
-    if result.gateways:
-        gateways = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("gateway", "direction", "released\npackets", "held", "gaps\ngiven up", "duplicates\ndropped",
-                        "max held\npackets", "mean wait\nms", "p95 wait\nms", "silent\nms"):  # fmt: skip
-            gateways.add_column(heading, justify="left" if heading in ("gateway", "direction") else "right")
-        for name, both in result.gateways.items():
-            for direction, gateway in both.items():
-                gateways.add_row(
-                    name, direction, figure(gateway.get("released_packets")), figure(gateway.get("held_packets")),
-                    figure(gateway.get("gaps_given_up")), figure(gateway.get("duplicates_dropped")),
-                    figure(gateway.get("max_held_packets")), figure(gateway.get("mean_wait_ms")),
-                    figure(gateway.get("p95_wait_ms")), figure(gateway.get("silent_ms")),
-                )  # fmt: skip
-        out.print(gateways)
-    if len(result.flows) > 1:
-        out.print(f"Jain index {figure(summary.get('fairness', {}).get('jain_index'))}")
-    if result.digest:
-        out.print(f"digest {result.digest}")
-    if result.live is not None:
-        out.print(_audit(result.live), soft_wrap=True)
-        out.print(_trace(result.live), soft_wrap=True)
-        return
-    for remark in not_modelled(result):
-        out.print(remark, soft_wrap=True)
-
-
-def _audit(live: LiveSummary) -> str:
-    """What the live engine says of itself, in one sentence."""
-    from anabranch.report.format import figure
-
-    audit = live["audit"]
-    late = [figure(audit[key]) for key in ("p50_lateness_ms", "p99_lateness_ms", "max_lateness_ms")]
-    return (
-        f"kernel {live['machine']['kernel']}; {audit['released_packets']} packets left late by {late[0]} ms (median), "
-        f"{late[1]} ms (99th percentile), {late[2]} ms (at most); {audit['io_drops']} lost between kernel and engine"
-    )
-
-
-def _trace(live: LiveSummary) -> str:
-    """What of the kernel's TCP was traced, or why nothing was."""
-    trace = live["trace"]
-    if trace["detail"] is None:
-        return f"the kernel's TCP was not traced: {trace['why_not']}"
-    told = f"traced: {trace['detail']}, {trace['records']} records"
-    return told + (f"; {trace['lost_records']} more are LOST" if trace["lost_records"] else "")
-
-
-_FLOW_FIGURES = (
-    ("goodput\nMbit/s", "goodput_mbit_s", False), ("throughput\nMbit/s", "throughput_mbit_s", False),
-    ("srtt\nms", "mean_srtt_ms", False), ("cwnd\npackets", "mean_cwnd_packets", False),
-    ("sent\npackets", "sent_packets", False), ("retrans-\nmitted", "retransmitted_packets", False),
-    ("fast re-\ncoveries", "fast_recoveries", False), ("timeouts", "timeouts", False),
-    ("reordered", "reordered_ratio", True),
-)  # fmt: skip
-"""What the table of flows shows of each: the heading, the figure, and whether it is a ratio."""
-_COMPLETION = ("completion\ntime s", "flow_completion_time_s", False)
-
-
-def _flow_figures(result: RunResult) -> tuple[tuple[str, str, bool], ...]:
-    """The columns of the table of flows; completion times where a flow transfers a file."""
-    completes = any(flow.get("flow_completion_time_s") is not None for flow in result.flows.values())
-    return (*_FLOW_FIGURES, _COMPLETION) if completes else _FLOW_FIGURES
-
-
-def _ends(result: RunResult, names: list[str]) -> str:
-    """How many of some flows ended in each way."""
-    counts = Counter(result.flows[name].get("ended") for name in names)
-    return ", ".join(f"{count:,} {ended}" for ended, count in counts.most_common() if ended)
-
-
-def _of(flow: FlowSummary, key: str) -> float | None:
-    value: float | None = cast("dict[str, Any]", flow).get(key)
-    return value
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
-def _copies(result: RunResult) -> dict[str, list[str]]:
-    """The flows with too many copies to print, each with the names of its copies."""
-    names: dict[str, list[str]] = {}
-    for name in result.flows:
-        table, slash, _ = name.partition("/")
-        if slash:
-            names.setdefault(table, []).append(name)
-    return {table: copies for table, copies in names.items() if len(copies) > _MANY_COPIES}
-
-
-_LIMITS = (
-    ("cwnd_limited_share", "the congestion window"), ("rwnd_limited_share", "the receive window"),
-    ("sndbuf_limited_share", "the send buffer"), ("application_limited_share", "the application"),
-)  # fmt: skip
-"""What can limit a sender, by the name of its share."""
-
-
-def limits(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
-    """What limited each TCP flow, a sentence each; flows with ``copies`` are left out."""
-    told = []
-    for name, flow in result.flows.items():
-        shares = [(_of(flow, key), what) for key, what in _LIMITS]
-        if name.partition("/")[0] in copies or all(share is None for share, _ in shares):
-            continue
-        known = sorted(((share, what) for share, what in shares if share is not None and share >= 0.005), reverse=True)
-        parts = ", ".join(f"{what} {share:.0%}" for share, what in known) or "nothing of these"
-        rest = 1.0 - sum(share for share, _ in known)
-        rest_too = f"; pacing, recovery and set-up {rest:.0%}" if rest >= 0.005 else ""
-        told.append(f"{name}: limited by {parts}{rest_too}")
-    return told
-
-
-def times(result: RunResult, copies: Mapping[str, list[str]] = MappingProxyType({})) -> list[str]:
-    """Delays of UDP flows and response times, a sentence each; of ``copies`` one sentence for all."""
-    from anabranch.report.format import figure
-
-    told = []
-    for table, names in copies.items():
-        for what, values in (
-            ("mean one-way delay", [_of(result.flows[n], "mean_one_way_delay_ms") for n in names]),
-            (
-                "mean response time",
-                [(result.flows[n].get("exchanges") or {}).get("mean_response_time_ms") for n in names],
-            ),
-        ):
-            known = [v for v in values if v is not None]
-            if known:
-                told.append(
-                    f"{table}: {what} {figure(min(known))} to {figure(max(known))} ms among {len(names):,} copies"
-                )
-    for name, flow in result.flows.items():
-        if name.partition("/")[0] in copies:
-            continue
-        mean = flow.get("mean_one_way_delay_ms")
-        if mean is not None:
-            p95 = figure(flow.get("p95_one_way_delay_ms"))
-            told.append(f"{name}: one-way delay {figure(mean)} ms, 95th percentile {p95} ms")
-        exchanges = flow.get("exchanges")
-        if exchanges is not None:
-            middle, p95 = figure(exchanges.get("mean_response_time_ms")), figure(exchanges.get("p95_response_time_ms"))
-            told.append(f"{name}: {exchanges.get('completed')} responses in {middle} ms, 95th percentile {p95} ms")
-    return told
-
-
-def replays(result: RunResult) -> list[str]:
-    """A sentence for each flow that replays a capture: what was read of it, and what was skipped."""
-    told = []
-    for flow, capture in result.summary.get("captures", {}).items():
-        parts = [f"{flow}: replays {capture['replayed_packets']} of {capture['ip_packets']} IP packets of its capture"]
-        if capture["skipped"]:
-            reasons = ", ".join(f"{count} {reason}" for reason, count in capture["skipped"].items())
-            parts.append(f"skipped {sum(capture['skipped'].values())} of {capture['frames']} frames ({reasons})")
-        if capture["time_went_back"]:
-            parts.append(f"sorted by time: {capture['time_went_back']} packets stood behind later ones")
-        if capture["fragments"]:
-            parts.append(f"{capture['fragments']} are fragments")
-        if capture["cut_off"]:
-            parts.append("the capture is cut off, and its whole packets are used")
-        if capture["trailing_bytes"]:
-            parts.append(f"the capture ends with {capture['trailing_bytes']:,} bytes that are no part of it")
-        told.append("; ".join(parts))
-    return told
-
-
-def not_modelled(result: RunResult) -> list[str]:
-    """One line per stack of the run that lacks something of what its name stands for."""
-    from anabranch.cli.explain import aliases, engine_registry
-
-    flows = result.summary.get("resolved_scenario", {}).get("flow", {}).values()
-    used = dict.fromkeys(flow["stack"] for flow in flows if "stack" in flow)
-    stacks = [item for item in engine_registry() if item["kind"] == "stack"]
-    told = []
-    for stack in stacks:
-        missing = stack.get("details", {}).get("not_modelled", [])
-        if missing and not used.keys().isdisjoint({stack["name"], *aliases(stack)}):
-            name = stack["name"]
-            told.append(
-                f"stack {name}: not modelled in this version: {'; '.join(missing)}; see anabranch explain {name}"
-            )
-    return told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from anabranch import interrupt
+from anabranch.cli.blocks import wrapped, write
 from anabranch.cli.common import FAILED, complain, console, is_live, note, print_json, styled
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class StudyOptions:
     engine: str
     jobs: int | None
     attempts: int | None
+    all: bool = False
 
 
 def run_studies(names: list[str], options: StudyOptions) -> None:
@@ -63,6 +65,11 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     if options.attempts is not None and not live:
         raise UserError("--attempts is of live runs", hint="--engine live, or leave it out")
     check_jobs(options.jobs)
+    if names and options.all:
+        raise UserError("--all runs every study that ships, and some are named", hint="give one of them")
+    if not names and not options.all:
+        _list(options)
+        return
     chosen = names or list(shipped_studies())
     if not chosen:
         raise UserError("no study is at hand", hint="give the directory of one, or work in a checkout")
@@ -101,6 +108,41 @@ def run_studies(names: list[str], options: StudyOptions) -> None:
     if failed:
         complain(f"a check accepts its wrong system as well, so it proves nothing: {', '.join(failed)}")
         raise typer.Exit(FAILED)
+
+
+def _list(options: StudyOptions) -> None:
+    """Print the studies that ship, and how long each takes.
+
+    Raises:
+        UserError: The options are of a run.
+    """
+    from anabranch import toml_text
+    from anabranch.checkout import shipped_studies
+    from anabranch.errors import UserError
+    from anabranch.scenario import read_text
+
+    if replace(options, json=False) != StudyOptions(False, False, False, None, "sim", None, None):
+        raise UserError("no study is named, and the options are of a run", hint="give a name, a directory or --all")
+    rows = []
+    for name, directory in shipped_studies().items():
+        path = directory / "study.toml"
+        values = toml_text.parse(read_text(path), str(path))
+        rows.append({"name": name, "title": values.get("title", name), "takes": values.get("takes", {})})
+    if options.json:
+        print_json(rows)
+        return
+    out = console()
+    for row in rows:
+        takes = row["takes"] if isinstance(row["takes"], dict) else {}
+        times = ", ".join(f"{time} with --quick" if grid == "quick" else f"{time} in full"
+                          for grid, time in takes.items())  # fmt: skip
+        out.print(styled(row["name"]))
+        write(out, wrapped(f"  {row['title']}", "  "))
+        write(out, [f"  {times or 'its time is not known'}"])
+    write(out, ["", *wrapped(
+        "Times are of one processor core, as each study's study.toml has them under `takes`; runs share all cores. "
+        "anabranch study NAME --quick runs one, --all runs all.", ""
+    )])  # fmt: skip
 
 
 def _run(study: Study, options: StudyOptions, target: Path | None) -> StudyResult:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anabranch import interrupt
-from anabranch.cli.common import console, later, load_scenario, note, one_spelling, print_json
+from anabranch.cli.common import console, load_scenario, note, one_spelling, print_json
 
 if TYPE_CHECKING:
     from anabranch.scenario import Scenario
@@ -23,7 +23,6 @@ class SweepOptions:
 
     repeat: int | None
     jobs: int | None
-    ray: str | None
     json: bool
     out: Path | None
     digest: bool
@@ -40,8 +39,6 @@ def run_sweep(file: Path, sets: list[str], grids: list[str], options: SweepOptio
     from anabranch.errors import UserError
     from anabranch.progress import Progress
 
-    if options.ray is not None:
-        later("--ray", "leave it out to use the cores of this machine")
     interrupt.watch()
     scenario = load_scenario(file, sets, untrusted=options.untrusted)
     grid: dict[str, list[Any]] = {}

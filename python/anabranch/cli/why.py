@@ -1,34 +1,38 @@
-"""``anabranch run --why``: every retransmission, episode by episode."""
+"""``anabranch run --why``: why packets were retransmitted, in sum or episode by episode."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from anabranch.cli.blocks import block, write
 
+if TYPE_CHECKING:
     from rich.console import Console
 
-    from anabranch.summary import FlowSummary
+    from anabranch.result import RunResult
     from anabranch.why import Why
 
+WORDS = ("summary", "all")
+"""Values of --why; alone it is the first."""
 
-def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
+
+def print_summary(why: Why, out: Console, result: RunResult) -> None:
+    """Print which connections ended badly, then what triggered the retransmissions and what they cost."""
+    from anabranch.why.overview import overview
+
+    if not _print_endings(why, out, result):
+        return
+    block(out, "Why packets were retransmitted", "", overview(why, result.flows))
+    write(out, ["  --why=all lists each episode and each retransmission."])
+
+
+def print_all(why: Why, out: Console, result: RunResult) -> None:
     """Print which connections ended badly, the counts of each flow, then its episodes."""
     from anabranch.cli.common import styled
     from anabranch.why import Retransmission, text
 
-    endings = [(name, told) for name, summary in flows.items() if (told := text.ending(summary))]
-    for name, told in endings:
-        out.print(styled(name).append(f" {told}", style="not bold"), soft_wrap=True)
-    if not any(flow.episodes for flow in why.flows):
-        silent = [(name, again) for name, summary in flows.items() if (again := summary.get("retransmitted_packets"))]
-        for name, again in silent:
-            told = f"{text.plural(again, 'packet')} retransmitted, of which nothing is recorded"
-            out.print(styled(name).append(f": {told}", style="not bold"), soft_wrap=True)
-        if not endings and not silent:
-            out.print("nothing was retransmitted")
+    if not _print_endings(why, out, result):
         return
     for flow in why.flows:
         out.print()
@@ -42,6 +46,25 @@ def print_why(why: Why, out: Console, flows: Mapping[str, FlowSummary]) -> None:
                     out.print(f"   {text.retransmission_line(item)}", style=style, soft_wrap=True)
                 else:
                     out.print(f"   {text.event_line(item)}", soft_wrap=True)
+
+
+def _print_endings(why: Why, out: Console, result: RunResult) -> bool:
+    """Print how connections ended badly; whether there are episodes to tell of."""
+    from anabranch.cli.common import styled
+    from anabranch.why import text
+
+    endings = [(name, told) for name, flow in result.flows.items() if (told := text.ending(flow))]
+    for name, told in endings:
+        out.print(styled(name).append(f" {told}", style="not bold"), soft_wrap=True)
+    if any(flow.episodes for flow in why.flows):
+        return True
+    silent = [(name, again) for name, flow in result.flows.items() if (again := flow.get("retransmitted_packets"))]
+    for name, again in silent:
+        told = f"{text.plural(again, 'packet')} retransmitted, of which nothing is recorded"
+        out.print(styled(name).append(f": {told}", style="not bold"), soft_wrap=True)
+    if not endings and not silent:
+        out.print("nothing was retransmitted")
+    return False
 
 
 def with_why(summary_json: str, why: Why) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from anabranch.compare.measures import COPIES
-from anabranch.report.format import NONE, figure, half_width
+from anabranch.report.format import NONE, figure, spread
 
 if TYPE_CHECKING:
     from anabranch.compare import Comparison
@@ -29,10 +29,8 @@ def cell(estimate: Estimate | None, measure: Measure) -> str:
     if estimate is None:
         return NONE
     value = estimate.interval
-    mean = figure(value.mean * measure.scale)
-    if value.lower is None:
-        return mean
-    return f"{mean} ± {half_width((value.mean - value.lower) * measure.scale)}"
+    mean = value.mean * measure.scale
+    return figure(mean) if value.lower is None else spread(mean, mean - value.lower * measure.scale)
 
 
 def percent(difference: Difference | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,11 +20,15 @@ def figure(value: float | None, *, ratio: bool = False) -> str:
         return f"{100 * value:.3g} %"
     if float(value).is_integer() and abs(value) < 1e12:
         return f"{int(value):,}"
-    return f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 BROKEN = {"reset": "was reset", "gave-up": "gave up", "refused": "was refused"}
 """How a connection ended badly, in words."""
+
+
+ENDINGS = {"completed": "finished", "running": "still running", **BROKEN}
+"""How a connection ended, in words."""
 
 
 def end(flow: FlowSummary) -> str:
@@ -34,6 +39,42 @@ def end(flow: FlowSummary) -> str:
     return ended if at is None else f"{ended} {figure(at)} s"
 
 
+def ending(flow: FlowSummary) -> str:
+    """How a flow ended, in words: "finished at 4.2 s", "gave up at 131 s", "still running"; "" if unknown."""
+    ended, at = flow.get("ended"), flow.get("ended_at_s")
+    if ended is None:
+        return ""
+    word = ENDINGS.get(ended, ended)
+    return word if at is None else f"{word} at {figure(at)} s"
+
+
+def spread(value: float, half: float, digits: int | None = None) -> str:
+    """A value and its spread to the same place: the spread's second digit, or the units: "477 ± 278", "0.35 ± 0.12".
+
+    Args:
+        value: The value.
+        half: Its spread, half of an interval.
+        digits: Places after the point, where a table gives them; its numbers have no separators.
+    """
+    if digits is not None:
+        return f"{value:.{digits}f} ± {half:.{digits}f}"
+    places = _places(half)
+    if half == 0 or places > MAX_PLACES:
+        return f"{figure(value)} ± {half:.1g}"
+    return f"{value:,.{places}f} ± {half:,.{places}f}"
+
+
+MAX_PLACES = 9
+"""Places after the point at most; a smaller spread is written with an exponent."""
+
+
+def _places(half: float) -> int:
+    """Places after the point at which a spread has two digits."""
+    # Rounded first: 0.0996 has two digits as 0.10, not as 0.100.
+    rounded = float(f"{half:.1e}")
+    return max(0, 1 - math.floor(math.log10(rounded))) if rounded > 0 else 0
+
+
 def interval(estimate: Estimate | None) -> str:
     """A mean with half of its interval, where it has one."""
     if estimate is None:
@@ -41,13 +82,7 @@ def interval(estimate: Estimate | None) -> str:
     value = estimate.interval
     if value.lower is None:
         return figure(value.mean)
-    return f"{figure(value.mean)} ± {half_width(value.mean - value.lower)}"
-
-
-def half_width(value: float) -> str:
-    """Half of an interval, with two significant digits."""
-    rounded = f"{value:.2g}"
-    return f"{float(rounded):,.0f}" if 100 <= value < 1e12 else rounded
+    return spread(value.mean, value.mean - value.lower)
 
 
 def share(value: float | None, *, stale: bool = False) -> str:

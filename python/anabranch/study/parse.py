@@ -94,8 +94,12 @@ class _Parser:
         root.reject_unknown(
             ["title", "source", "about", "setting", "setting_why", "open", "axis", "variant", "experiment",
              "quantity", "wrong", "jitter", "robustness", "section", "claim", "table", "figure", "live",
-             "correction"]
+             "correction", "takes"]
         )  # fmt: skip
+        if (takes := root.child("takes")) is not None:
+            takes.reject_unknown(["quick", "full"])
+            for grid in takes.value:
+                takes.text(grid)
         axes = {name: self.axis(name, node) for name, node in root.children("axis")}
         variants = {name: self.variant(name, node) for name, node in root.children("variant")}
         self.variants = variants

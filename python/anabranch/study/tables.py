@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from anabranch import statistics
 from anabranch.errors import UserError
+from anabranch.report.format import spread
 from anabranch.study.definition import Column, Definition, Table
 from anabranch.study.expression import Expression
 from anabranch.study.functions import Value
@@ -176,9 +177,10 @@ def _shown(column: Column, value: Cell, half: Cell = None) -> str:
     if isinstance(value, (bool, str)) or value is None:
         return show(value)
 
-    def text(plain: float) -> str:
-        scaled = 100 * plain if column.percent else plain
-        return show(scaled) if column.digits is None else f"{scaled:.{column.digits}f}"
-
-    shown = text(value) if half is None else f"{text(value)} ± {text(number(half))}"
+    scale = 100 if column.percent else 1
+    scaled = scale * value
+    if half is not None:
+        shown = spread(scaled, scale * number(half), column.digits)
+    else:
+        shown = show(scaled) if column.digits is None else f"{scaled:.{column.digits}f}"
     return f"{shown} %" if column.percent else shown

@@ -1,0 +1,259 @@
+"""``anabranch run``: a block per flow and a line per direction of a link, in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from anabranch import shown
+from anabranch.cli.common import styled
+from anabranch.cli.remarks import (
+    audit,
+    copies_of,
+    ends_of,
+    idle_links,
+    limit,
+    mean,
+    missing,
+    of,
+    replays,
+    surprises,
+    times_of_copies,
+    trace,
+    waits,
+)
+from anabranch.report.format import NONE, ending, figure
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anabranch.result import RunResult
+    from anabranch.summary import FlowSummary, GatewaySummary, GroupSummary, LinkSummary
+
+WIDTH = 80
+"""Columns of the output."""
+_LABEL, _VALUE = 17, 22
+_MANY_COPIES = 4
+"""So many copies of one flow have a block each; more are summarised."""
+
+_Pair = tuple[str, str]
+
+_FIGURES = (
+    ("goodput", "goodput_mbit_s", "Mbit/s"), ("throughput", "throughput_mbit_s", "Mbit/s"),
+    ("smoothed RTT", "mean_srtt_ms", "ms"), ("least RTT", "min_rtt_ms", "ms"),
+    ("cwnd", "mean_cwnd_packets", "packets"), ("sent", "sent_packets", "packets"),
+    ("retransmitted", "retransmitted_packets", "packets"), ("spurious", "spurious_retransmissions", ""),
+    ("fast recoveries", "fast_recoveries", ""), ("timeouts", "timeouts", ""),
+    ("reordered", "reordered_ratio", "%"), ("completion time", "flow_completion_time_s", "s"),
+)  # fmt: skip
+"""What a block shows of a flow: the label, the figure, and its unit."""
+
+
+def print_blocks(result: RunResult, out: Console, *, all_flows: bool) -> None:
+    """Print a run in 80 columns."""
+    summary = result.summary
+    engine = "live" if summary.get("engine") == "live" else "simulated"
+    title = shown.plain(summary.get("scenario") or "scenario")
+    facts = f"seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {engine}"
+    _headline(out, ("TAINTED, no result: " if summary.get("tainted") else "") + title, facts)
+    copies = {} if all_flows else copies_of(result, _MANY_COPIES)
+    for name, flow in result.flows.items():
+        table = name.partition("/")[0]
+        if table not in copies:
+            block(out, name, _about(result, name, ending(flow)), _flow_pairs(flow))
+        elif name == copies[table][0]:
+            names = copies[table]
+            block(out, table, f"{len(names):,} copies, {_about(result, name, ends_of(result, names))}", ())
+            write(out, ["  mean (least to most) of the copies:", *_copies_lines(result, names)])
+            write(out, (f"  {told}" for told in times_of_copies(result, names)))
+    if copies:
+        write(out, ["", "--all-flows prints every copy; --json and --out have them all."])
+    _links(out, result)
+    for name, group in result.groups.items():
+        block(out, name, "link group", _group_pairs(group))
+    for name, both in result.gateways.items():
+        for direction, gateway in both.items():
+            block(out, name, f"gateway, {direction}", _gateway_pairs(gateway))
+    write(out, ["", *_remarks(result)])
+
+
+def _headline(out: Console, title: str, facts: str) -> None:
+    """The title and the facts behind it; below it where the line would be too long."""
+    if len(title) + 2 + len(facts) <= WIDTH:
+        out.print(styled(title), f" {facts}")
+        return
+    for line in wrapped(title, ""):
+        out.print(styled(line), soft_wrap=True)
+    out.print(facts)
+
+
+def block(out: Console, name: str, about: str, pairs: Iterable[_Pair]) -> None:
+    """A name with what it is, and labelled values below it, two to a line where they fit."""
+    out.print()
+    first, *more = wrapped(f"{shown.plain(name)}: {about}" if about else shown.plain(name), "    ")
+    out.print(styled(first[: len(name)]).append(first[len(name) :], style="not bold"), soft_wrap=True)
+    write(out, more)
+    write(out, laid_out(list(pairs)))
+
+
+def laid_out(pairs: Sequence[_Pair]) -> Iterator[str]:
+    """Lines of labelled values; what is too long for half a line has one for itself."""
+    half = ""
+    for label, value in pairs:
+        cell = f"{label:<{_LABEL}}{value}"
+        if len(value) > _VALUE:
+            if half:
+                yield f"  {half}"
+                half = ""
+            yield from wrapped(f"  {cell}", " " * (_LABEL + 2))
+        elif half:
+            yield f"  {half:<{_LABEL + _VALUE}}{cell}"
+            half = ""
+        else:
+            half = cell
+    if half:
+        yield f"  {half}"
+
+
+def _about(result: RunResult, name: str, ended: str) -> str:
+    """What a flow is: its ends, control, stack and workload, and how it ended."""
+    given: dict[str, Any] = result.summary.get("resolved_scenario", {}).get("flow", {}).get(name.partition("/")[0], {})
+    parts = [f"{given['from']} to {given['to']}"] if "from" in given and "to" in given else []
+    if given.get("protocol") == "udp":
+        parts.append("UDP")
+    elif "stack" in given:
+        parts.append(f"{_kind(given.get('cc'))} over {given['stack']}")
+    if (workload := _kind(given.get("workload"))) != "bulk":
+        parts.append(workload)
+    return ", ".join(shown.plain(part) for part in (*parts, ended) if part)
+
+
+def _kind(component: Any) -> str:
+    return str(component.get("kind", NONE) if isinstance(component, dict) else component)
+
+
+def _with_unit(value: float | None, unit: str, *, bare: bool = False) -> str:
+    if unit == "%":
+        return figure(value, ratio=True)
+    if value is not None and unit == "packets" and value >= 100:
+        # Fractions of a packet say nothing of hundreds.
+        value = round(value)
+    return figure(value) if bare else f"{figure(value)} {unit}".rstrip()
+
+
+def _flow_pairs(flow: FlowSummary) -> Iterator[_Pair]:
+    for label, key, unit in _FIGURES:
+        value = of(flow, key)
+        if value is not None:
+            yield label, _with_unit(value, unit)
+    fec = flow.get("fec")
+    if fec is not None:
+        yield "redundant", _with_unit(fec.get("redundant_packets"), "packets")
+        yield "recovered", _with_unit(fec.get("recovered_packets"), "packets")
+    yield from waits(flow)
+    if told := limit(flow):
+        yield "limited by", told
+
+
+def _copies_lines(result: RunResult, names: Sequence[str]) -> Iterator[str]:
+    for label, key, unit in _FIGURES:
+        values = [value for name in names if (value := of(result.flows[name], key)) is not None]
+        if values:
+            middle, low, high = mean(values), min(values), max(values)
+            span = f" ({_with_unit(low, unit, bare=True)} to {_with_unit(high, unit, bare=True)})" if low < high else ""
+            yield f"  {label:<{_LABEL}}{_with_unit(middle, unit)}{span}"
+
+
+def _group_pairs(group: GroupSummary) -> Iterator[_Pair]:
+    yield "mean active", _with_unit(group.get("mean_active_members"), "members")
+    yield "off", _with_unit(group.get("member_seconds_off"), "member-seconds")
+    yield "energy", _with_unit(group.get("energy_joules"), "J")
+    yield "energy per Gbit", _with_unit(group.get("joules_per_gigabit"), "J")
+    yield "changes", figure(group.get("changes"))
+
+
+def _gateway_pairs(gateway: GatewaySummary) -> Iterator[_Pair]:
+    yield "released", _with_unit(gateway.get("released_packets"), "packets")
+    yield "held", _with_unit(gateway.get("held_packets"), "packets")
+    yield "gaps given up", figure(gateway.get("gaps_given_up"))
+    yield "duplicates", f"{figure(gateway.get('duplicates_dropped'))} dropped"
+    yield "held at most", _with_unit(gateway.get("max_held_packets"), "packets")
+    yield "silent", _with_unit(gateway.get("silent_ms"), "ms")
+    yield "mean wait", _with_unit(gateway.get("mean_wait_ms"), "ms")
+    yield "p95 wait", _with_unit(gateway.get("p95_wait_ms"), "ms")
+
+
+_LINK_HEAD = (("", ""), ("packets", "sent"), ("", "dropped"), ("", "lost"), ("", "reordered"), ("utili-", "zation"),
+              ("mean", "queue"), ("most", "queued"), ("p95 queue", "delay"))  # fmt: skip
+
+
+def _links(out: Console, result: RunResult) -> None:
+    """A line per direction of a link, below the link's name."""
+    idle = idle_links(result)
+    rows: list[tuple[str, list[tuple[str, ...]]]] = []
+    for name, directions in result.links.items():
+        cells = [] if name in idle else [_link_row(direction, link) for direction, link in directions.items()]
+        rows.append((name, cells))
+    all_cells = [*zip(*_LINK_HEAD, strict=True), *(cells for _, lines in rows for cells in lines)]
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(*all_cells, strict=True)]
+    out.print()
+    for heads in zip(*_LINK_HEAD, strict=True):
+        out.print(styled(_columns(heads, widths)), soft_wrap=True)
+    for name, lines in rows:
+        write(out, [f"{shown.plain(name)}{'' if lines else ': idle'}", *(_columns(cells, widths) for cells in lines)])
+
+
+def _link_row(direction: str, link: LinkSummary) -> tuple[str, ...]:
+    return (
+        direction, figure(link.get("sent_packets")), figure(link.get("dropped_packets")),
+        figure(link.get("lost_packets")), figure(link.get("reordered_packets")),
+        _percent(link.get("utilization")), _short(link.get("mean_queue_packets")),
+        figure(link.get("max_queue_packets")), _short(link.get("p95_queue_delay_ms")) + " ms",
+    )  # fmt: skip
+
+
+def _percent(ratio: float | None) -> str:
+    return NONE if ratio is None else f"{100 * ratio:.1f} %"
+
+
+def _short(value: float | None) -> str:
+    """A figure with three digits, and no more places than its column has room for."""
+    return NONE if value is None else f"{value:,.{2 if value < 10 else 1 if value < 1000 else 0}f}"
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = cells
+    return f"  {first:<{widths[0]}}" + "".join(f"  {c:>{w}}" for c, w in zip(rest, widths[1:], strict=True))
+
+
+def _remarks(result: RunResult) -> Iterator[str]:
+    for remark in (*replays(result), *surprises(result)):
+        yield from wrapped(f"- {remark}", "  ")
+    if result.live is None:
+        for name, lacks in missing(result):
+            count = f"{len(lacks)} behaviours are" if len(lacks) > 1 else "one behaviour is"
+            yield from wrapped(f"- stack {name}: {count} not modelled; see anabranch explain {name}", "  ")
+    if len(result.flows) > 1:
+        yield f"Jain index {figure(result.summary.get('fairness', {}).get('jain_index'))}"
+    if result.digest:
+        yield f"digest {result.digest}"
+    if result.live is not None:
+        yield from wrapped(audit(result.live), "")
+        yield from wrapped(trace(result.live), "")
+
+
+def wrapped(text: str, indent: str) -> list[str]:
+    """Lines of at most 80 columns; only words that are longer than that stand out."""
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+        drop_whitespace=True, replace_whitespace=False,
+    ) or [""]  # fmt: skip
+
+
+def write(out: Console, lines: Iterable[str]) -> None:
+    """Print lines as long as they are."""
+    for line in lines:
+        out.print(line, soft_wrap=True)

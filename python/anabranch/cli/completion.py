@@ -1,0 +1,238 @@
+"""``anabranch completion SHELL``: what a shell completes, from the commands' own definitions.
+
+The script holds every word, so that completing starts no program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+SHELLS = ("bash", "zsh", "fish")
+
+FILES, SCENARIOS, DIRECTORIES, NOTHING = "files", "scenarios", "directories", "nothing"
+"""What the shell itself completes; anything else are words."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command.
+
+    Attributes:
+        names: Its spellings.
+        value: What it takes: words, or one of the kinds above; ``None`` for a flag.
+        meaning: Its help.
+    """
+
+    names: tuple[str, ...]
+    value: str | Sequence[str] | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that a shell completes.
+
+    Attributes:
+        path: The words that call it, "" for the program itself.
+        options: Its options.
+        arguments: What may stand as an argument: words, and kinds.
+        meaning: Its help.
+    """
+
+    path: str
+    options: tuple[Option, ...]
+    arguments: tuple[str | Sequence[str], ...]
+    meaning: str
+
+
+def script(shell: str) -> str:
+    """The completion script of a shell.
+
+    Raises:
+        UserError: There is none for it.
+    """
+    from anabranch.errors import UserError, nearest
+
+    if shell not in SHELLS:
+        raise UserError(f'there is no completion for "{shell}"', hint=nearest(shell, SHELLS))
+    found = list(commands())
+    return _fish(found) if shell == "fish" else _bash(found, zsh=shell == "zsh")
+
+
+def commands() -> Iterator[Command]:
+    """Every command that is shown in the help, the program first."""
+    from typer.main import get_command
+
+    from anabranch.cli.app import app
+
+    words = _words()
+
+    def walk(path: str, command: Any) -> Iterator[Command]:
+        children = {name: child for name, child in getattr(command, "commands", {}).items() if not child.hidden}
+        shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+        options = tuple(_option(one) for one in shown if one.param_type_name == "option")
+        files = any("FILE" in str(one.metavar) for one in shown if one.param_type_name == "argument")
+        arguments = words.get(path, (FILES,) if files else ()) + ((list(children),) if children else ())
+        help_option = Option(("-h", "--help"), None, "Show this message and exit.")
+        yield Command(path, (*options, help_option), arguments, (command.help or "").partition("\n")[0])
+        for name, child in children.items():
+            yield from walk(f"{path} {name}".strip(), child)
+
+    yield from walk("", get_command(app))
+
+
+def _words() -> dict[str, tuple[str | Sequence[str], ...]]:
+    """What the arguments of some commands may be."""
+    from anabranch.checkout import shipped_studies
+    from anabranch.cli.explain import aliases, registry
+
+    items = registry()
+    names = sorted({name for item in items for name in (item["name"], *aliases(item))})
+    kinds = list(dict.fromkeys(item["kind"] for item in items))
+    studies = list(shipped_studies())
+    scenarios = dict.fromkeys(("run", "sweep", "validate", "shell"), (SCENARIOS,))
+    return {
+        **scenarios, "explain": (names,), "list": (kinds,), "study": (studies, DIRECTORIES), "completion": (SHELLS,),
+    }  # fmt: skip
+
+
+def _option(option: Any) -> Option:
+    names = (*option.opts, *option.secondary_opts)
+    metavar = str(option.metavar or "")
+    value: str | Sequence[str] | None
+    if option.is_flag:
+        value = None
+    elif metavar.startswith("["):
+        # It may stand alone, or with a value behind "=".
+        names, value = (*names, *(f"{name}{metavar.strip('[]')}" for name in names)), None
+    elif re.fullmatch(r"[a-z-]+(\|[a-z-]+)+", metavar):
+        value = metavar.split("|")
+    else:
+        value = DIRECTORIES if metavar == "DIR" else FILES if metavar == "FILE" else NOTHING
+    return Option(names, value, option.help or "")
+
+
+_BASH = """\
+# Completion of anabranch for bash: source it, or keep it in a folder of bash-completion.
+_anabranch() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= word i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        case "$command $word" in
+            PATHS) command="${command:+$command }$word" ;;
+        esac
+    done
+    COMPREPLY=()
+    case "$command:$prev" in
+VALUES
+    esac
+    case "$command:$cur" in
+OPTIONS
+    esac
+    case "$command" in
+ARGUMENTS
+    esac
+}
+complete -F _anabranch anabranch
+"""
+_ZSH = """\
+#compdef anabranch
+# Completion of anabranch for zsh: source it behind compinit.
+autoload -U +X bashcompinit && bashcompinit
+"""
+_COMPGEN = {FILES: ("-f",), DIRECTORIES: ("-d",), SCENARIOS: ("-f -X '!*.toml'", "-d")}
+_FISH = {
+    FILES: "(__fish_complete_path)", DIRECTORIES: "(__fish_complete_directories)",
+    SCENARIOS: "(__fish_complete_suffix .toml)",
+}  # fmt: skip
+
+
+def _bash(found: Sequence[Command], *, zsh: bool) -> str:
+    """The script for bash, which zsh reads as well."""
+    values, options, arguments = [], [], []
+    for command in found:
+        for option in command.options:
+            if option.value is not None:
+                patterns = "|".join(f"{_quoted(command.path)}:{name}" for name in option.names)
+                values.append(f"        {patterns}) {_replies([option.value])}return ;;")
+        names = [name for option in command.options for name in option.names]
+        options.append(f"        {_quoted(command.path)}:-*) {_replies([names])}return ;;")
+        if command.arguments:
+            arguments.append(f"        {_quoted(command.path)}) {_replies(command.arguments)};;")
+    paths = "|".join(_quoted(command.path if " " in command.path else f" {command.path}")
+                     for command in found if command.path)  # fmt: skip
+    text = _BASH.replace("PATHS", paths)
+    for place, lines in (("VALUES", values), ("OPTIONS", options), ("ARGUMENTS", arguments)):
+        text = text.replace(place, "\n".join(lines))
+    return (_ZSH + text.partition("\n")[2]) if zsh else text
+
+
+def _replies(what: Sequence[str | Sequence[str]]) -> str:
+    """Statements that add words, files or directories to the replies."""
+    told = []
+    for each in what:
+        if each == NOTHING:
+            continue
+        if isinstance(each, str):
+            # Names of files may have blanks.
+            told.append("compopt -o filenames 2>/dev/null; local IFS=$'\\n'; ")
+            told += [f'COMPREPLY+=($(compgen {flags} -- "$cur")); ' for flags in _COMPGEN[each]]
+        else:
+            told.append(f'COMPREPLY+=($(compgen -W "{" ".join(each)}" -- "$cur")); ')
+    return "".join(told)
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'"
+
+
+def _fish(found: Sequence[Command]) -> str:
+    """The script for fish: a line for each option and each argument."""
+    lines = ["# Completion of anabranch for fish: keep it as completions/anabranch.fish.", "complete -c anabranch -f"]
+    for command in found:
+        here = f"complete -c anabranch -n {_single(_fish_condition(command, found))}"
+        for option in command.options:
+            for name in option.names:
+                form = f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+                lines.append(f"{here} {form}{_fish_value(option.value)} -d {_single(_sentence(option.meaning))}")
+        for argument in command.arguments:
+            if isinstance(argument, str):
+                lines.append(f"{here} -a {_single(_FISH[argument])}")
+            else:
+                lines += [f"{here} -a {_single(word)}" + _fish_meaning(command, word, found) for word in argument]
+    return "\n".join(lines) + "\n"
+
+
+def _fish_condition(command: Command, found: Sequence[Command]) -> str:
+    """When a command is the one that is being typed."""
+    below = [one.path.rpartition(" ")[2] for one in found if one.path.rpartition(" ")[0] == command.path and one.path]
+    seen = [f"__fish_seen_subcommand_from {word}" for word in command.path.split()]
+    if below:
+        seen.append(f"not __fish_seen_subcommand_from {' '.join(below)}")
+    return "; and ".join(seen)
+
+
+def _fish_value(value: str | Sequence[str] | None) -> str:
+    if value is None:
+        return ""
+    if value == NOTHING:
+        return " -x"
+    return f" -x -a {_single(_FISH[value] if isinstance(value, str) else ' '.join(value))}"
+
+
+def _fish_meaning(command: Command, word: str, found: Sequence[Command]) -> str:
+    meaning = next((one.meaning for one in found if one.path == f"{command.path} {word}".strip()), "")
+    return f" -d {_single(_sentence(meaning))}" if meaning else ""
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, on one line."""
+    return re.split(r"(?<=\.)\s", " ".join(text.split()))[0].rstrip(".")
+
+
+def _single(text: str) -> str:
+    """Text in single quotation marks, as fish reads them."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

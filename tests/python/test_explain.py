@@ -1,0 +1,116 @@
+"""``anabranch explain``: paths of scenario files, the field's synonyms, suggestions by meaning."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch.cli import keys
+from anabranch.cli.explain import lookup, registry
+from anabranch.errors import UserError, nearest
+from anabranch.synonyms import SYNONYMS, plain
+
+from .command import Call
+
+ITEMS = registry()
+
+
+@pytest.mark.parametrize("synonym", sorted(SYNONYMS))
+def test_what_a_synonym_stands_for_exists(synonym: str) -> None:
+    assert plain(synonym) == synonym
+    assert lookup(synonym, ITEMS) == lookup(SYNONYMS[synonym], ITEMS)
+
+
+def test_no_synonym_hides_a_name() -> None:
+    names = {plain(name) for item in ITEMS for name in (item["name"], *(p["name"] for p in item["parameters"]))}
+    names |= {plain(key.name) for key in keys.keys(keys.schema())}
+    assert names.isdisjoint(SYNONYMS)
+
+
+@pytest.mark.parametrize(
+    ("written", "target"),
+    [
+        ("taildrop", "drop-tail"),
+        ("pfifo", "drop-tail"),
+        ("DropTail", "drop-tail"),
+        ("westwood", "westwood-plus"),
+        ("netem delay", "link.delay"),
+        ("rwnd", "receive_window"),
+        ("cwnd", "initial_cwnd"),
+        ("New_Reno", "reno"),
+    ],
+)
+def test_other_names_are_explained(anabranch: Call, written: str, target: str) -> None:
+    done = anabranch("explain", *written.split())
+    assert (done.status, done.err) == (0, "")
+    assert done.out.endswith(anabranch("explain", target).out)
+    assert json.loads(anabranch("explain", written, "--json").out) == json.loads(
+        anabranch("explain", target, "--json").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("link.rate", "[link.NAME]"),
+        ("link.bottleneck.rate", "[link.NAME]"),
+        ("link.bottleneck.forward.rate", "`forward` or `reverse` of a link or a group"),
+        ("flow.cc.c", "cubic (cc)"),
+        ("flow.main.cc.cubic-plus.restart_cwnd", "cubic-plus (cc)"),
+        ("link.a.impair.0.rate", "bernoulli-loss (impair)"),
+        ("link.a.queue.limit", "fq-codel (queue)"),
+        ("flow.main.transport.delayed_ack.timeout", "`delayed_ack` in `transport` of a flow"),
+        ("flow.main.transport.reordering.fa", "rr-tcp (remedy)"),
+        ("seed", "the top level of a scenario"),
+    ],
+)
+def test_a_path_leads_to_its_key(anabranch: Call, path: str, place: str) -> None:
+    told = json.loads(anabranch("explain", path, "--json").out)
+    assert place in [key["place"] for key in told["places"]]
+    assert path.rpartition(".")[2] in anabranch("explain", path).out
+
+
+def test_a_path_may_name_a_component(anabranch: Call) -> None:
+    assert anabranch("explain", "flow.cc.cubic").out == anabranch("explain", "cubic").out
+    path = "link.bottleneck.forward.queue.reorder.interval"
+    assert "Places that a moved packet goes back" in anabranch("explain", path).out
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("link.rat", 'error: "link.rat": `link` has no key "rat"\n  did you mean "rate"?\n'),
+        ("lnk.rate", 'error: a scenario has no key "lnk"\n  did you mean "link"?\n'),
+        ("flow.a.transport.min_rot", 'error: "flow.a.transport.min_rot": `transport` has no key "min_rot"\n'
+                                     '  did you mean "min_rto"?\n'),
+        ("link.a.bandwidth", 'error: "link.a.bandwidth": `a` has no key "bandwidth"\n  did you mean "rate"?\n'),
+        ("link.a b.rate", "error: 'link.a b.rate' is no dotted TOML key\n  anabranch explain link.rate\n"),
+    ],
+)  # fmt: skip
+def test_a_path_that_leads_nowhere(anabranch: Call, name: str, message: str) -> None:
+    done = anabranch("explain", name)
+    assert (done.status, done.out, done.err) == (2, "", message)
+
+
+def test_suggestions_go_by_meaning() -> None:
+    assert nearest("taildrop", ["red", "drop-tail", "tail"]) == 'did you mean "drop-tail"?'
+    assert nearest("bandwidth", ["delay", "rate"]) == 'did you mean "rate"?'
+    assert nearest("Drop_Tail", ["drop-tail"]) == 'did you mean "drop-tail"?'
+    assert nearest("bandwidth", ["bandwith", "delay"]) == 'did you mean "bandwith"?'
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_explained_or_refused(text: str) -> None:
+    with contextlib.suppress(UserError):
+        assert lookup(text, ITEMS)
+
+
+def test_without_a_name_everything_is_listed(anabranch: Call) -> None:
+    assert anabranch("explain").out == anabranch("list").out
+    lines = anabranch("list").out.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert {"Queues (queue)", "Stack profiles (stack)"} <= set(lines)

@@ -1,0 +1,135 @@
+"""What ``anabranch run`` prints for people: blocks in 80 columns, remarks, values with their spread."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anabranch.cli.blocks import WIDTH
+from anabranch.cli.remarks import seconds, size
+from anabranch.report.format import spread
+
+from .command import Call
+
+ROOT = Path(__file__).parents[2]
+CONTRACT = sorted((ROOT / "scenarios").glob("*.toml"))
+PATH = """
+title = "{title}"
+duration = "10 s"
+[link.path]
+between = ["A", "B"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+{link}
+[flow.main]
+from = "A"
+to = "B"
+{flow}
+"""
+
+
+def scenario(folder: Path, *, title: str = "t", link: str = "", flow: str = "", more: str = "") -> Path:
+    file = folder / "s.toml"
+    file.write_text(PATH.format(title=title, link=link, flow=flow) + more)
+    return file
+
+
+def words(text: str) -> str:
+    """The text without line breaks, which fall where a line is full."""
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("file", CONTRACT, ids=lambda file: file.stem)
+def test_output_fits_80_columns(anabranch: Call, file: Path) -> None:
+    done = anabranch("run", file, "--set", "duration='5 s'", "--why")
+    assert done.status == 0
+    assert [line for line in done.out.splitlines() if len(line) > WIDTH] == []
+
+
+def test_a_long_title_has_lines_of_its_own(anabranch: Call, tmp_path: Path) -> None:
+    title = "A title of many words " * 6
+    lines = anabranch("run", scenario(tmp_path, title=title)).out.splitlines()
+    assert words(" ".join(lines[:2])) == title.strip()
+    assert lines[2] == "seed 1, 10 s simulated"
+
+
+def test_copies_have_one_block_unless_all_are_wanted(anabranch: Call, tmp_path: Path) -> None:
+    file = scenario(tmp_path, flow="count = 5")
+    out = anabranch("run", file).out
+    assert "main: 5 copies, A to B, cubic over linux, 5 still running" in out
+    assert "main/0" not in out
+    assert all(f"main/{copy}: A to B" in anabranch("run", file, "--all-flows").out for copy in range(5))
+
+
+def test_an_unlimited_queue_is_remarked(anabranch: Call, tmp_path: Path) -> None:
+    assert "path forward: its queue is unlimited; it held up to " in words(anabranch("run", scenario(tmp_path)).out)
+    limited = scenario(tmp_path, link='queue = { kind = "drop-tail", limit = "50 packets" }')
+    assert "unlimited" not in anabranch("run", limited).out
+
+
+def test_a_window_that_limits_nothing_is_remarked(anabranch: Call, scenario_file: Path) -> None:
+    """`ns3-2018` lets cwnd grow while the other windows of 128 KiB limit the sender."""
+    out = words(anabranch("run", scenario_file).out)
+    assert re.search(r"main: cwnd is [0-9,]+ packets, but the send buffer lets at most 90 segments be in flight", out)
+    large = [f"flow.main.transport.{window}='16 MiB'" for window in ("send_buffer", "receive_window")]
+    assert "main: cwnd is" not in anabranch("run", scenario_file, "--set", large[0], "--set", large[1]).out
+
+
+def test_an_idle_link_is_remarked(anabranch: Call, tmp_path: Path) -> None:
+    more = '[link.spare]\nbetween = ["B", "C"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n'
+    out = anabranch("run", scenario(tmp_path, more=more)).out
+    assert "spare: idle" in out.splitlines()
+    assert "spare: no packet crossed it" in words(out)
+
+
+def test_utilization_over_an_idle_time_is_remarked(anabranch: Call, tmp_path: Path) -> None:
+    out = words(anabranch("run", scenario(tmp_path, flow='start = "6 s"')).out)
+    assert "path: utilization counts 0 to 10 s; its flows ran from 6 to 10 s" in out
+    assert "utilization counts" not in anabranch("run", scenario(tmp_path)).out
+
+
+def test_wide_and_json_exclude_each_other(anabranch: Call, scenario_file: Path) -> None:
+    done = anabranch("run", scenario_file, "--wide", "--json")
+    assert (done.status, done.out, done.err.splitlines()[0]) == (
+        2, "", "error: --wide is of the printed output, and --json prints none",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "shown"),
+    [
+        (476.6, 278.2, "477 ± 278"),
+        (0.3456, 0.1234, "0.35 ± 0.12"),
+        (12.3456, 0.0996, "12.35 ± 0.10"),
+        (8.8049, 0.0, "8.805 ± 0"),
+        (1234567.8, 4321.0, "1,234,568 ± 4,321"),
+    ],
+)
+def test_a_value_with_its_spread(value: float, half: float, shown: str) -> None:
+    assert spread(value, half) == shown
+
+
+@given(
+    st.floats(-1e9, 1e9, allow_nan=False),
+    st.floats(1e-8, 1e9, allow_nan=False, exclude_min=True),
+)
+def test_value_and_spread_have_the_same_places(value: float, half: float) -> None:
+    """And neither is off by more than half of the last place."""
+    left, _, right = spread(value, half).replace(",", "").partition(" ± ")
+    places = [len(number.partition(".")[2]) for number in (left, right)]
+    assert places[0] == places[1]
+    assert "e" not in left + right
+    assert math.isclose(float(left), value, abs_tol=0.5001 * 10.0 ** -places[0])
+    assert math.isclose(float(right), half, abs_tol=0.5001 * 10.0 ** -places[0])
+    if places[1]:
+        assert len(re.sub(r"^0\.?0*|\.", "", right)) == 2
+
+
+def test_quantities_as_the_engine_writes_them() -> None:
+    assert (seconds("200 ms"), seconds("10.2 s"), seconds("3 packets")) == (0.2, 10.2, None)
+    assert (size("128 KiB"), size("1448 bytes"), size("unlimited")) == (131_072, 1_448, None)
