@@ -119,7 +119,7 @@ def first_send_buffer(scenario: Scenario) -> int | None:
     from anabranch import _engine
 
     try:
-        return _engine.live_send_buffer(scenario.text, scenario._file, scenario._sets)
+        return _engine.live_send_buffer(scenario.text, scenario._file, scenario.sets)
     except _engine.LiveUnavailableError:
         return None
 
@@ -192,7 +192,7 @@ def run_audited(
         run = _engine.run_live(
             scenario.text,
             scenario._file,
-            scenario._sets,
+            scenario.sets,
             seed=seed,
             packets=packets,
             samples_ms=samples_ms,
@@ -279,7 +279,7 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))  # noqa: S604
+        run = _engine.run_live(scenario.text, scenario._file, scenario.sets, shell=(host, command))  # noqa: S604
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
     except RuntimeError as error:
@@ -342,7 +342,7 @@ def hosts_of(scenario: Scenario) -> list[tuple[str, str, str, list[str] | None]]
     from anabranch import _engine
 
     try:
-        return _engine.live_hosts(scenario.text, scenario._file, scenario._sets)
+        return _engine.live_hosts(scenario.text, scenario._file, scenario.sets)
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,22 +27,30 @@ MAX_FILE_BYTES = MAX_TEXT_BYTES
 
 
 class Scenario:
-    """A path, the flows on it, and how long to watch.
+    """A path, the flows on it, and how long to watch. Immutable: every change returns a new scenario.
 
-    Built from code, every method returns the scenario itself, so that calls chain:
-
-        scenario = (
+        base = (
             Scenario("Two hosts", duration="10 s")
-            .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms", queue="1 bdp")
+            .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms", queue="drop-tail")
             .flow("main", source="S", target="R", cc="cubic")
         )
+        other = base.set("flow.main.cc", "reno")  # base still has CUBIC
 
     Args:
         title: What the scenario shows.
         duration: Simulated time, with its unit (``"10 s"``).
         seed: Seed of every random draw.
         warmup: Metrics start here, with its unit.
+        untrusted: As of :meth:`from_file`.
     """
+
+    __slots__ = ("_document", "_file", "_sets", "_text", "_untrusted")
+
+    _document: Mapping[str, Any] | None
+    _file: str
+    _sets: tuple[str, ...]
+    _text: str
+    _untrusted: bool
 
     def __init__(
         self,
@@ -52,35 +59,43 @@ class Scenario:
         duration: str | None = None,
         seed: int | None = None,
         warmup: str | None = None,
+        untrusted: bool = False,
     ) -> None:
-        top = {"title": title, "duration": duration, "seed": seed, "warmup": warmup}
-        self._document: dict[str, Any] | None = _present(top)
-        self._text = ""
-        self._file = "<code>"
-        self._sets: list[str] = []
-        self.untrusted = False
-        """Refuse what a stranger's scenario may not do: files outside its folder, ``exec``, ``attach``, ``bpf``."""
+        top = present({"title": title, "duration": duration, "seed": seed, "warmup": warmup})
+        self._assign(_document=top, _text=toml_text.write_document(top), _file="<code>", _sets=(), _untrusted=untrusted)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Scenario:
+    def from_file(cls, path: str | Path, *, untrusted: bool = False) -> Scenario:
         """A scenario file (TOML).
+
+        Args:
+            path: The file.
+            untrusted: Refuse what a stranger's scenario may not do: files outside its folder, ``exec``, ``attach``,
+                ``bpf``.
 
         Raises:
             UserError: The file cannot be read, or is not text.
         """
-        return cls.from_text(read_text(Path(path)), file=str(path))
+        return cls.from_text(read_text(Path(path)), file=str(path), untrusted=untrusted)
 
     @classmethod
-    def from_text(cls, text: str, *, file: str = "<text>") -> Scenario:
+    def from_text(cls, text: str, *, file: str = "<text>", untrusted: bool = False) -> Scenario:
         """A scenario given as TOML text; ``file`` is its name in error messages."""
-        scenario = cls()
-        scenario._document, scenario._text, scenario._file = None, text, file
-        return scenario
+        return cls()._with(_document=None, _text=text, _file=file, _untrusted=untrusted)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Value], *, untrusted: bool = False) -> Scenario:
+        """A scenario given as the dictionary that its TOML text would be read into.
+
+        Raises:
+            UserError: A value has no TOML form.
+        """
+        return cls(untrusted=untrusted)._with_document(document)
 
     @property
     def text(self) -> str:
         """The TOML this scenario starts from, before ``sets``."""
-        return self._text if self._document is None else toml_text.write_document(self._document)
+        return self._text
 
     @property
     def file(self) -> str:
@@ -92,19 +107,30 @@ class Scenario:
         """The changes over ``text``, as ``PATH=VALUE``, in order."""
         return list(self._sets)
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether what a stranger's scenario may not do is refused; see :meth:`from_file`."""
+        return self._untrusted
+
     def copy(self) -> Scenario:
-        """A scenario of its own with the same content."""
-        return copy.deepcopy(self)
+        """The scenario itself: it does not change."""
+        return self
 
     def set(self, path: str, value: Value) -> Scenario:
-        """Change one value.
+        """The scenario with one value changed.
 
         Args:
             path: Dotted TOML key, integers index lists from 0: ``"link.a.forward.impair.0.rate"``.
             value: The new value; missing tables are created.
+
+        Raises:
+            UserError: ``path`` is no dotted TOML key, or ``value`` has no TOML form.
         """
-        self._sets.append(f"{path}={toml_text.write_value(value)}")
-        return self
+        return self.with_sets(f"{path}={toml_text.write_value(value)}")
+
+    def with_sets(self, *changes: str) -> Scenario:
+        """The scenario with changes written as ``PATH=VALUE``, over those it has. The run checks them."""
+        return self._with(_sets=(*self._sets, *changes))
 
     def link(
         self,
@@ -270,11 +296,15 @@ class Scenario:
         })  # fmt: skip
 
     def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
-        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code."""
+        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code.
+
+        Raises:
+            UserError: The scenario is a file or a text.
+        """
         if self._document is None:
             raise UserError("changes in mid-run belong into the scenario's file", hint='write [[at]] time = "…"')
-        self._document.setdefault("at", []).append({"time": time, "set": dict(changes)})
-        return self
+        earlier = self._document.get("at", [])
+        return self._with_document({**self._document, "at": [*earlier, {"time": time, "set": dict(changes)}]})
 
     def resolve(self, *, seed: int | None = None) -> Resolved:
         """Parse and check without running.
@@ -287,7 +317,7 @@ class Scenario:
 
         check_seed(seed)
         resolved: Resolved = json.loads(
-            _engine.resolve(self.text, self._file, self._sets, seed, untrusted=self.untrusted)
+            _engine.resolve(self.text, self._file, self.sets, seed, untrusted=self.untrusted)
         )
         return resolved
 
@@ -330,7 +360,7 @@ class Scenario:
             run = _engine.run(
                 self.text,
                 self._file,
-                self._sets,
+                self.sets,
                 seed=seed,
                 digest=digest,
                 samples_ms=samples_ms,
@@ -361,7 +391,7 @@ class Scenario:
         check_snap_length(snap_length)
         if not captures:
             return None
-        resolved = _engine.resolve(self.text, self._file, self._sets, seed, live, untrusted=self.untrusted)
+        resolved = _engine.resolve(self.text, self._file, self.sets, seed, live, untrusted=self.untrusted)
         links = json.loads(resolved)["links"]
         places = [place(name, links) for name in captures]
         return [(p.link, p.direction) for p in places], snap_length
@@ -449,13 +479,52 @@ class Scenario:
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
         if self._document is None:
-            return self.set(f"{kind}.{toml_text.write_key(name)}", _present(entry))
-        self._document.setdefault(kind, {})[name] = _present(entry)
-        return self
+            return self.set(f"{kind}.{toml_text.write_key(name)}", present(entry))
+        entries = {**self._document.get(kind, {}), name: present(entry)}
+        return self._with_document({**self._document, kind: entries})
+
+    def _with_document(self, document: Mapping[str, Any]) -> Scenario:
+        # What is kept is a copy: whoever gave a list may change it later.
+        kept = {key: toml_text.plain(value) for key, value in document.items()}
+        return self._with(_document=kept, _text=toml_text.write_document(kept))
+
+    def _with(self, **changes: Any) -> Scenario:
+        """Another scenario with some attributes changed."""
+        other = object.__new__(type(self))
+        other._assign(**{name: getattr(self, name) for name in self.__slots__} | changes)
+        return other
+
+    def _assign(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _identity(self) -> tuple[object, ...]:
+        return self._text, self._file, self._sets, self._untrusted
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"a Scenario does not change: {name!r} cannot be assigned; set() and builders return a new one"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Scenario does not change: {name!r} cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), {name: getattr(self, name) for name in self.__slots__})
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity() == other._identity() if isinstance(other, Scenario) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
 
     def __repr__(self) -> str:
         changes = f", {len(self._sets)} set" if self._sets else ""
         return f"<Scenario {self._file}{changes}>"
+
+
+def _restored(cls: type[Scenario], values: dict[str, Any]) -> Scenario:
+    return cls()._with(**values)
 
 
 def read_text(path: Path, noun: str = SCENARIO) -> str:
@@ -487,5 +556,6 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
         raise UserError("not UTF-8 text", file=str(path), line=line, column=column) from None
 
 
-def _present(entry: Mapping[str, Any]) -> dict[str, Any]:
+def present(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys that were given."""
     return {key: value for key, value in entry.items() if value is not None}

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import anabranch
 from anabranch import Scenario, ScenarioError, UserError, toml_text
-from anabranch.scenario import MAX_FILE_BYTES
+from anabranch.scenario import MAX_FILE_BYTES, Value
 
 
 def built() -> Scenario:
@@ -50,11 +54,81 @@ def test_builders_on_a_file_are_sets(scenario_file: Path) -> None:
         scenario.at("1 s", {})
 
 
-def test_a_copy_is_its_own() -> None:
-    first = built()
-    second = first.copy().set("flow.main.cc", "reno")
-    assert first.sets == []
-    assert second.sets == ['flow.main.cc="reno"']
+def test_a_change_makes_a_new_scenario() -> None:
+    base = built()
+    before = base.text
+    one, other = base.set("flow.main.cc", "reno"), base.set("flow.main.cc", "bbr")
+    assert one is not other
+    assert (base.sets, one.sets, other.sets) == ([], ['flow.main.cc="reno"'], ['flow.main.cc="bbr"'])
+    more = base.link("second", between=("R", "T")).flow("second", source="R", target="T").host("T").at("1 s", {})
+    assert base.text == before
+    assert "second" in more.text
+
+
+@pytest.mark.engine
+def test_two_changes_of_one_scenario_are_two_runs() -> None:
+    base = built()
+    digests = {base.run().digest, *(base.set("flow.main.cc", cc).run().digest for cc in ("reno", "vegas"))}
+    assert len(digests) == 3
+
+
+def test_what_was_given_may_change_later() -> None:
+    impair: list[Value] = [{"kind": "bernoulli-loss", "rate": 0.1}]
+    document: dict[str, Value] = {"duration": "1 s", "link": {"a": {"between": ["S", "R"], "impair": impair}}}
+    scenario = Scenario.from_dict(document)
+    before = scenario.text
+    impair.clear()
+    assert scenario.at("1 s", {}).text.startswith(before.strip())
+
+
+def test_nothing_of_a_scenario_can_be_assigned() -> None:
+    scenario = built()
+    with pytest.raises(AttributeError, match="a Scenario does not change: 'untrusted'"):
+        scenario.untrusted = True  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="a Scenario does not change"):
+        scenario.seed = 3
+    with pytest.raises(AttributeError, match="a Scenario does not change"):
+        del scenario._text
+
+
+def test_a_bad_value_leaves_the_scenario_as_it_was() -> None:
+    scenario = built()
+    for value in (None, object(), b"x", {"a": {1, 2}}):
+        with pytest.raises(UserError, match="cannot stand in a scenario"):
+            scenario.set("flow.main.cc", value)  # type: ignore[arg-type]
+    assert scenario == built()
+    assert scenario.resolve()["flows"] == ["main"]
+
+
+def test_equal_scenarios_are_equal_and_hash_alike(scenario_file: Path) -> None:
+    assert built() == built()
+    assert hash(built()) == hash(built())
+    assert built() != built().set("seed", 4)
+    assert built() != "text"
+    assert Scenario.from_file(scenario_file) != Scenario.from_file(scenario_file, untrusted=True)
+
+
+def pickled(scenario: Scenario) -> Scenario:
+    again: Scenario = pickle.loads(pickle.dumps(scenario))  # noqa: S301 - our own
+    return again
+
+
+@pytest.mark.parametrize("copied", [pickled, copy.copy, copy.deepcopy])
+def test_a_scenario_survives_pickling_and_copying(scenario_file: Path, copied: Callable[[Scenario], Scenario]) -> None:
+    for scenario in (built(), Scenario.from_file(scenario_file).set("seed", 2)):
+        assert copied(scenario) == scenario
+        assert copied(scenario).flow("f", source="S", target="R") == scenario.flow("f", source="S", target="R")
+
+
+def test_a_dictionary_is_the_file_it_would_be_read_from(scenario_file: Path) -> None:
+    document = toml_text.parse(scenario_file.read_text(), "x")
+    assert toml_text.parse(Scenario.from_dict(document).text, "x") == document
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    scenario = built().set("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": np.float64(0.01)}])
+    assert scenario.sets == ['link.bottleneck.impair=[{ kind = "bernoulli-loss", rate = 0.01 }]']
+    assert built().set("seed", np.int64(4)).sets == ["seed=4"]
 
 
 def test_resolve_and_run(scenario_file: Path) -> None:

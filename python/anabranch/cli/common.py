@@ -243,8 +243,7 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
     from anabranch.errors import UserError
     from anabranch.scenario import Scenario
 
-    scenario = Scenario.from_file(file)
-    scenario.untrusted = untrusted
+    scenario = Scenario.from_file(file, untrusted=untrusted)
     seen: dict[str, str] = {}
     for change in sets:
         path, equals, _ = change.partition("=")
@@ -259,8 +258,7 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
         if name == "seed" and seed is not None:
             raise UserError(f"--set {change!r} beside --seed {seed}: it would be ignored", hint="give one of them")
         seen[name] = change
-        scenario._sets.append(change)
-    return scenario
+    return scenario.with_sets(*sets)
 
 
 def one_spelling(path: str) -> str:
