@@ -185,6 +185,7 @@ def run_audited(
     from anabranch.errors import RunFailedError
     from anabranch.limits import check_samples, check_seed
     from anabranch.result import RunResult
+    from anabranch.schema import in_words_of_python
 
     check_seed(seed)
     check_samples(samples_ms)
@@ -205,6 +206,8 @@ def run_audited(
     except _engine.LiveUnavailableError as error:
         is_trace = isinstance(error, _engine.UntraceableError)
         raise unavailable(error, untraced if is_trace else otherwise) from None
+    except _engine.ScenarioError as error:
+        raise in_words_of_python(error) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
     return RunResult(run)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from anabranch import toml_text
+from anabranch import shown, toml_text
 from anabranch.capture import SNAP_LENGTH
 from anabranch.errors import UserError
 from anabranch.file_kind import SCENARIO
@@ -88,9 +88,13 @@ class Scenario:
         """A scenario given as the dictionary that its TOML text would be read into.
 
         Raises:
+            BadValueError: No scenario can have one of the values.
             UserError: A value has no TOML form.
         """
-        return cls(untrusted=untrusted)._with_document(document)
+        scenario = cls(untrusted=untrusted)
+        for parts, value in toml_text.entries(toml_text.plain(document)):
+            scenario._check(parts, value, "from_dict")
+        return scenario._with_document(document)
 
     @property
     def text(self) -> str:
@@ -124,9 +128,15 @@ class Scenario:
             value: The new value; missing tables are created.
 
         Raises:
+            BadValueError: No scenario can have this value there. It is a :class:`UserError` and a
+                :class:`ScenarioError`.
             UserError: ``path`` is no dotted TOML key, or ``value`` has no TOML form.
         """
-        return self.with_sets(f"{path}={toml_text.write_value(value)}")
+        from anabranch import grid, schema
+
+        kept = toml_text.plain(value)
+        schema.check(self, grid.keys_of(path), kept, f'set("{path}", {shown.python(value)})')
+        return self.with_sets(f"{path}={toml_text.write_value(kept)}")
 
     def with_sets(self, *changes: str) -> Scenario:
         """The scenario with changes written as ``PATH=VALUE``, over those it has. The run checks them."""
@@ -299,10 +309,16 @@ class Scenario:
         """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code.
 
         Raises:
+            BadValueError: No scenario can have one of the values.
             UserError: The scenario is a file or a text.
         """
+        from anabranch import grid
+
         if self._document is None:
             raise UserError("changes in mid-run belong into the scenario's file", hint='write [[at]] time = "…"')
+        self._check(("at",), [{"time": time, "set": {}}], "at")
+        for path, value in changes.items():
+            self._check(grid.keys_of(path), toml_text.plain(value), "at")
         earlier = self._document.get("at", [])
         return self._with_document({**self._document, "at": [*earlier, {"time": time, "set": dict(changes)}]})
 
@@ -312,13 +328,16 @@ class Scenario:
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
         """
-        from anabranch import _engine
+        from anabranch import _engine, schema
         from anabranch.limits import check_seed
 
         check_seed(seed)
-        resolved: Resolved = json.loads(
-            _engine.resolve(self.text, self._file, self.sets, seed, untrusted=self.untrusted)
-        )
+        try:
+            resolved: Resolved = json.loads(
+                _engine.resolve(self.text, self._file, self.sets, seed, untrusted=self.untrusted)
+            )
+        except _engine.ScenarioError as error:
+            raise schema.in_words_of_python(error) from None
         return resolved
 
     def run(
@@ -350,7 +369,7 @@ class Scenario:
             ScenarioError: The scenario is wrong; the message has file, line and column.
             UserError: ``seed``, ``samples_ms`` or ``snap_length`` is out of range, or there is no such link.
         """
-        from anabranch import _engine
+        from anabranch import _engine, schema
         from anabranch.limits import check_samples, check_seed
         from anabranch.result import RunResult
 
@@ -370,7 +389,9 @@ class Scenario:
                 untrusted=self.untrusted,
                 progress=progress,
             )
-        except (_engine.ScenarioError, UserError):
+        except _engine.ScenarioError as error:
+            raise schema.in_words_of_python(error) from None
+        except UserError:
             raise
         except ValueError as error:
             # More than fits in memory.
@@ -478,10 +499,18 @@ class Scenario:
         )
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
+        table = toml_text.plain(present(entry))
+        self._check((kind, name), table, kind)
         if self._document is None:
-            return self.set(f"{kind}.{toml_text.write_key(name)}", present(entry))
-        entries = {**self._document.get(kind, {}), name: present(entry)}
+            return self.with_sets(f"{kind}.{toml_text.write_key(name)}={toml_text.write_value(table)}")
+        entries = {**self._document.get(kind, {}), name: table}
         return self._with_document({**self._document, kind: entries})
+
+    def _check(self, parts: Sequence[str], value: Any, method: str) -> None:
+        """Refuse what no scenario can have; ``method`` is what was called."""
+        from anabranch import schema
+
+        schema.check(self, parts, value, method)
 
     def _with_document(self, document: Mapping[str, Any]) -> Scenario:
         # What is kept is a copy: whoever gave a list may change it later.

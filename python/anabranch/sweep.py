@@ -15,6 +15,7 @@ from anabranch.errors import UserError
 from anabranch.limits import MAX_SEED, check_jobs, thread_count
 from anabranch.output import check_target, follow
 from anabranch.points import Store, key
+from anabranch.spoken import argument
 from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _plan(
     axes, given, resolved = planned_axes(scenario, grid)
     repeats = repeat if repeat is not None else int(resolved.get("sweep", {}).get("repeat", 1))
     if repeats < 1:
-        raise UserError(f"--repeat {repeat}: at least 1 was expected")
+        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
     count = math.prod(len(v) for v in axes.values()) * repeats
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
@@ -180,8 +181,9 @@ def _plan(
 
     def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
         from anabranch.grid import blame
+        from anabranch.schema import in_words_of_python
 
-        return blame(error, sets, places, given)
+        return in_words_of_python(blame(error, sets, places, given))
 
     for values in points_to_check(axes):
         sets = sets_of(axes, values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,6 +136,15 @@ def _write(value: Any) -> str:
 def write_key(key: str) -> str:
     """``key`` as one part of a dotted TOML key."""
     return key if _BARE.fullmatch(key) else _write_string(key)
+
+
+def entries(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Each value of a document's top, and each entry of its tables of tables, with the keys that lead to it."""
+    for key, value in document.items():
+        if isinstance(value, Mapping) and value and all(isinstance(inner, Mapping) for inner in value.values()):
+            yield from (((key, name), inner) for name, inner in value.items())
+        else:
+            yield (key,), value
 
 
 def write_document(document: Mapping[str, Any]) -> str:

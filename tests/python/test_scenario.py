@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +9,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import anabranch
-from anabranch import Scenario, ScenarioError, UserError, toml_text
+from anabranch import Scenario, ScenarioError, UserError, schema, toml_text
 from anabranch.scenario import MAX_FILE_BYTES, Value
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def built() -> Scenario:
@@ -98,6 +103,88 @@ def test_a_bad_value_leaves_the_scenario_as_it_was() -> None:
             scenario.set("flow.main.cc", value)  # type: ignore[arg-type]
     assert scenario == built()
     assert scenario.resolve()["flows"] == ["main"]
+
+
+WRONG: list[tuple[str, Value, str]] = [
+    ("flow.main.cc", "cubik", r"set\(\"flow\.main\.cc\", 'cubik'\): unknown congestion control `cubik`"),
+    ("flow.main.cc.beta", 1.5, r"1\.5 is outside 0\.5\.\.0\.99"),
+    ("flow.main.bta", 1, "unknown key `bta`"),
+    ("lnk.a", 3, "did you mean `link`"),
+    ("link.bottleneck.delay", "15", '"15" has no unit'),
+    ("link.bottleneck.delay", 15, "expected a duration with its unit"),
+    ("duration", "9e9 s", "is too large"),
+    ("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": 2}], "expected a bare number from 0 to 1"),
+    ("flow.main.transport.push_bursts", True, "the switch `push_bursts` was removed"),
+    ("seed", math.nan, "expected a whole number"),
+    ("flow.main.count", 0, "expected a whole number from 1"),
+]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("path", "value", "message"), WRONG)
+@pytest.mark.parametrize("base", [built(), Scenario()], ids=["whole", "empty"])
+def test_what_no_scenario_has_is_refused_where_it_is_given(
+    base: Scenario, path: str, value: Value, message: str
+) -> None:
+    for kind in (UserError, ScenarioError):
+        # Of a table that is not there, only that is said.
+        with pytest.raises(kind, match=message if base == built() else None):
+            base.set(path, value)
+    assert base in (built(), Scenario())
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.flow("f", source="S", target="R", cc="cubik"), "^flow: unknown congestion control `cubik`"),
+        (lambda s: s.link("l", between=("S", "R"), delay="5"), '^link: "5" has no unit'),
+        (lambda s: s.at("5", {}), '^at: "5" has no unit'),
+        (lambda s: s.at("5 s", {"link.bottleneck.upp": False}), "^at: unknown key `upp`"),
+        (lambda s: Scenario.from_dict({"flow": {"f": {"form": "S"}}}), "^from_dict: unknown key `form`"),
+        (lambda s: Scenario.from_dict({"duratoin": "5 s"}), "did you mean `duration`"),
+        (lambda s: s.set("flow..cc", "reno"), "'flow..cc' is not a dotted TOML key"),
+    ],
+)
+def test_a_builder_refuses_what_no_scenario_has(call: Callable[[Scenario], object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        call(built())
+
+
+SHIPPED = sorted(
+    file.relative_to(ROOT).as_posix()
+    for folder in ("scenarios", "studies", "tests/python/data")
+    for file in (ROOT / folder).rglob("*.toml")
+    if file.name not in ("study.toml", "ruff.toml")
+)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_scenario_that_ships_has_is_accepted(name: str) -> None:
+    document = toml_text.parse((ROOT / name).read_text("utf-8"), name)
+    for parts, value in toml_text.entries(document):
+        assert any(schema.fits(value, place) for place in schema.places(parts)), parts
+
+
+@pytest.mark.engine
+@given(
+    path=st.sampled_from(["link.bottleneck.delay", "link.bottleneck.rate", "duration", "flow.main.cc.c", "seed",
+                          "link.bottleneck.queue.limit", "flow.main.count", "link.bottleneck.impair.0.rate"]),
+    value=st.one_of(
+        st.booleans(), st.integers(-2, 2**64), st.floats(allow_nan=True),
+        st.builds("{}{}{}".format, st.floats(0, 1e20), st.sampled_from(["", " "]),
+                  st.sampled_from(["s", "ms", "h", "bit/s", "Tbit/s", "packets", "bdp", "KiB", "", "x"])),
+    ),
+)  # fmt: skip
+def test_what_is_refused_when_it_is_given_would_not_have_run(path: str, value: bool | int | float | str) -> None:
+    base = built().set("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": 0}])
+    change = f"{path}={toml_text.write_value(value)}"
+    try:
+        base.set(path, value)
+    except UserError:
+        with pytest.raises(ScenarioError):
+            base.with_sets(change).resolve()
 
 
 def test_equal_scenarios_are_equal_and_hash_alike(scenario_file: Path) -> None:

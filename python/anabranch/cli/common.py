@@ -37,10 +37,12 @@ def exit_status() -> Iterator[None]:
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
     from anabranch.interrupt import Terminated
+    from anabranch.spoken import by_option
 
     try:
         owner.remove_dead(Path(tempfile.gettempdir()))
-        yield
+        with by_option():
+            yield
         sys.stdout.flush()
     except (ScenarioError, UserError) as error:
         complain(str(error))
