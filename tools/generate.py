@@ -4,9 +4,9 @@
     python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
 
 Everything comes from the installed package: the schema and the registry from the engine, the
-commands from the command line's own definitions, the Python page from signatures and docstrings,
-the list of decisions from their headings, the files shown in CONTRIBUTING.md from the files, the
-tables of claims and of what is beyond them from the studies' pages.
+commands from the command line's own definitions, the builders from schema and registry, the
+Python page from signatures and docstrings, the list of decisions from their headings, the files
+shown in CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import anabranch._engine as engine
 import typer.main
 from anabranch.cli.app import app
 
-from reference import beyond, claims, cli, components, decisions, embed, files, python_api, scenario
+from reference import beyond, builders, claims, cli, components, decisions, embed, files, python_api, scenario
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -39,6 +39,7 @@ def generated() -> dict[str, str]:
     }
     for kind, entries in components.by_kind(registry).items():
         texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)
+    texts |= builders.Writer(schema, registry).files()
     contributing = ROOT / "CONTRIBUTING.md"
     front = ROOT / "docs" / "index.md"
     texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)

@@ -15,23 +15,37 @@ if TYPE_CHECKING:
     from typing import Any
 
     from anabranch._engine import ScenarioError
+    from anabranch.component import Value
     from anabranch.errors import UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
+    from anabranch.schema import BadValueError
     from anabranch.study import Study
     from anabranch.sweep import SweepResult
 
     __version__: str
 
-__all__ = ["RunResult", "Scenario", "ScenarioError", "Study", "SweepResult", "UserError", "__version__"]
+__all__ = [
+    "BadValueError",
+    "RunResult",
+    "Scenario",
+    "ScenarioError",
+    "Study",
+    "SweepResult",
+    "UserError",
+    "Value",
+    "__version__",
+]
 
 _HOMES = {
+    "BadValueError": "anabranch.schema",
     "RunResult": "anabranch.result",
     "Scenario": "anabranch.scenario",
     "ScenarioError": "anabranch._engine",
     "Study": "anabranch.study",
     "SweepResult": "anabranch.sweep",
     "UserError": "anabranch.errors",
+    "Value": "anabranch.component",
 }
 
 
@@ -45,3 +59,8 @@ def __getattr__(name: str) -> "Any":
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
+
+
+def __dir__() -> "list[str]":
+    """Every public name, imported or not."""
+    return sorted({*globals(), *__all__})

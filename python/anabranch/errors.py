@@ -54,6 +54,12 @@ class RunFailedError(RuntimeError):
     """The input was good and the work still failed: exit status 1."""
 
 
+def is_of_change(place: str, change: str) -> bool:
+    """Whether the place that the engine names, ``--set '…'`` and shortened where it is long, is this change."""
+    start = place.removeprefix("--set '").removesuffix("'")
+    return place.startswith("--set '") and (start == change or change.startswith(start.removesuffix("…")))
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint that names the valid name closest to ``name``, or lists them when none is close."""
     names = sorted(set(valid))

@@ -12,7 +12,7 @@ from typing import Any
 
 from anabranch import spoken, toml_text
 from anabranch._engine import ScenarioError
-from anabranch.errors import UserError
+from anabranch.errors import UserError, is_of_change
 from anabranch.spoken import argument
 
 MAX_PATH = 4096
@@ -205,8 +205,8 @@ def blame(
     """
     message = str(error)
     for change in sets:
-        name = f"--set '{change}'"
-        if error.file == name:
+        name = error.file
+        if is_of_change(name, change):
             if change in places:
                 message = _at(error, places[change])
             else:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from anabranch import shown, toml_text
+from anabranch.builders.tables import Tables
 from anabranch.capture import SNAP_LENGTH
+from anabranch.component import Value, present
 from anabranch.errors import UserError
 from anabranch.file_kind import SCENARIO
 from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_bytes
@@ -19,14 +21,13 @@ if TYPE_CHECKING:
     from anabranch.summary import Resolved
     from anabranch.sweep import SweepResult
 
-Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value]"
-"""What may stand in a scenario: quantities are text with their unit (``"15 ms"``), ratios bare numbers."""
+__all__ = ["MAX_FILE_BYTES", "Scenario", "Value", "read_text"]
 
 MAX_FILE_BYTES = MAX_TEXT_BYTES
 """Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
 
 
-class Scenario:
+class Scenario(Tables):
     """A path, the flows on it, and how long to watch. Immutable: every change returns a new scenario.
 
         base = (
@@ -141,169 +142,6 @@ class Scenario:
     def with_sets(self, *changes: str) -> Scenario:
         """The scenario with changes written as ``PATH=VALUE``, over those it has. The run checks them."""
         return self._with(_sets=(*self._sets, *changes))
-
-    def link(
-        self,
-        name: str,
-        *,
-        between: tuple[str, str],
-        rate: str | None = None,
-        delay: str | None = None,
-        queue: Value | None = None,
-        impair: Sequence[Value] | None = None,
-        service: Value | None = None,
-        up: bool | None = None,
-        forward: Mapping[str, Value] | None = None,
-        reverse: Mapping[str, Value] | None = None,
-    ) -> Scenario:
-        """Add a link.
-
-        Args:
-            name: Its name in results.
-            between: Its two ends; ``forward`` runs from the first to the second.
-            rate: Capacity (``"10 Mbit/s"``); unlimited when left out.
-            delay: Propagation delay of one direction (``"15 ms"``).
-            queue: A queue's name or table, in both directions.
-            impair: What happens to packets after the delay, in order.
-            service: How the capacity changes (``"fixed"`` when left out).
-            up: Whether it carries packets at the start.
-            forward: What differs in the forward direction (``{"queue": …}``).
-            reverse: What differs in the reverse direction.
-        """
-        return self._add("link", name, {
-            "between": list(between), "rate": rate, "delay": delay, "queue": queue, "impair": impair,
-            "service": service, "up": up, "forward": forward, "reverse": reverse,
-        })  # fmt: skip
-
-    def group(
-        self,
-        name: str,
-        *,
-        between: tuple[str, str],
-        members: int,
-        rate: str | None = None,
-        delay: str | None = None,
-        queue: Value | None = None,
-        spread: str | None = None,
-        control: Value | None = None,
-        wake_time: str | None = None,
-    ) -> Scenario:
-        """Add an aggregated link of ``members`` links of ``rate`` each.
-
-        Args:
-            name: Its name in results.
-            between: Its two ends.
-            members: Number of member links.
-            rate: Capacity of one member.
-            delay: Propagation delay of one direction.
-            queue: The queue all members share, per direction.
-            spread: ``"per-packet"`` or ``"per-flow"``.
-            control: Which members are on, and when.
-            wake_time: Time a member needs to come up.
-        """
-        return self._add("group", name, {
-            "between": list(between), "members": members, "rate": rate, "delay": delay, "queue": queue,
-            "spread": spread, "control": control, "wake_time": wake_time,
-        })  # fmt: skip
-
-    def gateway(
-        self,
-        name: str,
-        *,
-        between: tuple[str, str],
-        routes: Sequence[str],
-        split: Value,
-        restore: Value,
-        overhead: Value | None = None,
-    ) -> Scenario:
-        """Add a pair of gateways that spread packets over several links.
-
-        Args:
-            name: Its name in results.
-            between: The two gateways.
-            routes: The links between them that packets are spread over, two or more.
-            split: How packets are spread (``"weighted-round-robin"``).
-            restore: How order is restored (``"none"``: not at all).
-            overhead: What the tunnel adds to each packet (``"20 bytes"``).
-        """
-        return self._add("gateway", name, {
-            "between": list(between), "routes": list(routes), "split": split, "restore": restore, "overhead": overhead,
-        })  # fmt: skip
-
-    def host(
-        self,
-        name: str,
-        *,
-        processing_jitter: Value | None = None,
-        read_delays: Sequence[str] | None = None,
-        idle_read_delays: Sequence[str] | None = None,
-        first_write_delays: Sequence[str] | None = None,
-        attach: str | None = None,
-        execute: Value | None = None,
-        tcp: str | None = None,
-    ) -> Scenario:
-        """Say what an end host adds to its packets.
-
-        Args:
-            name: A node some link names.
-            processing_jitter: The longest time that the host takes over a packet before it sends it.
-            read_delays: How long after data has come the applications here read it, each as often as any other.
-            idle_read_delays: The same for the first read, and where nothing has been read for 10 ms.
-            first_write_delays: How long after a connection stands an application here first writes, likewise.
-            attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
-            execute: Live engine only: the program to run there (the file's ``exec``).
-            tcp: In the live engine ``"kernel"``, or ``"own"`` for our TCP; the simulator has ours at every host.
-        """
-        return self._add("host", name, {
-            "processing_jitter": processing_jitter, "read_delays": read_delays, "idle_read_delays": idle_read_delays,
-            "first_write_delays": first_write_delays, "attach": attach, "exec": execute, "tcp": tcp,
-        })  # fmt: skip
-
-    def flow(
-        self,
-        name: str,
-        *,
-        source: str,
-        target: str,
-        cc: Value | None = None,
-        stack: str | None = None,
-        transport: Mapping[str, Value] | None = None,
-        workload: Value | None = None,
-        start: str | None = None,
-        start_spread: str | None = None,
-        stop: str | None = None,
-        count: int | None = None,
-        protocol: str | None = None,
-        family: int | None = None,
-        fec: Value | None = None,
-        route: Sequence[str] | None = None,
-        return_route: Sequence[str] | None = None,
-    ) -> Scenario:
-        """Add a flow.
-
-        Args:
-            name: Its name in results.
-            source: The sending host (the file's ``from``).
-            target: The receiving host (the file's ``to``).
-            cc: Congestion control, name or table; the stack's own when left out.
-            stack: TCP profile (``"linux"``, ``"rfc"``, …).
-            transport: Switches over the profile's.
-            workload: What it sends (``"bulk"`` when left out).
-            start: When it starts (``"0.2 s"``).
-            start_spread: Plus a uniform draw of up to this.
-            stop: When it stops.
-            count: How many alike.
-            protocol: ``"tcp"`` or ``"udp"`` (a workload that it can carry; no ``cc``, ``stack``, ``transport``).
-            family: 4 or 6.
-            fec: Forward error correction inside TCP.
-            route: Links on the way there; by fewest hops when left out.
-            return_route: Links on the way back.
-        """
-        return self._add("flow", name, {
-            "from": source, "to": target, "protocol": protocol, "family": family, "start": start,
-            "start_spread": start_spread, "stop": stop, "count": count, "stack": stack, "cc": cc,
-            "transport": transport, "fec": fec, "workload": workload, "route": route, "return_route": return_route,
-        })  # fmt: skip
 
     def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
         """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code.
@@ -583,8 +421,3 @@ def read_text(path: Path, noun: str = SCENARIO) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
         raise UserError("not UTF-8 text", file=str(path), line=line, column=column) from None
-
-
-def present(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that were given."""
-    return {key: value for key, value in entry.items() if value is not None}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import toml_text
 from anabranch._engine import ScenarioError
-from anabranch.errors import UserError
+from anabranch.errors import UserError, is_of_change
 from anabranch.spoken import argument
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def blame(scenario: Scenario, change: str) -> ScenarioError | None:
     try:
         _engine.resolve(scenario.text, scenario.file, [*scenario.sets, change], None, untrusted=scenario.untrusted)
     except ScenarioError as error:
-        return error if error.file == f"--set '{change}'" else None
+        return error if is_of_change(error.file, change) else None
     return None
 
 

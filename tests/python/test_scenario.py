@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import anabranch
@@ -168,6 +168,7 @@ def test_what_a_scenario_that_ships_has_is_accepted(name: str) -> None:
 
 
 @pytest.mark.engine
+@settings(deadline=None)
 @given(
     path=st.sampled_from(["link.bottleneck.delay", "link.bottleneck.rate", "duration", "flow.main.cc.c", "seed",
                           "link.bottleneck.queue.limit", "flow.main.count", "link.bottleneck.impair.0.rate"]),

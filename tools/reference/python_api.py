@@ -35,7 +35,13 @@ def _export(name: str, thing: Any) -> Iterator[str]:
 
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
-    for name, member in vars(cls).items():
+    members = {
+        name: member
+        for base in reversed(cls.__mro__)
+        if base.__module__ != "builtins"
+        for name, member in vars(base).items()
+    }
+    for name, member in members.items():
         if name.startswith("_"):
             continue
         if isinstance(member, property | classmethod | staticmethod) or inspect.isroutine(member):
@@ -56,7 +62,9 @@ def _signature(path: str, thing: Any) -> str:
         signature = str(inspect.signature(thing))
     except (TypeError, ValueError):
         signature = "(…)"
-    signature = re.sub(r"\((self|cls)(, )?", "(", signature, count=1)
+    signature = re.sub(r"\((self|cls)(: S)?(, )?", "(", signature, count=1)
+    # What a method of a base class returns of its own type.
+    signature = re.sub(r"-> S$", f"-> {path.partition('.')[0]}", signature)
     # Defaults that are objects show an address, which differs from run to run.
     signature = re.sub(r"<([^<>]*?) at 0x[0-9a-f]+>", r"<\1>", signature)
     return f"```python\n{path}{_unquoted(signature)}\n```\n\n{inspect.getdoc(thing) or ''}\n"
