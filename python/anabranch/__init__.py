@@ -14,9 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from anabranch import builders
     from anabranch._engine import ScenarioError
     from anabranch.component import Value
-    from anabranch.errors import UserError
+    from anabranch.errors import NotRecordedError, UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
     from anabranch.schema import BadValueError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadValueError",
+    "NotRecordedError",
     "RunResult",
     "Scenario",
     "ScenarioError",
@@ -35,10 +37,12 @@ __all__ = [
     "UserError",
     "Value",
     "__version__",
+    "builders",
 ]
 
 _HOMES = {
     "BadValueError": "anabranch.schema",
+    "NotRecordedError": "anabranch.errors",
     "RunResult": "anabranch.result",
     "Scenario": "anabranch.scenario",
     "ScenarioError": "anabranch._engine",
@@ -56,6 +60,8 @@ def __getattr__(name: str) -> "Any":
     if name == "__version__":
         engine = importlib.import_module("anabranch._engine")
         return engine.version()
+    if name == "builders":
+        return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'anabranch' has no attribute {name!r}")

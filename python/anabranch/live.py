@@ -210,7 +210,22 @@ def run_audited(
         raise in_words_of_python(error) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
-    return RunResult(run)
+    return RunResult(run, _recorded(RunResult(run), samples_ms=samples_ms, packets=packets))
+
+
+def _recorded(result: RunResult, *, samples_ms: float | None, packets: bool) -> tuple[str, ...]:
+    """The tables that a live run recorded: windows and their changes always, the others when they were asked for."""
+    from anabranch.result import PACKETS, SAMPLES
+
+    live = result.live
+    acks = live is not None and live.get("trace", {}).get("detail") == "acks"
+    return (
+        "samples",
+        "window_events",
+        *(SAMPLES if samples_ms is not None else ()),
+        *(PACKETS if packets else ()),
+        *(("ack_samples",) if acks else ()),
+    )
 
 
 def check_host(scenario: Scenario, host: str) -> None:

@@ -209,7 +209,7 @@ class Scenario(Tables):
         """
         from anabranch import _engine, schema
         from anabranch.limits import check_samples, check_seed
-        from anabranch.result import RunResult
+        from anabranch.result import PACKETS, SAMPLES, RunResult
 
         check_seed(seed)
         check_samples(samples_ms)
@@ -234,7 +234,7 @@ class Scenario(Tables):
         except ValueError as error:
             # More than fits in memory.
             raise UserError(str(error)) from None
-        return RunResult(run)
+        return RunResult(run, (*(SAMPLES if samples_ms is not None else ()), *(PACKETS if packets else ())))
 
     def _places(
         self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False

@@ -20,6 +20,7 @@ from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
 
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
@@ -101,6 +102,32 @@ class SweepResult:
             columns[f"{figure}.upper"] = [v.upper if v else None for v in intervals]
             columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
         return pl.DataFrame(columns, strict=False)
+
+    def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
+
+        Args:
+            y: The figure: a column of ``frame``, or its last parts where they tell it from the others.
+            x: The axis to the right, likewise; the first when left out.
+            hue: The axis whose values differ in colour; otherwise every line has a colour of its own.
+            ax: Where to draw; axes of a new figure when left out.
+
+        Raises:
+            UserError: There is no such figure or axis.
+        """
+        from anabranch.plot.result import plot_sweep
+
+        return plot_sweep(self, y, x=x, hue=hue, ax=ax)
+
+    def __repr__(self) -> str:
+        from anabranch.report.format import sweep_text
+
+        return sweep_text(self)
+
+    def _repr_html_(self) -> str:
+        from anabranch.report.sweep_table import html_table
+
+        return html_table(self)
 
 
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:

@@ -279,6 +279,20 @@ Arguments are the keys of the scenario format, with ``_`` for ``-``; what is lef
 
 __all__ = [
 {names}]
+
+
+def __getattr__(name: str) -> object:
+    """Import a module when it is first used."""
+    import importlib
+
+    if name in __all__:
+        return importlib.import_module(f"{{__name__}}.{{name}}")
+    raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+
+
+def __dir__() -> list[str]:
+    """Every module, imported or not."""
+    return sorted({{*globals(), *__all__}})
 '''
 
 

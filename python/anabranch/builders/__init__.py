@@ -25,3 +25,17 @@ __all__ = [
     "split",
     "workload",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import a module when it is first used."""
+    import importlib
+
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every module, imported or not."""
+    return sorted({*globals(), *__all__})

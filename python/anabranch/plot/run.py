@@ -9,6 +9,7 @@ from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, new_figu
 from anabranch.report.columns import RunColumns
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -25,6 +26,12 @@ def figures(columns: RunColumns) -> Iterator[tuple[str, Figure]]:
 
 def _draw(chart: Chart) -> Figure:
     figure, axes = new_figure()
+    draw(chart, axes)
+    return figure
+
+
+def draw(chart: Chart, axes: Axes) -> None:
+    """Draw a chart."""
     lines: list[Line2D] = []
     for i, series in enumerate(chart.series):
         colour = COLOURS[i % len(COLOURS)]
@@ -40,4 +47,3 @@ def _draw(chart: Chart) -> Figure:
     axes.set_ylim(bottom=0)
     if 1 < len(lines) <= _LEGEND_LIMIT:
         add_legend(axes, lines, [series.label for series in chart.series], loc="best")
-    return figure
