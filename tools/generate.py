@@ -20,7 +20,7 @@ import anabranch._engine as engine
 import typer.main
 from anabranch.cli.app import app
 
-from reference import beyond, builders, claims, cli, components, decisions, embed, files, python_api, scenario
+from reference import beyond, builders, claims, cli, components, decisions, embed, files, python_api, results, scenario
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -34,6 +34,7 @@ def generated() -> dict[str, str]:
         "docs/reference/scenario.md": scenario.page(schema),
         "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
         "docs/reference/python.md": python_api.page(),
+        "docs/reference/results.md": results.page(),
         "docs/reference/components.md": components.index(registry),
         "docs/design/index.md": decisions.index(ROOT / "docs" / "design"),
     }
