@@ -1,10 +1,20 @@
 """Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.
 
-from anabranch import Scenario
+A scenario is a file or is built from code. It does not change: `set` and the builders return another one.
 
-result = Scenario.from_file("reordering.toml").set("flow.main.cc", "cubic-plus").run(seed=3)
-print(result.flows["main"]["goodput_mbit_s"])
-print(result.table("samples"))
+    >>> from anabranch import Scenario
+    >>> base = Scenario.from_file("reordering.toml").set("link.bottleneck.forward.queue.reorder.interval", 10)
+    >>> one = base.set("flow.main.cc", "reno").run(seed=3)
+    >>> other = base.set("flow.main.cc", "cubic-plus").run(seed=3, samples_ms=10)
+    >>> one.digest == other.digest
+    False
+    >>> other.table("samples").columns[:4]
+    ['time_s', 'flow', 'cwnd_packets', 'ssthresh_packets']
+
+A run is a function of scenario and seed: equal runs have equal digests.
+
+    >>> base.run(seed=3).digest == base.run(seed=3).digest
+    True
 """
 
 # Type checkers take the name for true, wherever it is from. The command sets its handlers of signals right after this

@@ -72,6 +72,17 @@ class KeptRun:
 class RunResult:
     """What one run gave. It can be pickled, and notebooks show it.
 
+        >>> from anabranch import Scenario
+        >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run(samples_ms=10)
+        >>> sorted(result.links)
+        ['access', 'bottleneck', 'egress']
+        >>> result.table("samples").select("time_s", "cwnd_packets").height
+        201
+        >>> result.table("packets")
+        Traceback (most recent call last):
+            ...
+        anabranch.errors.NotRecordedError: packets was not recorded: pass packets=True
+
     Args:
         run: The engine's run.
         recorded: The tables that were recorded; all of them when left out.
@@ -240,6 +251,13 @@ class RunResult:
         ax: Axes | None = None,
     ) -> Axes:
         """Draw one chart of the report, or one column of a table over another.
+
+            >>> from anabranch import Scenario
+            >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run(samples_ms=10)
+            >>> result.plot("cwnd").get_ylabel()
+            'cwnd (packets)'
+            >>> result.plot(y="queue_packets", table="link_samples").get_xlabel()
+            'time_s'
 
         Args:
             chart: ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.

@@ -30,12 +30,15 @@ MAX_FILE_BYTES = MAX_TEXT_BYTES
 class Scenario(Tables):
     """A path, the flows on it, and how long to watch. Immutable: every change returns a new scenario.
 
-        base = (
-            Scenario("Two hosts", duration="10 s")
-            .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms", queue="drop-tail")
-            .flow("main", source="S", target="R", cc="cubic")
-        )
-        other = base.set("flow.main.cc", "reno")  # base still has CUBIC
+        >>> base = (
+        ...     Scenario("Two hosts", duration="2 s")
+        ...     .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")
+        ...     .flow("main", source="S", target="R", cc="cubic")
+        ... )
+        >>> base.set("flow.main.cc", "reno") == base
+        False
+        >>> base.resolve()["flows"]
+        ['main']
 
     Args:
         title: What the scenario shows.
@@ -88,6 +91,11 @@ class Scenario(Tables):
     def from_dict(cls, document: Mapping[str, Value], *, untrusted: bool = False) -> Scenario:
         """A scenario given as the dictionary that its TOML text would be read into.
 
+            >>> link = {"between": ["S", "R"], "rate": "10 Mbit/s", "delay": "20 ms"}
+            >>> flow = {"from": "S", "to": "R"}
+            >>> Scenario.from_dict({"duration": "2 s", "link": {"a": link}, "flow": {"main": flow}}).resolve()["links"]
+            ['a']
+
         Raises:
             BadValueError: No scenario can have one of the values.
             UserError: A value has no TOML form.
@@ -123,6 +131,9 @@ class Scenario(Tables):
 
     def set(self, path: str, value: Value) -> Scenario:
         """The scenario with one value changed.
+
+            >>> Scenario(duration="2 s").set("warmup", "1 s").sets
+            ['warmup="1 s"']
 
         Args:
             path: Dotted TOML key, integers index lists from 0: ``"link.a.forward.impair.0.rate"``.
@@ -316,6 +327,15 @@ class Scenario(Tables):
         remark: Callable[[str], None] | None = None,
     ) -> SweepResult:
         """Run over a grid.
+
+            >>> base = (
+            ...     Scenario("Two hosts", duration="1 s")
+            ...     .link("a", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")
+            ...     .flow("main", source="S", target="R")
+            ... )
+            >>> swept = base.sweep({"link.a.delay": ["10 ms", "20 ms"], "flow.main.cc": ["reno", "cubic"]})
+            >>> swept.table(["flow.main.goodput_mbit_s"]).shape
+            (4, 6)
 
         Args:
             grid: Dotted path → values; over the scenario's own ``[sweep]``.

@@ -106,6 +106,12 @@ class SweepResult:
     def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
         """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
 
+            >>> from anabranch import Scenario
+            >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
+            >>> swept = base.sweep({"flow.main.cc": ["reno", "cubic"]})
+            >>> swept.plot("goodput_mbit_s", x="flow.main.cc").get_ylabel()
+            'flow.main.goodput_mbit_s'
+
         Args:
             y: The figure: a column of ``frame``, or its last parts where they tell it from the others.
             x: The axis to the right, likewise; the first when left out.
