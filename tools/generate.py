@@ -4,8 +4,8 @@
     python tools/generate.py --check    compares instead; exit status 1 when a file is out of date
 
 Everything comes from the installed package: the schema and the registry from the engine, the
-commands and the manual page from the command line's own definitions, the Python page from
-signatures and docstrings, the list of decisions from their headings, the files shown in
+commands and the manual page from the command line's own definitions, the builders from schema and registry,
+the Python page from signatures and docstrings, the list of decisions from their headings, the files shown in
 CONTRIBUTING.md from the files, the tables of claims and of what is beyond them from the studies' pages.
 """
 
@@ -20,7 +20,20 @@ import anabranch._engine as engine
 import typer.main
 from anabranch.cli.app import app
 
-from reference import beyond, claims, cli, components, decisions, embed, files, man, python_api, scenario
+from reference import (
+    beyond,
+    builders,
+    claims,
+    cli,
+    components,
+    decisions,
+    embed,
+    files,
+    man,
+    python_api,
+    results,
+    scenario,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,11 +48,13 @@ def generated() -> dict[str, str]:
         "docs/reference/cli.md": cli.page(typer.main.get_command(app)),
         "docs/man/anabranch.1": man.page(typer.main.get_command(app), engine.version()),
         "docs/reference/python.md": python_api.page(),
+        "docs/reference/results.md": results.page(),
         "docs/reference/components.md": components.index(registry),
         "docs/design/index.md": decisions.index(ROOT / "docs" / "design"),
     }
     for kind, entries in components.by_kind(registry).items():
         texts[f"docs/reference/{kind}.md"] = components.page(kind, entries)
+    texts |= builders.Writer(schema, registry).files()
     contributing = ROOT / "CONTRIBUTING.md"
     front = ROOT / "docs" / "index.md"
     texts["docs/index.md"] = claims.fill(front.read_text("utf-8"), ROOT)

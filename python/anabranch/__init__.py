@@ -1,10 +1,20 @@
 """Anabranch: what TCP does on a path that reorders, loses, delays, splits or changes its capacity.
 
-from anabranch import Scenario
+A scenario is a file or is built from code. It does not change: `set` and the builders return another one.
 
-result = Scenario.from_file("reordering.toml").set("flow.main.cc", "cubic-plus").run(seed=3)
-print(result.flows["main"]["goodput_mbit_s"])
-print(result.table("samples"))
+    >>> from anabranch import Scenario
+    >>> base = Scenario.from_file("reordering.toml").set("link.bottleneck.forward.queue.reorder.interval", 10)
+    >>> one = base.set("flow.main.cc", "reno").run(seed=3)
+    >>> other = base.set("flow.main.cc", "cubic-plus").run(seed=3, samples_ms=10)
+    >>> one.digest == other.digest
+    False
+    >>> other.table("samples").columns[:4]
+    ['time_s', 'flow', 'cwnd_packets', 'ssthresh_packets']
+
+A run is a function of scenario and seed: equal runs have equal digests.
+
+    >>> base.run(seed=3).digest == base.run(seed=3).digest
+    True
 """
 
 # Type checkers take the name for true, wherever it is from. The command sets its handlers of signals right after this
@@ -14,24 +24,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from anabranch import builders
     from anabranch._engine import ScenarioError
-    from anabranch.errors import UserError
+    from anabranch.component import Value
+    from anabranch.errors import NotRecordedError, UserError
     from anabranch.result import RunResult
     from anabranch.scenario import Scenario
+    from anabranch.schema import BadValueError
     from anabranch.study import Study
     from anabranch.sweep import SweepResult
 
     __version__: str
 
-__all__ = ["RunResult", "Scenario", "ScenarioError", "Study", "SweepResult", "UserError", "__version__"]
+__all__ = [
+    "BadValueError",
+    "NotRecordedError",
+    "RunResult",
+    "Scenario",
+    "ScenarioError",
+    "Study",
+    "SweepResult",
+    "UserError",
+    "Value",
+    "__version__",
+    "builders",
+]
 
 _HOMES = {
+    "BadValueError": "anabranch.schema",
+    "NotRecordedError": "anabranch.errors",
     "RunResult": "anabranch.result",
     "Scenario": "anabranch.scenario",
     "ScenarioError": "anabranch._engine",
     "Study": "anabranch.study",
     "SweepResult": "anabranch.sweep",
     "UserError": "anabranch.errors",
+    "Value": "anabranch.component",
 }
 
 
@@ -42,6 +70,13 @@ def __getattr__(name: str) -> "Any":
     if name == "__version__":
         engine = importlib.import_module("anabranch._engine")
         return engine.version()
+    if name == "builders":
+        return importlib.import_module("anabranch.builders")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'anabranch' has no attribute {name!r}")
+
+
+def __dir__() -> "list[str]":
+    """Every public name, imported or not."""
+    return sorted({*globals(), *__all__})

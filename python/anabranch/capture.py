@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anabranch.errors import UserError, nearest
+from anabranch.spoken import argument
 
 DIRECTIONS = ("forward", "reverse")
 
@@ -49,7 +50,7 @@ def check_snap_length(length: int) -> None:
         UserError: It is outside 1 to :data:`MAX_SNAP_LENGTH`.
     """
     if not 1 <= length <= MAX_SNAP_LENGTH:
-        raise UserError(f"--snaplen {length}: 1 to {MAX_SNAP_LENGTH} bytes were expected")
+        raise UserError(f"{argument('snap_length', length)}: 1 to {MAX_SNAP_LENGTH} bytes were expected")
 
 
 def parse_option(option: str) -> tuple[str, Path]:

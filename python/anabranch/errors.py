@@ -50,8 +50,20 @@ class UserError(ValueError):
         return "\n".join(lines)
 
 
+class NotRecordedError(UserError):
+    """What is asked of a run was not recorded; the hint says which argument records it."""
+
+
 class RunFailedError(RuntimeError):
     """The input was good and the work still failed: exit status 1."""
+
+
+def is_of_change(place: str, change: str) -> bool:
+    """Whether the place that the engine names, ``--set '…'`` and shortened where it is long, is this change."""
+    if place == f"--set '{change}'":
+        return True
+    start = place.removeprefix("--set '").removesuffix("…'")
+    return place.startswith("--set '") and place.endswith("…'") and change.startswith(start)
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

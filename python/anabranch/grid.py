@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from anabranch import toml_text
+from anabranch import spoken, toml_text
 from anabranch._engine import ScenarioError
-from anabranch.errors import UserError
+from anabranch.errors import UserError, is_of_change
+from anabranch.spoken import argument
 
 MAX_PATH = 4096
 """Characters of a path."""
@@ -36,12 +37,14 @@ def axis_path(path: str) -> str:
     Raises:
         UserError: It is no dotted TOML key, or nothing that a sweep may vary.
     """
-    parts = path_parts(path)
-    if parts[0] == "seed":
-        raise UserError("a grid does not vary seed", hint="--repeat N runs N seeds from the scenario's seed on")
-    if parts[0] == "sweep":
+    keys = keys_of(path)
+    if keys[0] == "seed":
+        raise UserError(
+            "a grid does not vary seed", hint=f"{argument('repeat', 'N')} runs N seeds from the scenario's seed on"
+        )
+    if keys[0] == "sweep":
         raise UserError(f"a grid does not vary {path.strip()}: a sweep does not vary itself")
-    return ".".join(toml_text.write_key(part) for part in parts)
+    return ".".join(toml_text.write_key(part) for part in keys)
 
 
 def one_spelling(path: str) -> str:
@@ -50,7 +53,7 @@ def one_spelling(path: str) -> str:
     Raises:
         UserError: It is no dotted TOML key.
     """
-    return ".".join(toml_text.write_key(part) for part in path_parts(path))
+    return ".".join(toml_text.write_key(part) for part in keys_of(path))
 
 
 def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
@@ -66,9 +69,11 @@ def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
     for written, values in grid.items():
         path = axis_path(written)
         if path in axes:
-            raise UserError(f"the grid gives {path} twice", hint=f"give its values together: --grid {path}=A,B,C")
+            raise UserError(
+                f"the grid gives {path} twice", hint=f"give its values together: {spoken.grid(path, 'A,B,C')}"
+            )
         if not values:
-            raise UserError(f"the grid gives no value for {path}", hint=f"--grid {path}=A,B,C")
+            raise UserError(f"the grid gives no value for {path}", hint=spoken.grid(path, "A,B,C"))
         _reject_equal(path, values)
         axes[path] = values
     return axes
@@ -83,7 +88,7 @@ def short_names(paths: Sequence[str], *, whole: int = MOST_WHOLE) -> list[str]:
     """Each path by as few of its last parts as tell all of them apart; up to ``whole`` paths are not shortened."""
     if len(paths) <= whole:
         return list(paths)
-    parts = [[toml_text.write_key(part) for part in path_parts(path)] for path in paths]
+    parts = [[toml_text.write_key(part) for part in keys_of(path)] for path in paths]
     length = [1] * len(paths)
     while True:
         names = [".".join(own[-n:]) for own, n in zip(parts, length, strict=True)]
@@ -109,12 +114,12 @@ def reject_ignored(sets: Sequence[str], axes: Mapping[str, Sequence[Any]], given
     for change in sets:
         written, _, value = change.partition("=")
         try:
-            path = path_parts(written)
+            path = keys_of(written)
         except UserError:
             # The engine says what is wrong with it.
             continue
         for axis in axes:
-            varied = path_parts(axis)
+            varied = keys_of(axis)
             whose = "--grid" if axis in grid else "[sweep]"
             if path == ["sweep", axis] and axis in grid:
                 raise UserError(
@@ -200,13 +205,13 @@ def blame(
     """
     message = str(error)
     for change in sets:
-        name = f"--set '{change}'"
-        if error.file == name:
+        name = error.file
+        if is_of_change(name, change):
             if change in places:
                 message = _at(error, places[change])
             else:
                 by_option = given is None or any(change.startswith(f"{axis}=") for axis in given)
-                error.file = f"{'--grid' if by_option else '[sweep]'} '{change}'"
+                error.file = f"{argument('grid') if by_option else '[sweep]'} '{change}'"
                 message = error.file + message.removeprefix(name)
             break
     if len(sets) > 1:
@@ -231,13 +236,17 @@ def _at(error: ScenarioError, origin: Origin) -> str:
     )
 
 
-def path_parts(path: str) -> list[str]:
-    """The keys of a dotted TOML key."""
-    wrong = UserError(f"the grid's path {path!r} is not a dotted TOML key", hint=_spelling(path))
+def keys_of(path: str) -> list[str]:
+    """The keys of a dotted TOML key.
+
+    Raises:
+        UserError: It is none.
+    """
+    wrong = UserError(f"the path {path!r} is not a dotted TOML key", hint=_spelling(path))
     if "\n" in path or set("=#") & set(_QUOTED.sub("", path)):
         raise wrong
     if len(path) > MAX_PATH:
-        raise UserError(f"a path of the grid has {len(path):,} characters; at most {MAX_PATH:,} were expected")
+        raise UserError(f"a path has {len(path):,} characters; at most {MAX_PATH:,} were expected")
     try:
         inner: Any = toml_text.parse(f"{path} = 0", "")
     except UserError:
@@ -253,8 +262,9 @@ def _spelling(path: str) -> str:
     """How a path is written; where its names need quotation marks, with them."""
     names = [name.strip() for name in path.split(".")]
     if len(names) > 1 and all(names) and not set("\"'\\\n=") & set(path):
-        return f"--grid '{'.'.join(toml_text.write_key(name) for name in names)}=A,B,C'"
-    return "--grid flow.main.cc=reno,cubic"
+        written = ".".join(toml_text.write_key(name) for name in names)
+        return f"--grid '{written}=A,B,C'" if spoken.in_command() else f"as a path: {written}"
+    return "--grid flow.main.cc=reno,cubic" if spoken.in_command() else "for example flow.main.cc"
 
 
 def _reject_equal(path: str, values: Sequence[Any]) -> None:
@@ -267,7 +277,7 @@ def _reject_equal(path: str, values: Sequence[Any]) -> None:
             raise UserError(
                 f"the grid gives {path} the value {toml_text.write_value(value)} twice; "
                 "the same run would count as two observations",
-                hint="give each value once; --repeat N runs N seeds per point",
+                hint=f"give each value once; {argument('repeat', 'N')} runs N seeds per point",
             )
         seen |= names
 

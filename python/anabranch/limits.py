@@ -6,6 +6,7 @@ import math
 import os
 
 from anabranch.errors import UserError
+from anabranch.spoken import argument
 
 MAX_SEED = 2**63 - 1
 """Largest seed: what a scenario file can hold, TOML's largest whole number."""
@@ -30,7 +31,7 @@ def check_seed(seed: int | None) -> None:
         UserError: It is outside.
     """
     if seed is not None and not 0 <= seed <= MAX_SEED:
-        raise UserError(f"--seed {seed}: a whole number from 0 to {MAX_SEED} was expected")
+        raise UserError(f"{argument('seed', seed)}: a whole number from 0 to {MAX_SEED} was expected")
 
 
 def check_samples(samples_ms: float | None) -> None:
@@ -42,7 +43,9 @@ def check_samples(samples_ms: float | None) -> None:
     if samples_ms is None:
         return
     if not math.isfinite(samples_ms) or samples_ms < MIN_SAMPLES_MS:
-        raise UserError(f"--samples {samples_ms:g}: a time of at least {MIN_SAMPLES_MS:g} ms was expected")
+        raise UserError(
+            f"{argument('samples_ms', f'{samples_ms:g}')}: a time of at least {MIN_SAMPLES_MS:g} ms was expected"
+        )
 
 
 def check_jobs(jobs: int | None) -> None:
@@ -52,9 +55,11 @@ def check_jobs(jobs: int | None) -> None:
         UserError: It is outside.
     """
     if jobs is not None and jobs < 1:
-        raise UserError(f"--jobs {jobs}: at least 1 was expected")
+        raise UserError(f"{argument('jobs', jobs)}: at least 1 was expected")
     if jobs is not None and jobs > MAX_JOBS:
-        raise UserError(f"--jobs {jobs}: at most {MAX_JOBS} was expected", hint="leave it out to use all cores")
+        raise UserError(
+            f"{argument('jobs', jobs)}: at most {MAX_JOBS} was expected", hint="leave it out to use all cores"
+        )
 
 
 def thread_count(jobs: int | None, work: int) -> int:

@@ -119,7 +119,7 @@ def first_send_buffer(scenario: Scenario) -> int | None:
     from anabranch import _engine
 
     try:
-        return _engine.live_send_buffer(scenario.text, scenario._file, scenario._sets)
+        return _engine.live_send_buffer(scenario.text, scenario._file, scenario.sets)
     except _engine.LiveUnavailableError:
         return None
 
@@ -185,6 +185,7 @@ def run_audited(
     from anabranch.errors import RunFailedError
     from anabranch.limits import check_samples, check_seed
     from anabranch.result import RunResult
+    from anabranch.schema import in_words_of_python
 
     check_seed(seed)
     check_samples(samples_ms)
@@ -192,7 +193,7 @@ def run_audited(
         run = _engine.run_live(
             scenario.text,
             scenario._file,
-            scenario._sets,
+            scenario.sets,
             seed=seed,
             packets=packets,
             samples_ms=samples_ms,
@@ -205,9 +206,26 @@ def run_audited(
     except _engine.LiveUnavailableError as error:
         is_trace = isinstance(error, _engine.UntraceableError)
         raise unavailable(error, untraced if is_trace else otherwise) from None
+    except _engine.ScenarioError as error:
+        raise in_words_of_python(error) from None
     except RuntimeError as error:
         raise RunFailedError(f"the live run failed: {error}") from None
-    return RunResult(run)
+    return RunResult(run, _recorded(RunResult(run), samples_ms=samples_ms, packets=packets))
+
+
+def _recorded(result: RunResult, *, samples_ms: float | None, packets: bool) -> tuple[str, ...]:
+    """The tables that a live run recorded: windows and their changes always, the others when they were asked for."""
+    from anabranch.result import PACKETS, SAMPLES
+
+    live = result.live
+    acks = live is not None and live.get("trace", {}).get("detail") == "acks"
+    return (
+        "samples",
+        "window_events",
+        *(SAMPLES if samples_ms is not None else ()),
+        *(PACKETS if packets else ()),
+        *(("ack_samples",) if acks else ()),
+    )
 
 
 def check_host(scenario: Scenario, host: str) -> None:
@@ -279,7 +297,7 @@ def shell(scenario: Scenario, host: str, command: list[str], remark: Callable[[s
     # Ctrl-C is the program's. A handler, because what is ignored stays so in a program that is started.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        run = _engine.run_live(scenario.text, scenario._file, scenario._sets, shell=(host, command))  # noqa: S604
+        run = _engine.run_live(scenario.text, scenario._file, scenario.sets, shell=(host, command))  # noqa: S604
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
     except RuntimeError as error:
@@ -342,7 +360,7 @@ def hosts_of(scenario: Scenario) -> list[tuple[str, str, str, list[str] | None]]
     from anabranch import _engine
 
     try:
-        return _engine.live_hosts(scenario.text, scenario._file, scenario._sets)
+        return _engine.live_hosts(scenario.text, scenario._file, scenario.sets)
     except _engine.LiveUnavailableError as error:
         raise unavailable(error) from None
 

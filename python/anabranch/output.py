@@ -31,6 +31,7 @@ from anabranch import owner
 from anabranch.errors import RunFailedError, UserError
 from anabranch.files import MAX_RESULT_BYTES, read_bytes
 from anabranch.interrupt import whole_step
+from anabranch.spoken import argument
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,8 +72,8 @@ def check_target(target: Path, kind: str) -> None:
             owner.remove_dead(place)
         if not exists and target.is_symlink():
             raise UserError(
-                f"--out {target} is a symbolic link to {target.readlink()}, which does not exist",
-                hint="make that directory, or give --out another place",
+                f"{argument('out', target)} is a symbolic link to {target.readlink()}, which does not exist",
+                hint=f"make that directory, or give {argument('out')} another place",
             )
         if exists:
             _check_content(target, kind)
@@ -82,7 +83,7 @@ def check_target(target: Path, kind: str) -> None:
         if isinstance(error, UserError):
             raise
         # A NUL byte, or half a character.
-        raise UserError(f"--out {str(target)!r} cannot be the name of a directory") from None
+        raise UserError(f"{argument('out', repr(str(target)))} cannot be the name of a directory") from None
     _check_writable(target, inside=stays)
 
 
@@ -93,7 +94,7 @@ def check_parent(parent: Path) -> None:
         UserError: ``parent`` is a file, or holds results.
     """
     if parent.exists() and not parent.is_dir():
-        raise UserError(f"{parent} is a file; --out needs a directory")
+        raise UserError(f"{parent} is a file; {argument('out')} needs a directory")
     manifest = read_manifest(parent)
     if manifest is not None:
         raise _of_another(parent, manifest)
@@ -111,7 +112,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     """
     name, target = target, where or target
     if not target.is_dir():
-        raise UserError(f"{name} is a file; --out needs a directory")
+        raise UserError(f"{name} is a file; {argument('out')} needs a directory")
     # Another process of ours may be writing here now.
     names = {name for name in os.listdir(target) if not owner.is_temporary(name)}
     if LOST_AND_FOUND in names and _is_mount(target):
@@ -122,7 +123,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     if manifest is None:
         raise UserError(
             f"{name} is not empty and was not written by anabranch; it is left as it is",
-            hint="give --out a new directory",
+            hint=f"give {argument('out')} a new directory",
         )
     if manifest.kind != kind:
         raise _of_another(name, manifest)
@@ -137,7 +138,7 @@ def _check_content(target: Path, kind: str, where: Path | None = None) -> None:
     if foreign:
         raise UserError(
             f"{name} holds files that are not ours ({', '.join(sorted(foreign)[:3])}); it is left as it is",
-            hint="move them, or give --out a new directory",
+            hint=f"move them, or give {argument('out')} a new directory",
         )
 
 
@@ -150,7 +151,7 @@ def _is_point(path: Path) -> bool:
 def _of_another(target: Path, manifest: Manifest) -> UserError:
     return UserError(
         f"{target} holds the results of `anabranch {manifest.kind}`; it is left as it is",
-        hint="give --out a new directory",
+        hint=f"give {argument('out')} a new directory",
     )
 
 
@@ -174,7 +175,10 @@ def _check_writable(target: Path, *, inside: bool) -> None:
 
 
 def _unwritable(target: Path, error: OSError) -> UserError:
-    return UserError(f"--out {target}: cannot be written: {error.strerror or error}", hint="give --out another place")
+    return UserError(
+        f"{argument('out', target)}: cannot be written: {error.strerror or error}",
+        hint=f"give {argument('out')} another place",
+    )
 
 
 @contextmanager
@@ -195,7 +199,7 @@ def whole_directory(target: Path, kind: str) -> Iterator[Path]:
         write_manifest(aside, kind)
         _replace(place, aside, kind)
     except OSError as error:
-        raise RunFailedError(f"--out {target}: cannot be written: {error.strerror or error}") from None
+        raise RunFailedError(f"{argument('out', target)}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
         owner.forget(aside)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
 
-    from anabranch import _engine
+    from anabranch.errors import UserError
     from anabranch.summary import (
         FlowSummary,
         GatewaySummary,
@@ -26,17 +29,88 @@ TABLES = ("flows", "links", "samples", "ack_samples", "link_samples", "group_sam
 """Every table a run may have; all but the first two only when they were recorded."""
 
 
+SAMPLES = ("samples", "link_samples", "group_samples")
+"""Tables that ``samples_ms`` records."""
+PACKETS = ("packets", "window_events")
+"""Tables that ``packets`` records."""
+
+
+class Run(Protocol):
+    """A run of the engine, or what was kept of one."""
+
+    @property
+    def summary_json(self) -> str:
+        """The summary, as text."""
+
+    def table(self, name: str) -> Any:
+        """A table, with the Arrow C stream interface."""
+
+    def pcapng(self, link: str, direction: str | None = None) -> bytes:
+        """A capture."""
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """What is kept of a run of the engine when its result is pickled."""
+
+    summary_json: str
+    tables: Mapping[str, pl.DataFrame]
+    captures: Mapping[tuple[str, str | None], bytes] = field(default_factory=dict)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of the run."""
+        return self.tables[name]
+
+    def pcapng(self, link: str, direction: str | None = None) -> bytes:
+        """A capture of the run."""
+        try:
+            return self.captures[link, direction]
+        except KeyError:
+            raise ValueError("not captured") from None
+
+
 class RunResult:
-    """What one run gave.
+    """What one run gave. It can be pickled, and notebooks show it.
+
+        >>> from anabranch import Scenario
+        >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run(samples_ms=10)
+        >>> sorted(result.links)
+        ['access', 'bottleneck', 'egress']
+        >>> result.table("samples").select("time_s", "cwnd_packets").height
+        201
+        >>> result.table("packets")
+        Traceback (most recent call last):
+            ...
+        anabranch.errors.NotRecordedError: packets was not recorded: pass packets=True
+
+    Args:
+        run: The engine's run.
+        recorded: The tables that were recorded; all of them when left out.
 
     Attributes:
         summary: The contract's JSON document, as dictionaries.
     """
 
-    def __init__(self, run: _engine.Run) -> None:
+    def __init__(self, run: Run, recorded: Collection[str] | None = None) -> None:
         self._run = run
+        self._recorded = frozenset(TABLES if recorded is None else {"flows", "links", *recorded})
         self._frames: dict[str, pl.DataFrame] = {}
         self.summary: Summary = json.loads(run.summary_json)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        tables = {name: self.frame(name) for name in TABLES if self.has_table(name)}
+        return type(self), (KeptRun(self.summary_json, tables, self._captures()), self._recorded)
+
+    def _captures(self) -> dict[tuple[str, str | None], bytes]:
+        found = {}
+        for link, directions in self.links.items():
+            for direction in (None, *directions):
+                try:
+                    found[link, direction] = bytes(self._run.pcapng(link, direction))
+                except ValueError:
+                    # It was not captured.
+                    continue
+        return found
 
     @property
     def summary_json(self) -> str:
@@ -81,6 +155,22 @@ class RunResult:
                 ``"packets"`` or ``"window_events"``.
 
         Raises:
+            NotRecordedError: The run did not record it.
+            UserError: There is no table of that name, or this engine does not make it.
+        """
+        frame = self.frame(name)
+        if not self.recorded(name):
+            raise self._not_recorded(name)
+        return frame
+
+    def recorded(self, name: str) -> bool:
+        """Whether a table was recorded; one that was may still be empty, because nothing happened."""
+        return name in self._recorded and self.has_table(name)
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """One table, as :meth:`table` gives it; empty where it was not recorded.
+
+        Raises:
             UserError: There is no table of that name, or this engine does not make it.
         """
         import polars as pl
@@ -103,23 +193,26 @@ class RunResult:
             capture: A link, or one direction of it, among the ``captures`` of the run.
 
         Raises:
-            UserError: It was not captured.
+            NotRecordedError: It was not captured.
+            UserError: There is no such link.
         """
         from anabranch.capture import place
-        from anabranch.errors import UserError
+        from anabranch.errors import NotRecordedError
+        from anabranch.spoken import argument
 
         found = place(capture, self.links)
         try:
             return bytes(self._run.pcapng(found.link, found.direction))
         except ValueError:
-            raise UserError(f"{capture} was not captured", hint="name it in captures") from None
+            wanted = argument("captures", f"{[capture]!r}")
+            raise NotRecordedError(f"{capture} was not captured", hint=f"pass {wanted}") from None
 
     def has_table(self, name: str) -> bool:
         """Whether the engine makes a table, recorded or not."""
         from anabranch.errors import UserError
 
         try:
-            self.table(name)
+            self.frame(name)
         except UserError:
             return False
         return True
@@ -128,7 +221,8 @@ class RunResult:
         """What triggered each retransmission, whether it was needed, and what the window did.
 
         Raises:
-            UserError: The run did not record it.
+            NotRecordedError: The run did not record packets.
+            UserError: The trace of a live run does not say why.
         """
         from anabranch.errors import UserError
         from anabranch.why import inspect
@@ -143,8 +237,55 @@ class RunResult:
                 hint="run again where the machine is less busy",
             )
 
-        events = self.table("window_events") if self.has_table("window_events") else None
-        return inspect(self.table("packets"), events)
+        packets = self.table("packets")
+        return inspect(packets, self.frame("window_events") if self.has_table("window_events") else None)
+
+    def plot(
+        self,
+        chart: str | None = None,
+        *,
+        x: str | None = None,
+        y: str | None = None,
+        hue: str | None = None,
+        table: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw one chart of the report, or one column of a table over another.
+
+            >>> from anabranch import Scenario
+            >>> result = Scenario.from_file("reordering.toml").set("duration", "2 s").run(samples_ms=10)
+            >>> result.plot("cwnd").get_ylabel()
+            'cwnd (packets)'
+            >>> result.plot(y="queue_packets", table="link_samples").get_xlabel()
+            'time_s'
+
+        Args:
+            chart: ``"cwnd"``, ``"srtt"``, ``"queue"``, ``"sequence"`` or ``"reordering"``.
+            x: Instead of ``chart``: the column to the right (``"time_s"`` when left out).
+            y: The column upwards.
+            hue: A column, for each value of which there is one line; the flow, link or group when left out.
+            table: The table that has the columns; the first that has all of them when left out.
+            ax: Where to draw; axes of a new figure when left out.
+
+        Raises:
+            NotRecordedError: The run did not record what is to be drawn.
+            UserError: There is no such chart or column, or nothing of it happened.
+        """
+        from anabranch.plot.result import plot_chart, plot_columns
+
+        if chart is not None and y is None:
+            return plot_chart(self, chart, ax)
+        return plot_columns(self, x=x or "time_s", y=y, hue=hue, table=table, ax=ax)
+
+    def _not_recorded(self, name: str) -> UserError:
+        from anabranch.errors import NotRecordedError
+        from anabranch.spoken import argument
+
+        if name == "ack_samples" and self.live is None:
+            return NotRecordedError("ack_samples was not recorded", hint="live runs record it")
+        wanted = {"packets": argument("packets", True), "window_events": argument("packets", True),
+                  "ack_samples": argument("trace", "'acks'")}.get(name, argument("samples_ms", 10))  # fmt: skip
+        return NotRecordedError(f"{name} was not recorded: pass {wanted}")
 
     def write(self, directory: str | Path) -> None:
         """Write summary, tables, figures and report into a directory, which appears whole or not at all.
@@ -157,4 +298,11 @@ class RunResult:
         write_run(self, Path(directory))
 
     def __repr__(self) -> str:
-        return f"<RunResult of {self.summary.get('scenario')!r}, seed {self.summary.get('seed')}>"
+        from anabranch.report.format import run_text
+
+        return run_text(self)
+
+    def _repr_html_(self) -> str:
+        from anabranch.report.run_output import html_tables
+
+        return html_tables(self)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from anabranch import toml_text
+from anabranch import shown, toml_text
+from anabranch.builders.tables import Tables
 from anabranch.capture import SNAP_LENGTH
+from anabranch.component import Value, present
 from anabranch.errors import UserError
 from anabranch.file_kind import SCENARIO
 from anabranch.files import MAX_TEXT_BYTES, NoSuchFileError, read_bytes
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from anabranch.summary import Resolved
     from anabranch.sweep import SweepResult
 
-Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value]"
-"""What may stand in a scenario: quantities are text with their unit (``"15 ms"``), ratios bare numbers."""
+__all__ = ["MAX_FILE_BYTES", "Scenario", "Value", "read_text"]
 
 STANDARD_INPUT = "standard input"
 """What a scenario that comes from there is called in messages."""
@@ -31,23 +31,34 @@ MAX_FILE_BYTES = MAX_TEXT_BYTES
 """Largest scenario file that is read at all. A hand-written one is a few kilobytes."""
 
 
-class Scenario:
-    """A path, the flows on it, and how long to watch.
+class Scenario(Tables):
+    """A path, the flows on it, and how long to watch. Immutable: every change returns a new scenario.
 
-    Built from code, every method returns the scenario itself, so that calls chain:
-
-        scenario = (
-            Scenario("Two hosts", duration="10 s")
-            .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms", queue="1 bdp")
-            .flow("main", source="S", target="R", cc="cubic")
-        )
+        >>> base = (
+        ...     Scenario("Two hosts", duration="2 s")
+        ...     .link("bottleneck", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")
+        ...     .flow("main", source="S", target="R", cc="cubic")
+        ... )
+        >>> base.set("flow.main.cc", "reno") == base
+        False
+        >>> base.resolve()["flows"]
+        ['main']
 
     Args:
         title: What the scenario shows.
         duration: Simulated time, with its unit (``"10 s"``).
         seed: Seed of every random draw.
         warmup: Metrics start here, with its unit.
+        untrusted: As of :meth:`from_file`.
     """
+
+    __slots__ = ("_document", "_file", "_sets", "_text", "_untrusted")
+
+    _document: Mapping[str, Any] | None
+    _file: str
+    _sets: tuple[str, ...]
+    _text: str
+    _untrusted: bool
 
     def __init__(
         self,
@@ -56,35 +67,52 @@ class Scenario:
         duration: str | None = None,
         seed: int | None = None,
         warmup: str | None = None,
+        untrusted: bool = False,
     ) -> None:
-        top = {"title": title, "duration": duration, "seed": seed, "warmup": warmup}
-        self._document: dict[str, Any] | None = _present(top)
-        self._text = ""
-        self._file = "<code>"
-        self._sets: list[str] = []
-        self.untrusted = False
-        """Refuse what a stranger's scenario may not do: files outside its folder, ``exec``, ``attach``, ``bpf``."""
+        top = present({"title": title, "duration": duration, "seed": seed, "warmup": warmup})
+        self._assign(_document=top, _text=toml_text.write_document(top), _file="<code>", _sets=(), _untrusted=untrusted)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Scenario:
+    def from_file(cls, path: str | Path, *, untrusted: bool = False) -> Scenario:
         """A scenario file (TOML).
+
+        Args:
+            path: The file.
+            untrusted: Refuse what a stranger's scenario may not do: files outside its folder, ``exec``, ``attach``,
+                ``bpf``.
 
         Raises:
             UserError: The file cannot be read, or is not text.
         """
-        return cls.from_text(read_text(Path(path)), file=str(path))
+        return cls.from_text(read_text(Path(path)), file=str(path), untrusted=untrusted)
 
     @classmethod
-    def from_text(cls, text: str, *, file: str = "<text>") -> Scenario:
+    def from_text(cls, text: str, *, file: str = "<text>", untrusted: bool = False) -> Scenario:
         """A scenario given as TOML text; ``file`` is its name in error messages."""
-        scenario = cls()
-        scenario._document, scenario._text, scenario._file = None, text, file
-        return scenario
+        return cls()._with(_document=None, _text=text, _file=file, _untrusted=untrusted)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Value], *, untrusted: bool = False) -> Scenario:
+        """A scenario given as the dictionary that its TOML text would be read into.
+
+            >>> link = {"between": ["S", "R"], "rate": "10 Mbit/s", "delay": "20 ms"}
+            >>> flow = {"from": "S", "to": "R"}
+            >>> Scenario.from_dict({"duration": "2 s", "link": {"a": link}, "flow": {"main": flow}}).resolve()["links"]
+            ['a']
+
+        Raises:
+            BadValueError: No scenario can have one of the values.
+            UserError: A value has no TOML form.
+        """
+        scenario = cls(untrusted=untrusted)
+        for parts, value in toml_text.entries(toml_text.plain(document)):
+            scenario._check(parts, value, "from_dict")
+        return scenario._with_document(document)
 
     @property
     def text(self) -> str:
         """The TOML this scenario starts from, before ``sets``."""
-        return self._text if self._document is None else toml_text.write_document(self._document)
+        return self._text
 
     @property
     def file(self) -> str:
@@ -96,189 +124,56 @@ class Scenario:
         """The changes over ``text``, as ``PATH=VALUE``, in order."""
         return list(self._sets)
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether what a stranger's scenario may not do is refused; see :meth:`from_file`."""
+        return self._untrusted
+
     def copy(self) -> Scenario:
-        """A scenario of its own with the same content."""
-        return copy.deepcopy(self)
+        """The scenario itself: it does not change."""
+        return self
 
     def set(self, path: str, value: Value) -> Scenario:
-        """Change one value.
+        """The scenario with one value changed.
+
+            >>> Scenario(duration="2 s").set("warmup", "1 s").sets
+            ['warmup="1 s"']
 
         Args:
             path: Dotted TOML key, integers index lists from 0: ``"link.a.forward.impair.0.rate"``.
             value: The new value; missing tables are created.
+
+        Raises:
+            BadValueError: No scenario can have this value there. It is a :class:`UserError` and a
+                :class:`ScenarioError`.
+            UserError: ``path`` is no dotted TOML key, or ``value`` has no TOML form.
         """
-        self._sets.append(f"{path}={toml_text.write_value(value)}")
-        return self
+        from anabranch import grid, schema
 
-    def link(
-        self,
-        name: str,
-        *,
-        between: tuple[str, str],
-        rate: str | None = None,
-        delay: str | None = None,
-        queue: Value | None = None,
-        impair: Sequence[Value] | None = None,
-        service: Value | None = None,
-        up: bool | None = None,
-        forward: Mapping[str, Value] | None = None,
-        reverse: Mapping[str, Value] | None = None,
-    ) -> Scenario:
-        """Add a link.
+        kept = toml_text.plain(value)
+        schema.check(self, grid.keys_of(path), kept, f'set("{path}", {shown.python(value)})')
+        return self.with_sets(f"{path}={toml_text.write_value(kept)}")
 
-        Args:
-            name: Its name in results.
-            between: Its two ends; ``forward`` runs from the first to the second.
-            rate: Capacity (``"10 Mbit/s"``); unlimited when left out.
-            delay: Propagation delay of one direction (``"15 ms"``).
-            queue: A queue's name or table, in both directions.
-            impair: What happens to packets after the delay, in order.
-            service: How the capacity changes (``"fixed"`` when left out).
-            up: Whether it carries packets at the start.
-            forward: What differs in the forward direction (``{"queue": …}``).
-            reverse: What differs in the reverse direction.
-        """
-        return self._add("link", name, {
-            "between": list(between), "rate": rate, "delay": delay, "queue": queue, "impair": impair,
-            "service": service, "up": up, "forward": forward, "reverse": reverse,
-        })  # fmt: skip
-
-    def group(
-        self,
-        name: str,
-        *,
-        between: tuple[str, str],
-        members: int,
-        rate: str | None = None,
-        delay: str | None = None,
-        queue: Value | None = None,
-        spread: str | None = None,
-        control: Value | None = None,
-        wake_time: str | None = None,
-    ) -> Scenario:
-        """Add an aggregated link of ``members`` links of ``rate`` each.
-
-        Args:
-            name: Its name in results.
-            between: Its two ends.
-            members: Number of member links.
-            rate: Capacity of one member.
-            delay: Propagation delay of one direction.
-            queue: The queue all members share, per direction.
-            spread: ``"per-packet"`` or ``"per-flow"``.
-            control: Which members are on, and when.
-            wake_time: Time a member needs to come up.
-        """
-        return self._add("group", name, {
-            "between": list(between), "members": members, "rate": rate, "delay": delay, "queue": queue,
-            "spread": spread, "control": control, "wake_time": wake_time,
-        })  # fmt: skip
-
-    def gateway(
-        self,
-        name: str,
-        *,
-        between: tuple[str, str],
-        routes: Sequence[str],
-        split: Value,
-        restore: Value,
-        overhead: Value | None = None,
-    ) -> Scenario:
-        """Add a pair of gateways that spread packets over several links.
-
-        Args:
-            name: Its name in results.
-            between: The two gateways.
-            routes: The links between them that packets are spread over, two or more.
-            split: How packets are spread (``"weighted-round-robin"``).
-            restore: How order is restored (``"none"``: not at all).
-            overhead: What the tunnel adds to each packet (``"20 bytes"``).
-        """
-        return self._add("gateway", name, {
-            "between": list(between), "routes": list(routes), "split": split, "restore": restore, "overhead": overhead,
-        })  # fmt: skip
-
-    def host(
-        self,
-        name: str,
-        *,
-        processing_jitter: Value | None = None,
-        read_delays: Sequence[str] | None = None,
-        idle_read_delays: Sequence[str] | None = None,
-        first_write_delays: Sequence[str] | None = None,
-        attach: str | None = None,
-        execute: Value | None = None,
-        tcp: str | None = None,
-    ) -> Scenario:
-        """Say what an end host adds to its packets.
-
-        Args:
-            name: A node some link names.
-            processing_jitter: The longest time that the host takes over a packet before it sends it.
-            read_delays: How long after data has come the applications here read it, each as often as any other.
-            idle_read_delays: The same for the first read, and where nothing has been read for 10 ms.
-            first_write_delays: How long after a connection stands an application here first writes, likewise.
-            attach: Live engine only: ``"namespace"`` or ``"interface:NAME"``.
-            execute: Live engine only: the program to run there (the file's ``exec``).
-            tcp: In the live engine ``"kernel"``, or ``"own"`` for our TCP; the simulator has ours at every host.
-        """
-        return self._add("host", name, {
-            "processing_jitter": processing_jitter, "read_delays": read_delays, "idle_read_delays": idle_read_delays,
-            "first_write_delays": first_write_delays, "attach": attach, "exec": execute, "tcp": tcp,
-        })  # fmt: skip
-
-    def flow(
-        self,
-        name: str,
-        *,
-        source: str,
-        target: str,
-        cc: Value | None = None,
-        stack: str | None = None,
-        transport: Mapping[str, Value] | None = None,
-        workload: Value | None = None,
-        start: str | None = None,
-        start_spread: str | None = None,
-        stop: str | None = None,
-        count: int | None = None,
-        protocol: str | None = None,
-        family: int | None = None,
-        fec: Value | None = None,
-        route: Sequence[str] | None = None,
-        return_route: Sequence[str] | None = None,
-    ) -> Scenario:
-        """Add a flow.
-
-        Args:
-            name: Its name in results.
-            source: The sending host (the file's ``from``).
-            target: The receiving host (the file's ``to``).
-            cc: Congestion control, name or table; the stack's own when left out.
-            stack: TCP profile (``"linux"``, ``"rfc"``, …).
-            transport: Switches over the profile's.
-            workload: What it sends (``"bulk"`` when left out).
-            start: When it starts (``"0.2 s"``).
-            start_spread: Plus a uniform draw of up to this.
-            stop: When it stops.
-            count: How many alike.
-            protocol: ``"tcp"`` or ``"udp"`` (a workload that it can carry; no ``cc``, ``stack``, ``transport``).
-            family: 4 or 6.
-            fec: Forward error correction inside TCP.
-            route: Links on the way there; by fewest hops when left out.
-            return_route: Links on the way back.
-        """
-        return self._add("flow", name, {
-            "from": source, "to": target, "protocol": protocol, "family": family, "start": start,
-            "start_spread": start_spread, "stop": stop, "count": count, "stack": stack, "cc": cc,
-            "transport": transport, "fec": fec, "workload": workload, "route": route, "return_route": return_route,
-        })  # fmt: skip
+    def with_sets(self, *changes: str) -> Scenario:
+        """The scenario with changes written as ``PATH=VALUE``, over those it has. The run checks them."""
+        return self._with(_sets=(*self._sets, *changes))
 
     def at(self, time: str, changes: Mapping[str, Value]) -> Scenario:
-        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code."""
+        """Change values in mid-run: ``at("5 s", {"link.isp1.up": False})``. Only in scenarios built from code.
+
+        Raises:
+            BadValueError: No scenario can have one of the values.
+            UserError: The scenario is a file or a text.
+        """
+        from anabranch import grid
+
         if self._document is None:
             raise UserError("changes in mid-run belong into the scenario's file", hint='write [[at]] time = "…"')
-        self._document.setdefault("at", []).append({"time": time, "set": dict(changes)})
-        return self
+        self._check(("at",), [{"time": time, "set": {}}], "at")
+        for path, value in changes.items():
+            self._check(grid.keys_of(path), toml_text.plain(value), "at")
+        earlier = self._document.get("at", [])
+        return self._with_document({**self._document, "at": [*earlier, {"time": time, "set": dict(changes)}]})
 
     def resolve(self, *, seed: int | None = None) -> Resolved:
         """Parse and check without running.
@@ -286,13 +181,16 @@ class Scenario:
         Raises:
             ScenarioError: The scenario is wrong; the message has file, line and column.
         """
-        from anabranch import _engine
+        from anabranch import _engine, schema
         from anabranch.limits import check_seed
 
         check_seed(seed)
-        resolved: Resolved = json.loads(
-            _engine.resolve(self.text, self._file, self._sets, seed, untrusted=self.untrusted)
-        )
+        try:
+            resolved: Resolved = json.loads(
+                _engine.resolve(self.text, self._file, self.sets, seed, untrusted=self.untrusted)
+            )
+        except _engine.ScenarioError as error:
+            raise schema.in_words_of_python(error) from None
         return resolved
 
     def run(
@@ -324,9 +222,9 @@ class Scenario:
             ScenarioError: The scenario is wrong; the message has file, line and column.
             UserError: ``seed``, ``samples_ms`` or ``snap_length`` is out of range, or there is no such link.
         """
-        from anabranch import _engine
+        from anabranch import _engine, schema
         from anabranch.limits import check_samples, check_seed
-        from anabranch.result import RunResult
+        from anabranch.result import PACKETS, SAMPLES, RunResult
 
         check_seed(seed)
         check_samples(samples_ms)
@@ -334,7 +232,7 @@ class Scenario:
             run = _engine.run(
                 self.text,
                 self._file,
-                self._sets,
+                self.sets,
                 seed=seed,
                 digest=digest,
                 samples_ms=samples_ms,
@@ -344,12 +242,14 @@ class Scenario:
                 untrusted=self.untrusted,
                 progress=progress,
             )
-        except (_engine.ScenarioError, UserError):
+        except _engine.ScenarioError as error:
+            raise schema.in_words_of_python(error) from None
+        except UserError:
             raise
         except ValueError as error:
             # More than fits in memory.
             raise UserError(str(error)) from None
-        return RunResult(run)
+        return RunResult(run, (*(SAMPLES if samples_ms is not None else ()), *(PACKETS if packets else ())))
 
     def _places(
         self, captures: Sequence[str], snap_length: int, seed: int | None, *, live: bool = False
@@ -365,7 +265,7 @@ class Scenario:
         check_snap_length(snap_length)
         if not captures:
             return None
-        resolved = _engine.resolve(self.text, self._file, self._sets, seed, live, untrusted=self.untrusted)
+        resolved = _engine.resolve(self.text, self._file, self.sets, seed, live, untrusted=self.untrusted)
         links = json.loads(resolved)["links"]
         places = [place(name, links) for name in captures]
         return [(p.link, p.direction) for p in places], snap_length
@@ -432,6 +332,15 @@ class Scenario:
     ) -> SweepResult:
         """Run over a grid.
 
+            >>> base = (
+            ...     Scenario("Two hosts", duration="1 s")
+            ...     .link("a", between=("S", "R"), rate="10 Mbit/s", delay="20 ms")
+            ...     .flow("main", source="S", target="R")
+            ... )
+            >>> swept = base.sweep({"link.a.delay": ["10 ms", "20 ms"], "flow.main.cc": ["reno", "cubic"]})
+            >>> swept.table(["flow.main.goodput_mbit_s"]).shape
+            (4, 6)
+
         Args:
             grid: Dotted path → values; over the scenario's own ``[sweep]``.
             repeat: Seeds per point, from the scenario's seed on.
@@ -452,14 +361,61 @@ class Scenario:
         )
 
     def _add(self, kind: str, name: str, entry: Mapping[str, Any]) -> Scenario:
+        table = toml_text.plain(present(entry))
+        self._check((kind, name), table, kind)
         if self._document is None:
-            return self.set(f"{kind}.{toml_text.write_key(name)}", _present(entry))
-        self._document.setdefault(kind, {})[name] = _present(entry)
-        return self
+            return self.with_sets(f"{kind}.{toml_text.write_key(name)}={toml_text.write_value(table)}")
+        entries = {**self._document.get(kind, {}), name: table}
+        return self._with_document({**self._document, kind: entries})
+
+    def _check(self, parts: Sequence[str], value: Any, method: str) -> None:
+        """Refuse what no scenario can have; ``method`` is what was called."""
+        from anabranch import schema
+
+        schema.check(self, parts, value, method)
+
+    def _with_document(self, document: Mapping[str, Any]) -> Scenario:
+        # What is kept is a copy: whoever gave a list may change it later.
+        kept = {key: toml_text.plain(value) for key, value in document.items()}
+        return self._with(_document=kept, _text=toml_text.write_document(kept))
+
+    def _with(self, **changes: Any) -> Scenario:
+        """Another scenario with some attributes changed."""
+        other = object.__new__(type(self))
+        other._assign(**{name: getattr(self, name) for name in self.__slots__} | changes)
+        return other
+
+    def _assign(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _identity(self) -> tuple[object, ...]:
+        return self._text, self._file, self._sets, self._untrusted
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"a Scenario does not change: {name!r} cannot be assigned; set() and builders return a new one"
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Scenario does not change: {name!r} cannot be deleted")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), {name: getattr(self, name) for name in self.__slots__})
+
+    def __eq__(self, other: object) -> bool:
+        return self._identity() == other._identity() if isinstance(other, Scenario) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
 
     def __repr__(self) -> str:
         changes = f", {len(self._sets)} set" if self._sets else ""
         return f"<Scenario {self._file}{changes}>"
+
+
+def _restored(cls: type[Scenario], values: dict[str, Any]) -> Scenario:
+    return cls()._with(**values)
 
 
 def read_text(path: Path, noun: str = SCENARIO) -> str:
@@ -502,7 +458,3 @@ def _decoded(raw: bytes, file: str) -> str:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
         raise UserError("not UTF-8 text", file=file, line=line, column=column) from None
-
-
-def _present(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if value is not None}

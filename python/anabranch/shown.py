@@ -58,6 +58,12 @@ def markdown(value: object) -> str:
     return _MARKDOWN.sub(r"\\\1", plain(str(value)))
 
 
+def python(value: object, most: int = MAX_LABEL) -> str:
+    """A value as Python writes it, on one line of at most ``most`` characters."""
+    text = plain(repr(value))
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def figure(text: str, most: int = MAX_LABEL) -> str:
     """A name or title as text of a figure: no formula, one line, of at most ``most`` characters."""
     shown = plain(text)

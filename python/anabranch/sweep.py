@@ -15,10 +15,12 @@ from anabranch.errors import UserError
 from anabranch.limits import MAX_SEED, check_jobs, thread_count
 from anabranch.output import check_target, follow
 from anabranch.points import Store, key
+from anabranch.spoken import argument
 from anabranch.statistics import Interval, mean_interval
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
 
     from anabranch._engine import ScenarioError
     from anabranch.scenario import Scenario
@@ -157,6 +159,38 @@ class SweepResult:
             columns[f"{figure}.n"] = [v.n if v else 0 for v in intervals]
         return pl.DataFrame(columns, strict=False)
 
+    def plot(self, y: str, *, x: str | None = None, hue: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draw a figure over an axis of the grid, with 95 % intervals where there are repeats.
+
+            >>> from anabranch import Scenario
+            >>> base = Scenario.from_file("reordering.toml").set("duration", "1 s")
+            >>> swept = base.sweep({"flow.main.cc": ["reno", "cubic"]})
+            >>> swept.plot("goodput_mbit_s", x="flow.main.cc").get_ylabel()
+            'flow.main.goodput_mbit_s'
+
+        Args:
+            y: The figure: a column of ``frame``, or its last parts where they tell it from the others.
+            x: The axis to the right, likewise; the first when left out.
+            hue: The axis whose values differ in colour; otherwise every line has a colour of its own.
+            ax: Where to draw; axes of a new figure when left out.
+
+        Raises:
+            UserError: There is no such figure or axis.
+        """
+        from anabranch.plot.result import plot_sweep
+
+        return plot_sweep(self, y, x=x, hue=hue, ax=ax)
+
+    def __repr__(self) -> str:
+        from anabranch.report.format import sweep_text
+
+        return sweep_text(self)
+
+    def _repr_html_(self) -> str:
+        from anabranch.report.sweep_table import html_table
+
+        return html_table(self)
+
 
 def estimate(rows: Sequence[tuple[str | None, float | None]]) -> Estimate | None:
     """Mean and interval over repeats given as (digest, value); repeats with one shared digest count once."""
@@ -226,7 +260,7 @@ def _plan(
     axes, given, resolved = planned_axes(scenario, grid)
     repeats = repeat if repeat is not None else int(resolved.get("sweep", {}).get("repeat", 1))
     if repeats < 1:
-        raise UserError(f"--repeat {repeat}: at least 1 was expected")
+        raise UserError(f"{argument('repeat', repeat)}: at least 1 was expected")
     count = math.prod(len(v) for v in axes.values()) * repeats
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} runs; at most {MAX_POINTS:,} were expected")
@@ -237,8 +271,9 @@ def _plan(
 
     def told(error: ScenarioError, sets: Sequence[str]) -> ScenarioError:
         from anabranch.grid import blame
+        from anabranch.schema import in_words_of_python
 
-        return blame(error, sets, places, given)
+        return in_words_of_python(blame(error, sets, places, given))
 
     for values in points_to_check(axes):
         sets = sets_of(axes, values)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,12 +83,38 @@ def source_line(text: str, line: int) -> str:
     return lines[line - 1][:200] if 0 < line <= len(lines) else ""
 
 
+def plain(value: Any) -> Any:
+    """A copy of ``value`` in Python's own types; what numpy gives becomes numbers and lists.
+
+    Raises:
+        UserError: The value has no TOML form (``None``, an object).
+    """
+    if isinstance(value, bool):
+        return value
+    for kind in (str, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return [plain(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise UserError(
+        f"a {type(value).__name__} cannot stand in a scenario", hint="use text, numbers, lists and mappings"
+    )
+
+
 def write_value(value: Any) -> str:
     """``value`` as inline TOML.
 
     Raises:
         UserError: The value has no TOML form (``None``, an object).
     """
+    return _write(plain(value))
+
+
+def _write(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -102,18 +128,23 @@ def write_value(value: Any) -> str:
             return "inf" if value > 0 else "-inf"
         return repr(value)
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{write_key(str(k))} = {write_value(v)}" for k, v in value.items())
+        inside = ", ".join(f"{write_key(k)} = {_write(v)}" for k, v in value.items())
         return f"{{ {inside} }}" if inside else "{}"
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
-        return f"[{', '.join(write_value(v) for v in value)}]"
-    raise UserError(
-        f"a {type(value).__name__} cannot stand in a scenario", hint="use text, numbers, lists and mappings"
-    )
+    return f"[{', '.join(_write(v) for v in value)}]"
 
 
 def write_key(key: str) -> str:
     """``key`` as one part of a dotted TOML key."""
     return key if _BARE.fullmatch(key) else _write_string(key)
+
+
+def entries(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Each value of a document's top, and each entry of its tables of tables, with the keys that lead to it."""
+    for key, value in document.items():
+        if isinstance(value, Mapping) and value and all(isinstance(inner, Mapping) for inner in value.values()):
+            yield from (((key, name), inner) for name, inner in value.items())
+        else:
+            yield (key,), value
 
 
 def write_document(document: Mapping[str, Any]) -> str:

@@ -90,12 +90,12 @@ def test_who_fills_a_buffer_lets_others_write(live_machine: None) -> None:
 def _begins_late(*, slow: bool = False) -> bool:
     """Whether a flow sends first data late; over a ``slow`` path the buffers begin with 16 KiB."""
     scenario = Scenario.from_text(LOSES_ONE)
-    scenario.set("duration", "300 ms")
-    scenario.set("link.path.forward.impair", [])
-    scenario.set("flow.main.count", 2)
+    scenario = scenario.set("duration", "300 ms")
+    scenario = scenario.set("link.path.forward.impair", [])
+    scenario = scenario.set("flow.main.count", 2)
     if slow:
-        scenario.set("link.path.rate", "100 kbit/s")
-        scenario.set("link.path.queue", {"kind": "drop-tail", "limit": "1 packet"})
+        scenario = scenario.set("link.path.rate", "100 kbit/s")
+        scenario = scenario.set("link.path.queue", {"kind": "drop-tail", "limit": "1 packet"})
         assert first_send_buffer(scenario) == 16_384
     run = untainted(scenario, ["path.forward"])
     connected: dict[int, float] = {}
@@ -131,7 +131,7 @@ def test_a_buffer_begins_with_what_the_path_needs(live_machine: None, changes: d
         "flow.main.workload": {"kind": "file", "size": "1 kB"},
         **changes,
     }.items():
-        scenario.set(key, value)
+        scenario = scenario.set(key, value)
     live = run_audited(scenario).live
     assert live is not None
     assert int(live["machine"]["applied_settings"]["net/ipv4/tcp_wmem"].split()[1]) == first

@@ -249,5 +249,5 @@ def test_an_option_with_an_equals_sign(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [0, -1, 65_536])
 def test_bad_lengths(length: int) -> None:
-    with pytest.raises(UserError, match="--snaplen"):
+    with pytest.raises(UserError, match="snap_length="):
         Scenario.from_text(LOSS).run(captures=["access"], snap_length=length)

@@ -33,7 +33,7 @@ def test_samples_of_a_library_call(scenario_file: Path, samples_ms: float) -> No
 
 @pytest.mark.parametrize("jobs", [-1, 0, 1025])
 def test_jobs_of_a_library_call(sample_study: Path, jobs: int) -> None:
-    with pytest.raises(UserError, match=f"--jobs {jobs}: at "):
+    with pytest.raises(UserError, match=f"jobs={jobs}: at "):
         Study.load(sample_study).run(quick=True, jobs=jobs)
 
 

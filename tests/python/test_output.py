@@ -85,7 +85,7 @@ def test_nor_results_of_another_command(tmp_path: Path) -> None:
 
 def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    with pytest.raises(UserError, match="is a file; --out needs a directory"):
+    with pytest.raises(UserError, match="is a file; out needs a directory"):
         check_target(tmp_path / "f", "run")
 
 

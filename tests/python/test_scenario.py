@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+import copy
+import math
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import anabranch
-from anabranch import Scenario, ScenarioError, UserError, toml_text
-from anabranch.scenario import MAX_FILE_BYTES
+from anabranch import Scenario, ScenarioError, UserError, schema, toml_text
+from anabranch.scenario import MAX_FILE_BYTES, Value
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def built() -> Scenario:
@@ -50,11 +59,164 @@ def test_builders_on_a_file_are_sets(scenario_file: Path) -> None:
         scenario.at("1 s", {})
 
 
-def test_a_copy_is_its_own() -> None:
-    first = built()
-    second = first.copy().set("flow.main.cc", "reno")
-    assert first.sets == []
-    assert second.sets == ['flow.main.cc="reno"']
+def test_a_change_makes_a_new_scenario() -> None:
+    base = built()
+    before = base.text
+    one, other = base.set("flow.main.cc", "reno"), base.set("flow.main.cc", "bbr")
+    assert one is not other
+    assert (base.sets, one.sets, other.sets) == ([], ['flow.main.cc="reno"'], ['flow.main.cc="bbr"'])
+    more = base.link("second", between=("R", "T")).flow("second", source="R", target="T").host("T").at("1 s", {})
+    assert base.text == before
+    assert "second" in more.text
+
+
+@pytest.mark.engine
+def test_two_changes_of_one_scenario_are_two_runs() -> None:
+    base = built()
+    digests = {base.run().digest, *(base.set("flow.main.cc", cc).run().digest for cc in ("reno", "vegas"))}
+    assert len(digests) == 3
+
+
+def test_what_was_given_may_change_later() -> None:
+    impair: list[Value] = [{"kind": "bernoulli-loss", "rate": 0.1}]
+    document: dict[str, Value] = {"duration": "1 s", "link": {"a": {"between": ["S", "R"], "impair": impair}}}
+    scenario = Scenario.from_dict(document)
+    before = scenario.text
+    impair.clear()
+    assert scenario.at("1 s", {}).text.startswith(before.strip())
+
+
+def test_nothing_of_a_scenario_can_be_assigned() -> None:
+    scenario = built()
+    with pytest.raises(AttributeError, match="a Scenario does not change: 'untrusted'"):
+        scenario.untrusted = True  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="a Scenario does not change"):
+        scenario.seed = 3
+    with pytest.raises(AttributeError, match="a Scenario does not change"):
+        del scenario._text
+
+
+def test_a_bad_value_leaves_the_scenario_as_it_was() -> None:
+    scenario = built()
+    for value in (None, object(), b"x", {"a": {1, 2}}):
+        with pytest.raises(UserError, match="cannot stand in a scenario"):
+            scenario.set("flow.main.cc", value)  # type: ignore[arg-type]
+    assert scenario == built()
+    assert scenario.resolve()["flows"] == ["main"]
+
+
+WRONG: list[tuple[str, Value, str]] = [
+    ("flow.main.cc", "cubik", r"set\(\"flow\.main\.cc\", 'cubik'\): unknown congestion control `cubik`"),
+    ("flow.main.cc.beta", 1.5, r"1\.5 is outside 0\.5\.\.0\.99"),
+    ("flow.main.bta", 1, "unknown key `bta`"),
+    ("lnk.a", 3, "did you mean `link`"),
+    ("link.bottleneck.delay", "15", '"15" has no unit'),
+    ("link.bottleneck.delay", 15, "expected a duration with its unit"),
+    ("duration", "9e9 s", "is too large"),
+    ("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": 2}], "expected a bare number from 0 to 1"),
+    ("flow.main.transport.push_bursts", True, "the switch `push_bursts` was removed"),
+    ("seed", math.nan, "expected a whole number"),
+    ("flow.main.count", 0, "expected a whole number from 1"),
+]
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("path", "value", "message"), WRONG)
+@pytest.mark.parametrize("base", [built(), Scenario()], ids=["whole", "empty"])
+def test_what_no_scenario_has_is_refused_where_it_is_given(
+    base: Scenario, path: str, value: Value, message: str
+) -> None:
+    for kind in (UserError, ScenarioError):
+        # Of a table that is not there, only that is said.
+        with pytest.raises(kind, match=message if base == built() else None):
+            base.set(path, value)
+    assert base in (built(), Scenario())
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.flow("f", source="S", target="R", cc="cubik"), "^flow: unknown congestion control `cubik`"),
+        (lambda s: s.link("l", between=("S", "R"), delay="5"), '^link: "5" has no unit'),
+        (lambda s: s.at("5", {}), '^at: "5" has no unit'),
+        (lambda s: s.at("5 s", {"link.bottleneck.upp": False}), "^at: unknown key `upp`"),
+        (lambda s: Scenario.from_dict({"flow": {"f": {"form": "S"}}}), "^from_dict: unknown key `form`"),
+        (lambda s: Scenario.from_dict({"duratoin": "5 s"}), "did you mean `duration`"),
+        (lambda s: s.set("flow..cc", "reno"), "'flow..cc' is not a dotted TOML key"),
+    ],
+)
+def test_a_builder_refuses_what_no_scenario_has(call: Callable[[Scenario], object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        call(built())
+
+
+SHIPPED = sorted(
+    file.relative_to(ROOT).as_posix()
+    for folder in ("scenarios", "studies", "tests/python/data")
+    for file in (ROOT / folder).rglob("*.toml")
+    if file.name not in ("study.toml", "ruff.toml")
+)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", SHIPPED)
+def test_what_a_scenario_that_ships_has_is_accepted(name: str) -> None:
+    document = toml_text.parse((ROOT / name).read_text("utf-8"), name)
+    for parts, value in toml_text.entries(document):
+        assert any(schema.fits(value, place) for place in schema.places(parts)), parts
+
+
+@pytest.mark.engine
+@settings(deadline=None)
+@given(
+    path=st.sampled_from(["link.bottleneck.delay", "link.bottleneck.rate", "duration", "flow.main.cc.c", "seed",
+                          "link.bottleneck.queue.limit", "flow.main.count", "link.bottleneck.impair.0.rate"]),
+    value=st.one_of(
+        st.booleans(), st.integers(-2, 2**64), st.floats(allow_nan=True),
+        st.builds("{}{}{}".format, st.floats(0, 1e20), st.sampled_from(["", " "]),
+                  st.sampled_from(["s", "ms", "h", "bit/s", "Tbit/s", "packets", "bdp", "KiB", "", "x"])),
+    ),
+)  # fmt: skip
+def test_what_is_refused_when_it_is_given_would_not_have_run(path: str, value: bool | int | float | str) -> None:
+    base = built().set("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": 0}])
+    change = f"{path}={toml_text.write_value(value)}"
+    try:
+        base.set(path, value)
+    except UserError:
+        with pytest.raises(ScenarioError):
+            base.with_sets(change).resolve()
+
+
+def test_equal_scenarios_are_equal_and_hash_alike(scenario_file: Path) -> None:
+    assert built() == built()
+    assert hash(built()) == hash(built())
+    assert built() != built().set("seed", 4)
+    assert built() != "text"
+    assert Scenario.from_file(scenario_file) != Scenario.from_file(scenario_file, untrusted=True)
+
+
+def pickled(scenario: Scenario) -> Scenario:
+    again: Scenario = pickle.loads(pickle.dumps(scenario))  # noqa: S301 - our own
+    return again
+
+
+@pytest.mark.parametrize("copied", [pickled, copy.copy, copy.deepcopy])
+def test_a_scenario_survives_pickling_and_copying(scenario_file: Path, copied: Callable[[Scenario], Scenario]) -> None:
+    for scenario in (built(), Scenario.from_file(scenario_file).set("seed", 2)):
+        assert copied(scenario) == scenario
+        assert copied(scenario).flow("f", source="S", target="R") == scenario.flow("f", source="S", target="R")
+
+
+def test_a_dictionary_is_the_file_it_would_be_read_from(scenario_file: Path) -> None:
+    document = toml_text.parse(scenario_file.read_text(), "x")
+    assert toml_text.parse(Scenario.from_dict(document).text, "x") == document
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    scenario = built().set("link.bottleneck.impair", [{"kind": "bernoulli-loss", "rate": np.float64(0.01)}])
+    assert scenario.sets == ['link.bottleneck.impair=[{ kind = "bernoulli-loss", rate = 0.01 }]']
+    assert built().set("seed", np.int64(4)).sets == ["seed=4"]
 
 
 def test_resolve_and_run(scenario_file: Path) -> None:

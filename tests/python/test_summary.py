@@ -63,21 +63,21 @@ def mismatches(value: Any, kind: Any, where: str) -> list[str]:
 def test_the_summary_is_as_typed(scenario_file: Path, sets: dict[str, Any]) -> None:
     scenario = Scenario.from_file(scenario_file).set("duration", "1 s")
     for path, value in sets.items():
-        scenario.set(path, value)
+        scenario = scenario.set(path, value)
     assert mismatches(scenario.run().summary, Summary, "summary") == []
 
 
 def test_both_forms_of_what_may_be_missing_were_met(scenario_file: Path) -> None:
     """The comparison above says something of a part only if some run has it and another has not."""
     plain = Scenario.from_file(scenario_file).set("duration", "1 s")
-    late = plain.copy().set("flow.main.start", "0.999 s").run().flows["main"]
-    many = plain.copy().set("flow.main.workload", POISSON).run().flows["main"]
+    late = plain.set("flow.main.start", "0.999 s").run().flows["main"]
+    many = plain.set("flow.main.workload", POISSON).run().flows["main"]
     assert (late["reordering"], late["transfers"]) == (None, None)
     assert plain.run().flows["main"]["reordering"] is not None
     assert many["transfers"] is not None
-    asking = plain.copy().set("flow.main.workload", "request-response").run().flows["main"]
+    asking = plain.set("flow.main.workload", "request-response").run().flows["main"]
     assert asking["exchanges"] is not None
-    video = plain.copy().set("flow.video", VIDEO).run().flows["video"]
+    video = plain.set("flow.video", VIDEO).run().flows["video"]
     assert (video["timeouts"], video["exchanges"]) == (None, None)
     assert video["mean_one_way_delay_ms"] is not None
 

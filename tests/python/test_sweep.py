@@ -118,8 +118,8 @@ def test_somebody_elses_directory(scenario_file: Path, tmp_path: Path) -> None:
     ("call", "message"),
     [
         (lambda s: s.sweep({"a": []}), "the grid gives no value for a"),
-        (lambda s: s.sweep(GRID, repeat=0), "--repeat 0: at least 1 was expected"),
-        (lambda s: s.sweep(GRID, jobs=0), "--jobs 0: at least 1 was expected"),
+        (lambda s: s.sweep(GRID, repeat=0), "repeat=0: at least 1 was expected"),
+        (lambda s: s.sweep(GRID, jobs=0), "jobs=0: at least 1 was expected"),
         (lambda s: s.sweep({"seed": [1, 2]}), "a grid does not vary seed"),
         (lambda s: s.sweep({'"seed"': [1, 2]}), "a grid does not vary seed"),
         (lambda s: s.sweep({"sweep.repeat": [1, 2]}), "a grid does not vary sweep.repeat"),
@@ -166,8 +166,8 @@ def test_a_mistake_is_the_grids_and_names_its_point(scenario_file: Path, monkeyp
     monkeypatch.setattr(_engine, "run_many", never)
     with pytest.raises(_engine.ScenarioError) as caught:
         scenario(scenario_file).sweep({**GRID, "flow.main.cc": ["cubic", "cubik"]})
-    assert caught.value.file == "--grid 'flow.main.cc=\"cubik\"'"
-    assert str(caught.value).startswith("--grid 'flow.main.cc=\"cubik\"': unknown congestion control `cubik`")
+    assert caught.value.file == "grid 'flow.main.cc=\"cubik\"'"
+    assert str(caught.value).startswith("grid 'flow.main.cc=\"cubik\"': unknown congestion control `cubik`")
     interval = "link.bottleneck.forward.queue.reorder.interval=4"
     assert str(caught.value).endswith(f'\n = at the grid\'s point flow.main.cc="cubik", {interval}')
 

@@ -429,9 +429,9 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> RunResult:
     assert again.height > 0
     start = float(again.get_column("sent_s")[0])
     events = pl.DataFrame([event(start, "recovery-entered", 100, 50, 50)], schema=EVENT_TYPES)
-    plain = RunResult.table
+    plain = RunResult.frame
     given = {"packets": packets, "window_events": events}
-    monkeypatch.setattr(RunResult, "table", lambda self, name: given[name] if name in given else plain(self, name))
+    monkeypatch.setattr(RunResult, "frame", lambda self, name: given[name] if name in given else plain(self, name))
     return result
 
 
@@ -457,9 +457,9 @@ def test_needless_is_what_receivers_count(telling: RunResult) -> None:
 
 def test_a_report_without_it_says_nothing(telling: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packets = telling.table("packets")
-    plain = RunResult.table
+    plain = RunResult.frame
     given = {"packets": packets.drop("cause")}
-    monkeypatch.setattr(RunResult, "table", lambda self, name: given[name] if name in given else plain(self, name))
+    monkeypatch.setattr(RunResult, "frame", lambda self, name: given[name] if name in given else plain(self, name))
     telling.write(tmp_path / "out")
     assert "retransmitted</h2>" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 

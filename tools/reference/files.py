@@ -7,7 +7,7 @@ from pathlib import Path
 
 # Folders that hold nothing but generated files: what nothing generates any more is
 # removed from them.
-OWNED = ("docs/schema", "docs/reference")
+OWNED = ("docs/schema", "docs/reference", "python/anabranch/builders")
 
 
 def stale(wanted: Mapping[str, str], root: Path) -> list[str]:
@@ -37,4 +37,4 @@ def _same(file: Path, text: str) -> bool:
 
 def _left_over(wanted: Mapping[str, str], root: Path) -> list[str]:
     there = (file for folder in OWNED for file in (root / folder).rglob("*") if file.is_file())
-    return sorted({file.relative_to(root).as_posix() for file in there} - set(wanted))
+    return sorted({file.relative_to(root).as_posix() for file in there if file.suffix != ".pyc"} - set(wanted))

@@ -39,11 +39,13 @@ def exit_status() -> Iterator[None]:
     from anabranch._engine import ScenarioError
     from anabranch.errors import RunFailedError, UserError
     from anabranch.interrupt import Terminated
+    from anabranch.spoken import by_option
 
     gc.enable()
     try:
         owner.remove_dead(Path(tempfile.gettempdir()))
-        yield
+        with by_option():
+            yield
         sys.stdout.flush()
     except (ScenarioError, UserError) as error:
         complain(str(error))
@@ -247,10 +249,9 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
     from anabranch.scenario import STANDARD_INPUT, Scenario, read_standard_input
 
     if file == Path("-"):
-        scenario = Scenario.from_text(read_standard_input(), file=STANDARD_INPUT)
+        scenario = Scenario.from_text(read_standard_input(), file=STANDARD_INPUT, untrusted=untrusted)
     else:
-        scenario = Scenario.from_file(file)
-    scenario.untrusted = untrusted
+        scenario = Scenario.from_file(file, untrusted=untrusted)
     seen: dict[str, str] = {}
     for change in sets:
         path, equals, _ = change.partition("=")
@@ -265,8 +266,7 @@ def load_scenario(file: Path, sets: list[str], *, seed: int | None = None, untru
         if name == "seed" and seed is not None:
             raise UserError(f"--set {change!r} beside --seed {seed}: it would be ignored", hint="give one of them")
         seen[name] = change
-        scenario._sets.append(change)
-    return scenario
+    return scenario.with_sets(*sets)
 
 
 def one_spelling(path: str) -> str:

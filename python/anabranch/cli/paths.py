@@ -8,7 +8,7 @@ from typing import Any
 from anabranch.cli import keys
 from anabranch.cli.keys import Key
 from anabranch.errors import UserError, nearest
-from anabranch.grid import path_parts
+from anabranch.grid import keys_of
 
 _HEADS = {"link": "Link", "group": "Group", "gateway": "Gateway", "host": "Host", "flow": "Flow", "at": "At"}
 """Tables at the top level of a file."""
@@ -36,7 +36,7 @@ def resolve(path: str, items: Sequence[Item], known: Mapping[str, Sequence[Key]]
         UserError: It leads to nothing.
     """
     try:
-        head, *rest = path_parts(path)
+        head, *rest = keys_of(path)
     except UserError:
         raise UserError(f"{path!r} is no dotted TOML key", hint="anabranch explain link.rate") from None
     every = [key for found in known.values() for key in found]

@@ -59,7 +59,7 @@ def run_validate(
         scenario.resolve()
     prepare()
     for scenario in scenarios:
-        check(scenario.text, scenario._file, scenario._sets, machine=True)
+        check(scenario.text, scenario._file, scenario.sets, machine=True)
     if times is None:
         times = _measure()
     comparisons = []

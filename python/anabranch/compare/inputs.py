@@ -260,8 +260,7 @@ def _inside(directory: Path) -> str | None:
 def _scenario(place: _Place, *, untrusted: bool) -> Scenario:
     from anabranch.scenario import Scenario
 
-    scenario = Scenario.from_file(place.file)
-    scenario.untrusted = untrusted
+    scenario = Scenario.from_file(place.file, untrusted=untrusted)
     scenario.resolve()
     return scenario
 

@@ -9,6 +9,7 @@ from anabranch.plot.style import COLOURS, MAX_VECTOR_MARKS, add_legend, new_figu
 from anabranch.report.columns import RunColumns
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -21,12 +22,18 @@ LEGEND_LIMIT = 10
 def figures(columns: RunColumns) -> Iterator[tuple[str, Figure]]:
     """(name, figure) of every chart that has data."""
     for chart in columns.charts():
-        yield chart.name, draw(chart)
+        yield chart.name, chart_figure(chart)
 
 
-def draw(chart: Chart) -> Figure:
-    """A chart over time."""
+def chart_figure(chart: Chart) -> Figure:
+    """A figure of one chart."""
     figure, axes = new_figure()
+    draw(chart, axes)
+    return figure
+
+
+def draw(chart: Chart, axes: Axes) -> None:
+    """Draw a chart over time."""
     lines: list[Line2D] = []
     for i, series in enumerate(chart.series):
         colour = COLOURS[i % len(COLOURS)]
@@ -42,4 +49,3 @@ def draw(chart: Chart) -> Figure:
     axes.set_ylim(bottom=0)
     if 1 < len(lines) <= LEGEND_LIMIT:
         add_legend(axes, lines, [series.label for series in chart.series], loc="best")
-    return figure

@@ -52,7 +52,7 @@ class RunColumns:
                 yield chart
 
     def _flow_charts(self) -> Iterator[Chart]:
-        samples = self.result.table("samples")
+        samples = self.result.frame("samples")
         if samples.is_empty():
             return
         flows = samples.get_column("flow").unique(maintain_order=True).to_list()[:MAX_SHOWN]
@@ -76,7 +76,7 @@ class RunColumns:
     def _queue(self) -> Chart | None:
         import polars as pl
 
-        samples = self.result.table("link_samples")
+        samples = self.result.frame("link_samples")
         if samples.is_empty():
             return None
         # Queues that never held a packet say nothing; the busiest come first.
@@ -98,7 +98,7 @@ class RunColumns:
     def _sequence(self) -> Chart | None:
         import polars as pl
 
-        packets = self.result.table("packets")
+        packets = self.result.frame("packets")
         if packets.is_empty():
             return None
         flows = packets.get_column("flow").unique(maintain_order=True).to_list()
@@ -120,7 +120,7 @@ class RunColumns:
     def _reordering(self) -> Chart | None:
         import polars as pl
 
-        packets = self.result.table("packets")
+        packets = self.result.frame("packets")
         if packets.is_empty():
             return None
         late = packets.filter(pl.col("reordered") & pl.col("received_s").is_not_null())
@@ -137,7 +137,7 @@ class RunColumns:
 
 def sequence_flow(result: RunResult) -> str:
     """The flow whose packets the chart of sequences shows: the first."""
-    return str(result.table("packets").get_column("flow")[0])
+    return str(result.frame("packets").get_column("flow")[0])
 
 
 def _series(

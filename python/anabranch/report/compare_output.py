@@ -33,7 +33,7 @@ def write_comparison(comparison: Comparison, directory: Path, document: Mapping[
         RunFailedError: It cannot be written.
     """
     from anabranch.plot import compare as sweep_figures
-    from anabranch.plot.run import draw
+    from anabranch.plot.run import chart_figure
     from anabranch.plot.style import house_style, save
 
     drawn = list(charts(comparison))
@@ -42,7 +42,7 @@ def write_comparison(comparison: Comparison, directory: Path, document: Mapping[
         figures: list[tuple[str, str]] = []
         with house_style():
             for chart in drawn:
-                save(draw(chart), aside / "figures" / chart.name)
+                save(chart_figure(chart), aside / "figures" / chart.name)
             if comparison.kind == "sweep":
                 for name, title, figure in sweep_figures.figures(comparison):
                     save(figure, aside / "figures" / name)

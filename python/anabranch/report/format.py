@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from anabranch.result import RunResult
     from anabranch.summary import FlowSummary
-    from anabranch.sweep import Estimate
+    from anabranch.sweep import Estimate, SweepResult
 
 NONE = "–"
 
@@ -21,6 +22,42 @@ def figure(value: float | None, *, ratio: bool = False) -> str:
     if float(value).is_integer() and abs(value) < 1e12:
         return f"{int(value):,}"
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+MOST_LINES = 10
+"""Flows, or axes, of a result as text."""
+
+
+def run_text(result: RunResult) -> str:
+    """A run on a few lines: what it is, what was recorded, and each flow's goodput."""
+    from anabranch.result import TABLES
+    from anabranch.shown import plain
+
+    summary = result.summary
+    how = "live" if result.live is not None else "simulated"
+    recorded = [name for name in TABLES[2:] if result.recorded(name) and not result.frame(name).is_empty()]
+    title = plain(repr(summary.get("scenario")))
+    lines = [
+        f"<RunResult of {title}, seed {summary.get('seed')}, {figure(summary.get('duration_s'))} s {how}; "
+        f"recorded: {', '.join(recorded) or 'no tables'}"
+    ]
+    for name, flow in list(result.flows.items())[:MOST_LINES]:
+        lines.append(
+            f"  {plain(name)}: {figure(flow.get('goodput_mbit_s'))} Mbit/s goodput, "
+            f"{figure(flow.get('retransmitted_packets'))} retransmitted, {figure(flow.get('mean_srtt_ms'))} ms srtt"
+        )
+    if len(result.flows) > MOST_LINES:
+        lines.append(f"  and {len(result.flows) - MOST_LINES} more flows")
+    return "\n".join(lines) + ">"
+
+
+def sweep_text(result: SweepResult) -> str:
+    """A sweep on a few lines: its axes, and how many values each has."""
+    from anabranch.shown import plain
+
+    lines = [f"<SweepResult of {result.frame.height} runs, {len(result.figures())} figures each"]
+    lines += [f"  {plain(axis)}: {result.frame.get_column(axis).n_unique()} values" for axis in result.axes]
+    return "\n".join(lines) + ">"
 
 
 BROKEN = {"reset": "was reset", "gave-up": "gave up", "refused": "was refused"}

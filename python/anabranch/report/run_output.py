@@ -38,7 +38,7 @@ def write_run(result: RunResult, directory: Path, captures: Sequence[tuple[str, 
     with whole_directory(directory, "run") as aside:
         (aside / "summary.json").write_text(result.summary_json.rstrip() + "\n", encoding="utf-8")
         for name in filter(result.has_table, TABLES):
-            frame = result.table(name)
+            frame = result.frame(name)
             # A table that was not recorded is left out: an empty one would say that nothing happened.
             # Window events are recorded with the packets: then none means that nothing happened.
             recorded = name in ("flows", "links") or (name == "window_events" and _says_why(result))
@@ -51,6 +51,18 @@ def write_run(result: RunResult, directory: Path, captures: Sequence[tuple[str, 
         for capture, path in captures:
             (aside / path).parent.mkdir(parents=True, exist_ok=True)
             (aside / path).write_bytes(result.pcapng(capture))
+
+
+def html_tables(result: RunResult) -> str:
+    """The tables of a run's figures, as a notebook shows them."""
+    title = result.summary.get("scenario") or "Scenario"
+    parts = [f"<p><b>{text(title)}</b>, seed {text(result.summary.get('seed'))}</p>", *_taint(result), _flows(result),
+             _links(result)]  # fmt: skip
+    if result.groups:
+        parts.append(_groups(result))
+    if result.gateways:
+        parts.append(_gateways(result))
+    return "\n".join(parts)
 
 
 def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
@@ -101,7 +113,7 @@ def _taint(result: RunResult) -> list[str]:
 def _says_why(result: RunResult) -> bool:
     if result.live is not None and (result.live["trace"]["detail"] is None or result.live["trace"]["lost_records"]):
         return False
-    packets = result.table("packets")
+    packets = result.frame("packets")
     return packets.height > 0 and "cause" in packets.columns and result.has_table("window_events")
 
 

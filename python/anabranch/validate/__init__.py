@@ -143,12 +143,12 @@ def exchanged(scenario: Scenario, controls: Callable[[str], str]) -> Scenario:
     """The scenario with every flow's congestion control replaced by what ``controls`` answers to its name."""
     from anabranch.toml_text import write_key
 
-    changed = scenario.copy()
+    changed = scenario
     for name, flow in scenario.resolve()["resolved_scenario"]["flow"].items():
         cc = flow.get("cc")
         kind = cc.get("kind") if isinstance(cc, Mapping) else cc
         if isinstance(kind, str):
-            changed.set(f"flow.{write_key(name)}.cc", controls(kind))
+            changed = changed.set(f"flow.{write_key(name)}.cc", controls(kind))
     return changed
 
 

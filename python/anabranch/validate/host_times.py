@@ -216,19 +216,19 @@ def with_host_times(scenario: Scenario, draws: int, times: HostTimes) -> list[Sc
     from anabranch.toml_text import write_key
 
     resolved = scenario.resolve()["resolved_scenario"]
-    changed = scenario.copy()
+    changed = scenario
     for node in _roles(resolved["flow"].values()):
-        changed.set(f"link.{write_key(_behind(node))}.between", [_behind(node), node])
+        changed = changed.set(f"link.{write_key(_behind(node))}.between", [_behind(node), node])
     buffer = first_send_buffer(scenario)
     for name, flow in resolved["flow"].items():
         if buffer is not None and _is_one_way(flow) and not _has_many(flow) and not _is_ours(flow["from"], resolved):
-            changed.set(f"flow.{write_key(name)}.transport.send_autotuning_start", f"{buffer} bytes")
+            changed = changed.set(f"flow.{write_key(name)}.transport.send_autotuning_start", f"{buffer} bytes")
         ends = {end: _behind(flow[end]) for end in ("from", "to")}
         for end, host in ends.items():
-            changed.set(f"flow.{write_key(name)}.{end}", host)
+            changed = changed.set(f"flow.{write_key(name)}.{end}", host)
         for route, (first, last) in (("route", ("from", "to")), ("return_route", ("to", "from"))):
             if flow.get(route):
-                changed.set(f"flow.{write_key(name)}.{route}", [ends[first], *flow[route], ends[last]])
+                changed = changed.set(f"flow.{write_key(name)}.{route}", [ends[first], *flow[route], ends[last]])
     return [_drawn(changed, resolved, times, number) for number in range(draws)]
 
 
@@ -279,7 +279,7 @@ def _roles(flows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, number: int) -> Scenario:
     from anabranch.toml_text import write_key
 
-    copy = scenario.copy()
+    changed = scenario
     drawn = random.Random(number)  # noqa: S311 - a time, not a secret
     late_us: dict[float, int] = {}
     into_tick_us = drawn.randrange(TICK_US)
@@ -292,7 +292,9 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, nu
             late_us[start] += drawn.choice(times.next)
         else:
             late_us[start] = drawn.choice(times.beginnings)
-        copy.set(f"flow.{write_key(name)}.start", f"{start + (into_tick_us + late_us[start]) * 1e-6:.9f} s")
+        changed = changed.set(
+            f"flow.{write_key(name)}.start", f"{start + (into_tick_us + late_us[start]) * 1e-6:.9f} s"
+        )
     firsts = _firsts(resolved)
     told = {flow["from"] for _, flow in flows if flow["protocol"] == "tcp"}
     for node, role in _roles(resolved["flow"].values()).items():
@@ -303,14 +305,16 @@ def _drawn(scenario: Scenario, resolved: Mapping[str, Any], times: HostTimes, nu
         if node in firsts:
             impair.append(_jitter(drawn, times.made_by_data(), packets=[firsts[node]]))
         late = "reverse" if role == "sender" and node in told else "forward"
-        copy.set(f"link.{write_key(_behind(node))}.{late}.impair", impair)
+        changed = changed.set(f"link.{write_key(_behind(node))}.{late}.impair", impair)
     for node in dict.fromkeys(flow["from"] for _, flow in flows if _is_one_way(flow) and not _has_many(flow)):
-        copy.set(f"host.{write_key(_behind(node))}.first_write_delays", _texts(drawn, times.first_data))
+        changed = changed.set(f"host.{write_key(_behind(node))}.first_write_delays", _texts(drawn, times.first_data))
     for node, beside in _readers([flow for _, flow in flows]).items():
-        copy.set(f"host.{write_key(_behind(node))}.read_delays", _texts(drawn, times.until_read(beside)))
+        changed = changed.set(f"host.{write_key(_behind(node))}.read_delays", _texts(drawn, times.until_read(beside)))
         if beside == READERS[0]:
-            copy.set(f"host.{write_key(_behind(node))}.idle_read_delays", _texts(drawn, times.until_idle_read()))
-    return copy
+            changed = changed.set(
+                f"host.{write_key(_behind(node))}.idle_read_delays", _texts(drawn, times.until_idle_read())
+            )
+    return changed
 
 
 def _jitter(drawn: random.Random, table: Sequence[int], **which: Value) -> Value:

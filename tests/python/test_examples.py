@@ -1,0 +1,97 @@
+"""Examples of docstrings and documents: they run and give what they say, and type checkers accept them."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from matplotlib import pyplot
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.engine
+
+MODULES = ("anabranch", "anabranch.builders", "anabranch.result", "anabranch.scenario", "anabranch.sweep")
+
+SIGNATURES = "docs/reference/python.md"
+"""Its blocks are signatures; its examples are those of the docstrings."""
+
+BLOCK = re.compile(r"^```python(?: title=\"[^\"]*\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def docstrings() -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    return [test for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples]
+
+
+def snippets() -> dict[str, str]:
+    """Every Python example, by the file and number that it has among them."""
+    pages = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+    found = {
+        f"{page.relative_to(ROOT)}:{i}": text
+        for page in pages
+        if page.relative_to(ROOT).as_posix() != SIGNATURES
+        for i, text in enumerate(BLOCK.findall(page.read_text("utf-8")))
+    }
+    found |= {p.relative_to(ROOT).as_posix(): p.read_text("utf-8") for p in sorted((ROOT / "examples").rglob("*.py"))}
+    for file in sorted((ROOT / "docs").rglob("*.ipynb")):
+        cells = json.loads(file.read_text("utf-8"))["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        found[file.relative_to(ROOT).as_posix()] = code
+    for test in docstrings():
+        code = "".join(example.source for example in test.examples)
+        # A docstring's example uses what its module has.
+        home = next(name for name in sorted(MODULES, reverse=True) if test.name.startswith(name))
+        found[test.name] = f"from {home} import *\n{code}"
+    return found
+
+
+@pytest.mark.parametrize("test", docstrings(), ids=lambda test: test.name)
+def test_an_example_gives_what_it_says(test: doctest.DocTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(ROOT / "tests" / "python" / "data" / "reordering.toml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    said: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    failed = doctest.DocTestRunner(optionflags=flags).run(test, out=said.append).failed
+    pyplot.close("all")
+    assert failed == 0, "".join(said)
+
+
+def test_type_checkers_accept_every_example(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    found = snippets()
+    assert len(found) > len(docstrings()) > len(MODULES)
+    for i, (name, text) in enumerate(found.items()):
+        (tmp_path / f"example_{i}.py").write_text(f"# {name}\n{text}", "utf-8")
+    done = check(tmp_path)
+    places = "\n".join(f"example_{i}.py: {name}" for i, name in enumerate(found))
+    assert done.returncode == 0, f"{done.stdout}\n{places}"
+
+
+def test_the_check_notices_a_wrong_type(tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (tmp_path / "example_0.py").write_text("from anabranch import Scenario\nScenario(duration=3).run().plott()\n")
+    done = check(tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.count("error:") >= 2
+
+
+def check(folder: Path) -> subprocess.CompletedProcess[str]:
+    files = [str(file) for file in sorted(folder.glob("*.py"))]
+    options = [
+        "--strict",
+        "--no-incremental",
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--no-warn-unused-configs",
+    ]
+    return subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-m", "mypy", *options, *files], cwd=ROOT, capture_output=True, text=True, check=False
+    )
