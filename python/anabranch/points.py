@@ -53,6 +53,7 @@ class Points:
         remark: Called with a sentence for each point that cannot be used.
         content: What a point's summary has at least.
         suffix: Ends the names of the files, before ``.json``.
+        encode: Writes a point as JSON.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Points:
         *,
         content: str = "flows",
         suffix: str = "",
+        encode: Callable[[Any], bytes] = to_json,
     ) -> None:
         self.directory = directory
         self.folder = folder
@@ -72,6 +74,7 @@ class Points:
         self._hashes: dict[str, str | None] = {}
         self._content = content
         self._suffix = suffix
+        self._encode = encode
 
     def read(self, key: str) -> dict[str, Any] | None:
         """The summary of a point; ``None`` for one that is not there, or cannot be used."""
@@ -115,7 +118,7 @@ class Points:
             "check": _check(summary),
             "summary": summary,
         }
-        write_whole(path, to_json(point))
+        write_whole(path, self._encode(point))
         self.ours.add(self._name(key))
 
     def said(self) -> None:

@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> Interval:
     return Interval(mean, mean - half, mean + half, n, level)
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(p: float, degrees: float) -> float:
     """The value Student's t with ``degrees`` degrees of freedom stays below with probability ``p`` (0.5 < p < 1)."""
     low, high = 0.0, 1.0

@@ -55,6 +55,7 @@ def test_help(anabranch: Call) -> None:
         ("run", ["--seed", "--set", "--json", "--out", "--engine", "--no-digest", "--no-packets", "--no-fast-path"]),
         ("study", ["--quick", "--robustness", "--json", "--out", "--engine", "--jobs", "--all"]),
         ("sweep", ["--grid", "--repeat", "--jobs", "--out", "--set", "--json"]),
+        ("compare", ["A B...", "--json", "--out", "--measure"]),
         ("list", ["KIND", "--json"]),
         ("explain", ["NAME", "--json"]),
         ("bench", ["--json"]),
@@ -296,7 +297,8 @@ def test_an_output_that_cannot_be_written_costs_no_run(
     for name in ("run", "run_many"):
         monkeypatch.setattr(_engine, name, never)
     (tmp_path / "file").write_text("x")
-    for command, what in (("run", scenario_file), ("sweep", scenario_file), ("study", sample_study)):
+    for command, what in (("run", scenario_file), ("sweep", scenario_file), ("study", sample_study),
+                          ("compare", scenario_file)):  # fmt: skip
         done = anabranch(command, what, "--out", tmp_path / "file" / "out")
         assert done.status == 2
         assert done.err.startswith(f"error: --out {tmp_path / 'file' / 'out'}: cannot be written: ")

@@ -15,7 +15,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anabranch.build import fingerprint
 from anabranch.output import STUDY_POINT, follow, read_manifest, write_manifest
@@ -41,7 +41,7 @@ class Kept:
 
     def __init__(self, directory: Path, folder: Path, remark: Callable[[str], None] | None = None) -> None:
         self.directory = follow(directory)
-        self._points = Points(self.directory, folder, remark, content="figures", suffix=f"-{_build()}")
+        self._points = Points(self.directory, folder, remark, content="figures", suffix=f"-{_build()}", encode=_compact)
         self._begun = False
 
     def read(self, key: str) -> Outcome | None:
@@ -109,6 +109,11 @@ def carry_over(directory: Path, aside: Path) -> None:
 def _build() -> str:
     """The build of the engine, in few characters: points of others are not carried over."""
     return hashlib.sha256(fingerprint().encode()).hexdigest()[:8]
+
+
+def _compact(value: Any) -> bytes:
+    """JSON in as few bytes as there are: a study may have ten thousand runs."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
 def _text(frame: pl.DataFrame) -> str:
