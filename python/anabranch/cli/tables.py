@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from anabranch import shown
 from anabranch.cli.common import styled
-from anabranch.cli.remarks import (
+from anabranch.report.remarks import (
     audit,
     copies_of,
     ends_of,
