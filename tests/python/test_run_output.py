@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.cli.blocks import WIDTH
-from anabranch.report.remarks import seconds, size
 from anabranch.report.format import spread
+from anabranch.report.remarks import seconds, size
 
 from .command import Call
 

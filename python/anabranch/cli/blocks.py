@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
 from anabranch.cli.common import styled
+from anabranch.report.format import NONE, ending, figure
 from anabranch.report.remarks import (
     audit,
     copies_of,
@@ -23,7 +24,6 @@ from anabranch.report.remarks import (
     trace,
     waits,
 )
-from anabranch.report.format import NONE, ending, figure
 
 if TYPE_CHECKING:
     from rich.console import Console
