@@ -96,7 +96,7 @@ def test_a_run_imports_nothing_that_takes_longer_than_it(scenario_file: Path) ->
 
 
 def test_version(anabranch: Call) -> None:
-    for words in (["--version"], ["-V"], ["run", "-V"], ["cc", "list", "--version"]):
+    for words in (["--version"], ["-V"], ["run", "-V"], ["cc", "-V"], ["cc", "list", "--version"]):
         assert anabranch(*words).out == f"anabranch {_engine.version()}\n"
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anabranch.cli.blocks import WIDTH
-from anabranch.cli.remarks import seconds, size
 from anabranch.report.format import spread
+from anabranch.report.remarks import seconds, size
 
 from .command import Call
 
@@ -68,6 +68,8 @@ def test_copies_have_one_block_unless_all_are_wanted(anabranch: Call, tmp_path: 
 
 def test_an_unlimited_queue_is_remarked(anabranch: Call, tmp_path: Path) -> None:
     assert "path forward: its queue is unlimited; it held up to " in words(anabranch("run", scenario(tmp_path)).out)
+    assert anabranch("run", scenario(tmp_path), "--out", tmp_path / "out").status == 0
+    assert "path forward: its queue is unlimited" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     limited = scenario(tmp_path, link='queue = { kind = "drop-tail", limit = "50 packets" }')
     assert "unlimited" not in anabranch("run", limited).out
 

@@ -370,7 +370,7 @@ def test_the_command_sums_up(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> 
         "1 needed, 1 spurious",
         "triggered by dup-thresh 1, rack 1 (1 spurious)",
         "episodes 1 fast recovery",
-        "cost 1.0 kB retransmitted in vain; cwnd reduced 1 time, by 3 packets in all",
+        "cost 1.0 kB retransmitted spuriously; cwnd reduced 1 time, by 3 packets in all",
         "longest episode main, 1. fast recovery, 0.1000–0.2000 s: 2 retransmitted, 1 needed",
         "its window cwnd 10 → 7 packets",
         "it began with 0.1000 s byte 0 dup-thresh needed",
@@ -382,7 +382,7 @@ def test_the_command_sums_up(run_why: Call, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_reduction_without_a_loss_is_part_of_the_cost() -> None:
     spurious = [packet(0, 0, 0.0), packet(1, 0, 0.1, cause="dup-thresh")]
     told = dict(overview(inspect(spurious, EVENTS), {}))
-    assert told["cost"].endswith("; 1 of the reductions without a loss")
+    assert told["cost"].endswith("; 1 of the reductions followed no loss")
     lost = [packet(0, 0, 0.0, fate="lost"), packet(1, 0, 0.1, cause="dup-thresh")]
     assert dict(overview(inspect(lost, EVENTS), {}))["cost"] == "cwnd reduced 1 time, by 3 packets in all"
 

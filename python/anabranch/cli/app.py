@@ -1,7 +1,5 @@
 """The commands and their options; each command's work is in a module of its own, imported when it is called."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -13,6 +11,7 @@ from anabranch.cli.common import exit_status
 from anabranch.cli.version import print_version
 from anabranch.limits import SAMPLES_MS
 
+# No `from __future__ import annotations`: typer would compile each annotation again, which `--help` waits for.
 # Optional[…]: typer evaluates annotations, and Python 3.10 with its oldest typing helpers reads this form surely.
 
 app = typer.Typer(

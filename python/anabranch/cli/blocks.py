@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from anabranch import shown
 from anabranch.cli.common import styled
-from anabranch.cli.remarks import (
+from anabranch.report.format import NONE, ending, figure
+from anabranch.report.remarks import (
     audit,
     copies_of,
     ends_of,
@@ -23,7 +24,6 @@ from anabranch.cli.remarks import (
     trace,
     waits,
 )
-from anabranch.report.format import NONE, ending, figure
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +41,7 @@ _Pair = tuple[str, str]
 
 _FIGURES = (
     ("goodput", "goodput_mbit_s", "Mbit/s"), ("throughput", "throughput_mbit_s", "Mbit/s"),
-    ("smoothed RTT", "mean_srtt_ms", "ms"), ("least RTT", "min_rtt_ms", "ms"),
+    ("smoothed RTT", "mean_srtt_ms", "ms"), ("minimum RTT", "min_rtt_ms", "ms"),
     ("cwnd", "mean_cwnd_packets", "packets"), ("sent", "sent_packets", "packets"),
     ("retransmitted", "retransmitted_packets", "packets"), ("spurious", "spurious_retransmissions", ""),
     ("fast recoveries", "fast_recoveries", ""), ("timeouts", "timeouts", ""),
@@ -65,7 +65,7 @@ def print_blocks(result: RunResult, out: Console, *, all_flows: bool) -> None:
         elif name == copies[table][0]:
             names = copies[table]
             block(out, table, f"{len(names):,} copies, {_about(result, name, ends_of(result, names))}", ())
-            write(out, ["  mean (least to most) of the copies:", *_copies_lines(result, names)])
+            write(out, ["  mean (minimum to maximum) of the copies:", *_copies_lines(result, names)])
             write(out, (f"  {told}" for told in times_of_copies(result, names)))
     if copies:
         write(out, ["", "--all-flows prints every copy; --json and --out have them all."])
@@ -185,7 +185,7 @@ def _gateway_pairs(gateway: GatewaySummary) -> Iterator[_Pair]:
 
 
 _LINK_HEAD = (("", ""), ("packets", "sent"), ("", "dropped"), ("", "lost"), ("", "reordered"), ("utili-", "zation"),
-              ("mean", "queue"), ("most", "queued"), ("p95 queue", "delay"))  # fmt: skip
+              ("mean", "queue"), ("max", "queued"), ("p95 queue", "delay"))  # fmt: skip
 
 
 def _links(out: Console, result: RunResult) -> None:

@@ -15,6 +15,11 @@ from anabranch.cli.version import print_version
 class Group(TyperGroup):
     """A group of commands of ours."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, unless the version is asked for."""
+        _answer_version(args)
+        return super().parse_args(ctx, args)
+
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, which are read quickly."""
         return _read_quickly(super().get_params(ctx))
@@ -29,9 +34,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, unless the version is asked for."""
-        if args in (["-V"], ["--version"]):
-            print_version()
-            raise typer.Exit
+        _answer_version(args)
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -55,6 +58,12 @@ class RunCommand(Command):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse, with the value that ``--why`` alone stands for."""
         return super().parse_args(ctx, ["--why=summary" if word == "--why" else word for word in args])
+
+
+def _answer_version(args: list[str]) -> None:
+    if args in (["-V"], ["--version"]):
+        print_version()
+        raise typer.Exit
 
 
 class _Reader:

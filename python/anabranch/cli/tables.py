@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from anabranch import shown
 from anabranch.cli.common import styled
-from anabranch.cli.remarks import (
+from anabranch.report.format import end, figure
+from anabranch.report.remarks import (
     audit,
     copies_of,
     ends_of,
@@ -19,7 +20,6 @@ from anabranch.cli.remarks import (
     times,
     trace,
 )
-from anabranch.report.format import end, figure
 
 if TYPE_CHECKING:
     from rich.console import Console

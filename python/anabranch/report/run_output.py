@@ -11,6 +11,7 @@ from anabranch.output import whole_directory, write_parquet
 from anabranch.report.columns import RunColumns, sequence_flow
 from anabranch.report.format import end, figure
 from anabranch.report.page import page, table, text
+from anabranch.report.remarks import limits, replays, surprises, times
 from anabranch.report.why import episodes, told_on_click
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def html_report(result: RunResult, columns: RunColumns | None = None) -> str:
         body.append(_groups(result))
     if result.gateways:
         body.append(_gateways(result))
+    body += _remarks(result)
     if charts:
         body.append(
             "<p class='hint'>Drag across a chart to zoom all of them in time; double-click to see the whole run.</p>"
@@ -108,6 +110,13 @@ def _taint(result: RunResult) -> list[str]:
         return []
     told = f"Tainted: these figures are no result. {'; '.join(reasons)}. {taint_advice(result)}."
     return [f"<p><strong>{text(told)}</strong></p>"]
+
+
+def _remarks(result: RunResult) -> list[str]:
+    told = [*limits(result), *times(result), *replays(result), *surprises(result)]
+    if not told:
+        return []
+    return [f"<h2>Remarks</h2><ul>{''.join(f'<li>{text(remark)}</li>' for remark in told)}</ul>"]
 
 
 def _says_why(result: RunResult) -> bool:

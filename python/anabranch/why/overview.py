@@ -62,7 +62,7 @@ def _causes(why: Why) -> str:
 
 
 def _cost(episodes: list[Episode]) -> str:
-    """Bytes sent in vain, and what the congestion windows lost: in all, and where nothing was lost on the path."""
+    """Bytes retransmitted spuriously, and what the congestion windows lost: in all, and where no packet was lost."""
     wasted = sum(item.payload_bytes for one in episodes for item in one.retransmissions if item.needed is False)
     cuts = [before - after for one in episodes for before, after in _reductions(one)]
     groundless = [
@@ -72,10 +72,10 @@ def _cost(episodes: list[Episode]) -> str:
         for before, after in _reductions(one)
     ]
     undone = sum(event.event == "undo" for one in episodes for event in one.events)
-    parts = [f"{wasted / 1000:,.1f} kB retransmitted in vain"] if wasted else []
+    parts = [f"{wasted / 1000:,.1f} kB retransmitted spuriously"] if wasted else []
     parts.append(f"cwnd reduced {plural(len(cuts), 'time')}, by {figure(round(sum(cuts), 1))} packets in all")
     if groundless:
-        parts.append(f"{len(groundless):,} of the reductions without a loss")
+        parts.append(f"{len(groundless):,} of the reductions followed no loss")
     if undone:
         parts.append(f"{undone:,} undone")
     return "; ".join(parts)
