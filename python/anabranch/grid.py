@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from anabranch import spoken, toml_text
+from anabranch import shown, spoken, toml_text
 from anabranch._engine import ScenarioError
 from anabranch.errors import UserError, is_of_change
 from anabranch.spoken import argument
@@ -63,6 +63,7 @@ def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         UserError: A path is wrong or stands there twice, or an axis has no value or equal values.
     """
     axes: dict[str, Sequence[Any]] = {}
+    grid = {path: _listed(path, values) for path, values in grid.items()}
     count = math.prod(len(values) for values in grid.values())
     if count > MAX_POINTS:
         raise UserError(f"the grid has {count:,} points; at most {MAX_POINTS:,} were expected")
@@ -77,6 +78,20 @@ def axes_of(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
         _reject_equal(path, values)
         axes[path] = values
     return axes
+
+
+def _listed(path: str, values: Sequence[Any]) -> Sequence[Any]:
+    """The values of an axis, what numpy gives as Python's own.
+
+    Raises:
+        UserError: They are one value, not a list of values.
+    """
+    kept = toml_text.plain(values)
+    if not isinstance(kept, list):
+        raise UserError(
+            f"the grid gives {path} one value; a list of values was expected", hint=f"[{shown.python(values)}]"
+        )
+    return kept
 
 
 def sets_of(axes: Mapping[str, Sequence[Any]], values: Sequence[Any]) -> list[str]:

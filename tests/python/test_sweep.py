@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -117,6 +118,8 @@ def test_somebody_elses_directory(scenario_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda s: s.sweep({"flow.main.cc": "cubic"}), "one value; a list of values was expected"),
+        (lambda s: s.sweep({"flow.main.count": 3}), "one value; a list of values was expected"),
         (lambda s: s.sweep({"a": []}), "the grid gives no value for a"),
         (lambda s: s.sweep(GRID, repeat=0), "repeat=0: at least 1 was expected"),
         (lambda s: s.sweep(GRID, jobs=0), "jobs=0: at least 1 was expected"),
@@ -150,6 +153,13 @@ def test_flatten_has_figures_only() -> None:
         "link.l.forward.sent_packets": 3.0,
         "fairness.jain_index": 1.0,
     }
+
+
+def test_axes_of_numpy_are_axes_of_numbers(scenario_file: Path) -> None:
+    path = "link.bottleneck.forward.queue.reorder.interval"
+    intervals: Any = np.array([4, 50])
+    result = scenario(scenario_file).sweep({"flow.main.cc": ["cubic"], path: intervals})
+    assert result.frame.get_column(path).to_list() == [4, 50]
 
 
 def test_one_path_in_two_spellings_is_one_axis(scenario_file: Path) -> None:

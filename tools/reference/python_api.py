@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Iterator
 from types import ModuleType
@@ -30,6 +32,10 @@ def page(module: ModuleType = anabranch) -> str:
 
 def _export(name: str, thing: Any) -> Iterator[str]:
     yield f"## {name}\n"
+    if isinstance(thing, str):
+        # A type that is written as text.
+        yield f"```python\n{name} = {thing}\n```\n\n{_inline(_said_after(name))}\n"
+        return
     if isinstance(thing, ModuleType) or not callable(thing):
         yield f"{_markdown(thing)}\n"
         if isinstance(thing, ModuleType):
@@ -40,6 +46,16 @@ def _export(name: str, thing: Any) -> Iterator[str]:
         for member, function in _members(thing):
             yield f"### {name}.{member}\n"
             yield from _member(f"{name}.{member}", function)
+
+
+def _said_after(name: str) -> str:
+    """Return the text that follows the assignment of a public name in its module."""
+    body = ast.parse(inspect.getsource(importlib.import_module(anabranch._HOMES[name]))).body
+    for statement, following in itertools.pairwise(body):
+        target = statement.target if isinstance(statement, ast.AnnAssign) else None
+        if isinstance(target, ast.Name) and target.id == name and isinstance(following, ast.Expr):
+            return str(ast.literal_eval(following.value))
+    return ""
 
 
 def _modules(package: ModuleType) -> str:

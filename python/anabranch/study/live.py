@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from anabranch.errors import RunFailedError, UserError
 from anabranch.limits import check_jobs
 from anabranch.live import MAX_TAINTED, check, unavailable
+from anabranch.spoken import argument
 from anabranch.study.results import Condition, Job, Pool, Results
 from anabranch.study.verdict import INCONCLUSIVE
 
@@ -356,7 +357,7 @@ def plan(study: Study, *, quick: bool = False, jobs: int | None = None, attempts
 
     check_jobs(jobs)
     if not 1 <= attempts <= MAX_ATTEMPTS:
-        raise UserError(f"--attempts is {attempts}; expected 1 to {MAX_ATTEMPTS}")
+        raise UserError(f"{argument('attempts', attempts)}: expected 1 to {MAX_ATTEMPTS}")
     definition = study.definition.live
     if definition is None:
         raise without_live(study)
