@@ -43,6 +43,8 @@ def run_convert(file: Path, options: ConvertOptions) -> None:
             f"--strict: {converted.target} does not express {count} of the input's properties, so nothing is written\n"
             + "\n".join(f"  {line}" for line in converted.notes)
         )
+    for line in converted.remarks:
+        note(line)
     for line in converted.notes:
         note(f"not converted: {line}")
     if options.out is None:

@@ -47,12 +47,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Converted:
-    """A conversion's result: the output, the files beside it, and what was lost on the way."""
+    """A conversion's result: the output, the files beside it, what was lost on the way, and what was added."""
 
     target: str
     content: bytes
     files: Mapping[str, bytes]
     notes: tuple[str, ...]
+    remarks: tuple[str, ...]
 
 
 def convert(path: str | Path, options: Options | None = None) -> Converted:
@@ -96,7 +97,7 @@ def _convert(source: Source, found: Format, options: Options) -> Converted:
     notes = Notes()
     names = Names(_stem(options.out, target))
     written = _write(source, found, target, names, notes, options)
-    return Converted(target.name, written.content, written.files, tuple(notes.lines))
+    return Converted(target.name, written.content, written.files, tuple(notes.lines), tuple(notes.remarks))
 
 
 def _target_format(found: Format, options: Options) -> Format:

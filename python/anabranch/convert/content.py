@@ -63,6 +63,8 @@ class Notes:
     """What the target cannot express, in the order in which it was met; each sentence once."""
 
     lines: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    """What was added because a scenario needs it: no loss."""
 
     def lost(self, message: str, where: str | None = None) -> None:
         """Note one loss, with the place in the input if it has one."""
@@ -143,6 +145,10 @@ PAPER_PACKET = 1500
 """Bytes of a full packet, where a format counts packets and a scenario bytes, or the other way round."""
 
 
+LOCAL_DELAY = "10 us"
+"""The delay of a cable and two interfaces, about."""
+
+
 def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
     """A scenario of one link that a bulk flow crosses."""
     return {
@@ -153,8 +159,12 @@ def path_document(title: str, link: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def per_direction(forward: Mapping[str, Any], reverse: Mapping[str, Any]) -> dict[str, Any]:
+def per_direction(forward: Mapping[str, Any], reverse: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
     """The keys of a link whose directions have these values; what both share stands once."""
+    if not any(key in side for side in (forward, reverse) for key in ("rate", "delay", "service")):
+        # A round trip of no time at all has no simulation.
+        notes.remarks.append(f"the link has neither rate nor delay; {LOCAL_DELAY} are added on the way back")
+        reverse = {**reverse, "delay": LOCAL_DELAY}
     if forward == reverse:
         return dict(forward)
     link: dict[str, Any] = {}

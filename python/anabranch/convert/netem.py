@@ -107,11 +107,11 @@ def _link(text: Text, devices: dict[str, _Device], notes: Notes) -> dict[str, An
     sides = {name: _direction(text, device, notes) for name, device in shaped.items()}
     if len(sides) == 1:
         ((name, side),) = sides.items()
-        return {"reverse" if "reverse" in name.lower() else "forward": side}
+        return per_direction({}, side, notes) if "reverse" in name.lower() else per_direction(side, {}, notes)
     first, second = sides.values()
     if "reverse" in next(iter(sides)).lower():
         first, second = second, first
-    return per_direction(first, second)
+    return per_direction(first, second, notes)
 
 
 def _command(cursor: Cursor, devices: dict[str, _Device], notes: Notes) -> None:
