@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anabranch import Scenario
@@ -16,6 +16,9 @@ from anabranch.convert.qdiscs import PARAMETERS
 from anabranch.errors import UserError
 
 from .command import Call
+
+law = settings(deadline=None, max_examples=50)
+"""Machines are busy: a time limit would say nothing."""
 
 
 def read(script: str) -> tuple[Scenario, tuple[str, ...]]:
@@ -87,6 +90,7 @@ sides = st.fixed_dictionaries(
 )
 
 
+@law
 @given(sides, sides)
 def test_a_link_survives_a_netem_script(forward: dict[str, Any], reverse: dict[str, Any]) -> None:
     scenario = path(forward, reverse)
@@ -100,6 +104,7 @@ def test_a_link_survives_a_netem_script(forward: dict[str, Any], reverse: dict[s
     assert link(again) == expected
 
 
+@law
 @given(rates, jitters)
 def test_normal_jitter_survives_and_its_order_is_kept_or_noted(rate: str, jitter: dict[str, Any]) -> None:
     for queue in ("20 packets", "30000 bytes"):
@@ -289,6 +294,7 @@ def outcome(script: str) -> None:
     scenario.resolve()
 
 
+@law
 @given(st.text())
 def test_any_text_gives_a_scenario_or_a_place(text: str) -> None:
     outcome(text)
@@ -303,6 +309,7 @@ vocabulary = st.sampled_from(
 )  # fmt: skip
 
 
+@law
 @given(st.sampled_from(["netem", *PARAMETERS]), st.lists(vocabulary, max_size=12))
 def test_any_command_gives_a_scenario_or_a_place(kind: str, words: list[str]) -> None:
     outcome(f"tc qdisc add dev eth0 root {kind} {' '.join(words)}")

@@ -78,13 +78,14 @@ def _write(source: Path, out: Path, files: dict[str, bytes], *, force: bool) -> 
         raise UserError(f"--out {out} is a directory; a file was expected", hint=f"--out {out / 'NAME'}")
     if not out.parent.is_dir():
         raise UserError(f"--out {out}: the directory {out.parent} does not exist")
-    for name, content in files.items():
+    changed = {name: content for name, content in files.items() if not _holds(out.parent / name, content)}
+    for name in changed:
         path = out.parent / name
         if path.exists() and source.exists() and path.samefile(source):
             raise UserError(f"--out {out} would overwrite the input {path}", hint="give --out another name")
-        if not force and path.exists() and not _holds(path, content):
+        if not force and path.exists():
             raise UserError(f"{path} exists and has another content; it is left as it is", hint="--force replaces it")
-    for name, content in reversed(files.items()):
+    for name, content in reversed(changed.items()):
         write_whole(out.parent / name, content)
     others = [name for name in files if name != out.name]
     note(f"wrote {out}{' and, beside it, ' if others else ''}{', '.join(others)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from fractions import Fraction
@@ -11,6 +12,10 @@ from anabranch.convert.content import PAPER_PACKET, Text
 MAX_OPPORTUNITIES = 20_000_000
 MAX_MS = 2**32 - 1
 """The latest time that a trace can give: about 49 days."""
+
+_LENGTHS = (100, 1000, 10_000, 60_000)
+"""Milliseconds of a trace of constant rate at most, the shortest that will do."""
+_CLOSE = Fraction(1, 10_000)
 
 _LINE = re.compile(r"[^\n]*\n?")
 
@@ -43,19 +48,15 @@ def write(times: Iterable[int]) -> bytes:
 
 
 def constant(rate: int) -> tuple[list[int], bool]:
-    """The shortest trace of a constant rate, and whether it is exact: else it is the nearest of a minute's length."""
-    opportunity = 8 * PAPER_PACKET * 1000
+    """A short trace of a constant rate, and whether it is exact: else it differs by a ten-thousandth at most."""
     # So many opportunities in so many milliseconds.
-    exact = Fraction(rate, opportunity)
-    count, period = exact.numerator, exact.denominator
-    is_exact = period <= 60_000 and count <= MAX_OPPORTUNITIES
-    if not is_exact:
-        period = 60_000 if exact * 60_000 >= 1 else int(1 / exact)
-        count = max(round(exact * period), 1)
-        if count > MAX_OPPORTUNITIES:
-            period = max(int(MAX_OPPORTUNITIES / exact), 1)
-            count = round(exact * period)
-    return [-(-number * period // count) for number in range(1, count + 1)], is_exact
+    exact = Fraction(rate, 8 * PAPER_PACKET * 1000)
+    near = next(
+        (near for longest in _LENGTHS if abs(1 - (near := exact.limit_denominator(longest)) / exact) <= _CLOSE),
+        Fraction(1, round(1 / exact)) if exact < 1 else exact.limit_denominator(_LENGTHS[-1]),
+    )
+    count, period = near.numerator, near.denominator
+    return [-(-number * period // count) for number in range(1, count + 1)], near == exact
 
 
 def spread(pieces: list[tuple[Fraction, Fraction]]) -> list[int]:
@@ -72,9 +73,13 @@ def spread(pieces: list[tuple[Fraction, Fraction]]) -> list[int]:
     start, before = Fraction(0), Fraction(0)
     for length, rate in pieces:
         after = before + length * rate
-        while len(times) < count and (len(times) + 1) * share <= after:
-            due = start + ((len(times) + 1) * share - before) / rate
-            times.append(-int(-due * 1000 // 1))
+        last = min(int(after / share), count)
+        if last > len(times):
+            # Opportunity k is due at `start + (k · share − before) / rate`; whole numbers are faster than fractions.
+            first, step = (start - before / rate) * 1000, share / rate * 1000
+            unit = math.lcm(first.denominator, step.denominator)
+            offset, stride = int(first * unit), int(step * unit)
+            times += [-(-(offset + number * stride) // unit) for number in range(len(times) + 1, last + 1)]
         start, before = start + length, after
     end = max(-int(-start * 1000 // 1), 1)
     # The time of the last line is where a trace begins again.

@@ -88,7 +88,7 @@ FORMATS = (
         (".mahimahi",),
         "a line with `mm-delay`, `mm-loss` or `mm-link`",
         "in: the program that runs inside, `--once`, `mm-onoff`, drop-head queues. "
-        "out: fractions of a millisecond, bursts of loss, jitter, duplicates, queues other than drop-tail, CoDel and PIE",
+        "out: fractions of a millisecond, bursts of loss, jitter, duplicates, queues but drop-tail, CoDel, PIE",
     ),
     Format(
         "mahimahi-trace",

@@ -28,6 +28,7 @@ from anabranch.convert.content import (
     per_direction,
 )
 from anabranch.convert.shell_words import Cursor, Word, commands
+from anabranch.errors import UserError
 from anabranch.files import read_bytes
 
 MAX_TRACE_BYTES = 256 * 1024 * 1024
@@ -78,7 +79,9 @@ def read(source: Source, notes: Notes) -> Description:
     named = _trace_names({side: word.text for side, word in path.traces.items()}, traces)
     sides = [_side(path, side, named) for side in _DIRECTIONS]
     files = {named[side]: traces[side] for side in traces}
-    return Description(path_document(f"A link from {Path(source.name).name}", per_direction(*sides, notes)), files)
+    return Description(
+        path_document(f"A link from {Path(source.name).name}", per_direction(sides[0], sides[1], notes)), files
+    )
 
 
 def _trace_names(given: dict[str, str], traces: dict[str, bytes]) -> dict[str, str]:
@@ -209,7 +212,7 @@ def _queue(cursor: Cursor, kind: Word | None, arguments: Word | None, notes: Not
         if name not in given:
             raise cursor.text.error(kind.at, f"{kind.text} needs the arguments {' and '.join(names)}, in milliseconds")
         value = int(given[name].text)
-        if not (ours == "max_burst" or 1 <= value) or value > 100_000:
+        if not (ours == "max_burst" or value >= 1) or value > 100_000:
             raise cursor.text.error(given[name].at, f"{name}={value}; 1 to 100000 milliseconds were expected")
         found[ours] = f"{value} ms"
     if kind.text == "codel" and int(given["interval"].text) < int(given["target"].text):
@@ -234,10 +237,11 @@ def _arguments(cursor: Cursor, word: Word | None) -> dict[str, Word]:
 
 def _read_trace(source: Source, text: Text, word: Word) -> bytes:
     path = source.directory / word.text
-    content = read_bytes(path, most=MAX_TRACE_BYTES)
+    try:
+        content = read_bytes(path, most=MAX_TRACE_BYTES)
+    except UserError as error:
+        raise text.error(word.at, error.message, error.hint) from None
     capacity.parse(Text.decode(str(path), content))
-    if not PurePosixPath(word.text).name:
-        raise text.error(word.at, f"{word.text!r} is no file")
     return content
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 from anabranch.convert import capacity
-from anabranch.convert.content import Description, Notes, Source, Text, path_document
+from anabranch.convert.content import PAPER_PACKET, Description, Notes, Source, Text, path_document
 from anabranch.convert.mahimahi_trace import trace_name
 
 _MOST = Fraction(10) ** 9
@@ -46,16 +47,19 @@ def read(source: Source, notes: Notes) -> Description:
     rows = _rows(text)
     if len(rows) < 2:
         raise text.error(len(text.text), f"{len(rows)} lines of time and rate; two at least were expected")
-    lengths = [after - before for (before, _), (after, _) in zip(rows, rows[1:], strict=False)]
+    lengths = [after - before for (before, _), (after, _) in pairwise(rows)]
     lengths.append(lengths[-1])
     pieces = [(length, rate * _BIT_PER_MBIT / 8) for length, (_, rate) in zip(lengths, rows, strict=True)]
-    count = sum(length * rate for length, rate in pieces) / capacity.PAPER_PACKET
+    count = sum((length * rate for length, rate in pieces), Fraction(0)) / PAPER_PACKET
     if count > capacity.MAX_OPPORTUNITIES or sum(lengths) * 1000 > capacity.MAX_MS:
-        raise text.error(0, f"a trace of {float(count):.3g} packets; {capacity.MAX_OPPORTUNITIES:,} were the most expected",
-                         "the second column is a rate in Mbit/s, the first a time in seconds")  # fmt: skip
+        raise text.error(
+            0,
+            f"a trace of {float(count):.3g} packets; {capacity.MAX_OPPORTUNITIES:,} were the most expected",
+            "the first column is a time in seconds, the second a rate in Mbit/s",
+        )
     times = capacity.spread(pieces)
     if not times:
-        raise text.error(0, f"less than one packet of {capacity.PAPER_PACKET} bytes in the whole trace")
+        raise text.error(0, f"less than one packet of {PAPER_PACKET} bytes in the whole trace")
     if any(length < Fraction(1, 1000) for length in lengths):
         notes.lost("lines less than 1 ms apart: a trace has whole milliseconds")
     name = trace_name(source)
