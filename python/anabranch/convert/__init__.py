@@ -95,7 +95,8 @@ def _source_format(source: Source, options: Options) -> Format:
 def _convert(source: Source, found: Format, options: Options) -> Converted:
     target = _target_format(found, options)
     notes = Notes()
-    names = Names(_stem(options.out, target))
+    compressed = options.out is not None and options.out.name.lower().endswith(".gz")
+    names = Names(_stem(options.out, target), compressed)
     written = _write(source, found, target, names, notes, options)
     return Converted(target.name, written.content, written.files, tuple(notes.lines), tuple(notes.remarks))
 

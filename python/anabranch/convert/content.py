@@ -136,9 +136,10 @@ class Written:
 
 @dataclass(frozen=True)
 class Names:
-    """How the output and what is beside it are called."""
+    """How the output and what is beside it are called, and whether its name asks for compression."""
 
     stem: str
+    compressed: bool = False
 
 
 PAPER_PACKET = 1500
