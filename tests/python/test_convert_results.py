@@ -304,3 +304,47 @@ def test_any_flow_monitor_gives_a_table_or_a_place(flows: list[dict[str, str]]) 
         table(f"<FlowMonitor><FlowStats>{elements}</FlowStats></FlowMonitor>", "flowmonitor")
     except UserError as error:
         assert None not in (error.line, error.column)  # noqa: PT017 - either outcome is right
+
+
+def records(content: str) -> list[dict[str, Any]]:
+    # JSON text sequences (RFC 7464): a record separator, a document, a line end.
+    *lines, rest = content.split("\n")
+    assert not rest
+    assert all(line.startswith("\x1e") for line in lines)
+    return [json.loads(line[1:]) for line in lines]
+
+
+def test_qlog_has_each_packet_and_its_events_in_order(anabranch: Call, tmp_path: Path) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(SCENARIO)
+    flows = json.loads(anabranch("run", scenario, "--json").out)["flows"]
+    done = anabranch("convert", scenario, "--to", "qlog", "--strict")
+    assert done.status == 0
+    header, *events = records(done.out)
+    assert header["file_schema"] == "urn:ietf:params:qlog:file:sequential"
+    assert header["serialization_format"] == "application/qlog+json-seq"
+    times = [event["time"] for event in events]
+    assert times == sorted(times)
+    for flow, told in flows.items():
+        of_flow = [event for event in events if event["group_id"] == flow]
+        sent = [event["data"] for event in of_flow if event["name"] == "tcp:packet_sent"]
+        assert len(sent) == told["sent_packets"]
+        assert sum(data.get("is_retransmission", False) for data in sent) == told["retransmitted_packets"]
+        received = [event["data"] for event in of_flow if event["name"] == "tcp:packet_received"]
+        assert len(received) <= len(sent)
+        states = [event["data"]["new"] for event in of_flow if event["name"] == "tcp:congestion_state_updated"]
+        assert states.count("recovery") >= told["fast_recoveries"]
+
+
+def test_qlog_repeats_no_metric_that_did_not_change(anabranch: Call, tmp_path: Path) -> None:
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(SCENARIO.split("[flow.other]", maxsplit=1)[0])
+    _, *events = records(anabranch("convert", scenario, "--to", "qlog").out)
+    metrics = [event["data"] for event in events if event["name"] == "tcp:recovery_metrics_updated"]
+    assert metrics
+    known: dict[str, Any] = {}
+    for data in metrics:
+        assert data
+        assert all(known.get(name) != value for name, value in data.items())
+        known |= data
+    assert {"smoothed_rtt", "congestion_window", "bytes_in_flight"} <= set(known)

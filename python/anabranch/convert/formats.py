@@ -136,6 +136,15 @@ FORMATS = (
         "in: histograms",
     ),
     Format(
+        "qlog",
+        "qlog, sequential (JSON-SEQ), with TCP's events",
+        None,
+        ("qlog", "run"),
+        (".qlog", ".sqlog"),
+        "",
+        "out: pure ACKs, where the path drops a packet, queues",
+    ),
+    Format(
         "csv",
         "table with a row per time and flow, columns as in `samples`",
         None,
