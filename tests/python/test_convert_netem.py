@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -313,6 +315,53 @@ vocabulary = st.sampled_from(
 @given(st.sampled_from(["netem", *PARAMETERS]), st.lists(vocabulary, max_size=12))
 def test_any_command_gives_a_scenario_or_a_place(kind: str, words: list[str]) -> None:
     outcome(f"tc qdisc add dev eth0 root {kind} {' '.join(words)}")
+
+
+def in_namespace(script: str) -> subprocess.CompletedProcess[str]:
+    """The script's commands on two interfaces of a network namespace of its own; then what tc shows."""
+    links = "ip link add there type veth peer name back"
+    shell = f"{links} && {{ set -- there back; {script.replace('set -eu', 'set -u')}\n}}; tc qdisc show"
+    command = ["unshare", "-n", "sh", "-c", shell]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own script
+
+
+NO_NAMESPACE = (
+    "needs tc, and the right to make a network namespace"
+    if shutil.which("tc") is None or shutil.which("unshare") is None or in_namespace("true").stderr
+    else ""
+)
+KERNEL_LACKS = ("Error: Specified qdisc kind is unknown.", "Error: Failed to find specified qdisc.")
+"""What the kernel answers where a module is not there, after tc has understood the command."""
+
+
+@pytest.mark.skipif(bool(NO_NAMESPACE), reason=NO_NAMESPACE)
+@pytest.mark.parametrize(
+    "forward",
+    [
+        {"rate": "10 Mbit/s", "delay": "20 ms", "queue": {"kind": "drop-tail", "limit": "100 packets"},
+         "impair": [{"kind": "gilbert-elliott", "p": 0.01, "r": 0.3, "h": 0.1, "k": 0.99},
+                    {"kind": "duplicate", "rate": 0.001}, {"kind": "corrupt", "rate": 0.002},
+                    {"kind": "jitter", "distribution": "normal", "mean": "6 ms", "deviation": "2 ms"}]},
+        {"rate": "10 Mbit/s", "impair": [{"kind": "four-state-loss", "p13": 0.01, "p31": 0.5, "p32": 0.1, "p23": 0.2}]},
+        {"impair": [{"kind": "jitter", "distribution": "table", "table": ["0 s", "10 ms"], "reorder": True}]},
+        {"rate": "1 Gbit/s", "impair": [{"kind": "jitter", "distribution": "pareto", "mean": "4 ms", "reorder": True}]},
+        {"rate": "10 Mbit/s", "delay": "1.2345 ms", "queue": {"kind": "pie"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "fq-codel"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "codel", "ecn": True, "ce_threshold": "2 ms"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "drop-tail", "limit": "64 KiB"}},
+        {"rate": "10 Mbit/s", "queue": {"kind": "red", "limit": "300 kB", "min_threshold": "30 kB",
+                                        "max_threshold": "90 kB", "weight": 2.0**-5, "scale_by_size": False}},
+    ],
+)  # fmt: skip
+def test_tc_understands_each_script(forward: dict[str, Any]) -> None:
+    scenario = path(forward, {"delay": "30 ms"})
+    script, _ = written(scenario)
+    done = in_namespace(script)
+    complaints = [line for line in done.stderr.splitlines() if not line.startswith("RED: set bandwidth")]
+    assert all(line in KERNEL_LACKS for line in complaints)
+    if not complaints:
+        again, _ = read(done.stdout)
+        assert link(again)["forward"]["impair"] == link(scenario)["forward"]["impair"]
 
 
 @pytest.mark.parametrize("arguments", ["netem delay 20ms 5ms loss 1% rate 10mbit", "netem delay 5ms reorder 25%"])

@@ -190,6 +190,13 @@ def test_the_directory_of_a_run_converts_as_its_scenario_does(anabranch: Call, t
     assert anabranch("run", scenario, "--out", results).status == 0
     for target in ("flent", "csv", "netem"):
         assert anabranch("convert", results, "--to", target).out == anabranch("convert", scenario, "--to", target).out
+    (tmp_path / "run.json").write_text(anabranch("run", scenario, "--json").out)
+    assert (
+        anabranch("convert", tmp_path / "run.json", "--to", "netem").out
+        == anabranch("convert", scenario, "--to", "netem").out
+    )
+    done = anabranch("convert", tmp_path / "run.json", "--to", "csv")
+    assert (done.status, "summary without a table of samples" in done.err) == (2, True)
     one = anabranch("convert", results, "--to", "csv", "--flow", "other")
     assert set(pl.read_csv(io.StringIO(one.out))["flow"]) == {"other"}
 

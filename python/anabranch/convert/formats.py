@@ -54,12 +54,12 @@ class Format:
 FORMATS = (
     Format(
         "run",
-        "results of `anabranch run --out DIR`",
+        "results of a run: the directory of `run --out`, or what `run --json` prints",
         ("run_output", "run"),
         None,
         (),
-        "a directory",
-        "nothing",
+        "a directory, or its keys `digest` and `anabranch_version`",
+        "nothing; `run --json` has no tables, so it converts to paths and summaries only",
     ),
     Format(
         "scenario",

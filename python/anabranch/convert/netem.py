@@ -27,6 +27,9 @@ _STATES = ("p13", "p31", "p32", "p23", "p14")
 NETEM_LIMIT = 1000
 """netem's own limit, in packets (tc-netem(8))."""
 
+_USUAL_LIMITS = (NETEM_LIMIT, 2**32 - 1)
+"""What `tc qdisc show` prints where none was given, and what our scripts have."""
+
 DRAWS = 100
 """Entries of a table that stands for a continuous distribution."""
 
@@ -442,7 +445,7 @@ def _impairments(netem: _Netem, jitter: dict[str, Any] | None) -> list[dict[str,
 def _queue(text: Text, device: _Device, rate: int | None, notes: Notes) -> dict[str, Any] | None:
     netem = device.netem
     held = 0
-    if netem is not None and rate is None and netem.limit_at is not None and netem.limit < qdiscs.UNLIMITED:
+    if netem is not None and rate is None and netem.limit_at is not None and netem.limit not in _USUAL_LIMITS:
         notes.lost("netem's limit where there is no rate: a link holds what its delay does", text.where(netem.limit_at))
     if netem is not None and rate is not None:
         # netem's queue holds what is being delayed as well.

@@ -109,13 +109,7 @@ def _events(run: Run, flow: str, mss: int) -> Iterator[tuple[float, str, dict[st
 
 
 def _rows(run: Run, table: str, flow: str) -> list[dict[str, Any]]:
-    from anabranch.errors import UserError
-
-    try:
-        frame = run.table(table)
-    except UserError:
-        # A run without it; what it has is written.
-        return []
+    frame = run.table(table)
     return frame.filter(frame["flow"] == flow).to_dicts()
 
 

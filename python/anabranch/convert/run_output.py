@@ -1,12 +1,14 @@
-"""The results of a run: read from the directory that ``run --out`` has written, or made by running a scenario."""
+"""The results of a run: read from what ``run --out`` or ``run --json`` has written, or made by running a scenario."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anabranch.convert.content import Notes, Run, Source
+from anabranch.convert import json_text
+from anabranch.convert.content import Notes, Run, Source, Text
+from anabranch.convert.json_text import Node
 from anabranch.errors import UserError, nearest
 from anabranch.files import MAX_RESULT_BYTES, read_bytes
 
@@ -18,13 +20,13 @@ if TYPE_CHECKING:
 _SUMMARY = "summary.json"
 
 
-def recognise(_name: str, _head: bytes) -> bool:
-    """A file is never one: results are a directory."""
-    return False
+def recognise(_name: str, head: bytes) -> bool:
+    """Whether a file begins as a summary of a run does."""
+    return head.lstrip().startswith(b"{") and b'"digest"' in head and b'"anabranch_version"' in head
 
 
 def read(source: Source, _notes: Notes) -> Run:
-    """The results in a directory.
+    """The results in a directory, or in a summary, which has no tables.
 
     Raises:
         UserError: It holds no results of a run, or not all of them.
@@ -32,16 +34,14 @@ def read(source: Source, _notes: Notes) -> Run:
     from anabranch.output import read_manifest
 
     directory = source.directory
-    manifest = read_manifest(directory) if directory.is_dir() and str(directory) == source.name else None
+    if source.content or str(directory) != source.name:
+        return Run(_summary(source.name, source.content), _no_table(source.name))
+    manifest = read_manifest(directory)
     if manifest is None or manifest.kind != "run":
         what = f"holds the results of `anabranch {manifest.kind}`" if manifest else "holds no results of a run"
         raise UserError(f"{source.name} {what}", hint="`anabranch run FILE --out DIR` writes them")
-    try:
-        summary = json.loads(read_bytes(directory / _SUMMARY, most=MAX_RESULT_BYTES))
-    except (ValueError, RecursionError):
-        summary = None
-    if not isinstance(summary, dict) or not isinstance(summary.get("resolved_scenario"), dict):
-        raise UserError(f"{directory / _SUMMARY} is not as `anabranch run --out` writes it", hint="run again")
+    name = directory / _SUMMARY
+    summary = _summary(str(name), read_bytes(name, most=MAX_RESULT_BYTES))
 
     def table(name: str) -> pl.DataFrame:
         import polars as pl
@@ -52,6 +52,26 @@ def read(source: Source, _notes: Notes) -> Run:
         return pl.read_parquet(file)
 
     return Run(summary, table)
+
+
+def _summary(name: str, content: bytes) -> dict[str, Any]:
+    text = Text.decode(name, content)
+    root = Node(text, json_text.parse(text))
+    for key in ("resolved_scenario", "flows"):
+        root.need(key).items()
+    for key in ("scenario", "anabranch_version"):
+        root.need(key).text()
+    root.need("duration_s").number()
+    found: dict[str, Any] = root.value
+    return found
+
+
+def _no_table(name: str) -> Callable[[str], pl.DataFrame]:
+    def table(table: str) -> pl.DataFrame:
+        hint = "`anabranch run FILE --out DIR` writes tables: give that directory"
+        raise UserError(f"{name} is a summary without a table of {table}", hint=hint)
+
+    return table
 
 
 def original(summary: Any, directory: Path) -> str:

@@ -9,7 +9,8 @@ from anabranch.convert.content import Text
 from anabranch.convert.quantity import plain
 from anabranch.convert.shell_words import Word
 
-_NUMBER = re.compile(r"(\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})([A-Za-z%/]*)")
+_NUMBER = re.compile(r"((?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:e[+-]\d{1,2})?)([A-Za-z%/]*)")
+"""``tc qdisc show`` writes large times with an exponent."""
 
 _TIME = {
     "s": Decimal(1), "sec": Decimal(1), "secs": Decimal(1),
