@@ -27,6 +27,9 @@ _STATES = ("p13", "p31", "p32", "p23", "p14")
 NETEM_LIMIT = 1000
 """netem's own limit, in packets (tc-netem(8))."""
 
+IN_ORDER = 10**11
+"""A rate that makes netem keep the order of packets, far above the one that shapes them."""
+
 _USUAL_LIMITS = (NETEM_LIMIT, 2**32 - 1)
 """What `tc qdisc show` prints where none was given, and what our scripts have."""
 
@@ -414,7 +417,7 @@ def _direction(text: Text, device: _Device, notes: Notes) -> dict[str, Any]:
         device.rates.append((netem.rate, netem.at))
     rate = min((rate for rate, _ in device.rates), default=None)
     for other, at in device.rates:
-        if other != rate:
+        if other not in (rate, IN_ORDER):
             notes.lost(f"the rate {quantity.rate(other)} beside a lower one", text.where(at))
     side: dict[str, Any] = {}
     if rate is not None:

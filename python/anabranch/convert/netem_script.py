@@ -11,7 +11,7 @@ from typing import Any
 
 from anabranch.convert import quantity, tc_units
 from anabranch.convert.content import PAPER_PACKET, Link, Names, Notes, Written
-from anabranch.convert.netem import DRAWS, delayed_packets
+from anabranch.convert.netem import DRAWS, IN_ORDER, delayed_packets
 
 _MOST = 2**32 - 1
 """What stands for no limit: the largest that ``tc`` takes."""
@@ -72,7 +72,8 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
     if found.reorders:
         # A rate of its own makes netem keep the order.
         in_netem = False
-    if found.reorders is False and not in_netem:
+    keeps_order = found.reorders is False and rate is not None and not in_netem
+    if found.reorders is False and rate is None:
         notes.lost(f"{where}: the order of packets under jitter; netem lets them overtake each other")
     if "reorder" in side["queue"]:
         notes.lost(f"{where}.queue.reorder: reordering inside the queue")
@@ -84,6 +85,8 @@ def _commands(device: str, where: str, side: Mapping[str, Any], notes: Notes) ->
             notes.lost(f"{where}.queue: a limit of 0 packets; one may wait")
         packets = min(max(limit[0], 1) + held, _MOST)
     own_rate = [f"rate {tc_units.write_rate(rate)}"] if in_netem and rate is not None else []
+    if keeps_order:
+        own_rate = [f"rate {tc_units.write_rate(IN_ORDER)}"]
     delay = [found.jitter or f"delay {tc_units.write_time(found.delay)}"] if found.delay or found.jitter else []
     words = [*delay, *found.words, *own_rate]
     commands, parent = [], "root"
